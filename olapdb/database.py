@@ -1,6 +1,6 @@
 """An open warehouse: owns its catalog, store, caches and background merges.
 
-All connections of a process to one folder share one `Database`; the last to be released closes it.
+All connections of a process to one folder share one `Database`; releasing the last one closes it.
 """
 
 from __future__ import annotations
@@ -10,23 +10,24 @@ import threading
 from collections.abc import Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from olapdb.catalog.protocol import CATALOG_FILE
+from olapdb.catalog.protocol import CATALOG_FILE, Catalog
+from olapdb.catalog.sqlite.catalog import SqliteCatalog
 from olapdb.config import Settings
+from olapdb.dml.ttl import apply_ttl
 from olapdb.errors import BadArguments, CannotOpenWarehouse, ExternalToolMissing, InterfaceError
+from olapdb.maintenance.scheduler import MergeScheduler
 from olapdb.model.failpoint import Durability
+from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
 from olapdb.session import Session
 from olapdb.statements.context import OpenWarehouse, PlanCache
-from olapdb.system.registry import tables
+from olapdb.statements.introspect.show import require_database
+from olapdb.storage.store import LocalStore, MemoryStore, Store
+from olapdb.system.all_tables import SYSTEM_TABLES
 from olapdb.threads import end_with_process
-
-if TYPE_CHECKING:
-    from olapdb.catalog.protocol import Catalog
-    from olapdb.maintenance.scheduler import MergeScheduler
-    from olapdb.storage.store import Store
-    from olapdb.views.jobs.executor import Executor
+from olapdb.views.jobs.executor import Executor
+from olapdb.views.jobs.job import default_executor
 
 MEMORY = ":memory:"
 
@@ -57,16 +58,14 @@ class Database:
             notify_written=self._written,
         )
         if not read_only:
-            from olapdb.maintenance.scheduler import MergeScheduler
-
-            self._scheduler = MergeScheduler(self.services, expire=_expire)
+            self._scheduler = MergeScheduler(self.services, expire=apply_ttl)
             self._scheduler.start()
         end_with_process(self)
         self.engine = OpenWarehouse(
             services=self.services,
             executor=self.executor,
             background=self._scheduler,
-            system=tables(),
+            system=SYSTEM_TABLES,
             plans=PlanCache(),
         )
 
@@ -74,9 +73,10 @@ class Database:
     def open(
         cls, location: str, *, read_only: bool = False, durability: Durability = "full"
     ) -> Database:
-        """The database of that folder, shared within the process; `:memory:` is always a new one.
+        """Return the database of the folder, shared within the process; `:memory:` is always a new
+        one.
 
-        Raises InterfaceError where it is open here with another `read_only` or `durability`.
+        Raises InterfaceError if this process has it open with another `read_only` or `durability`.
         """
         if location == MEMORY:
             if read_only:
@@ -111,7 +111,7 @@ class Database:
             return opened
 
     def release(self) -> None:
-        """One user less; the last one closes the warehouse."""
+        """Count one user less; after the last one close the warehouse."""
         with self._guard:
             self._users -= 1
             if self._users > 0:
@@ -120,18 +120,14 @@ class Database:
         self._close()
 
     def session(self, database: str, settings: Mapping[str, object]) -> Session:
-        """A session with `database` as its current one; UnknownDatabase where there is none."""
-        from olapdb.statements.introspect.show import require_database
-
+        """Return a session whose current database is `database`. Raises UnknownDatabase."""
         require_database(database, self._catalog.snapshot(), None)
         return Session(self.engine, database, Settings(settings))
 
     def executor(self, name: str, settings: Settings) -> Executor:
-        """The executor of SETTINGS engine = `name`. Others than in_process come from the entry
-        point group `olapdb.executors`, so that the engine never imports them."""
+        """Return the executor of SETTINGS engine = `name`. Those other than in_process come from
+        the entry point group `olapdb.executors`, so that the engine never imports them."""
         if name == "in_process":
-            from olapdb.views.jobs.job import default_executor
-
             return default_executor(self.services, settings)
         if self.location == MEMORY:
             raise BadArguments(
@@ -140,14 +136,15 @@ class Database:
             )
         for point in entry_points(group="olapdb.executors", name=name):
             make = point.load()
-            made: Executor = make(self.location, self.services, settings)
-            return made
+            executor: Executor = make(self.location, self.services, settings)
+            return executor
         raise ExternalToolMissing(
             f"The executor {name} is not installed.", hint=f"pip install 'olapdb[{name}]'."
         )
 
     def end_soon(self) -> None:
-        """End merges and statements: the process ends, and nothing may work in Arrow by then."""
+        """Stop merges and cancel statements at the end of the process, when no thread may still
+        work in Arrow."""
         if self._scheduler is not None:
             self._scheduler.end_soon()
         self.services.activity.cancel_all()
@@ -163,12 +160,8 @@ class Database:
 
 
 def _open_parts(location: str, read_only: bool, durability: Durability) -> tuple[Catalog, Store]:
-    from olapdb.catalog.sqlite.catalog import SqliteCatalog
-    from olapdb.runtime.failpoints import failpoint
-    from olapdb.storage.store import LocalStore, MemoryStore
-
     if location == MEMORY:
-        return SqliteCatalog(MEMORY, reach=failpoint), MemoryStore(reach=failpoint)
+        return SqliteCatalog(MEMORY, failpoint=failpoint), MemoryStore(failpoint=failpoint)
     folder = Path(location)
     catalog_path = folder / CATALOG_FILE
     if not catalog_path.exists():
@@ -178,13 +171,13 @@ def _open_parts(location: str, read_only: bool, durability: Durability) -> tuple
                 hint="Check the path, or connect without read_only to make one.",
             )
         _make_folder(folder)
-    store = LocalStore(str(folder), durability, read_only=read_only, reach=failpoint)
+    store = LocalStore(str(folder), durability, read_only=read_only, failpoint=failpoint)
     catalog = SqliteCatalog(
         str(catalog_path),
         durability=durability,
         read_only=read_only,
         sync_files=store.sync,
-        reach=failpoint,
+        failpoint=failpoint,
     )
     return catalog, store
 
@@ -200,9 +193,3 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CannotOpenWarehouse(f"Cannot make the folder {folder}: {error.strerror}.") from error
-
-
-def _expire(services: Services, table_id: str) -> None:
-    from olapdb.dml.ttl import apply_ttl
-
-    apply_ttl(services, table_id)

@@ -15,13 +15,12 @@ from olapdb.bind.syntax import rewrite, walk
 from olapdb.dml.mutation import Mutation
 from olapdb.dml.mutation_steps import FillNullsStep
 from olapdb.errors import DataError
-from olapdb.ingest.trigger import TriggerContext
+from olapdb.lineage.invalidation import invalidate
 from olapdb.lineage.type_change import same_result, widened_only
-from olapdb.model.changes import Change, Invalidate
+from olapdb.model.changes import Change
 from olapdb.model.columns import PartColumns, lacks
 from olapdb.model.part import Part
 from olapdb.model.schema import Column, Table
-from olapdb.model.view_state import Invalidation
 from olapdb.sql import nodes
 from olapdb.sql.parser import parse_expression
 from olapdb.storage.column_statistics import bounds_hold
@@ -65,19 +64,8 @@ class ColumnReinterpretation:
         if not parts or not self.changed_names(parts):
             return []
         rows = sum(p.rows for p in parts)
-        now = mutation.services.clock_ms()
         return [
-            Invalidate(
-                Invalidation(
-                    view.id,
-                    None,
-                    "TARGET CHANGED",
-                    mutation.statement,
-                    mutation.query_id,
-                    rows,
-                    now,
-                )
-            )
+            invalidate(mutation.origin, view.id, None, "TARGET CHANGED", rows)
             for view in mutation.snapshot.views_into(self.before.id)
         ]
 
@@ -102,7 +90,7 @@ class ColumnReinterpretation:
                 for one in self.before.columns
                 if one.name not in names
                 and one.default
-                and _names(one.default) & names
+                and names_in_default(one.default) & names
                 and (one.default_kind == "ALIAS" or any(lacks(p, one) for p in parts))
             }
             if not more:
@@ -116,7 +104,7 @@ class ColumnReinterpretation:
             return self.after.column(old.name) is not None
         if new.stored != old.stored or not bounds_hold(old.type, new.type):
             return True
-        if _meaning(old, self.before) == _meaning(new, self.after):
+        if default_by_ids(old, self.before) == default_by_ids(new, self.after):
             return False
         return not new.stored or any(lacks(part, new) for part in parts)
 
@@ -142,11 +130,11 @@ class ColumnReinterpretation:
     def _try(self, part: Part, columns: list[Column], mutation: Mutation) -> None:
         if part.id in self.tried:
             return
-        around: TriggerContext = mutation.settings_of
         nullable = [_as_nullable(c) for c in columns]
         wide = _with(self.after, nullable)
+        origin = mutation.origin
         reader = PartReader(
-            mutation.services.store, mutation.snapshot, part, wide, around.environment
+            origin.services.store, mutation.snapshot, part, wide, origin.environment
         )
         for column in nullable:
             try:
@@ -171,8 +159,9 @@ def _may_fail(old: Column, new: Column) -> bool:
     )
 
 
-def _meaning(column: Column, table: Table) -> object:
-    """The default with columns by their ids, so that a rename changes nothing."""
+def default_by_ids(column: Column, table: Table) -> object:
+    """Return the column's default with columns by their ids, to be compared: a rename changes
+    nothing."""
     if not column.default:
         return column.default_kind == "ALIAS", None
     ids = {c.name: c.id for c in table.columns}
@@ -192,7 +181,8 @@ def _without_names(parsed: nodes.Expression) -> nodes.Expression:
     return rewrite(parsed, change)
 
 
-def _names(text: str) -> set[str]:
+def names_in_default(text: str) -> set[str]:
+    """Return the identifiers of a default's text."""
     return {
         node.parts[-1]
         for node in walk(parse_expression(text))

@@ -16,21 +16,14 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from olapdb.compute.shared_group_codes import ROWS_MIN, SharedCodes
+from olapdb.compute.shared_group_codes import SharedCodes
+from olapdb.config import SESSION_SETTINGS, Settings, tuning
 from olapdb.engine.combine import combine
-from olapdb.engine.layout import TableLayout
+from olapdb.engine.layout import TableLayout, shared_layout
 from olapdb.engine.replacing_collapsing import check_markers
-from olapdb.errors import Error, QueryWasCancelled, TooDeepRecursion, TooManyParts, UnknownTable
+from olapdb.errors import Error, QueryWasCancelled, TooDeepRecursion, TooManyParts
 from olapdb.functions.base import Environment
-from olapdb.ingest.own_rows import (
-    Cascade,
-    Joined,
-    brought,
-    inline_of,
-    least,
-    parts_with,
-    with_inline,
-)
+from olapdb.ingest.own_rows import Cascade, Joined, brought, inline_of, least, parts_with
 from olapdb.ingest.parallel_views import run_branches
 from olapdb.ingest.staged_insert import StagedInsert, ViewWrite, join_staged, join_views, shifted
 from olapdb.ingest.trigger import NO_LIMITS, BoundView, TriggerContext, bound_view, fire, pushing_to
@@ -46,13 +39,15 @@ from olapdb.model.changes import (
     SchemaIs,
     ViewsAre,
 )
+from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.part import Blocks, Contribution, NewBlock, Part, new_part_id
 from olapdb.model.schema import MaterializedView, Table
-from olapdb.model.snapshot import Snapshot
+from olapdb.model.snapshot import Snapshot, target_of
 from olapdb.model.view_state import CoverageRow
 from olapdb.result import QueryStatistics
 from olapdb.runtime.cache import Cache
 from olapdb.runtime.failpoints import failpoint
+from olapdb.storage.part_plan import PartPlan
 from olapdb.storage.store import Store
 from olapdb.storage.writer import write_part
 from olapdb.threads import ThreadPool
@@ -60,10 +55,7 @@ from olapdb.threads import ThreadPool
 __all__ = ["BlockStager", "StagedInsert", "join_staged", "stage_insert"]
 
 CASCADE_DEPTH_MAX = 64
-BESIDE_ROWS_MIN = 131_072
-"""A block of so many rows is worth a thread that writes it while views fire."""
-INLINE_BYTES_MAX = 262_144
-SORTED_WHOLE_ROWS_MAX = 1 << 18
+INLINE_BYTES_MAX = int(SESSION_SETTINGS["inline_bytes_max"].default)
 INLINE_ROWS_MAX = 10_000
 INLINE_PARTS_UNCOUNTED = 256
 INLINE_TABLE_BYTES_MAX = INLINE_PARTS_UNCOUNTED * INLINE_BYTES_MAX
@@ -125,16 +117,17 @@ class BlockStager:
     _late: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
+        self._settings = Settings.of(self.around.settings)
         if self.parallel is None:
-            self.parallel = bool(self.around.settings.get("parallel_view_processing", False))
-        self._limits = ViewLimits.of(self.around.settings)
+            self.parallel = self._settings.boolean("parallel_view_processing")
+        self._limits = ViewLimits.of(self._settings)
         self._cascade = Cascade(self.around.snapshot)
 
     def add_block(self, table: Table, block: pa.Table) -> NewBlock:
         """A block of rows that no view made, and all that it triggers."""
         number = self._new_block(table, block.num_rows, "insert")
         self._late = self._cascade.late_tables(table.id)
-        beside = block.num_rows >= BESIDE_ROWS_MIN and self._is_watched(table)
+        beside = block.num_rows >= tuning.BESIDE_ROWS_MIN and self._is_watched(table)
         if beside and table.id not in self._late:
             self._write_beside(table, block, number)
             return number
@@ -236,22 +229,24 @@ class BlockStager:
                 self.around.store,
                 table,
                 rows,
-                partition_id=partition_id,
-                partition_value=partition_value,
-                blocks=number,
+                PartPlan(
+                    partition_id,
+                    partition_value,
+                    number,
+                    _without_blocks(contributions) if again else contributions,
+                    inline_bytes_max=inline_bytes_max,
+                    swap=self.swap,
+                    after=self.around.snapshot.next_block(table) - 1 if in_file else None,
+                    index_values=layout_of(table, self.around).index_values(rows),
+                ),
                 lease_id=self.lease_id,
-                contributions=_without_blocks(contributions) if again else contributions,
-                inline_bytes_max=inline_bytes_max,
-                swap=self.swap,
-                after=self.around.snapshot.next_block(table) - 1 if in_file else None,
-                index_values=layout_of(table, self.around).index_values(rows),
-                threads=int(str(self.around.settings.get("max_threads", 0))),
+                threads=self._settings.threads,
             )
             changes.append(AddPart(staged.part, staged.inline_rows))
             if booked is not None:
                 booked.add(partition_id)
         if not pieces and contributions:
-            changes.append(AddPart(void_part(table, number, contributions)))
+            changes.append(AddPart(placeholder_part(table, number, contributions)))
 
     def _pieces(
         self, table: Table, block: pa.Table, unique: bool
@@ -262,15 +257,15 @@ class BlockStager:
         layout = layout_of(table, self.around)
         # A block is sorted, and combined, before it is split: once, not for each of a thousand
         # partitions.  The partitions of a large one are often sorted already.
-        combines = table.engine.combines and self.around.settings.get("optimize_on_insert", True)
-        if block.num_rows > SORTED_WHOLE_ROWS_MAX:
+        combines = table.engine.combines and self._settings.boolean("optimize_on_insert")
+        if block.num_rows > tuning.SORTED_WHOLE_ROWS_MAX:
             split = [(i, v, layout.sort(rows)) for i, v, rows in layout.split(block)]
         elif combines and layout.keys_within_partitions:
             split = layout.split(combine(table, layout.sort(block), layout, unique=unique))
             combines = False
         else:
             split = layout.split(layout.sort(block))
-        limit = int(str(self.around.settings.get("max_partitions_per_insert_block", 100)))
+        limit = self._settings.integer("max_partitions_per_insert_block")
         if limit and len(split) > limit:
             raise TooManyParts(
                 f"One block of {table.database}.{table.name} has rows of {len(split)} partitions,"
@@ -285,8 +280,8 @@ class BlockStager:
     def _inline_bytes(self, table: Table, rows: pa.Table) -> int:
         if not self.inline or rows.num_rows > INLINE_ROWS_MAX:
             return 0
-        limit = int(str(self.around.settings.get("inline_bytes_max", INLINE_BYTES_MAX)))
-        limit = min(limit, int(table.setting("inline_bytes_max", INLINE_BYTES_MAX)))
+        limit = self._settings.integer("inline_bytes_max")
+        limit = min(limit, int(table.setting("inline_bytes_max")))
         parts = self.around.snapshot.parts(table.id) if limit else ()
         if len(parts) < INLINE_PARTS_UNCOUNTED:
             return limit
@@ -310,7 +305,7 @@ class BlockStager:
             for view in views:
                 self._cover_void(view, number, depth)
             return
-        large = bool(views) and block.num_rows >= ROWS_MIN
+        large = bool(views) and block.num_rows >= tuning.SHARED_CODES_ROWS_MIN
         codes = SharedCodes(block, len(views)) if large else None
         if self._late:
             views = self._cascade.ordered(views)
@@ -434,7 +429,7 @@ class BlockStager:
         codes: SharedCodes | None,
     ) -> tuple[Table, pa.Table, NewBlock]:
         """Stages what the view makes of the block: its target, the rows, their block."""
-        target = self._target(view)
+        target = target_of(self.around.snapshot, view)
         try:
             bound = bound_view(view, self.around)
         except Error as error:
@@ -469,7 +464,7 @@ class BlockStager:
                 staged = {one: self.joined[one] for one in late if one in self.joined}
             parts = parts_with(around.snapshot, staged)
             inline = inline_of(one for found in staged.values() for one in found)
-            around = replace(around, snapshot=with_inline(around.snapshot, inline))
+            around = replace(around, snapshot=OverlaySnapshot(around.snapshot, inline=inline))
             self._joined += [Joined(view.id, one, len(staged.get(one, ()))) for one in late]
         return fire(
             bound,
@@ -485,7 +480,7 @@ class BlockStager:
         """Whether the failure becomes a gap; that the statement was cancelled is no failure.
 
         A version beside a view never fails an INSERT: a rebuild stops at its gap."""
-        ignored = self.around.settings.get("materialized_views_ignore_errors", False)
+        ignored = self._settings.boolean("materialized_views_ignore_errors")
         return bool(ignored or view.standing) and not isinstance(error, QueryWasCancelled)
 
     def _undo(self, changes: int, next_index: dict[str, int]) -> None:
@@ -497,21 +492,12 @@ class BlockStager:
         self._next_index = next_index
 
     def _cover_void(self, view: MaterializedView, number: NewBlock, depth: int) -> None:
-        target = self._target(view)
+        target = target_of(self.around.snapshot, view)
         contribution = Contribution(view.id, view.version, view.source_id, None, (number,), 0)
         new = self._new_block(target, 0, "view")
         self._write(target, pa.table({}), new, (contribution,))
         self._changes.append(AddCoverage(CoverageRow(view.id, None, number)))
         self.cascade(target, pa.table({}), new, depth + 1)
-
-    def _target(self, view: MaterializedView) -> Table:
-        target = self.around.snapshot.by_id(view.target_id)
-        if not isinstance(target, Table):
-            raise UnknownTable(
-                f"The target of view {view.database}.{view.name} does not exist.",
-                hint=f"DROP VIEW {view.database}.{view.name}, or create it anew with a target.",
-            )
-        return target
 
     def _require_dimensions(self, view: MaterializedView) -> None:
         """What was read of other tables must be what they hold at the commit."""
@@ -546,21 +532,20 @@ def _without_blocks(contributions: tuple[Contribution, ...]) -> tuple[Contributi
 
 
 def layout_of(table: Table, around: TriggerContext) -> TableLayout:
-    """The table's layout, its keys bound once for each version of the table."""
-    key = ("layout", table.id, table.version, table.indexes)
-    return around.cache.get_or_make(key, lambda: TableLayout(table))
+    """Return the table's layout from the context's cache, under the zone of the warehouse."""
+    return shared_layout(table, around.cache, around.environment.zone)
 
 
-VOID_PARTITION = ""
-"""The partition of void parts: they belong to none."""
+PLACEHOLDER_PARTITION = ""
+"""The partition of placeholder parts, which belong to no partition of the table."""
 
 
-def void_part(table: Table, number: Blocks, contributions: tuple[Contribution, ...]) -> Part:
-    """A part without rows, kept for what contributed nothing."""
+def placeholder_part(table: Table, number: Blocks, contributions: tuple[Contribution, ...]) -> Part:
+    """Return a part without rows, which records contributions that produced no rows."""
     return Part(
         id=new_part_id(),
         table_id=table.id,
-        partition_id=VOID_PARTITION,
+        partition_id=PLACEHOLDER_PARTITION,
         partition_value=(),
         rows=0,
         bytes=0,

@@ -13,20 +13,21 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from olapdb.bind import BindScope, bind_query
+from olapdb.commit.origin import CommitOrigin
+from olapdb.compute.batches import single_chunk
 from olapdb.compute.shared_group_codes import SharedCodes
-from olapdb.config import Settings
+from olapdb.config import Settings, tuning
 from olapdb.engine.column_defaults import DefaultColumns
-from olapdb.errors import Error, InternalError, MemoryLimitExceeded, QueryWasCancelled, UnknownTable
+from olapdb.errors import Error, InternalError, MemoryLimitExceeded, QueryWasCancelled
 from olapdb.execute import ExecutionContext, run
-from olapdb.execute.run import is_plain, run_plain
+from olapdb.execute.run import is_simple, run_simple
 from olapdb.functions.base import Environment
-from olapdb.ingest.arrays import one_array
 from olapdb.ingest.block import BlockMaker
 from olapdb.ingest.key_uniqueness import gives_each_key_once
 from olapdb.ingest.view_guardrails import ViewLimits, over_memory
 from olapdb.model.part import Part
 from olapdb.model.schema import MaterializedView, Table
-from olapdb.model.snapshot import Snapshot
+from olapdb.model.snapshot import Snapshot, target_of
 from olapdb.optimize import optimize
 from olapdb.plan.nodes import Plan
 from olapdb.result import QueryStatistics
@@ -47,6 +48,19 @@ class TriggerContext:
     environment: Environment = field(default_factory=Environment)
     cancelled: threading.Event = field(default_factory=threading.Event)
 
+    @staticmethod
+    def of(origin: CommitOrigin, snapshot: Snapshot) -> TriggerContext:
+        """Return the context of what the origin's statement runs at the snapshot."""
+        services = origin.services
+        return TriggerContext(
+            snapshot,
+            services.store,
+            services.cache,
+            origin.settings,
+            origin.environment,
+            origin.cancelled,
+        )
+
     def refuse_cancelled(self) -> None:
         """Raises QueryWasCancelled once somebody has ended the statement; asked between parts."""
         if self.cancelled.is_set():
@@ -57,7 +71,7 @@ class TriggerContext:
 class BoundView:
     """A view ready to run: its plan, and how its columns become a block of its target.
 
-    `unique`: no two rows of such a block have the same sorting key; `plain`: see `run_plain`."""
+    `unique`: no two rows of such a block have the same sorting key; `plain`: see `run_simple`."""
 
     view: MaterializedView
     target: Table
@@ -75,7 +89,6 @@ class BoundView:
         return replace(self, maker=replace(self.maker, defaults=defaults))
 
 
-PLAIN_ROWS_MAX = 65_536
 NO_LIMITS = ViewLimits()
 LIMITS = ("max_memory_usage", "max_execution_time", "max_threads")
 
@@ -123,11 +136,11 @@ def fire(
     if cap_bytes and not 0 < context.memory.limit_bytes <= cap_bytes:
         context.memory.limit_bytes = cap_bytes
     try:
-        if bound.plain and block.num_rows <= PLAIN_ROWS_MAX:
-            rows = run_plain(bound.plan, context)
+        if bound.plain and block.num_rows <= tuning.PLAIN_ROWS_MAX:
+            rows = run_simple(bound.plan, context)
         else:
             rows = run(bound.plan, context).read_all()
-        arrays = [one_array(column) for column in rows.columns]
+        arrays = [single_chunk(column) for column in rows.columns]
         return bound.maker.make(arrays, rows.num_rows, environment)
     except MemoryLimitExceeded as error:
         if context.memory.limit_bytes == cap_bytes:
@@ -149,12 +162,7 @@ def _versions(view: MaterializedView, snapshot: Snapshot) -> tuple[tuple[str, in
 
 
 def _bind(view: MaterializedView, around: TriggerContext) -> BoundView:
-    target = around.snapshot.by_id(view.target_id)
-    if not isinstance(target, Table):
-        raise UnknownTable(
-            f"The target of view {view.database}.{view.name} does not exist.",
-            hint=f"DROP VIEW {view.database}.{view.name}, or create it anew with a target.",
-        )
+    target = target_of(around.snapshot, view)
     environment = _environment(view, around.environment)
     scope = BindScope(
         snapshot=around.snapshot,
@@ -169,7 +177,7 @@ def _bind(view: MaterializedView, around: TriggerContext) -> BoundView:
     plan = replace(plan, output=tuple(o for o in plan.output if o[1] in known))
     defaults = DefaultColumns.of(target, around.snapshot, environment, around.cache)
     maker = BlockMaker(target, plan.names, plan.types, defaults)
-    return BoundView(view, target, plan, maker, gives_each_key_once(plan, target), is_plain(plan))
+    return BoundView(view, target, plan, maker, gives_each_key_once(plan, target), is_simple(plan))
 
 
 def _environment(view: MaterializedView, environment: Environment) -> Environment:

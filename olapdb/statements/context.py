@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from olapdb import errors
+from olapdb.commit.origin import CommitOrigin
 from olapdb.config import Settings
 from olapdb.functions.base import Environment
 from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
@@ -88,7 +89,7 @@ class StatementContext:
     cancelled: threading.Event
     progress: Progress | None
     statistics: QueryStatistics
-    calls_others: bool = False
+    runs_user_code: bool = False
     """Whether it runs code of the caller's (a stream that makes rows, `progress`), whose errors are
     the caller's own."""
 
@@ -99,6 +100,18 @@ class StatementContext:
     @property
     def query_id(self) -> str:
         return self.environment.query_id
+
+    def origin(self, kind: str = "") -> CommitOrigin:
+        """Return who commits for this statement; `kind` is that of the commit."""
+        return CommitOrigin(
+            self.services,
+            kind,
+            self.query_id,
+            self.text,
+            self.settings,
+            self.environment,
+            self.cancelled,
+        )
 
     def snapshot(self) -> Snapshot:
         """The newest, of which a statement takes one and stays with it; for those that change
@@ -225,7 +238,9 @@ class StatementContext:
         return None if found is None else tuple(Field(n, t) for n, t in found.fields)
 
     def _read_system(self, snapshot: Snapshot) -> Callable[[str, Sequence[str]], Any]:
-        context = SystemContext(snapshot, self.services, self.settings, self.database)
+        context = SystemContext(
+            snapshot, self.services, self.settings, self.database, self.engine.system
+        )
 
         def read(name: str, columns: Sequence[str]) -> Any:
             database, _, inside = name.rpartition(".")

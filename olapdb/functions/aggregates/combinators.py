@@ -9,16 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.functions.aggregates import segments
-from olapdb.functions.aggregates.distinct import distinct_lists, merge_lists
-from olapdb.functions.aggregates.extremes import filled
+from olapdb.functions.aggregates import group_kernels
+from olapdb.functions.aggregates.distinct import distinct_lists, union_lists
+from olapdb.functions.aggregates.extremes import fill_missing
 from olapdb.functions.base import AceroAggregation, Aggregate, Groups
 from olapdb.functions.kernels import columns
 
 
 @dataclass(frozen=True)
-class Wrapped(Aggregate):
-    """An aggregate around another; passes everything on."""
+class Combinator(Aggregate):
+    """An aggregate that wraps another one and by default forwards every call to it."""
 
     inner: Aggregate
 
@@ -33,8 +33,8 @@ class Wrapped(Aggregate):
 
 
 @dataclass(frozen=True)
-class Unparametrised(Wrapped):
-    """Has nothing of its own that its states depend on."""
+class SharedStateCombinator(Combinator):
+    """A combinator whose states depend only on its argument types and on the wrapped aggregate."""
 
     @property
     def state_key(self) -> Hashable | None:
@@ -43,8 +43,8 @@ class Unparametrised(Wrapped):
 
 
 @dataclass(frozen=True)
-class If(Unparametrised):
-    """Only the rows where the last argument is true (neither 0 nor NULL)."""
+class If(SharedStateCombinator):
+    """-If: aggregate only the rows where the last argument is true (neither 0 nor NULL)."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         return self.inner.state(*self.matching(arguments, groups))
@@ -52,16 +52,17 @@ class If(Unparametrised):
     def matching(
         self, arguments: Sequence[pa.Array], groups: Groups
     ) -> tuple[Sequence[pa.Array], Groups]:
-        """The inner aggregate's arguments on the rows where the condition is true."""
+        """Return the inner aggregate's arguments, and the groups, of the rows where the condition,
+        the last argument, is true."""
         *rest, condition = arguments
         true = columns.truth(condition)
         if true.null_count:
             true = pc.fill_null(true, False)
-        return segments.kept(rest, groups, np.asarray(true))
+        return group_kernels.filter_rows(rest, groups, np.asarray(true))
 
 
 @dataclass(frozen=True)
-class State(Wrapped):
+class State(Combinator):
     """-State: the result is the state."""
 
     def finalize(self, states: pa.Array) -> pa.Array:
@@ -75,8 +76,8 @@ class State(Wrapped):
 
 
 @dataclass(frozen=True)
-class SimpleState(Wrapped):
-    """-SimpleState: the finished value, under the type SimpleAggregateFunction."""
+class SimpleState(Combinator):
+    """-SimpleState: the result is the finished value, of type SimpleAggregateFunction."""
 
     def acero(self) -> tuple[AceroAggregation, ...] | None:
         return self.inner.acero()
@@ -86,50 +87,52 @@ class SimpleState(Wrapped):
 
 
 @dataclass(frozen=True)
-class Merge(Unparametrised):
-    """-Merge: the argument holds states; the result is that of their union."""
+class Merge(SharedStateCombinator):
+    """-Merge: merge the states in the argument and return the finished value."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        (states,), groups = segments.present(arguments, groups)
+        (states,), groups = group_kernels.drop_null_rows(arguments, groups)
         return self.inner.merge(states, groups)
 
 
 @dataclass(frozen=True)
-class Optional(Unparametrised):
-    """Remembers whether there was any row without NULLs. State: Tuple(seen UInt8, state).
+class SeenRowsCombinator(SharedStateCombinator):
+    """A combinator that records whether a group had any row without NULLs, for Nullable arguments,
+    -OrNull and -OrDefault. State: Tuple(seen UInt8, state).
 
-    Arguments of Nullable types and -OrNull give NULL where there was none, -OrDefault the default
-    of the type.  A row that an -If below drops was not there: sumIfOrNull is sumOrNullIf.
+    A group without such a row gives NULL, or with -OrDefault the type's default. Rows that an inner
+    -If drops do not count as seen: sumIfOrNull equals sumOrNullIf.
     """
 
     counts: bool = False
-    """Such a row was there nevertheless: countIfOrNull is 0 where no row matched, avgIfOrDefault
-    NaN, as in ClickHouse."""
+    """Count rows that the inner -If drops as seen: countIfOrNull is 0 and avgIfOrDefault is NaN if no
+    row matched, as in ClickHouse."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        rest, rows = segments.present(arguments, groups)
-        return self._state(self._touched(self._reaching(rest, rows)), self.inner.state(rest, rows))
+        arguments, groups = group_kernels.drop_null_rows(arguments, groups)
+        seen = np.zeros(groups.count, bool)
+        seen[self._seen_groups(arguments, groups).codes] = True
+        return self._with_seen_flag(seen, self.inner.state(arguments, groups))
 
-    def _reaching(self, arguments: Sequence[pa.Array], groups: Groups) -> Groups:
-        """The rows that the aggregate below its -If gets."""
+    def _seen_groups(self, arguments: Sequence[pa.Array], groups: Groups) -> Groups:
+        """Return the groups of the rows that count as seen."""
         inner = self.inner
         while isinstance(inner, If) and not self.counts:
             arguments, groups = inner.matching(arguments, groups)
             inner = inner.inner
-        return segments.present(arguments, groups)[1]
+        return group_kernels.drop_null_rows(arguments, groups)[1]
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         seen, inner = columns.struct_fields(states)
         seen_groups = np.zeros(groups.count, bool)
         seen_groups[groups.codes[columns.numpy_values(seen) != 0]] = True
-        return self._state(seen_groups, self.inner.merge(inner, groups))
+        return self._with_seen_flag(seen_groups, self.inner.merge(inner, groups))
 
     def finalize(self, states: pa.Array) -> pa.Array:
         seen, inner = columns.struct_fields(states)
-        there = columns.numpy_values(seen) != 0
         values = self.inner.finalize(inner)
-        rows = np.where(there, np.arange(len(states)), -1)
-        return filled(segments.take_rows(values, rows), self)
+        rows = np.where(columns.numpy_values(seen) != 0, np.arange(len(states)), -1)
+        return fill_missing(group_kernels.take_rows(values, rows), self)
 
     def acero(self) -> tuple[AceroAggregation, ...] | None:
         leaves = self.inner.acero()
@@ -140,21 +143,16 @@ class Optional(Unparametrised):
 
     def from_acero(self, leaves: Sequence[pa.Array]) -> pa.Array:
         *inner, count = leaves
-        return self._state(columns.numpy_values(count) > 0, self.inner.from_acero(inner))
+        return self._with_seen_flag(columns.numpy_values(count) > 0, self.inner.from_acero(inner))
 
-    def _touched(self, groups: Groups) -> np.ndarray:
-        touched = np.zeros(groups.count, bool)
-        touched[groups.codes] = True
-        return touched
-
-    def _state(self, seen: np.ndarray, inner: pa.Array) -> pa.Array:
+    def _with_seen_flag(self, seen: np.ndarray, inner: pa.Array) -> pa.Array:
         fields = [columns.from_values(seen, pa.uint8()), inner]
         return columns.structs_from(fields, self.state_type.arrow)
 
 
 @dataclass(frozen=True)
-class OfNothing(Aggregate):
-    """An aggregate over the NULL of no type: NULL, whatever the rows. State: UInt8, always 0."""
+class NullAggregate(Aggregate):
+    """An aggregate of arguments of type Nothing: the result is always NULL. State: UInt8, always 0."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         return columns.from_values(np.zeros(groups.count, np.uint8), pa.uint8())
@@ -167,15 +165,15 @@ class OfNothing(Aggregate):
 
 
 @dataclass(frozen=True)
-class DistinctCombinator(Wrapped):
-    """-Distinct: each value counts once. State: Array of the distinct values, sorted."""
+class DistinctCombinator(Combinator):
+    """-Distinct: aggregate each distinct value once. State: Array of the distinct values, sorted."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        arguments, groups = segments.present(arguments, groups)
+        arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         return distinct_lists(arguments, groups, self.state_type.arrow)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
-        return merge_lists(states, groups)
+        return union_lists(states, groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
         offsets, elements = columns.elements_of(states)

@@ -1,4 +1,4 @@
-"""Moving dates and times: add…, subtract…, dateAdd, dateSub."""
+"""Addition to dates and times by functions: add…, subtract…, dateAdd, dateSub."""
 
 from __future__ import annotations
 
@@ -6,28 +6,30 @@ from collections.abc import Callable, Sequence
 
 from olapdb.errors import BadArguments
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
-from olapdb.functions.datetime import arithmetic
+from olapdb.functions.datetime import date_arithmetic
 from olapdb.functions.datetime.components import DATES
-from olapdb.functions.scalar import ScalarDefinition, constant_text, custom, illegal, require, usual
-from olapdb.types import DataType, Date, Date32, Decimal, Float, Integer, String, plain
+from olapdb.functions.scalar import (
+    ScalarDefinition,
+    constant_text,
+    custom,
+    illegal,
+    require,
+    standard_call,
+)
+from olapdb.types import (
+    INTERVAL_UNITS,
+    DataType,
+    Date,
+    Date32,
+    Decimal,
+    Float,
+    Integer,
+    String,
+    plain,
+)
 
 _UNIT_NAMES = {
-    **{
-        u.lower(): u
-        for u in (
-            "Nanosecond",
-            "Microsecond",
-            "Millisecond",
-            "Second",
-            "Minute",
-            "Hour",
-            "Day",
-            "Week",
-            "Month",
-            "Quarter",
-            "Year",
-        )
-    },
+    **{unit.lower(): unit for unit in INTERVAL_UNITS},
     "ns": "Nanosecond",
     "us": "Microsecond",
     "ms": "Millisecond",
@@ -51,23 +53,29 @@ _UNIT_NAMES = {
 
 
 def unit_named(name: str, text: str) -> str:
-    """ "Day" for day, days, dd, SQL_TSI_DAY."""
+    """Return the unit that a text names:
+
+    "Day" for day, days, dd, SQL_TSI_DAY; raise BadArguments if none.
+    """
     lowered = text.lower().removeprefix("sql_tsi_")
-    found = _UNIT_NAMES.get(lowered) or _UNIT_NAMES.get(lowered.removesuffix("s"))
-    if found is None:
+    unit = _UNIT_NAMES.get(lowered) or _UNIT_NAMES.get(lowered.removesuffix("s"))
+    if unit is None:
         raise BadArguments(f"{name} does not know the unit {text!r}.")
-    return found
+    return unit
 
 
 def _keeps_order(source: DataType, unit: str) -> bool:
-    """Dates stop at their ends. Times wrap there, which shows at the ends of an interval; days and
-    months of theirs move the wall clock, which an hour in autumn shows twice."""
-    wall = unit in arithmetic.DAYS or unit in arithmetic.MONTHS
+    """Return whether adding a constant keeps the order of values.
+
+    Dates stop at the ends of their range.  Times wrap there, so that no interval is safe; days and
+    months move their wall clock, which autumn shows twice for an hour.
+    """
+    wall = unit in date_arithmetic.DAYS or unit in date_arithmetic.MONTHS
     return wall == isinstance(source, Date | Date32)
 
 
 def _shift(unit: str, sign: int) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """addDays(t, n) and its kin."""
+    """Return a resolver of addDays(t, n) and the like; `sign` -1 subtracts."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         source, amount = plain(arguments[0].type), plain(arguments[1].type)
@@ -75,21 +83,25 @@ def _shift(unit: str, sign: int) -> Callable[[str, Sequence[Argument]], ScalarCa
             raise illegal(name, source, "a Date or DateTime (convert the String)")
         require(name, [source], DATES, "a Date or DateTime")
         require(name, [amount], (Integer, Float, Decimal), "a number")
-        result = arithmetic.shifted_type(name, source, unit)
+        result = date_arithmetic.shifted_type(name, source, unit)
         monotonic = arguments[1].constant is not None and _keeps_order(source, unit)
-        kernel = arithmetic.shift(unit, sign)
-        return usual(name, arguments, result, kernel, monotonic=monotonic, keeps_constants=True)
+        kernel = date_arithmetic.shift(unit, sign)
+        return standard_call(
+            name, arguments, result, kernel, monotonic=monotonic, keeps_constants=True
+        )
 
     return resolve
 
 
 def _date_add(operation: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """dateAdd(unit, n, t) with a constant unit, and dateAdd(t, INTERVAL n unit)."""
+    """Return a resolver of dateAdd(unit, n, t) with a constant unit and of dateAdd(t, INTERVAL n
+    unit).
+    """
     sign = 1 if operation == "plus" else -1
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         if len(arguments) == 2:
-            return arithmetic.resolve(name, operation, arguments)
+            return date_arithmetic.resolve(name, operation, arguments)
         unit = unit_named(name, constant_text(name, arguments, 0, "the unit"))
         inner = _shift(unit, sign)(name, [arguments[2], arguments[1]])
 
@@ -101,23 +113,9 @@ def _date_add(operation: str) -> Callable[[str, Sequence[Argument]], ScalarCall]
     return resolve
 
 
-_SHIFT_UNITS = (
-    "Nanosecond",
-    "Microsecond",
-    "Millisecond",
-    "Second",
-    "Minute",
-    "Hour",
-    "Day",
-    "Week",
-    "Month",
-    "Quarter",
-    "Year",
-)
-
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
-    *(custom(f"add{u}s", _shift(u, 1), count=2) for u in _SHIFT_UNITS),
-    *(custom(f"subtract{u}s", _shift(u, -1), count=2) for u in _SHIFT_UNITS),
+    *(custom(f"add{u}s", _shift(u, 1), count=2) for u in INTERVAL_UNITS),
+    *(custom(f"subtract{u}s", _shift(u, -1), count=2) for u in INTERVAL_UNITS),
     custom(
         "dateAdd",
         _date_add("plus"),

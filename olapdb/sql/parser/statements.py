@@ -28,8 +28,8 @@ _EXPLAIN_KINDS: tuple[ExplainKind, ...] = get_args(ExplainKind)
 _REFUSED = {
     "GRANT": "Access is by the file system.",
     "REVOKE": "Access is by the file system.",
-    "BACKUP": "Use SYSTEM BACKUP TO '/folder'.",
-    "RESTORE": "Use SYSTEM RESTORE FROM '/folder' in a new warehouse.",
+    "BACKUP": "SYSTEM BACKUP TO 'folder' copies an open warehouse.",
+    "RESTORE": "SYSTEM RESTORE FROM 'folder' fills a new warehouse from a backup.",
     "WATCH": "Query the view again.",
     "MOVE": "Use RENAME.",
     "REPLACE": "Use CREATE OR REPLACE TABLE.",

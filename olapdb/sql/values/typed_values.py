@@ -71,8 +71,6 @@ def read_columns(rows: PlainRows, targets: Sequence[DataType]) -> tuple[TypedCol
     columns: list[TypedColumn] = []
     for index, (column_type, target) in enumerate(zip(column_types, targets, strict=True)):
         array = table.column(index).combine_chunks()
-        if isinstance(array, pa.ChunkedArray):
-            array = pa.concat_arrays(array.chunks)
         if column_type == FLOAT32 and pc.any(pc.is_inf(array)).as_py():
             return None  # too large for the column, or `inf`: the grammar distinguishes them
         if not _texts_are_numbers(array, rows.first[:, index], plain(target)):

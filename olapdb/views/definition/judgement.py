@@ -9,25 +9,20 @@ was made meanwhile.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from olapdb.bind import BindScope, bind_query
+from olapdb.commit.draft import CommitDraft, publish_if_current
+from olapdb.commit.origin import CommitOrigin
 from olapdb.config import Settings
-from olapdb.errors import CommitConflict, Error, QueryNotSupportedInMaterializedView
+from olapdb.errors import Error, QueryNotSupportedInMaterializedView
 from olapdb.functions.base import Environment
-from olapdb.model.changes import (
-    Change,
-    Commit,
-    Invalidate,
-    NothingCovered,
-    PutObject,
-    Requirement,
-    RevisionIs,
-)
+from olapdb.lineage.invalidation import invalidate
+from olapdb.model.changes import NothingCovered, PutObject, RevisionIs
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
-from olapdb.model.view_state import Cause, Invalidation
+from olapdb.model.view_state import Cause
 from olapdb.plan.nodes import Plan
-from olapdb.runtime.services import Services
 from olapdb.sql.parser import parse_query
 from olapdb.views.provability import BoundDefinition, JudgedItem, Judgement, judge
 
@@ -48,26 +43,32 @@ def judgement_of(
 ) -> Judgement | None:
     """The judgement of the view at the snapshot; None where a table is gone, or its query does not
     bind any more."""
-    source, target = snapshot.by_id(view.source_id), snapshot.by_id(view.target_id)
-    if not isinstance(source, Table) or not isinstance(target, Table):
-        return None
     try:
-        bound = bind_view(view, snapshot) if plan is None else plan
-        parts = BoundDefinition(
-            f"{view.database}.{view.name}",
-            bound,
-            source,
-            target,
-            snapshot,
-            dict(view.settings),
-            Environment(zone=view.zone, database=view.database),
-        )
-        found = judge(parts)
+        parts = bound_definition(view, snapshot, plan)
+        return None if parts is None else judge(parts)
     except QueryNotSupportedInMaterializedView as error:
         return Judgement((JudgedItem("query", False, error.message, error.hint or ""),))
     except Error:
         return None
-    return found
+
+
+def bound_definition(
+    view: MaterializedView, snapshot: Snapshot, plan: Plan | None = None
+) -> BoundDefinition | None:
+    """Return what is judged of the view at the snapshot, None where a table is gone; raises Error
+    where the query does not bind any more."""
+    source, target = snapshot.by_id(view.source_id), snapshot.by_id(view.target_id)
+    if not isinstance(source, Table) or not isinstance(target, Table):
+        return None
+    return BoundDefinition(
+        f"{view.database}.{view.name}",
+        bind_view(view, snapshot) if plan is None else plan,
+        source,
+        target,
+        snapshot,
+        dict(view.settings),
+        Environment(zone=view.zone, database=view.database),
+    )
 
 
 def reason_of(view: MaterializedView, snapshot: Snapshot) -> str:
@@ -95,58 +96,52 @@ def judged_items(view: MaterializedView, snapshot: Snapshot) -> tuple[JudgedItem
 
 @dataclass(frozen=True, slots=True)
 class Rejudged:
-    """A view whose reason changes; `proves_again` tells that it was unproven and is not any more."""
+    """A view that an ALTER changes: `view` has the reason that is kept from now on.
+
+    `stale` is the cause for which all that it made is stale: "ALTER" where it was unproven and is
+    not any more, "TARGET CHANGED" where its target fills a column otherwise, "" else."""
 
     view: MaterializedView
-    proves_again: bool
+    stale: Cause | Literal[""] = ""
 
 
 def after_alter(
-    view: MaterializedView, before: Judgement | None, after: Judgement
+    view: MaterializedView, before: Judgement | None, after: Judgement, fills_otherwise: bool
 ) -> Rejudged | None:
-    """What becomes of the view; None where it stays as it is."""
+    """Return what becomes of the view, None where it stays as it is; `fills_otherwise` tells that
+    its target gives its own columns other values than before."""
     had = view.unprovable or ("" if before is None else before.reason)
-    if after.reason == view.unprovable and bool(had) == bool(after.reason):
+    proves_again = bool(had) and not after.reason
+    stale: Cause | Literal[""] = "ALTER" if proves_again else ""
+    if fills_otherwise and not stale:
+        stale = "TARGET CHANGED"
+    if after.reason == view.unprovable and bool(had) == bool(after.reason) and not stale:
         return None
-    return Rejudged(replace(view, unprovable=after.reason), bool(had) and not after.reason)
+    return Rejudged(replace(view, unprovable=after.reason), stale)
 
 
-def publish_rejudged(
-    services: Services,
-    snapshot: Snapshot,
-    rejudged: tuple[Rejudged, ...],
-    query_id: str,
-    statement: str,
-) -> tuple[list[Change], list[Requirement]]:
-    """The changes and requirements of the commit that alters the table."""
-    changes: list[Change] = []
-    requirements: list[Requirement] = []
+def rejudged_draft(
+    origin: CommitOrigin, snapshot: Snapshot, rejudged: tuple[Rejudged, ...]
+) -> CommitDraft:
+    """Return what the commit that alters the table says of these views."""
+    draft = CommitDraft()
     for one in rejudged:
-        changes.append(PutObject(one.view))
-        requirements.append(RevisionIs(one.view.id, one.view.revision))
-        if one.proves_again:
-            stale, needed = all_stale(services, snapshot, one.view, "ALTER", query_id, statement)
-            changes += stale
-            requirements += needed
-    return changes, requirements
+        draft.change(PutObject(one.view))
+        draft.require(RevisionIs(one.view.id, one.view.revision))
+        if one.stale:
+            draft.merge(all_stale(origin, snapshot, one.view, one.stale))
+    return draft
 
 
 def all_stale(
-    services: Services,
-    snapshot: Snapshot,
-    view: MaterializedView,
-    cause: Cause,
-    query_id: str,
-    statement: str,
-) -> tuple[list[Change], list[Requirement]]:
-    """All that the view made is stale. A view that has seen nothing yet made nothing, and the
-    commit requires that this stays so."""
+    origin: CommitOrigin, snapshot: Snapshot, view: MaterializedView, cause: Cause
+) -> CommitDraft:
+    """Return what makes all stale that the view made. A view that has seen nothing yet made nothing,
+    and the commit requires that this stays so."""
     coverage = snapshot.coverage(view.id)
     if not coverage.everywhere and not any(coverage.by_partition.values()):
-        return [], [NothingCovered(view.id)]
-    rows = rows_made(snapshot, view)
-    mark = Invalidation(view.id, None, cause, statement, query_id, rows, services.clock_ms())
-    return [Invalidate(mark)], []
+        return CommitDraft([NothingCovered(view.id)])
+    return CommitDraft((), [invalidate(origin, view.id, None, cause, rows_made(snapshot, view))])
 
 
 def rows_made(snapshot: Snapshot, view: MaterializedView) -> int:
@@ -155,19 +150,12 @@ def rows_made(snapshot: Snapshot, view: MaterializedView) -> int:
     return sum(part.rows for part in snapshot.parts(view.target_id) if part.made_by(mine))
 
 
-def keep_reason(services: Services, view: MaterializedView, reason: str, query_id: str) -> None:
+def keep_reason(origin: CommitOrigin, view: MaterializedView, reason: str) -> None:
     """Store the reason with a view that was made before the rule was known. A view that changes
     meanwhile is judged anew the next time."""
     if not reason or reason == view.unprovable:
         return
-    commit = Commit(
-        (RevisionIs(view.id, view.revision),),
-        (PutObject(replace(view, unprovable=reason)),),
-        "RECONCILE",
-        query_id,
-        "",
+    draft = CommitDraft(
+        [RevisionIs(view.id, view.revision)], [PutObject(replace(view, unprovable=reason))]
     )
-    try:
-        services.catalog.apply(commit)
-    except CommitConflict:
-        return
+    publish_if_current(draft, replace(origin, kind="RECONCILE", statement=""))

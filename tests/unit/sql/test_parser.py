@@ -64,8 +64,8 @@ def test_what_olapdb_lacks_is_refused_by_name(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("BACKUP TABLE t TO Disk('d', 'x')", "SYSTEM BACKUP TO '/folder'"),
-        ("RESTORE TABLE t FROM Disk('d', 'x')", "SYSTEM RESTORE FROM '/folder'"),
+        ("BACKUP TABLE t TO Disk('d', 'x')", "SYSTEM BACKUP TO"),
+        ("RESTORE TABLE t FROM Disk('d', 'x')", "SYSTEM RESTORE FROM"),
     ],
 )
 def test_what_is_refused_names_the_statement_to_use(text: str, hint: str) -> None:

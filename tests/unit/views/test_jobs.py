@@ -12,6 +12,7 @@ import pytest
 
 import olapdb
 from olapdb.catalog.sqlite import jobs as catalog_jobs
+from olapdb.commit.origin import CommitOrigin
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import BackfillIncomplete, BadArguments, QueryWasCancelled
 from olapdb.maintenance.check import check_database
@@ -27,11 +28,7 @@ JOBS = "SELECT * FROM system.view_jobs ORDER BY started, kind"
 CHUNKS = "SELECT * FROM system.view_job_chunks ORDER BY finished, chunk"
 
 
-@pytest.fixture
-def connection() -> Iterator[Connection]:
-    with olapdb.connect() as opened:
-        opened.execute("SYSTEM STOP MERGES")
-        yield opened
+pytestmark = pytest.mark.warehouse(merges=False)
 
 
 def months(connection: Connection, times: int = 1) -> None:
@@ -306,7 +303,7 @@ def test_cancel_ends_a_backfill_between_chunks(connection: Connection) -> None:
 
     def work() -> None:
         try:
-            found.extend(backfill(services, view.id, executor=executor))
+            found.extend(backfill(CommitOrigin(services), view.id, executor=executor))
         except QueryWasCancelled as error:
             found.append(error)
 

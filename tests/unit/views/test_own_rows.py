@@ -6,13 +6,13 @@ equals its query over the source and the dimensions as they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import olapdb
+from olapdb.commit.origin import CommitOrigin
 from olapdb.dbapi.connection import Connection
 from olapdb.dml.insert import commit_staged, snapshot_for_insert
 from olapdb.functions.base import Environment
@@ -36,18 +36,13 @@ def verdict(connection: Connection, view: str = "v") -> str:
     return warehouse.verdict(connection, view)
 
 
-@pytest.fixture
-def connection() -> Iterator[Connection]:
-    with olapdb.connect() as opened:
-        opened.execute("SYSTEM STOP MERGES")
-        opened.execute("CREATE TABLE s (k UInt64, x Int64) ENGINE = MergeTree ORDER BY k")
-        opened.execute("CREATE TABLE hi (k UInt64, weight Int64) ENGINE = MergeTree ORDER BY k")
-        opened.execute("CREATE VIEW hi_view AS SELECT k, weight FROM hi WHERE weight > 1")
-        opened.execute(
-            "CREATE TABLE t (k UInt64, w Int64) ENGINE = SummingMergeTree ORDER BY k"
-            " PARTITION BY k % 3"
-        )
-        yield opened
+pytestmark = pytest.mark.warehouse(
+    "CREATE TABLE s (k UInt64, x Int64) ENGINE = MergeTree ORDER BY k",
+    "CREATE TABLE hi (k UInt64, weight Int64) ENGINE = MergeTree ORDER BY k",
+    "CREATE VIEW hi_view AS SELECT k, weight FROM hi WHERE weight > 1",
+    ("CREATE TABLE t (k UInt64, w Int64) ENGINE = SummingMergeTree ORDER BY k PARTITION BY k % 3"),
+    merges=False,
+)
 
 
 def siblings(connection: Connection, query: str, *, writer: str = "a", joins: str = "v") -> None:
@@ -294,7 +289,7 @@ def test_what_tasks_staged_apart(connection: Connection) -> None:
         )
         for x in (-1, 3, -1)
     ]
-    commit_staged(services, staged)
+    commit_staged(CommitOrigin(services), staged)
     assert verdict(connection) == "covered"
     assert sums(connection) == [(1, 5)]
     check(connection, JOIN)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -11,12 +10,6 @@ import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import BypassRows
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, dicts, make, rows, verdict
-
-
-@pytest.fixture
-def connection() -> Iterator[Connection]:
-    with olapdb.connect() as opened:
-        yield opened
 
 
 def three_months(connection: Connection) -> None:
@@ -156,6 +149,7 @@ def test_a_planted_row_with_a_true_ledger_is_found(connection: Connection) -> No
 
     from olapdb.model.changes import AddPart, Commit, RemoveParts
     from olapdb.model.schema import Table
+    from olapdb.storage.part_plan import PartPlan
     from olapdb.storage.reader import PartReader
     from olapdb.storage.writer import write_part
 
@@ -175,12 +169,14 @@ def test_a_planted_row_with_a_true_ledger_is_found(connection: Connection) -> No
         services.store,
         target,
         wrong.cast(found.schema),
-        partition_id=part.partition_id,
-        partition_value=part.partition_value,
-        blocks=part.block_range,
+        PartPlan(
+            part.partition_id,
+            part.partition_value,
+            part.block_range,
+            part.contributions,
+            inline_bytes_max=1 << 20,
+        ),
         lease_id=services.lease_id,
-        contributions=part.contributions,
-        inline_bytes_max=1 << 20,
     )
     planted = replace(staged.part, level=part.level)
     services.catalog.apply(

@@ -1,0 +1,278 @@
+"""Kernels over rows assigned to groups: sums, extremes, ranks and distinct values.
+
+Each is one pass of numpy over the rows and sorts only where a scatter does not do.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.functions.base import Groups
+from olapdb.functions.kernels import columns
+
+_BITMAP_CELLS_MAX = 1 << 23
+_NO_ROW = -1
+_GROUP_ROWS_MIN = 64
+_LONG_DIGITS = 18
+"""The digits of a decimal that fits into 64 bits, the low half of a Decimal128."""
+
+
+def drop_null_rows(arguments: Sequence[pa.Array], groups: Groups) -> tuple[list[pa.Array], Groups]:
+    """Return the arguments and groups of the rows in which no argument is null."""
+    valid = columns.all_valid(arguments, len(groups.codes))
+    return filter_rows(arguments, groups, valid)
+
+
+def filter_rows(
+    arguments: Sequence[pa.Array], groups: Groups, keep: np.ndarray | None
+) -> tuple[list[pa.Array], Groups]:
+    """Return the arguments and groups of the rows that `keep` marks; of all rows if it is None."""
+    if keep is None or bool(keep.all()):
+        return list(arguments), groups
+    mask = pa.array(keep)
+    return [a.filter(mask) for a in arguments], Groups(groups.codes[keep], groups.count)
+
+
+def sum_integers(values: np.ndarray, groups: Groups, dtype: np.dtype) -> np.ndarray:
+    """Return the integer sum of each group as `dtype`, shape (groups.count,). Sums wrap."""
+    if groups.count == 1:
+        return np.add.reduce(values.astype(dtype, copy=False), dtype=dtype, keepdims=True)
+    out = np.zeros(groups.count, dtype)
+    with np.errstate(over="ignore"):
+        np.add.at(out, groups.codes, values.astype(dtype, copy=False))
+    return out
+
+
+def sum_floats(values: np.ndarray, groups: Groups) -> np.ndarray:
+    """Return the Float64 sum of each group, shape (groups.count,), added up in row order."""
+    return np.bincount(groups.codes, values.astype(np.float64, copy=False), groups.count)
+
+
+def sum_decimals(array: pa.Array, groups: Groups) -> pa.Array:
+    """Return the exact sum of each group as decimals of the array's type, modulo its width.
+
+    Adds limbs of 32 bits and carries between them."""
+    words = 2 if pa.types.is_decimal128(array.type) else 4
+    limbs = decimal_limbs(array, 2 * words)
+    carry = np.zeros(groups.count, np.int64)
+    out = np.zeros((groups.count, 2 * words), np.uint32)
+    for limb in range(2 * words):
+        totals = np.zeros(groups.count, np.int64)
+        np.add.at(totals, groups.codes, limbs[:, limb].astype(np.int64))
+        totals += carry
+        out[:, limb] = (totals & 0xFFFFFFFF).astype(np.uint32)
+        carry = totals >> 32
+    return pa.Array.from_buffers(array.type, groups.count, [None, pa.py_buffer(out)])
+
+
+def decimal_limbs(array: pa.Array, count: int) -> np.ndarray:
+    """Return decimals as `count` limbs of 32 bits, two's complement, the lowest limb first; uint32,
+    shape (rows, count)."""
+    buffer = array.buffers()[1]
+    if buffer is None or not len(array):
+        return np.zeros((len(array), count), np.uint32)
+    taken = np.frombuffer(buffer, np.uint32, len(array) * count, array.offset * 4 * count)
+    return taken.reshape(len(array), count)
+
+
+def extreme_rows(keys: np.ndarray, groups: Groups, *, largest: bool) -> np.ndarray:
+    """Return for each group a row that has its smallest (largest) key; -1 for an empty group."""
+    best = extreme_keys(keys, groups, largest=largest)
+    rows = np.full(groups.count, _NO_ROW, np.int64)
+    matching_rows = np.flatnonzero(keys == best[groups.codes])
+    rows[groups.codes[matching_rows]] = matching_rows
+    return rows
+
+
+def extreme_keys(keys: np.ndarray, groups: Groups, *, largest: bool) -> np.ndarray:
+    """Return the smallest (largest) integer key of each group.
+
+    An empty group gets the largest (smallest) value of the keys' dtype."""
+    limits = np.iinfo(keys.dtype)
+    if groups.count == 1 and len(keys):
+        return (np.maximum if largest else np.minimum).reduce(keys, keepdims=True)
+    out = np.full(groups.count, limits.min if largest else limits.max, keys.dtype)
+    (np.maximum if largest else np.minimum).at(out, groups.codes, keys)
+    return out
+
+
+def take_rows(array: pa.Array, rows: np.ndarray) -> pa.Array:
+    """Return the values of these rows; null where the row is -1."""
+    return array.take(pa.array(rows, mask=rows == _NO_ROW))
+
+
+def sortable_bits(values: np.ndarray) -> np.ndarray:
+    """Return floats as int64 that compare as the floats do: -0.0 below 0.0, all NaN equal and largest."""
+    wide = values.astype(np.float64)
+    wide[np.isnan(wide)] = np.nan
+    bits = wide.view(np.int64)
+    return np.where(bits < 0, ~bits ^ np.int64(np.iinfo(np.int64).min), bits)
+
+
+def order_keys(array: pa.Array) -> np.ndarray:
+    """Return integers that compare as the values of a column without nulls do.
+
+    Integers, times, booleans and decimals of up to 18 digits keep their value, floats give their
+    sortable bits, other types the ranks of the values within the column."""
+    arrow = array.type
+    if pa.types.is_floating(arrow):
+        return sortable_bits(columns.numpy_values(array))
+    if pa.types.is_integer(arrow) or pa.types.is_temporal(arrow) or pa.types.is_boolean(arrow):
+        return columns.numpy_values(array)
+    if pa.types.is_decimal128(arrow) and arrow.precision <= _LONG_DIGITS:
+        return _low_halves(array)
+    return rank_rows([array]).ranks
+
+
+def _low_halves(array: pa.Array) -> np.ndarray:
+    if not len(array):
+        return np.zeros(0, np.int64)
+    halves = np.frombuffer(array.buffers()[1], np.int64, 2 * len(array), 16 * array.offset)
+    return np.ascontiguousarray(halves[::2])
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The ranks of a column's values.
+
+    `ranks[i]` is the position of row i's value among the sorted distinct values. `rows[r]` is a row
+    with the value of rank r. `count` is the number of distinct values."""
+
+    ranks: np.ndarray
+    rows: np.ndarray
+
+    @property
+    def count(self) -> int:
+        """The number of distinct values."""
+        return len(self.rows)
+
+
+def rank_rows(arguments: Sequence[pa.Array]) -> Ranking:
+    """Rank rows by the values of all columns, compared from left to right. The columns hold no
+    nulls, but their elements may."""
+    ranking = _rank_column(arguments[0])
+    for array in arguments[1:]:
+        ranking = _rank_pair(ranking, _rank_column(array))
+    return ranking
+
+
+def _rank_column(array: pa.Array) -> Ranking:
+    """Rank the rows of one column. Nulls, which occur in elements of tuples, rank highest."""
+    if pa.types.is_null(array.type) or (
+        pa.types.is_struct(array.type) and not array.type.num_fields
+    ):
+        return Ranking(np.zeros(len(array), np.int64), np.arange(min(len(array), 1)))
+    if array.null_count:
+        valid = np.asarray(array.is_valid())
+        ranking = _rank_column(array.filter(pa.array(valid)))
+        ranks = np.full(len(array), ranking.count)
+        ranks[valid] = ranking.ranks
+        return Ranking(ranks, np.append(np.flatnonzero(valid)[ranking.rows], np.argmin(valid)))
+    if pa.types.is_floating(array.type):
+        array = pa.array(sortable_bits(columns.numpy_values(array)))
+    elif pa.types.is_struct(array.type):
+        return rank_rows(columns.struct_fields(array))
+    elif pa.types.is_list(array.type):
+        array = _list_keys(array)
+    elif pa.types.is_boolean(array.type):
+        array = array.cast(pa.uint8())
+    encoded = array.dictionary_encode()
+    codes = columns.numpy_values(encoded.indices).astype(np.int64)
+    order = np.asarray(pc.sort_indices(encoded.dictionary)).astype(np.int64)
+    rank_of_code = np.empty(len(order), np.int64)
+    rank_of_code[order] = np.arange(len(order))
+    row_of_code = np.empty(len(order), np.int64)
+    row_of_code[codes] = np.arange(len(codes))
+    return Ranking(rank_of_code[codes], row_of_code[order])
+
+
+def _rank_pair(left: Ranking, right: Ranking) -> Ranking:
+    combined = left.ranks * max(right.count, 1) + right.ranks
+    _, rows, ranks = np.unique(combined, return_index=True, return_inverse=True)
+    return Ranking(ranks.reshape(-1), rows)
+
+
+def _list_keys(array: pa.Array) -> pa.Array:
+    """Return lists as binary keys made of their elements' ranks.
+
+    Equal lists of a column have equal keys. Keys have a fixed order within a column."""
+    offsets, elements = columns.elements_of(array)
+    valid = columns.validity(elements)
+    inner = _rank_column(elements if valid is None else elements.filter(pa.array(valid)))
+    ranks = np.zeros(len(elements), np.int64)
+    ranks[slice(None) if valid is None else valid] = inner.ranks + 1
+    data = np.frombuffer(ranks.astype(">i8").tobytes(), np.uint8)
+    return columns.binary(columns.strings_from(offsets * 8, data))
+
+
+def distinct_ranks(ranking: Ranking, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
+    """Return each group's distinct values, sorted: the offsets of the groups, shape
+    (groups.count + 1,), and the ranks of the values."""
+    if not ranking.count:
+        return np.zeros(groups.count + 1, np.int64), np.zeros(0, np.int64)
+    combined = groups.codes * ranking.count + ranking.ranks
+    if groups.count * ranking.count <= max(_BITMAP_CELLS_MAX, 4 * len(combined)):
+        seen = np.zeros(groups.count * ranking.count, bool)
+        seen[combined] = True
+        pairs = np.flatnonzero(seen)
+    else:
+        pairs = _unique(combined)
+    owners, ranks = np.divmod(pairs, ranking.count)
+    return columns.offsets_from_counts(np.bincount(owners, minlength=groups.count)), ranks
+
+
+def distinct_integers(array: pa.Array, groups: Groups) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return each group's distinct integers or times, sorted: the offsets of the groups and the
+    values.
+
+    Returns None where `distinct_ranks` is as fast: for other types, and for values of a wide range
+    in many groups."""
+    if not (pa.types.is_integer(array.type) or pa.types.is_temporal(array.type)) or not len(array):
+        return None
+    values = columns.numpy_values(array)
+    if groups.count == 1:
+        distinct = np.sort(columns.numpy_values(pc.unique(array)))
+        return np.array([0, len(distinct)], np.int64), distinct
+    span = int(values.max()) - int(values.min()) + 1
+    if groups.count * span > max(_BITMAP_CELLS_MAX, 4 * len(values)):
+        few = groups.count <= min(len(values) // _GROUP_ROWS_MIN, np.iinfo(np.uint16).max)
+        return _distinct_by_group(values, groups) if few else None
+    seen = np.zeros(groups.count * span, bool)
+    least = values.min().astype(np.int64)  # large UInt64 wrap, and wrap back
+    seen[groups.codes * span + (values.astype(np.int64) - least)] = True
+    owners, differences = np.divmod(np.flatnonzero(seen), span)
+    distinct = (differences + least).astype(values.dtype)
+    return columns.offsets_from_counts(np.bincount(owners, minlength=groups.count)), distinct
+
+
+def _distinct_by_group(values: np.ndarray, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
+    """Return each group's distinct values by sorting every group by itself, which is faster than one
+    sort for a few large groups."""
+    order = np.argsort(groups.codes.astype(np.uint16), kind="stable")
+    values = values[order]
+    bounds = columns.offsets_from_counts(np.bincount(groups.codes, minlength=groups.count))
+    for start, end in itertools.pairwise(bounds.tolist()):
+        values[start:end].sort()
+    is_first = np.ones(len(values), bool)
+    is_first[1:] = values[1:] != values[:-1]
+    is_first[bounds[:-1][np.diff(bounds) > 0]] = True
+    return columns.offsets_from_counts(is_first)[bounds], values[is_first]
+
+
+def _unique(values: np.ndarray) -> np.ndarray:
+    ordered = np.sort(values)
+    if not len(ordered):
+        return ordered
+    is_first = np.concatenate(([True], ordered[1:] != ordered[:-1]))
+    return ordered[is_first]
+
+
+def element_groups(offsets: np.ndarray, groups: Groups) -> Groups:
+    """Return the groups of list elements from the groups of their lists."""
+    return Groups(np.repeat(groups.codes, np.diff(offsets)), groups.count)

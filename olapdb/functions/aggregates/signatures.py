@@ -1,0 +1,66 @@
+"""Checks of an aggregate's arguments, and the types of its states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from olapdb.errors import IllegalTypeOfArgument, NumberOfArgumentsDoesntMatch
+from olapdb.functions.base import Aggregate
+from olapdb.types import (
+    AggregateFunction,
+    Array,
+    DataType,
+    Tuple,
+    make_nullable,
+    plain,
+    stored_type,
+)
+
+ResolveAggregate = Callable[[str, tuple[object, ...], tuple[DataType, ...]], Aggregate]
+"""(name, parameters, argument types) -> aggregate: how a combinator gets the one that it wraps."""
+
+
+def state_type_of(
+    name: str, parameters: Sequence[object], arguments: Sequence[DataType], state: DataType
+) -> AggregateFunction:
+    """Return the type AggregateFunction(name(parameters), arguments…) whose states are `state`.
+
+    Parameters are written as SQL. Argument types are those that a table stores, so a state that was
+    stored has the type of a new one."""
+    parameter_texts = tuple(sql_literal(p) for p in parameters)
+    stored = tuple(stored_type(a) for a in arguments)
+    return AggregateFunction(name, parameter_texts, stored, stored_type(state))
+
+
+def sql_literal(value: object) -> str:
+    """Return a parameter as SQL text; strings are quoted and escaped."""
+    if isinstance(value, bool) or not isinstance(value, str):
+        return str(value)
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def optional_value_type(data_type: DataType) -> Tuple:
+    """Return the state type of an optional value: a Tuple of one Nullable field, `value`."""
+    return Tuple((make_nullable(plain(data_type)),), ("value",))
+
+
+def require_count(name: str, arguments: Sequence[DataType], count: int) -> None:
+    """Raise NumberOfArgumentsDoesntMatch unless the aggregate `name` has `count` arguments."""
+    if len(arguments) != count:
+        raise NumberOfArgumentsDoesntMatch(
+            f"Aggregate function {name} takes {count} argument(s), {len(arguments)} given."
+        )
+
+
+def illegal_argument(name: str, data_type: DataType, expected: str) -> IllegalTypeOfArgument:
+    """Return the error of an argument type that the aggregate `name` does not take; `expected`, a
+    noun with its article, names what it takes."""
+    return IllegalTypeOfArgument(
+        f"Illegal type {data_type} of argument of aggregate function {name}: {expected} expected."
+    )
+
+
+def distinct_set_type(types: Sequence[DataType]) -> Array:
+    """Return the state type of a set of distinct values: an Array, of Tuples for several types."""
+    elements = tuple(plain(t) for t in types)
+    return Array(elements[0] if len(elements) == 1 else Tuple(elements))

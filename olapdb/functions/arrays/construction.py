@@ -1,0 +1,140 @@
+"""Functions that build arrays, tuples and maps from values or from arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.errors import BadArguments, NumberOfArgumentsDoesntMatch
+from olapdb.functions import scalar
+from olapdb.functions.base import Argument, Column, Environment, ScalarCall
+from olapdb.functions.casts.cast import cast_column, map_from
+from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.supertypes import common_type
+from olapdb.functions.numeric.conditional import plain_lc
+from olapdb.types import NOTHING, Array, DataType, Map, Tuple, is_nullable, plain
+
+
+def interleave_lists(arguments: Sequence[pa.Array], rows: int, inner: DataType) -> pa.Array:
+    """Return a list for each row that holds the row's value of each argument, in their order."""
+    count = len(arguments)
+    offsets = np.arange(rows + 1, dtype=np.int64) * count
+    if not count:
+        return columns.lists_from(offsets, pa.array([], inner.arrow))
+    stacked = pa.concat_arrays(list(arguments))
+    order = (np.arange(rows)[:, None] + np.arange(count)[None, :] * rows).reshape(-1)
+    return columns.lists_from(offsets, stacked.take(pa.array(order)))
+
+
+def _casting_call(
+    result: DataType,
+    build: Callable[[list[pa.Array], int], pa.Array],
+    types: Sequence[DataType],
+    targets: Sequence[DataType],
+    name: str,
+) -> ScalarCall:
+    """Return a call that casts each argument to its target and passes them to `build(columns, rows)`.
+
+    NULLs are passed on. Constant arguments give a constant."""
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        constant = all(isinstance(v, pa.Scalar) for v in values)
+        count = 1 if constant else rows
+        cast_arguments = [
+            cast_column(columns.as_array(v, count), source, target, environment, strict=False)
+            for v, source, target in zip(values, types, targets, strict=True)
+        ]
+        built = build(cast_arguments, count)
+        return built[0] if constant else built
+
+    return ScalarCall(name, result, kernel)
+
+
+def resolve_array(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve array(…): values become the elements of one array, in their common type."""
+    types = [a.type for a in arguments]
+    inner = common_type([plain_lc(t) for t in types]) if types else NOTHING
+    return _casting_call(
+        Array(inner),
+        lambda cast_arguments, rows: interleave_lists(cast_arguments, rows, inner),
+        types,
+        [inner] * len(types),
+        name,
+    )
+
+
+def _tuple(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    types = tuple(plain_lc(a.type) for a in arguments)
+    result = Tuple(types)
+
+    def build(cast_arguments: list[pa.Array], rows: int) -> pa.Array:
+        return columns.structs_from(cast_arguments, result.arrow, rows=rows)
+
+    return _casting_call(result, build, [a.type for a in arguments], types, name)
+
+
+def _map(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    if len(arguments) % 2:
+        raise NumberOfArgumentsDoesntMatch(f"Function {name} takes keys and values in pairs.")
+    keys, values = arguments[::2], arguments[1::2]
+    key_type = common_type([plain_lc(a.type) for a in keys]) if keys else NOTHING
+    value_type = common_type([plain_lc(a.type) for a in values]) if values else NOTHING
+    if keys and is_nullable(key_type):
+        raise BadArguments(
+            f"Map cannot have a key of type {key_type}.", hint="Use ifNull or assumeNotNull on it."
+        )
+    result = Map(key_type, value_type)
+    targets = [key_type if i % 2 == 0 else value_type for i in range(len(arguments))]
+
+    def build(cast_arguments: list[pa.Array], rows: int) -> pa.Array:
+        key_lists = interleave_lists(cast_arguments[::2], rows, key_type)
+        value_lists = interleave_lists(cast_arguments[1::2], rows, value_type)
+        return map_from(columns.offsets_of(key_lists), key_lists.values, value_lists.values, result)
+
+    return _casting_call(result, build, [a.type for a in arguments], targets, name)
+
+
+def resolve_concatenation(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve arrayConcat(…), and concat(…) of arrays."""
+    result = common_type([plain(a.type) for a in arguments])
+    if not isinstance(result, Array):
+        raise scalar.illegal(name, arguments[0].type, "an Array")
+
+    def build(cast_arguments: list[pa.Array], rows: int) -> pa.Array:
+        arrays = [columns.elements_of(c) for c in cast_arguments]
+        owners = np.concatenate([columns.parents_of(o) for o, _ in arrays])
+        order = np.argsort(owners, kind="stable")
+        counts = np.bincount(owners, minlength=rows)
+        elements = pa.concat_arrays([e for _, e in arrays]).take(pa.array(order))
+        return columns.lists_from(columns.offsets_from_counts(counts), elements)
+
+    types = [a.type for a in arguments]
+    return _casting_call(result, build, types, [result] * len(types), name)
+
+
+def _map_from_arrays(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    types = [plain(a.type) for a in arguments]
+    scalar.require(name, types, Array, "an Array")
+    keys, values = types
+    assert isinstance(keys, Array)
+    assert isinstance(values, Array)
+    result = Map(keys.inner, values.inner)
+
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        (key_offsets, key), (value_offsets, value) = (columns.elements_of(a) for a in arrays)
+        if not np.array_equal(key_offsets, value_offsets):
+            raise BadArguments(f"The arrays of {name} have different sizes.")
+        return map_from(key_offsets, key, value, result)
+
+    return scalar.standard_call(name, arguments, result, kernel)
+
+
+DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
+    scalar.custom("array", resolve_array, count=(0, None)),
+    scalar.custom("tuple", _tuple, count=(0, None)),
+    scalar.custom("map", _map, count=(0, None)),
+    scalar.custom("arrayConcat", resolve_concatenation, count=(1, None)),
+    scalar.custom("mapFromArrays", _map_from_arrays, count=2, aliases=("MAP_FROM_ARRAYS",)),
+)

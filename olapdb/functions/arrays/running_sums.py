@@ -1,0 +1,207 @@
+"""Running sums, differences and products of the elements of an array."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.errors import DecimalOverflow, IllegalTypeOfArgument
+from olapdb.functions.aggregates import group_kernels
+from olapdb.functions.base import Argument
+from olapdb.functions.kernels import columns, decimal_width
+from olapdb.functions.kernels.constants import default_value
+from olapdb.functions.kernels.supertypes import sum_type
+from olapdb.functions.scalar import Invocation, ScalarDefinition, define, illegal
+from olapdb.types import (
+    FLOAT64,
+    INT32,
+    INT64,
+    Array,
+    Boolean,
+    DataType,
+    Date,
+    Date32,
+    DateTime,
+    Decimal,
+    Float,
+    Integer,
+    is_nullable,
+)
+
+_NUMBERS = (Integer, Float, Decimal, Boolean)
+
+
+def _number_type(name: str, data_type: DataType) -> DataType:
+    """Return the type of the array's elements; raise IllegalTypeOfArgument unless these are numbers,
+    not Nullable."""
+    inner = data_type.inner if isinstance(data_type, Array) else data_type
+    if not isinstance(data_type, Array) or is_nullable(inner) or not isinstance(inner, _NUMBERS):
+        raise IllegalTypeOfArgument(f"{name} cannot add values of type {inner}.")
+    return inner
+
+
+def _sum_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    return Array(sum_type(_number_type(name, types[0])))
+
+
+def _running_sum(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    result = call.result
+    assert isinstance(result, Array)
+    offsets, elements = columns.elements_of(arrays[0])
+    wide = result.inner.arrow
+    if pa.types.is_decimal(wide):
+        return columns.lists_from(offsets, _running_decimals(offsets, elements.cast(wide)))
+    values = columns.numpy_values(elements).astype(columns.dtype_of(wide))
+    owners = columns.parents_of(offsets)
+    if values.dtype.kind == "f":
+        # Each array is summed by itself: a sum over all arrays would carry rounding errors along.
+        sums = _running_floats(values, offsets)
+    else:
+        with np.errstate(over="ignore"):
+            total = np.cumsum(values, dtype=values.dtype)
+            before = np.concatenate((np.zeros(1, values.dtype), total))[offsets[:-1]]
+            sums = total - before[owners]
+    return columns.lists_from(offsets, columns.from_values(sums, wide))
+
+
+def _running_sum_from_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """arrayCumSumNonNegative: running sums that restart at zero where they would fall below it.
+
+    Each step handles one position of all arrays that are long enough, so there are as many steps as
+    the longest array has elements."""
+    result = call.result
+    assert isinstance(result, Array)
+    wide = result.inner.arrow
+    offsets, elements = columns.elements_of(arrays[0])
+    values = elements.cast(wide)
+    zero = default_value(result.inner)
+    lengths = np.diff(offsets)
+    sums: list[pa.Array] = []
+    rows: list[np.ndarray] = []
+    state = pa.repeat(zero, len(lengths))
+    position = 0
+    while len(longer := np.flatnonzero(lengths > position)):
+        at = offsets[longer] + position
+        added = pc.add(state.take(pa.array(longer)), values.take(pa.array(at)))
+        clamped = pc.max_element_wise(added, zero).cast(wide)
+        state = columns.replaced_rows(state, longer, clamped)
+        sums.append(clamped)
+        rows.append(at)
+        position += 1
+    if not sums:
+        return columns.lists_from(offsets, values)
+    order = np.argsort(np.concatenate(rows))
+    return columns.lists_from(offsets, pa.concat_arrays(sums).take(pa.array(order)))
+
+
+def _running_floats(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Return the running sums of each array.
+
+    Few long arrays are summed one by one, many short ones position by position over all that are
+    long enough. Either way takes at most sqrt(elements) steps."""
+    lengths = np.diff(offsets)
+    sums = values.copy()
+    if len(lengths) <= lengths.max(initial=0):
+        for start, end in itertools.pairwise(offsets):
+            np.cumsum(values[start:end], out=sums[start:end])
+        return sums
+    position = 1
+    longer = np.flatnonzero(lengths > position)
+    while len(longer):
+        rows = offsets[longer] + position
+        sums[rows] += sums[rows - 1]
+        position += 1
+        longer = longer[lengths[longer] > position]
+    return sums
+
+
+def _running_decimals(offsets: np.ndarray, elements: pa.Array) -> pa.Array:
+    """Return exact running sums of each array, modulo the width of the elements' type.
+
+    Sums limbs of 32 bits and carries between them."""
+    count = elements.type.bit_width // 32
+    limbs = group_kernels.decimal_limbs(elements, count)
+    owners = columns.parents_of(offsets)
+    out = np.zeros(limbs.shape, np.uint32)
+    carry = np.zeros(len(elements), np.int64)
+    for limb in range(count):
+        total = np.cumsum(limbs[:, limb], dtype=np.int64)
+        before = np.concatenate(([0], total))[offsets[:-1]]
+        sums = total - before[owners] + carry
+        out[:, limb] = (sums & 0xFFFFFFFF).astype(np.uint32)
+        carry = sums >> 32
+    return pa.Array.from_buffers(elements.type, len(elements), [None, pa.py_buffer(out)])
+
+
+def _difference_rule(
+    name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
+) -> DataType:
+    inner = types[0].inner if isinstance(types[0], Array) else types[0]
+    match inner:
+        case _ if not isinstance(types[0], Array):
+            raise illegal(name, types[0], "an Array of numbers or times")
+        case Integer():
+            return Array(Integer(min(2 * inner.bits, 64), True))
+        case Boolean():
+            return Array(Integer(16, True))
+        case Float():
+            return Array(FLOAT64)
+        case Decimal():
+            return Array(inner)
+        case Date() | Date32():
+            return Array(INT32)
+        case DateTime():
+            return Array(INT64)
+    raise illegal(name, types[0], "an Array of numbers or times")
+
+
+def _difference(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    result = call.result
+    assert isinstance(result, Array)
+    offsets, elements = columns.elements_of(arrays[0])
+    wide = result.inner.arrow
+    first = np.zeros(len(elements), bool)
+    first[offsets[:-1][np.diff(offsets) > 0]] = True
+    if pa.types.is_decimal(wide):
+        before = elements.take(pa.array(np.arange(len(elements)) - ~first))
+        differences = decimal_width.decimal_within_bits(pc.subtract(elements, before), wide)
+        if differences is None:
+            raise DecimalOverflow(f"A difference of two elements does not fit {result.inner}.")
+        return columns.lists_from(offsets, differences)
+    values = columns.numpy_values(elements).astype(columns.dtype_of(wide))
+    with np.errstate(over="ignore", invalid="ignore"):
+        numbers = np.diff(values, prepend=values[:1])
+    numbers[first] = 0
+    return columns.lists_from(offsets, columns.from_values(numbers, wide))
+
+
+def _product_rule(
+    name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
+) -> DataType:
+    _number_type(name, types[0])
+    return FLOAT64
+
+
+def _product(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """arrayProduct, in Float64. The product of an empty array is 0, as in ClickHouse."""
+    offsets, elements = columns.elements_of(arrays[0])
+    values = columns.numpy_values(elements.cast(pa.float64(), safe=False))
+    lengths = np.diff(offsets)
+    products = np.zeros(len(lengths))
+    nonempty = lengths > 0
+    if nonempty.any():
+        with np.errstate(over="ignore", invalid="ignore"):
+            products[nonempty] = np.multiply.reduceat(values, offsets[:-1][nonempty])
+    return pa.array(products)
+
+
+DEFINITIONS: tuple[ScalarDefinition, ...] = (
+    define("arrayCumSum", _sum_rule, _running_sum),
+    define("arrayCumSumNonNegative", _sum_rule, _running_sum_from_zero),
+    define("arrayDifference", _difference_rule, _difference),
+    define("arrayProduct", _product_rule, _product),
+)

@@ -1,0 +1,177 @@
+"""Functions that find, match, count and replace text: position, like, match, replaceAll."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.errors import BadArguments, CannotCompileRegexp
+from olapdb.functions.kernels import columns, slices
+from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, define
+from olapdb.functions.strings.arguments import DOT_MATCHES_ALL, TO_THE_END, integers, text_rule
+from olapdb.types import STRING, UINT8, UINT64
+
+
+def _position(*, utf8: bool = False, ignore_case: bool = False, swapped: bool = False) -> Kernel:
+    """Return the kernel of position(haystack, needle[, start]), 1-based, 0 if absent.
+
+    `swapped` takes the needle first, as locate does."""
+
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        haystack, needle = (columns.text(a) for a in (arrays[:2][::-1] if swapped else arrays[:2]))
+        if ignore_case:
+            haystack, needle = pc.utf8_lower(haystack), pc.utf8_lower(needle)
+        start_offset = np.zeros(len(haystack), np.int64)
+        beyond = np.zeros(len(haystack), bool)
+        if len(arrays) > 2:
+            start_offset = np.maximum(integers(arrays[2]) - 1, 0)
+            beyond = start_offset > slices.lengths_of(haystack, utf8=utf8)
+            haystack = slices.pieces(
+                haystack, start_offset, np.full(len(haystack), TO_THE_END), utf8=utf8
+            )
+        positions = slices.find(haystack, needle)
+        if utf8:
+            before = slices.pieces(
+                haystack, np.zeros(len(haystack), np.int64), np.maximum(positions, 0)
+            )
+            positions = np.where(positions < 0, positions, slices.lengths_of(before, utf8=True))
+        positions = np.where(positions < 0, 0, positions + 1 + start_offset)
+        return columns.from_values(np.where(beyond, 0, positions), pa.uint64())
+
+    return kernel
+
+
+def _has_affix(*, end: bool) -> Kernel:
+    """Return the kernel of startsWith, or with `end` of endsWith."""
+
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        array, affix = (columns.text(a) for a in arrays)
+        size, affix_size = slices.lengths_of(array), slices.lengths_of(affix)
+        start = size - affix_size if end else np.zeros(len(array), np.int64)
+        piece = slices.pieces(array, np.maximum(start, 0), affix_size)
+        same = np.asarray(pc.equal(columns.binary(piece), columns.binary(affix))) & (
+            affix_size <= size
+        )
+        return columns.from_values(same, pa.uint8())
+
+    return kernel
+
+
+def _matching(function: Callable[[pa.Array, str], pa.Array], *, negated: bool = False) -> Kernel:
+    """Return the kernel of a match against patterns; `function(texts, pattern)` gives booleans."""
+
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        matches = slices.per_value(
+            [columns.text(a) for a in arrays], (1,), lambda o, v: function(o[0], v[0])
+        )
+        return columns.from_values(np.asarray(matches) != negated, pa.uint8())
+
+    return kernel
+
+
+def _regex(array: pa.Array, pattern: str) -> pa.Array:
+    try:
+        return pc.match_substring_regex(array, DOT_MATCHES_ALL + pattern)
+    except pa.ArrowInvalid as error:
+        raise CannotCompileRegexp(
+            f"The regular expression {pattern!r} is wrong: {error}."
+        ) from None
+
+
+def _like(array: pa.Array, pattern: str) -> pa.Array:
+    return pc.match_like(array, pattern)
+
+
+def _ilike(array: pa.Array, pattern: str) -> pa.Array:
+    return pc.match_like(array, pattern, ignore_case=True)
+
+
+def _count_substrings(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    def count(others: list[pa.Array], needles: list[str]) -> pa.Array:
+        if not needles[0]:
+            return columns.from_values(np.zeros(len(others[0]), np.int64), pa.uint64())
+        return pc.count_substring(others[0], needles[0]).cast(pa.uint64())
+
+    return slices.per_value([columns.text(a) for a in arrays], (1,), count)
+
+
+def _replacing(function: Callable[[pa.Array, str, str], pa.Array]) -> Kernel:
+    """Return the kernel of a replacement; `function(texts, old, new)` gives the new texts."""
+
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        texts = [columns.text(a) for a in arrays]
+        return slices.per_value(texts, (1, 2), lambda others, values: function(others[0], *values))
+
+    return kernel
+
+
+def _replace_all(array: pa.Array, old: str, new: str) -> pa.Array:
+    return pc.replace_substring(array, old, new) if old else array
+
+
+def _replace_one(array: pa.Array, old: str, new: str) -> pa.Array:
+    return pc.replace_substring(array, old, new, max_replacements=1) if old else array
+
+
+def _replace_regex(count: int | None) -> Callable[[pa.Array, str, str], pa.Array]:
+    """Return the function that replaces `count` matches of a pattern, or all if it is None."""
+
+    def function(array: pa.Array, pattern: str, new: str) -> pa.Array:
+        if not pattern:
+            return array
+        try:
+            return pc.replace_substring_regex(
+                array, DOT_MATCHES_ALL + pattern, new, max_replacements=count
+            )
+        except pa.ArrowInvalid as error:
+            raise BadArguments(f"The regular expression {pattern!r} is wrong: {error}.") from None
+
+    return function
+
+
+_SEARCH, _POSITION = text_rule(UINT8, 2), text_rule(UINT64, 2)
+
+DEFINITIONS: tuple[ScalarDefinition, ...] = (
+    define("position", _POSITION, _position(), count=(2, 3), insensitive=True),
+    define("positionUTF8", _POSITION, _position(utf8=True), count=(2, 3)),
+    define(
+        "positionCaseInsensitive",
+        _POSITION,
+        _position(ignore_case=True),
+        count=(2, 3),
+        aliases=("instr",),
+        insensitive=True,
+    ),
+    define("locate", _POSITION, _position(swapped=True), count=(2, 3), insensitive=True),
+    define("startsWith", _SEARCH, _has_affix(end=False), count=2),
+    define("endsWith", _SEARCH, _has_affix(end=True), count=2),
+    define("like", _SEARCH, _matching(_like), count=2),
+    define("notLike", _SEARCH, _matching(_like, negated=True), count=2),
+    define("ilike", _SEARCH, _matching(_ilike), count=2),
+    define("notILike", _SEARCH, _matching(_ilike, negated=True), count=2),
+    define(
+        "match", _SEARCH, _matching(_regex), count=2, aliases=("REGEXP_MATCHES",), insensitive=True
+    ),
+    define("countSubstrings", text_rule(UINT64, 2), _count_substrings, count=2, insensitive=True),
+    define(
+        "replaceAll",
+        text_rule(STRING, 3),
+        _replacing(_replace_all),
+        count=3,
+        aliases=("replace",),
+        insensitive=True,
+    ),
+    define("replaceOne", text_rule(STRING, 3), _replacing(_replace_one), count=3),
+    define(
+        "replaceRegexpAll",
+        text_rule(STRING, 3),
+        _replacing(_replace_regex(None)),
+        count=3,
+        aliases=("REGEXP_REPLACE",),
+        insensitive=True,
+    ),
+    define("replaceRegexpOne", text_rule(STRING, 3), _replacing(_replace_regex(1)), count=3),
+)
