@@ -1,4 +1,4 @@
-"""CHECK constraints: whether rows that are about to be written may be."""
+"""CHECK constraints, asked of rows before they are written."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ def check_constraints(
     environment: Environment,
     first_row: int,
 ) -> None:
-    """Raises ViolatedConstraint for the first row that breaks one, with the values that it has in
-    the columns that the condition names. `first_row` counts for the row's number."""
+    """Raise ViolatedConstraint for the first row that violates a constraint.
+
+    The error shows the row's values in the columns that the condition names.  `first_row` is the
+    number of the first row, from 0."""
     for one in constraints:
         names = sorted(columns_of(one.condition))
         arrays = [columns[name] for name in names] or [pa.nulls(rows)]

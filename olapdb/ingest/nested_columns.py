@@ -1,4 +1,4 @@
-"""Columns `n.a`, `n.b` of one nested structure have arrays of one length in each row."""
+"""Lengths of nested columns: `n.a` and `n.b` have arrays of one length in each row."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from olapdb.types import Array
 
 
 def check_nested_sizes(table: Table, columns: Mapping[str, pa.Array], first_row: int) -> None:
-    """Raises SizesOfArraysDoNotMatch, as ClickHouse does at INSERT and UPDATE, and names the row:
-    `first_row` and those after it."""
+    """Raise SizesOfArraysDoNotMatch where arrays of one nested structure differ in length.
+
+    As ClickHouse does at INSERT and UPDATE.  `first_row` is the number of the first row, for the
+    error message."""
     known: dict[str, tuple[str, np.ndarray]] = {}
     for column in table.stored_columns:
         structure, dot, _ = column.name.partition(".")

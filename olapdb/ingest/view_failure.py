@@ -1,8 +1,8 @@
-"""materialized_views_ignore_errors: what is kept of a view that failed on a block.
+"""materialized_views_ignore_errors: the note that is kept of a view that failed on a block.
 
-Its block is no part of its coverage, so it is the view's gap; why that is so is a note in the
-ledger, beside the invalidations of no partition.  The block stager writes the note, and whoever
-commits gives it the statement's name.
+The block is not in the view's coverage, so it is a gap of the view.  A note in the ledger, an
+invalidation of no partition, gives the reason.  The block stager writes the note, and the commit
+adds the statement.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ REASON_LENGTH_MAX = 1_000
 
 
 def failure_note(view: MaterializedView, rows: int, error: Error) -> Invalidate:
-    """The view failed on a block of `rows` rows; the reason is the note's only key."""
+    """Return the note that the view failed on a block of `rows` rows; its only key is the reason."""
     reason = str(error)[:REASON_LENGTH_MAX]
     return Invalidate(Invalidation(view.id, NO_PARTITION, FAILED, "", "", rows, 0, (reason,)))
 
 
 def signed(changes: Iterable[Change], origin: CommitOrigin) -> list[Change]:
-    """The same changes, each failure signed by its statement; a view's several are one, with the
-    first reason and the rows of all."""
+    """Return the changes with the statement of the origin in each failure note.
+
+    Several notes of one view become one, with the first reason and the rows of all."""
     kept: list[Change] = []
     notes: dict[str, Invalidation] = {}
     for change in changes:
@@ -54,4 +55,5 @@ def signed(changes: Iterable[Change], origin: CommitOrigin) -> list[Change]:
 
 
 def is_failure_note(change: Change) -> bool:
+    """Return whether the change is the note of a view that failed."""
     return isinstance(change, Invalidate) and change.invalidation.cause == FAILED

@@ -1,9 +1,9 @@
-"""Guardrails: what one view may cost an INSERT.
+"""Guardrails: the most that one view may cost an INSERT.
 
 Every `max_view_…` setting is off at 0.  A view beyond one of them fails like a view that raises
 (`view_limits_mode = 'throw'`: nothing of the INSERT lands, or its block is the view's gap, as
-`materialized_views_ignore_errors` says), or is only warned about (`'warn'`).  Time is looked at
-when a block is done, memory while it is made.
+`materialized_views_ignore_errors` says), or only gives a warning (`'warn'`).  Time is checked
+after a block, memory while the block is made.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ HINT = (
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one view has cost an INSERT so far; `expansion` is that of its last block."""
+    """The cost of one view in an INSERT so far; `expansion` is rows made for each row of its last
+    block."""
 
     elapsed_ns: int
     expansion: float
@@ -39,6 +40,8 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class ViewLimits:
+    """The guardrails of one INSERT, 0 for none; `throws` False only warns."""
+
     milliseconds: int = 0
     rows_expansion: float = 0.0
     parts: int = 0
@@ -47,6 +50,7 @@ class ViewLimits:
 
     @classmethod
     def of(cls, settings: Mapping[str, object]) -> ViewLimits:
+        """Return the guardrails that the settings ask for."""
         known = Settings.of(settings)
         return cls(
             known.integer("max_view_milliseconds"),
@@ -58,11 +62,11 @@ class ViewLimits:
 
     @property
     def memory_cap_bytes(self) -> int:
-        """What the view's query must not pass while it runs; 0: it is looked at afterwards."""
+        """The bytes that end the view's query while it runs; 0 where they are only checked after it."""
         return self.memory_bytes if self.throws else 0
 
     def check(self, view: MaterializedView, cost: Cost) -> tuple[str, ...]:
-        """The warnings; ViewLimitExceeded for the first of them where the mode is to throw."""
+        """Return the warnings of the view's cost; raise ViewLimitExceeded for the first in mode throw."""
         found = tuple(self._exceeded(f"{view.database}.{view.name}", cost))
         if found and self.throws:
             raise ViewLimitExceeded(f"{found[0]}", hint=HINT)
@@ -97,7 +101,7 @@ class ViewLimits:
 def over_memory(
     view: MaterializedView, limits: ViewLimits, error: MemoryLimitExceeded
 ) -> ViewLimitExceeded:
-    """The same failure, by the name of the setting that caused it."""
+    """Return the error of a view that exceeded max_view_memory_usage, which it names."""
     return ViewLimitExceeded(
         f"View {view.database}.{view.name} would hold more than {limits.memory_bytes:,} bytes;"
         f" max_view_memory_usage is that. {error.message}",
