@@ -262,21 +262,21 @@ def _cut(
 ) -> Iterator[pa.Table]:
     if max_rows < 1:
         raise errors.ArgumentOutOfBound("max_insert_block_size is at least 1.")
-    held: list[pa.Table] = []
-    rows, held_bytes = 0, 0
+    pieces: list[pa.Table] = []
+    rows, piece_bytes = 0, 0
     for table in tables:
         start = 0
         while start < table.num_rows:
             piece = table.slice(start, max_rows - rows)
-            held.append(piece)
+            pieces.append(piece)
             start += piece.num_rows
             rows += piece.num_rows
-            held_bytes += piece.nbytes
-            if rows >= min_rows or rows >= max_rows or (min_bytes and held_bytes >= min_bytes):
-                yield _joined(held)
-                held, rows, held_bytes = [], 0, 0
+            piece_bytes += piece.nbytes
+            if rows >= min_rows or rows >= max_rows or (min_bytes and piece_bytes >= min_bytes):
+                yield _joined(pieces)
+                pieces, rows, piece_bytes = [], 0, 0
     if rows:
-        yield _joined(held)
+        yield _joined(pieces)
 
 
 def _joined(held: list[pa.Table]) -> pa.Table:
@@ -294,10 +294,10 @@ def _plain_arrays(rows: pa.Table, threads: int) -> list[pa.Array]:
 
 def _plain_array(column: pa.ChunkedArray) -> pa.Array:
     """Return one array without dictionaries and large offsets, which blocks never have."""
-    wanted = _plain_arrow(column.type)
-    if wanted != column.type:
+    target = _plain_arrow(column.type)
+    if target != column.type:
         try:
-            column = column.cast(wanted)
+            column = column.cast(target)
         except pa.ArrowInvalid as error:  # bytes that are no UTF-8
             raise errors.CannotConvertType(f"Arrow type {column.type}: {error}.") from error
     return single_chunk(column)

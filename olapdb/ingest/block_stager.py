@@ -290,8 +290,8 @@ class BlockStager:
         parts = self.context.snapshot.parts(table.id) if limit else ()
         if len(parts) < INLINE_PARTS_UNCOUNTED:
             return limit
-        held = sum(part.bytes for part in parts if part.inline)
-        return limit if held + rows.nbytes <= INLINE_TABLE_BYTES_MAX else 0
+        inline_bytes = sum(part.bytes for part in parts if part.inline)
+        return limit if inline_bytes + rows.nbytes <= INLINE_TABLE_BYTES_MAX else 0
 
     # --- views
 
@@ -443,18 +443,18 @@ class BlockStager:
             bound = bound_view(view, self.context)
         except Error as error:
             raise pushing_to(view, error) from error
-        made = self._made(view, bound, block, statistics, codes)
+        rows = self._made(view, bound, block, statistics, codes)
         self._require_dimensions(view)
         contribution = Contribution(
-            view.id, view.version, view.source_id, None, (number,), made.num_rows
+            view.id, view.version, view.source_id, None, (number,), rows.num_rows
         )
-        new = self._new_block(target, made.num_rows, "view")
+        new = self._new_block(target, rows.num_rows, "view")
         try:
-            self._write(target, made, new, (contribution,), unique=bound.unique)
+            self._write(target, rows, new, (contribution,), unique=bound.unique)
         except Error as error:
             raise pushing_to(view, error) from error
         self._changes.append(AddCoverage(CoverageRow(view.id, None, number)))
-        return target, made, new
+        return target, rows, new
 
     def _made(
         self,
@@ -468,15 +468,21 @@ class BlockStager:
 
         Its dimensions include the parts that the same commit adds to them."""
         context, parts = self.context, None
-        late = self._late.intersection(view.dimension_ids)
-        if late:
-            staged: Mapping[str, Sequence[AddPart]] = brought(self._changes, late)
+        late_tables = self._late.intersection(view.dimension_ids)
+        if late_tables:
+            staged: Mapping[str, Sequence[AddPart]] = brought(self._changes, late_tables)
             if self.joined is not None:
-                staged = {one: self.joined[one] for one in late if one in self.joined}
+                staged = {
+                    table_id: self.joined[table_id]
+                    for table_id in late_tables
+                    if table_id in self.joined
+                }
             parts = parts_with(context.snapshot, staged)
-            inline = inline_of(one for found in staged.values() for one in found)
+            inline = inline_of(table_id for found in staged.values() for table_id in found)
             context = replace(context, snapshot=OverlaySnapshot(context.snapshot, inline=inline))
-            self._joined += [Joined(view.id, one, len(staged.get(one, ()))) for one in late]
+            self._joined += [
+                Joined(view.id, table_id, len(staged.get(table_id, ()))) for table_id in late_tables
+            ]
         return fire(
             bound,
             block,
@@ -530,16 +536,16 @@ def dimension_requirements(
     Each comes with the (view id, table id) whose rows it is about, None where it is about the
     schema.  Rows of dimensions that are read at_insert are not required: they may change while
     they are read."""
-    needed: list[tuple[Requirement, tuple[str, str] | None]] = []
+    requirements: list[tuple[Requirement, tuple[str, str] | None]] = []
     for table_id in view.dimension_ids:
-        found = snapshot.by_id(table_id)
-        if not isinstance(found, Table):
+        table = snapshot.by_id(table_id)
+        if not isinstance(table, Table):
             continue
         ids = tuple(sorted(part.id for part in snapshot.parts(table_id)))
-        needed.append((SchemaIs(table_id, found.version), None))
+        requirements.append((SchemaIs(table_id, table.version), None))
         if view.dimension_mode == "current":
-            needed.append((PartsOfPartitionAre(table_id, None, ids), (view.id, table_id)))
-    return needed
+            requirements.append((PartsOfPartitionAre(table_id, None, ids), (view.id, table_id)))
+    return requirements
 
 
 def _without_blocks(contributions: tuple[Contribution, ...]) -> tuple[Contribution, ...]:

@@ -28,15 +28,15 @@ def check_constraints(
 
     The error shows the row's values in the columns that the condition names.  `first_row` is the
     number of the first row, from 0."""
-    for one in constraints:
-        names = sorted(columns_of(one.condition))
+    for constraint in constraints:
+        names = sorted(columns_of(constraint.condition))
         arrays = [columns[name] for name in names] or [pa.nulls(rows)]
         batch = pa.RecordBatch.from_arrays(arrays, names=names or ["-"])
-        kept = pc.fill_null(evaluate_predicate(one.condition, batch, environment), False)
-        if kept.true_count == rows:
+        passes = pc.fill_null(evaluate_predicate(constraint.condition, batch, environment), False)
+        if passes.true_count == rows:
             continue
-        row = int(pc.index(kept, False).as_py())
-        raise _violated(one, table, batch.slice(row, 1), names, first_row + row)
+        row = int(pc.index(passes, False).as_py())
+        raise _violated(constraint, table, batch.slice(row, 1), names, first_row + row)
 
 
 def _violated(

@@ -76,12 +76,12 @@ class KeyIndex:
     def refresh(self, catalog: Catalog) -> KeyHistory:
         """Read the keys accepted since the last refresh, and return all."""
         with self._lock:
-            known = self._history
+            history = self._history
             ledger, batches = catalog.accepted_keys(
-                self.table_id, known.ledger.epoch, known.ledger.next
+                self.table_id, history.ledger.epoch, history.ledger.next
             )
-            runs = list(known.runs) if ledger.epoch == known.ledger.epoch else []
-            since = known.ledger.next if runs else ledger.oldest
+            runs = list(history.runs) if ledger.epoch == history.ledger.epoch else []
+            since = history.ledger.next if runs else ledger.oldest
             for batch in batches:
                 _append(runs, batch.run_since(max(since, ledger.oldest)), ledger.oldest)
             runs = [run for run in runs if run.end > ledger.oldest]
@@ -157,29 +157,29 @@ class Admission:
 
     def admit(self, block: pa.Table) -> pa.Table:
         """Return the rows of the block with new keys, in their order; the block itself if all are new."""
-        keys, whole = self.keys_of(block)
-        fresh = SortedKeys.of(keys, None if whole.all() else np.flatnonzero(whole))
-        known = self._history.found(fresh, self._oldest)
-        self._known += int(known.sum())
+        keys, has_key = self.keys_of(block)
+        fresh = SortedKeys.of(keys, None if has_key.all() else np.flatnonzero(has_key))
+        is_known = self._history.found(fresh, self._oldest)
+        self._known += int(is_known.sum())
         for run in self._own:
-            known |= run.found(fresh)
-        fresh = fresh.where(~known)
+            is_known |= run.found(fresh)
+        fresh = fresh.where(~is_known)
         fresh = fresh.where(fresh.first_of_each())
         self._accept(keys, fresh)
-        stays = ~whole
-        stays[fresh.rows] = True
-        gone = len(stays) - int(stays.sum())
-        self.dropped += gone
-        return block.filter(pa.array(stays)) if gone else block
+        admitted = ~has_key
+        admitted[fresh.rows] = True
+        dropped = len(admitted) - int(admitted.sum())
+        self.dropped += dropped
+        return block.filter(pa.array(admitted)) if dropped else block
 
     def keys_of(self, block: pa.Table) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows' keys, shape (rows, 2), and for each row whether it has one."""
         arrays = [single_chunk(block.column(name)) for name in self.rule.columns]
-        whole = np.ones(block.num_rows, bool)
+        has_key = np.ones(block.num_rows, bool)
         for array in arrays:
             if array.null_count:
-                whole &= np.asarray(array.is_valid())
-        return row_keys(arrays, block.num_rows), whole
+                has_key &= np.asarray(array.is_valid())
+        return row_keys(arrays, block.num_rows), has_key
 
     def again(self, table: Table) -> None:
         """Forget the admitted blocks and refresh the keys, before the INSERT admits them again.

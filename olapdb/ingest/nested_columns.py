@@ -18,17 +18,17 @@ def check_nested_sizes(table: Table, columns: Mapping[str, pa.Array], first_row:
 
     As ClickHouse does at INSERT and UPDATE.  `first_row` is the number of the first row, for the
     error message."""
-    known: dict[str, tuple[str, np.ndarray]] = {}
+    first_of: dict[str, tuple[str, np.ndarray]] = {}
     for column in table.stored_columns:
         structure, dot, _ = column.name.partition(".")
         if not dot or not isinstance(column.type, Array):
             continue
         lengths: np.ndarray = columns[column.name].value_lengths().to_numpy(zero_copy_only=False)
-        other, wanted = known.setdefault(structure, (column.name, lengths))
-        differing = np.flatnonzero(lengths != wanted)
+        other, expected = first_of.setdefault(structure, (column.name, lengths))
+        differing = np.flatnonzero(lengths != expected)
         if differing.size:
             row = int(differing[0])
-            _refuse(other, int(wanted[row]), column.name, int(lengths[row]), first_row + row)
+            _refuse(other, int(expected[row]), column.name, int(lengths[row]), first_row + row)
 
 
 def _refuse(first: str, first_size: int, second: str, second_size: int, row: int) -> NoReturn:

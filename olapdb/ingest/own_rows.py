@@ -43,29 +43,29 @@ class Joined:
 
 def least(joined: Iterable[Joined]) -> tuple[Joined, ...]:
     """Return for each view and table the firing that joined the fewest parts."""
-    found: dict[tuple[str, str], Joined] = {}
+    fewest: dict[tuple[str, str], Joined] = {}
     for one in joined:
         key = (one.view_id, one.table_id)
-        if key not in found or one.parts < found[key].parts:
-            found[key] = one
-    return tuple(found.values())
+        if key not in fewest or one.parts < fewest[key].parts:
+            fewest[key] = one
+    return tuple(fewest.values())
 
 
 def brought(changes: Iterable[Change], table_ids: frozenset[str]) -> Brought:
     """Return the staged parts with rows of these tables by table, in the order of staging."""
-    found: dict[str, list[AddPart]] = {}
+    parts_of: dict[str, list[AddPart]] = {}
     for change in changes:
         if isinstance(change, AddPart) and change.part.rows and change.part.table_id in table_ids:
-            found.setdefault(change.part.table_id, []).append(change)
-    return {table_id: tuple(parts) for table_id, parts in found.items()}
+            parts_of.setdefault(change.part.table_id, []).append(change)
+    return {table_id: tuple(parts) for table_id, parts in parts_of.items()}
 
 
 def unsettled(joined: Sequence[Joined], changes: Iterable[Change]) -> frozenset[str]:
     """Return the ids of the views that joined fewer parts than the commit adds."""
     if not joined:
         return frozenset()
-    found = brought(changes, frozenset(one.table_id for one in joined))
-    return frozenset(one.view_id for one in joined if one.parts < len(found.get(one.table_id, ())))
+    added = brought(changes, frozenset(one.table_id for one in joined))
+    return frozenset(one.view_id for one in joined if one.parts < len(added.get(one.table_id, ())))
 
 
 @dataclass
@@ -80,8 +80,8 @@ class Cascade:
 
     def late_tables(self, table_id: str) -> frozenset[str]:
         """Return the ids of the tables that an INSERT into this one both writes and joins."""
-        found = self._late.get(table_id)
-        if found is None:
+        tables = self._late.get(table_id)
+        if tables is None:
             writes, reads = {table_id}, set[str]()
             waiting = [table_id]
             while waiting:
@@ -90,8 +90,8 @@ class Cascade:
                     if view.target_id not in writes:
                         writes.add(view.target_id)
                         waiting.append(view.target_id)
-            found = self._late[table_id] = frozenset(writes & reads)
-        return found
+            tables = self._late[table_id] = frozenset(writes & reads)
+        return tables
 
     def ordered(self, views: tuple[MaterializedView, ...]) -> tuple[MaterializedView, ...]:
         """Return the views of one table in the order of firing.
@@ -136,11 +136,11 @@ class Cascade:
         writes, reads = set[str](), set[str]()
         waiting = [view]
         while waiting:
-            one = waiting.pop()
-            reads.update(one.dimension_ids)
-            if one.target_id not in writes:
-                writes.add(one.target_id)
-                waiting += self._attached(one.target_id)
+            current = waiting.pop()
+            reads.update(current.dimension_ids)
+            if current.target_id not in writes:
+                writes.add(current.target_id)
+                waiting += self._attached(current.target_id)
         self._writes[view.id], self._reads[view.id] = frozenset(writes), frozenset(reads)
 
 
@@ -161,11 +161,11 @@ def parts_with(
     snapshot: Snapshot, staged: Mapping[str, Sequence[AddPart]]
 ) -> dict[str, Sequence[Part]]:
     """Return by table the live parts and the staged ones, numbered and sorted by block."""
-    found: dict[str, Sequence[Part]] = {}
+    parts_of: dict[str, Sequence[Part]] = {}
     for table_id, more in staged.items():
         table = snapshot.by_id(table_id)
         assert isinstance(table, Table)
         first = snapshot.next_block(table)
         parts = [*snapshot.parts(table_id), *(numbered(one.part, first) for one in more)]
-        found[table_id] = sorted(parts, key=lambda p: (p.block_range, p.partition_id))
-    return found
+        parts_of[table_id] = sorted(parts, key=lambda p: (p.block_range, p.partition_id))
+    return parts_of

@@ -68,10 +68,10 @@ def _filled(
     def defaults() -> DefaultColumns:
         return DefaultColumns.of(table, context.snapshot, context.environment, context.cache)
 
-    found = read_filled(
+    columns = read_filled(
         reader, table, names, groups, count, defaults, context.environment, coded=coded
     )
-    return pa.Table.from_arrays([found[n] for n in names], names=names)
+    return pa.Table.from_arrays([columns[n] for n in names], names=names)
 
 
 @dataclass(frozen=True)

@@ -159,8 +159,8 @@ def pushing_to(view: MaterializedView, error: Error) -> Error:
 
 
 def _versions(view: MaterializedView, snapshot: Snapshot) -> tuple[tuple[str, int], ...]:
-    found = (snapshot.by_id(one) for one in (*view.references, view.source_id, view.target_id))
-    return tuple((item.id, item.version) for item in found if item is not None)
+    items = (snapshot.by_id(one) for one in (*view.references, view.source_id, view.target_id))
+    return tuple((item.id, item.version) for item in items if item is not None)
 
 
 def _bind(view: MaterializedView, context: TriggerContext) -> BoundView:
@@ -173,10 +173,10 @@ def _bind(view: MaterializedView, context: TriggerContext) -> BoundView:
         environment=environment,
     )
     plan = optimize(bind_query(parse_query(view.query), scope))
-    known = {name for name in plan.names if target.column(name) is not None}
-    if not known:
+    names = {name for name in plan.names if target.column(name) is not None}
+    if not names:
         raise InternalError(f"View {view.database}.{view.name} has no column of its target.")
-    plan = replace(plan, output=tuple(o for o in plan.output if o[1] in known))
+    plan = replace(plan, output=tuple(o for o in plan.output if o[1] in names))
     defaults = DefaultColumns.of(target, context.snapshot, environment, context.cache)
     maker = BlockMaker(target, plan.names, plan.types, defaults)
     return BoundView(view, target, plan, maker, gives_each_key_once(plan, target), is_plain(plan))

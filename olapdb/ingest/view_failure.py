@@ -32,26 +32,26 @@ def signed(changes: Iterable[Change], origin: CommitOrigin) -> list[Change]:
     """Return the changes with the statement of the origin in each failure note.
 
     Several notes of one view become one, with the first reason and the rows of all."""
-    kept: list[Change] = []
+    signed_changes: list[Change] = []
     notes: dict[str, Invalidation] = {}
     for change in changes:
         if not is_failure_note(change):
-            kept.append(change)
+            signed_changes.append(change)
             continue
         assert isinstance(change, Invalidate)
-        one = change.invalidation
-        before = notes.get(one.view_id)
-        rows = one.rows + (before.rows if before else 0)
-        notes[one.view_id] = replace(before or one, rows=rows)
-    kept += [
+        note = change.invalidation
+        before = notes.get(note.view_id)
+        rows = note.rows + (before.rows if before else 0)
+        notes[note.view_id] = replace(before or note, rows=rows)
+    signed_changes += [
         Invalidate(
             replace(
-                one, statement=origin.statement, query_id=origin.query_id, since_ms=origin.now_ms()
+                note, statement=origin.statement, query_id=origin.query_id, since_ms=origin.now_ms()
             )
         )
-        for one in notes.values()
+        for note in notes.values()
     ]
-    return kept
+    return signed_changes
 
 
 def is_failure_note(change: Change) -> bool:

@@ -51,13 +51,13 @@ class ViewLimits:
     @classmethod
     def of(cls, settings: Mapping[str, object]) -> ViewLimits:
         """Return the guardrails that the settings ask for."""
-        known = Settings.of(settings)
+        values = Settings.of(settings)
         return cls(
-            known.integer("max_view_milliseconds"),
-            known.number("max_view_rows_expansion"),
-            known.integer("max_view_parts"),
-            known.integer("max_view_memory_usage"),
-            known.text("view_limits_mode") != "warn",
+            values.integer("max_view_milliseconds"),
+            values.number("max_view_rows_expansion"),
+            values.integer("max_view_parts"),
+            values.integer("max_view_memory_usage"),
+            values.text("view_limits_mode") != "warn",
         )
 
     @property
@@ -67,35 +67,35 @@ class ViewLimits:
 
     def check(self, view: MaterializedView, cost: Cost) -> tuple[str, ...]:
         """Return the warnings of the view's cost; raise ViewLimitExceeded for the first in mode throw."""
-        found = tuple(self._exceeded(f"{view.database}.{view.name}", cost))
-        if found and self.throws:
-            raise ViewLimitExceeded(f"{found[0]}", hint=HINT)
-        return found
+        warnings = tuple(self._exceeded(f"{view.database}.{view.name}", cost))
+        if warnings and self.throws:
+            raise ViewLimitExceeded(f"{warnings[0]}", hint=HINT)
+        return warnings
 
     def _exceeded(self, name: str, cost: Cost) -> list[str]:
-        found: list[str] = []
+        warnings: list[str] = []
         elapsed_ms = cost.elapsed_ns / 1_000_000
         if self.milliseconds and elapsed_ms > self.milliseconds:
-            found.append(
+            warnings.append(
                 f"View {name} has taken {elapsed_ms:.1f} ms of the INSERT; max_view_milliseconds is"
                 f" {self.milliseconds}."
             )
         if self.rows_expansion and cost.expansion > self.rows_expansion:
-            found.append(
+            warnings.append(
                 f"View {name} made {cost.expansion:.2f} rows of each row of its block;"
                 f" max_view_rows_expansion is {self.rows_expansion:g}."
             )
         if self.parts and cost.parts > self.parts:
-            found.append(
+            warnings.append(
                 f"View {name} has written {cost.parts} parts in the INSERT; max_view_parts is"
                 f" {self.parts}."
             )
         if self.memory_bytes and cost.peak_bytes > self.memory_bytes:
-            found.append(
+            warnings.append(
                 f"View {name} held {cost.peak_bytes:,} bytes; max_view_memory_usage is"
                 f" {self.memory_bytes:,}."
             )
-        return found
+        return warnings
 
 
 def over_memory(
