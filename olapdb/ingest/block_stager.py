@@ -47,6 +47,7 @@ from olapdb.model.view_state import CoverageRow
 from olapdb.result import QueryStatistics
 from olapdb.runtime.cache import Cache
 from olapdb.runtime.failpoints import failpoint
+from olapdb.storage.part_plan import PartPlan
 from olapdb.storage.store import Store
 from olapdb.storage.writer import write_part
 from olapdb.threads import ThreadPool
@@ -233,22 +234,24 @@ class BlockStager:
                 self.context.store,
                 table,
                 rows,
-                partition_id=partition_id,
-                partition_value=partition_value,
-                blocks=number,
+                PartPlan(
+                    partition_id,
+                    partition_value,
+                    number,
+                    _without_blocks(contributions) if again else contributions,
+                    inline_bytes_max=inline_bytes_max,
+                    swap=self.swap,
+                    after=self.context.snapshot.next_block(table) - 1 if in_file else None,
+                    index_values=layout_of(table, self.context).index_values(rows),
+                ),
                 lease_id=self.lease_id,
-                contributions=_without_blocks(contributions) if again else contributions,
-                inline_bytes_max=inline_bytes_max,
-                swap=self.swap,
-                after=self.context.snapshot.next_block(table) - 1 if in_file else None,
-                index_values=layout_of(table, self.context).index_values(rows),
                 threads=self._settings.threads,
             )
             changes.append(AddPart(staged.part, staged.inline_rows))
             if booked is not None:
                 booked.add(partition_id)
         if not pieces and contributions:
-            changes.append(AddPart(void_part(table, number, contributions)))
+            changes.append(AddPart(placeholder_part(table, number, contributions)))
 
     def _pieces(
         self, table: Table, block: pa.Table, unique: bool
@@ -557,16 +560,16 @@ def layout_of(table: Table, context: TriggerContext) -> TableLayout:
     return shared_layout(table, context.cache, context.environment.zone)
 
 
-VOID_PARTITION = ""
-"""The partition id of placeholder parts, which belong to no partition."""
+PLACEHOLDER_PARTITION = ""
+"""The partition of placeholder parts, which belong to no partition of the table."""
 
 
-def void_part(table: Table, number: Blocks, contributions: tuple[Contribution, ...]) -> Part:
-    """Return a placeholder part: no rows, kept for source blocks that contributed none."""
+def placeholder_part(table: Table, number: Blocks, contributions: tuple[Contribution, ...]) -> Part:
+    """Return a part without rows, which records contributions that produced no rows."""
     return Part(
         id=new_part_id(),
         table_id=table.id,
-        partition_id=VOID_PARTITION,
+        partition_id=PLACEHOLDER_PARTITION,
         partition_value=(),
         rows=0,
         bytes=0,

@@ -20,7 +20,7 @@ from olapdb.config import Settings, tuning
 from olapdb.engine.column_defaults import DefaultColumns
 from olapdb.errors import Error, InternalError, MemoryLimitExceeded, QueryWasCancelled
 from olapdb.execute import ExecutionContext, run
-from olapdb.execute.run import is_plain, run_plain
+from olapdb.execute.run import is_simple, run_simple
 from olapdb.functions.base import Environment
 from olapdb.ingest.block import BlockMaker
 from olapdb.ingest.key_uniqueness import gives_each_key_once
@@ -71,7 +71,7 @@ class TriggerContext:
 class BoundView:
     """A view ready to run: its plan, and how its columns become a block of its target.
 
-    `unique`: no two rows of such a block have the same sorting key; `plain`: see `run_plain`."""
+    `unique`: no two rows of such a block have the same sorting key; `plain`: see `run_simple`."""
 
     view: MaterializedView
     target: Table
@@ -139,7 +139,7 @@ def fire(
         execution.memory.limit_bytes = cap_bytes
     try:
         if bound.plain and block.num_rows <= tuning.PLAIN_ROWS_MAX:
-            rows = run_plain(bound.plan, execution)
+            rows = run_simple(bound.plan, execution)
         else:
             rows = run(bound.plan, execution).read_all()
         arrays = [single_chunk(column) for column in rows.columns]
@@ -179,7 +179,7 @@ def _bind(view: MaterializedView, context: TriggerContext) -> BoundView:
     plan = replace(plan, output=tuple(o for o in plan.output if o[1] in names))
     defaults = DefaultColumns.of(target, context.snapshot, environment, context.cache)
     maker = BlockMaker(target, plan.names, plan.types, defaults)
-    return BoundView(view, target, plan, maker, gives_each_key_once(plan, target), is_plain(plan))
+    return BoundView(view, target, plan, maker, gives_each_key_once(plan, target), is_simple(plan))
 
 
 def _environment(view: MaterializedView, environment: Environment) -> Environment:

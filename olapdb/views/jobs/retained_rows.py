@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from olapdb.commit.staging import PartPlan, Staging, inline_limit
+from olapdb.commit.staging import Staging
 from olapdb.engine.combine import combine
 from olapdb.errors import BadArguments, RetainedRows
 from olapdb.ingest.block_stager import layout_of
@@ -34,6 +34,7 @@ from olapdb.model.part import Contribution, NewBlock, Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import FrozenVerdict
+from olapdb.storage.part_plan import PartPlan, inline_limit
 from olapdb.views.jobs.chunk import combined
 from olapdb.views.jobs.job import view_name
 

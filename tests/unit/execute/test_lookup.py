@@ -101,7 +101,7 @@ def test_rows_that_differ_and_have_one_hash(
 
     for module in (hash_table, hash_index):
         monkeypatch.setattr(module, "row_hashes", poor)
-    monkeypatch.setattr(hash_index, "is_told_by_hash", lambda arrow: False)
+    monkeypatch.setattr(hash_index, "has_distinct_hashes", lambda arrow: False)
     monkeypatch.setattr(tuning, "INDEXED_VALUES_MIN", 10)
     column = distinct_columns(1_500)[kind]
     ours, theirs = [column.slice(3, 1_000)], [column.slice(700)]
@@ -128,7 +128,7 @@ def test_very_many_rows_with_one_hash(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = [Decimal(n << 128) for n in range(3_000)]
     column = pa.array(numbers, pa.decimal256(76, 0))
     ours, theirs = [column.slice(0, 2_000)], [column.slice(1_000)]
-    assert Lookup(ours, 2_000).finds_batches_anew
+    assert Lookup(ours, 2_000).rescans_for_each_batch
     found = equal_rows(ours, theirs, matches_null=False)
     assert found == expected(ours, theirs, matches_null=False)
 

@@ -1,4 +1,5 @@
-"""Row groups that are encoded on several threads: the file is the one that pyarrow writes on one."""
+"""A file whose row groups were encoded on several threads equals the file of pyarrow's one
+thread."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ ROWS = 10_000
 
 
 def columns() -> dict[str, pa.Array]:
-    """A column of every shape that a table's columns have in a file."""
+    """Return a column of every shape that a table's columns have in a file."""
     rng = np.random.default_rng(7)
     numbers = rng.integers(0, 1 << 40, ROWS)
     few = pa.array([f"name {i}" for i in range(9)] + [""]).take(pa.array(numbers % 10))
@@ -60,7 +61,7 @@ def columns() -> dict[str, pa.Array]:
 def written(
     rows: pa.Table, group_rows: int, options: Mapping[str, object], threads: int, blob: bytes = b""
 ) -> tuple[bytes, pq.FileMetaData]:
-    """The file's bytes and what the writer says it holds; 0 threads: pyarrow alone."""
+    """Return the file's bytes and the writer's metadata; 0 threads: pyarrow alone."""
     sink = pa.BufferOutputStream()
     writer = (
         RowGroupsWriter(sink, rows.schema, options, threads, stretch_rows=1_500)
@@ -113,7 +114,7 @@ def test_every_option_of_the_writer(options: dict[str, object]) -> None:
 
 
 def test_bytes_between_pages_and_page_indexes() -> None:
-    """Where skip indexes lie."""
+    """Bytes between pages and footer, where skip indexes lie, survive."""
     rows = pa.table({"k": columns()["sorted"], "s": columns()["few"]})
     serial = written(rows, 700, OPTIONS, threads=0, blob=b"skip index" * 99)
     assert written(rows, 700, OPTIONS, threads=2, blob=b"skip index" * 99)[0] == serial[0]

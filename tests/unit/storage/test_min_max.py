@@ -1,4 +1,4 @@
-"""The rows kept hold the ends of all rows, whatever the texts look like."""
+"""The candidate rows include the minimum and the maximum, whatever the texts look like."""
 
 from __future__ import annotations
 
