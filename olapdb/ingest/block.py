@@ -24,7 +24,7 @@ from olapdb import errors
 from olapdb.compute.batches import single_chunk
 from olapdb.config import Settings, tuning
 from olapdb.engine.column_defaults import DefaultColumns
-from olapdb.functions import cast_column, store_column
+from olapdb.functions import cast_column, parse_type, store_column
 from olapdb.functions.base import Environment
 from olapdb.ingest.constraints import check_constraints
 from olapdb.ingest.nested_columns import check_nested_sizes
@@ -328,8 +328,6 @@ def type_of_arrow(kind: pa.DataType) -> DataType:
 
     Naive timestamps are taken as UTC.  Raises CannotConvertType for types that no column has.
     """
-    from olapdb.functions import parse_type
-
     name = _type_name(_plain_arrow(kind))
     if name is None:
         raise errors.CannotConvertType(
