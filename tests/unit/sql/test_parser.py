@@ -232,3 +232,13 @@ def test_table_names() -> None:
     assert parse_table_name('"a b".`c.d`') == nodes.TableName("c.d", "a b")
     with pytest.raises(errors.SyntaxError):
         parse_table_name("a.b c")
+
+
+@pytest.mark.parametrize("command", ["BACKUP", "RESTORE"])
+def test_the_hint_of_a_backup_names_a_statement_that_there_is(command: str) -> None:
+    with pytest.raises(errors.NotSupportedError) as raised:
+        parse(f"{command} TABLE t TO Disk('a', 'b')")
+    hint = raised.value.hint
+    assert hint is not None
+    words = hint.split()
+    parse(" ".join(words[:4]))
