@@ -1,6 +1,6 @@
 """An open warehouse: owns its catalog, store, caches and background merges.
 
-All connections of a process to one folder share one `Database`; the last to be released closes it.
+All connections of a process to one folder share one `Database`; releasing the last one closes it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from olapdb.model.failpoint import Durability
 from olapdb.runtime.services import Services
 from olapdb.session import Session
 from olapdb.statements.context import OpenWarehouse, PlanCache
-from olapdb.system.registry import tables
+from olapdb.system.all_tables import SYSTEM_TABLES
 from olapdb.threads import end_with_process
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Database:
             services=self.services,
             executor=self.executor,
             background=self._scheduler,
-            system=tables(),
+            system=SYSTEM_TABLES,
             plans=PlanCache(),
         )
 
@@ -74,9 +74,10 @@ class Database:
     def open(
         cls, location: str, *, read_only: bool = False, durability: Durability = "full"
     ) -> Database:
-        """The database of that folder, shared within the process; `:memory:` is always a new one.
+        """Return the database of the folder, shared within the process; `:memory:` is always a new
+        one.
 
-        Raises InterfaceError where it is open here with another `read_only` or `durability`.
+        Raises InterfaceError if this process has it open with another `read_only` or `durability`.
         """
         if location == MEMORY:
             if read_only:
@@ -111,7 +112,7 @@ class Database:
             return opened
 
     def release(self) -> None:
-        """One user less; the last one closes the warehouse."""
+        """Count one user less; after the last one close the warehouse."""
         with self._guard:
             self._users -= 1
             if self._users > 0:
@@ -120,15 +121,15 @@ class Database:
         self._close()
 
     def session(self, database: str, settings: Mapping[str, object]) -> Session:
-        """A session with `database` as its current one; UnknownDatabase where there is none."""
+        """Return a session whose current database is `database`. Raises UnknownDatabase."""
         from olapdb.statements.introspect.show import require_database
 
         require_database(database, self._catalog.snapshot(), None)
         return Session(self.engine, database, Settings(settings))
 
     def executor(self, name: str, settings: Settings) -> Executor:
-        """The executor of SETTINGS engine = `name`. Others than in_process come from the entry
-        point group `olapdb.executors`, so that the engine never imports them."""
+        """Return the executor of SETTINGS engine = `name`. Those other than in_process come from
+        the entry point group `olapdb.executors`, so that the engine never imports them."""
         if name == "in_process":
             from olapdb.views.jobs.job import default_executor
 
@@ -147,7 +148,8 @@ class Database:
         )
 
     def end_soon(self) -> None:
-        """End merges and statements: the process ends, and nothing may work in Arrow by then."""
+        """Stop merges and cancel statements at the end of the process, when no thread may still
+        work in Arrow."""
         if self._scheduler is not None:
             self._scheduler.end_soon()
         self.services.activity.cancel_all()
@@ -168,7 +170,7 @@ def _open_parts(location: str, read_only: bool, durability: Durability) -> tuple
     from olapdb.storage.store import LocalStore, MemoryStore
 
     if location == MEMORY:
-        return SqliteCatalog(MEMORY, reach=failpoint), MemoryStore(reach=failpoint)
+        return SqliteCatalog(MEMORY, failpoint=failpoint), MemoryStore(failpoint=failpoint)
     folder = Path(location)
     catalog_path = folder / CATALOG_FILE
     if not catalog_path.exists():
@@ -178,13 +180,13 @@ def _open_parts(location: str, read_only: bool, durability: Durability) -> tuple
                 hint="Check the path, or connect without read_only to make one.",
             )
         _make_folder(folder)
-    store = LocalStore(str(folder), durability, read_only=read_only, reach=failpoint)
+    store = LocalStore(str(folder), durability, read_only=read_only, failpoint=failpoint)
     catalog = SqliteCatalog(
         str(catalog_path),
         durability=durability,
         read_only=read_only,
         sync_files=store.sync,
-        reach=failpoint,
+        failpoint=failpoint,
     )
     return catalog, store
 

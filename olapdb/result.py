@@ -1,7 +1,7 @@
-"""What a statement gives back: names, types and Arrow batches, with what it cost.
+"""The result of a statement: names, types and Arrow batches, and its statistics.
 
-The batches are made while they are read.  Column names are the user's and may repeat, so nothing
-here finds a column by its name.
+The batches are computed while they are read.  Column names are the user's and may repeat, so no
+column is looked up by name here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from olapdb.errors import CannotConvertType, InterfaceError, foreign_error
 from olapdb.types import (
@@ -27,17 +28,14 @@ from olapdb.types import (
     Nullable,
     SimpleAggregateFunction,
     Tuple,
-    arrow_schema,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from olapdb.types.arrow import arrow_schema
 
 
 @dataclass
 class QueryStatistics:
-    """What a query read; counters are added to by several threads. Parts and granules count
-    those of all tables of the query, before (`total`) and after pruning."""
+    """Counters of one query, which several threads increment. Parts and granules are summed over
+    the query's tables, before (`total`) and after pruning (`read`)."""
 
     rows_read: int = 0
     bytes_read: int = 0
@@ -47,13 +45,13 @@ class QueryStatistics:
     granules_read: int = 0
     rows_written: int = 0
     duplicates_dropped: int = 0
-    """Rows that `deduplicate_by` kept out."""
+    """Rows that `deduplicate_by` rejected."""
     duplicate_inserts: int = 0
-    """INSERTs that did nothing, their token or source offsets being known."""
+    """INSERTs that did nothing, because their token or source offsets were known."""
     elapsed_seconds: float = 0.0
     memory_peak_bytes: int = 0
     warnings: list[str] = field(default_factory=list)
-    """What was done all the same, but should be known: a view beyond a guardrail."""
+    """What the statement did although it is questionable, such as a view beyond a guardrail."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def add_read(self, rows: int, read_bytes: int) -> None:
@@ -72,11 +70,11 @@ class QueryStatistics:
 
 
 class InsertedRows(int):
-    """How many rows an INSERT inserted, and what it found to be there already.
+    """The number of rows that an INSERT inserted, and what it recognized as duplicates.
 
-    `duplicate`: all of it came before, by its token or its source offsets, and nothing was changed.
-    `duplicates_dropped`: rows that the table's `deduplicate_by` kept out.  `commit`: the number of
-    the commit, None where there was none.
+    `duplicate`: all rows came before, by token or source offsets, and nothing was changed.
+    `duplicates_dropped`: rows that the table's `deduplicate_by` rejected.  `commit`: the number of
+    the commit, None without one.
     """
 
     duplicate: bool
@@ -91,24 +89,24 @@ class InsertedRows(int):
         duplicates_dropped: int = 0,
         commit: int | None = None,
     ) -> InsertedRows:
-        made = super().__new__(cls, rows)
-        made.duplicate, made.duplicates_dropped = duplicate, duplicates_dropped
-        made.commit = commit
-        return made
+        inserted = super().__new__(cls, rows)
+        inserted.duplicate, inserted.duplicates_dropped = duplicate, duplicates_dropped
+        inserted.commit = commit
+        return inserted
 
     def __getnewargs_ex__(self) -> tuple[tuple[int], dict[str, object]]:
         return (int(self),), dict(self.__dict__)
 
 
 class Result:
-    """The answer to a statement. Read it once: as batches, as a table, or as rows.
+    """The result of a statement. Read it once: as batches, as a table, or as rows.
 
     `schema` has the user's names (which may repeat) and each column's ClickHouse type in its
     metadata.  A statement that returns no rows has no columns; `affected_rows` is then what it
-    inserted or deleted, -1 where that means nothing.  Closing a result early stops its query.
+    inserted or deleted, -1 if not applicable.  Closing a result early stops its query.
     """
 
-    _leave: Callable[[Callable[[], None]], None] | None = None
+    _defer: Callable[[Callable[[], None]], None] | None = None
 
     def __init__(
         self,
@@ -128,41 +126,45 @@ class Result:
         self._source: Iterator[pa.RecordBatch] | None = iter(batches)
         self._callbacks: list[Callable[[], None]] = []
         self.failures: list[BaseException] = []
-        """What the query raised while its rows were drawn: nothing, or one."""
+        """The exception that the query raised while its rows were drawn: none or one."""
 
     @property
     def has_columns(self) -> bool:
-        """Whether the statement is one that returns rows."""
+        """Whether the statement returns rows."""
         return bool(self.names)
 
     @cached_property
     def schema(self) -> pa.Schema:
+        from olapdb.types.arrow import arrow_schema  # pyarrow: `olapdb.dbapi` loads none
+
         return arrow_schema(self.names, self.types)
 
     def on_close(self, callback: Callable[[], None]) -> None:
-        """Calls back once, when the rows are drawn, or the result is closed or fails; in the
-        order of these calls."""
+        """Register a callback, called once when the rows are drawn, or the result is closed or
+        fails. Callbacks run in the order of registration."""
         self._callbacks.append(callback)
 
-    def leave_to(self, leave: Callable[[Callable[[], None]], None]) -> None:
-        """Who is handed the callbacks of `on_close` where nobody read to the end, or closed: that
-        shows when Python frees the result, in the midst of whatever, where nothing may wait."""
-        self._leave = leave
+    def defer_callbacks_to(self, defer: Callable[[Callable[[], None]], None]) -> None:
+        """Give `defer` the callbacks of `on_close` if the result is freed before it was read to the
+        end or closed. Python frees it at an arbitrary point, where no callback may wait for a lock.
+        """
+        self._defer = defer
 
     def through(
         self, step: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
     ) -> Result:
-        """This result, its batches passed through `step`."""
+        """Return this result with its batches passed through `step`."""
         if self._source is not None:
             source = self._source
             self._source = _chain(step(source), source)
         return self
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The batches, each of `schema`; the result is used up. Errors of the query surface here.
+        """Yield the batches, each of `schema`; the result is used up. Errors of the query are
+        raised here.
 
-        Raises InterfaceError when it was read before."""
-        import pyarrow as pa
+        Raises InterfaceError if it was read before.
+        """
 
         def named(batch: pa.RecordBatch) -> pa.RecordBatch:
             return pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
@@ -170,9 +172,10 @@ class Result:
         return self._drain(named)
 
     def batches_named(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """As `batches`, the columns called so and no types in the metadata: what an INSERT takes."""
-        given = list(names)
-        return self._drain(lambda batch: batch.rename_columns(given))
+        """Yield the batches with other column names and no types in the metadata: the input of an
+        INSERT."""
+        new_names = list(names)
+        return self._drain(lambda batch: batch.rename_columns(new_names))
 
     def _drain(self, named: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if self._source is None:
@@ -191,29 +194,25 @@ class Result:
             self._abandon()
             raise
         except BaseException as error:
-            told = foreign_error(error, "The query")
-            self.failures.append(told or error)
-            if told is not None:
-                raise told from error
+            bug = foreign_error(error, "The query")
+            self.failures.append(bug or error)
+            if bug is not None:
+                raise bug from error
             raise
         finally:
             _close_iterator(source)
             self._finish()
 
     def reader(self) -> pa.RecordBatchReader:
-        """The batches as an Arrow reader."""
-        import pyarrow as pa
-
+        """Return the batches as an Arrow reader."""
         return pa.RecordBatchReader.from_batches(self.schema, self.batches())
 
     def read_all(self) -> pa.Table:
-        """All rows; names may repeat."""
-        import pyarrow as pa
-
+        """Return all rows as a table; names may repeat."""
         return pa.Table.from_batches(list(self.batches()), schema=self.schema)
 
     def to_rows(self) -> list[tuple[object, ...]]:
-        """All rows as tuples of Python values, see `python_values`."""
+        """Return all rows as tuples of Python values, see `python_values`."""
         rows: list[tuple[object, ...]] = []
         for batch in self.batches():
             columns = [
@@ -224,7 +223,7 @@ class Result:
         return rows
 
     def close(self) -> None:
-        """Stops the query if it still runs. Idempotent."""
+        """Stop the query if it still runs. Idempotent."""
         source, self._source = self._source, None
         if source is not None:
             _close_iterator(source)
@@ -236,10 +235,10 @@ class Result:
             callback()
 
     def _abandon(self) -> None:
-        if self._leave is not None:
+        if self._defer is not None:
             callbacks, self._callbacks = self._callbacks, []
             for callback in callbacks:
-                self._leave(callback)
+                self._defer(callback)
 
     def __del__(self) -> None:
         self._abandon()
@@ -248,34 +247,30 @@ class Result:
 def from_columns(
     names: Sequence[str], types: Sequence[DataType], columns: Sequence[Sequence[object]]
 ) -> Result:
-    """A result of a few Python values, column by column (SHOW, DESCRIBE, EXPLAIN)."""
-    import pyarrow as pa
-
+    """Return a result of a few Python values, given column by column (SHOW, DESCRIBE, EXPLAIN)."""
     arrays = [pa.array(c, type=t.arrow) for c, t in zip(columns, types, strict=True)]
     batch = pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(names, types))
     return Result(names, types, [batch])
 
 
 def _chain(
-    made: Iterator[pa.RecordBatch], source: Iterator[pa.RecordBatch]
+    derived: Iterator[pa.RecordBatch], source: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """`made` out of `source`; closing it closes both, even where `made` never began."""
+    """Yield from `derived`, made from `source`. Closing this closes both iterators."""
     try:
-        yield from made
+        yield from derived
     finally:
-        _close_iterator(made)
+        _close_iterator(derived)
         _close_iterator(source)
 
 
 def python_values(column: pa.Array | pa.ChunkedArray, data_type: DataType) -> list[object]:
-    """A column as Python values: tuples for Tuple, dicts for Map, uuid.UUID, Decimal, date.
+    """Return a column as Python values: tuples for Tuple, dicts for Map, uuid.UUID, Decimal, date.
 
     A DateTime without a zone of its own is a naive datetime in the warehouse's zone, one with a
-    zone an aware one.  Nanoseconds are cut to microseconds, all that datetime has.  A String that
-    is not UTF-8 is bytes; within an array or a tuple it is an error (CannotConvertType).
+    zone an aware one.  Nanoseconds are truncated to microseconds, datetime's precision.  A String
+    that is not UTF-8 is bytes; within an array or a tuple it raises CannotConvertType.
     """
-    import pyarrow as pa
-
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
         column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
     try:
@@ -292,9 +287,7 @@ def python_values(column: pa.Array | pa.ChunkedArray, data_type: DataType) -> li
 
 
 def _with_bytes(column: pa.Array | pa.ChunkedArray, error: UnicodeDecodeError) -> list[object]:
-    """Texts of which one is not UTF-8: that one as bytes."""
-    import pyarrow as pa
-
+    """Return texts of which some are not UTF-8; those as bytes."""
     if not pa.types.is_string(column.type):
         raise CannotConvertType(
             f"A String within {column.type} is not UTF-8: {error}.",
@@ -313,7 +306,7 @@ def _text_or_bytes(value: bytes | None) -> object:
 
 
 def _converter(data_type: DataType) -> Callable[[object], object] | None:
-    """How a value of `to_pylist` becomes ours; None where it is so already."""
+    """Return the conversion of a value of `to_pylist` to ours, None where there is none to do."""
     match data_type:
         case UUID():
             return _to_uuid

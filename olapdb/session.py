@@ -1,6 +1,10 @@
 """READ FIRST: one statement, stage by stage.
 
-    text -> statements (sql) -> what each does (statements/*) -> Result
+    execute    text -> statements (sql)
+    _run       each statement with its context: snapshot, settings, parameters, query id
+    _track     listed, cancellable and logged while it runs (runtime/tracking.py)
+    _answer    runs it again where a concurrent writer made its read worthless
+    _dispatch  statement -> its handler (statements/*) -> Result
 
 A SELECT goes on: snapshot -> bind -> optimize -> execute (statements/query/select.py).  An INSERT:
 rows -> blocks -> stage source and views -> one commit (statements/dml/insert.py, ingest/).
@@ -12,7 +16,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, SupportsInt, TypeVar
 
 from olapdb import errors
@@ -20,11 +24,13 @@ from olapdb.bind.placeholders import positional_count, refuse_surplus
 from olapdb.catalog.read_retry import retry_read
 from olapdb.config import Settings
 from olapdb.functions.base import Environment
-from olapdb.maintenance.damaged_parts import look_into_suspects
+from olapdb.maintenance.damaged_parts import check_suspects
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import InsertedRows, QueryStatistics, Result
 from olapdb.runtime.activity import RunningQuery
+from olapdb.runtime.tracking import QueryTracker
 from olapdb.sql import nodes
+from olapdb.sql.parser import parse
 from olapdb.statements.admin import check, kill, system_view
 from olapdb.statements.admin.readonly import refuse_if_readonly
 from olapdb.statements.context import OpenWarehouse, Parameters, Progress, StatementContext
@@ -40,9 +46,7 @@ _Rows = TypeVar("_Rows", bound=SupportsInt)
 
 @lru_cache(maxsize=512)
 def _parse(text: str) -> tuple[nodes.Statement, ...]:
-    """Statements are frozen, so the same text need not be read twice."""
-    from olapdb.sql.parser import parse
-
+    """Parse a text, cached: statements are frozen."""
     return parse(text)
 
 
@@ -53,16 +57,14 @@ class Session:
         self.engine = engine
         self.database = database
         self.settings = settings
-        self._running: set[threading.Event] = set()
-        # Again by the same thread: a signal's handler may call `cancel` in the midst of a statement.
-        self._lock = threading.RLock()
+        self._tracker = QueryTracker(engine.services, partial(check_suspects, engine.services))
 
     # --- the story
 
     def execute(
         self, text: str, parameters: Parameters = None, *, progress: Progress | None = None
     ) -> Result:
-        """Runs every statement of the text; the last one's result is returned."""
+        """Run every statement of the text; return the last one's result."""
         statements = _parse_any(text)
         if not statements:
             return Result()
@@ -75,61 +77,32 @@ class Session:
         return result
 
     def _run(self, statement: nodes.Statement, context: StatementContext) -> Result:
-        return self._tracked(_kind(statement), context, lambda: self._answer(statement, context))
+        return self._track(_kind(statement), context, lambda: self._answer(statement, context))
 
-    def _tracked(
-        self, kind: str, context: StatementContext, answer: Callable[[], Result]
-    ) -> Result:
-        """`answer`, which can be seen and ended while it runs, and is logged. What fails of itself
-        in it is a bug, but for what others' code raises: `context.calls_others`."""
-        running = _running_query(kind, context)
-        services = self.engine.services
-
-        def finished(error: BaseException | None = None, rows: int = 0) -> None:
-            context.statistics.elapsed_seconds = running.elapsed_seconds
-            services.activity.end(running, rows, error)
-            with self._lock:
-                self._running.discard(context.cancelled)
-            look_into_suspects(services)
-
-        try:
-            with self._lock:
-                self._running.add(context.cancelled)
-            services.activity.begin(running)
-            result = answer()
-            if not result.has_columns:
-                finished(rows=max(result.affected_rows, 0))
-        except RecursionError:
-            error = errors.TooDeepRecursion(
-                "The statement's expressions are nested too deeply.",
-                hint="Split it with WITH; write a long chain of OR as IN (…).",
-            )
-            finished(error)
-            raise error from None
-        except BaseException as error:
-            if not isinstance(error, Exception):
-                # Ctrl-C may come between any two steps, those of leaving the turn among them.
-                services.catalog.give_up_turn()
-            told = None if context.calls_others else errors.foreign_error(error, "The statement")
-            finished(told or error)
-            if told is not None:
-                raise told from error
-            raise
-        result.query_id = context.query_id
-        result.statistics = context.statistics
-        if result.has_columns:
-            failures = result.failures
-            result.leave_to(services.leftovers.add)
-            result.on_close(lambda: finished(failures[0] if failures else None))
-        return result
+    def _track(self, kind: str, context: StatementContext, answer: Callable[[], Result]) -> Result:
+        """Call `answer` as the tracked query of `context`, see `runtime.tracking`."""
+        query = RunningQuery(
+            query_id=context.query_id,
+            query=context.text,
+            kind=kind,
+            database=context.database,
+            settings=context.settings.changed,
+            started_ms=int(context.environment.now_seconds * 1000),
+            statistics=context.statistics,
+            cancelled=context.cancelled,
+        )
+        return self._tracker.run(query, answer, runs_user_code=context.runs_user_code)
 
     def _answer(self, statement: nodes.Statement, context: StatementContext) -> Result:
-        """A read that a writer's coming made worthless is done again, bounded; so is one whose
-        snapshot was vacuumed before it was pinned, unless it was asked for by its number."""
-        again: tuple[type[errors.Error], ...] = (errors.CatalogChanged,)
+        """Dispatch the statement; retry a read that a concurrent writer made worthless.
+
+        A query whose snapshot was vacuumed before it was pinned is retried too, unless it names the
+        snapshot.
+        """
+        retried: tuple[type[errors.Error], ...] = (errors.CatalogChanged,)
         if isinstance(statement, nodes.Query) and not _asks_for_snapshot(statement, context):
-            again = (errors.CatalogChanged, errors.SnapshotTooOld)
-        return retry_read(lambda: self._dispatch(statement, context), again)
+            retried = (errors.CatalogChanged, errors.SnapshotTooOld)
+        return retry_read(lambda: self._dispatch(statement, context), retried)
 
     def _dispatch(self, statement: nodes.Statement, context: StatementContext) -> Result:
         refuse_if_readonly(statement, context)
@@ -200,7 +173,7 @@ class Session:
     # --- other ways in
 
     def execute_many(self, text: str, sets: Sequence[Any]) -> Result:
-        """The statement once for each set of parameters; an INSERT … VALUES of nothing but
+        """Run the statement once for each set of parameters. An INSERT … VALUES that consists of
         parameters is one INSERT of all sets."""
         statements = _parse_any(text)
         if len(statements) != 1:
@@ -218,7 +191,7 @@ class Session:
                     refuse_if_readonly(statement, context)
                     return insert.run_insert_many(statement, rows, sets, context)
 
-                return self._tracked("Insert", context, answer)
+                return self._track("Insert", context, answer)
         affected = 0
         result = Result()
         for parameters in sets:
@@ -243,9 +216,12 @@ class Session:
         )
 
     def run_insert(self, text: str, work: Callable[[StatementContext], _Rows]) -> _Rows:
-        """Run `work`, an INSERT of rows that are no text; it returns how many it wrote. `text` is
-        what system.processes and system.query_log show. The caller's own code may run in `work`
-        (an iterator of batches, a Spark frame): what that raises is raised as it is."""
+        """Run `work`, an INSERT of rows that are not text, as a tracked query; return its result,
+        the rows written.
+
+        `text` is shown in system.processes and system.query_log. `work` may call the caller's own
+        code (an iterator of batches, a Spark frame), whose exceptions are raised unchanged.
+        """
         done: list[_Rows] = []
 
         def answer(context: StatementContext) -> Result:
@@ -253,12 +229,12 @@ class Session:
             done.append(work(context))
             return Result(affected_rows=int(done[0]))
 
-        context = self._context(text, None, None, calls_others=True)
-        self._tracked("Insert", context, lambda: answer(context))
+        context = self._context(text, None, None, runs_user_code=True)
+        self._track("Insert", context, lambda: answer(context))
         return done[0]
 
     def run_on_view(self, text: str, *, progress: Progress | None = None) -> tuple[Any, ...]:
-        """Run one SYSTEM … VIEW command; return its rows as the dataclasses that they are."""
+        """Run one SYSTEM … VIEW command; return its rows as dataclasses."""
         statements = _parse_any(text)
         if len(statements) != 1 or not isinstance(statements[0], nodes.SystemView):
             raise errors.BadArguments("run_on_view() takes exactly one SYSTEM … VIEW statement.")
@@ -273,26 +249,25 @@ class Session:
             )
             return Result()
 
-        self._tracked(_kind(statement), context, answer)
+        self._track(_kind(statement), context, answer)
         return rows
 
     def snapshot(self) -> Snapshot:
-        """The warehouse as of now; it reads what it was not asked for yet as of this moment."""
-        look_into_suspects(self.engine.services)
+        """Return the newest snapshot. What it reads from the catalog later is of the same
+        commit."""
+        check_suspects(self.engine.services)
         return self.engine.services.catalog.snapshot()
 
     def describe(self, text: str) -> tuple[tuple[str, DataType], ...]:
-        """Names and types of a query's columns."""
+        """Return the names and types of a query's columns."""
         statements = _parse_any(text)
         if len(statements) != 1 or not isinstance(statements[0], nodes.Query):
             raise errors.BadArguments("describe() takes exactly one SELECT.")
         return select.describe(statements[0], self._context(text, None, None))
 
     def cancel(self) -> None:
-        """Makes running statements end with QUERY_WAS_CANCELLED at their next batch."""
-        with self._lock:
-            for event in self._running:
-                event.set()
+        """Make running statements end with QUERY_WAS_CANCELLED at their next batch."""
+        self._tracker.cancel()
 
     # --- helpers
 
@@ -302,17 +277,18 @@ class Session:
         parameters: Parameters,
         progress: Progress | None,
         *,
-        calls_others: bool = False,
+        runs_user_code: bool = False,
     ) -> StatementContext:
-        """Of a statement that begins: what results that were dropped left is done first."""
+        """Return the context of a new statement. First do the deferred work of results that were
+        dropped."""
         if parameters is not None and not isinstance(parameters, Mapping | Sequence):
             raise errors.BadArguments(
                 f"Parameters are a sequence (for ?) or a mapping (for :name), not "
                 f"{type(parameters).__name__}."
             )
         park_if_ending()
-        self.engine.services.leftovers.settle()
-        look_into_suspects(self.engine.services)
+        self.engine.services.deferred.run_pending()
+        check_suspects(self.engine.services)
         query_id = str(uuid.uuid4())
         return StatementContext(
             engine=self.engine,
@@ -331,7 +307,7 @@ class Session:
             parameters=parameters,
             cancelled=threading.Event(),
             progress=progress,
-            calls_others=calls_others or progress is not None,
+            runs_user_code=runs_user_code or progress is not None,
             statistics=QueryStatistics(),
         )
 
@@ -341,12 +317,10 @@ class Session:
         return Result()
 
 
+_CREATES = (nodes.CreateDatabase, nodes.CreateTable, nodes.CreateView, nodes.CreateMaterializedView)
 _KINDS = (
     (nodes.Query, "Select"),
-    (
-        (nodes.CreateDatabase, nodes.CreateTable, nodes.CreateView, nodes.CreateMaterializedView),
-        "Create",
-    ),
+    (_CREATES, "Create"),
     ((nodes.System, nodes.SystemView), "System"),
     (nodes.CheckTable, "Check"),
     (nodes.SetSettings, "Set"),
@@ -356,21 +330,8 @@ _KINDS = (
 
 
 def _kind(statement: nodes.Statement) -> str:
-    found = next((name for classes, name in _KINDS if isinstance(statement, classes)), None)
-    return found or type(statement).__name__
-
-
-def _running_query(kind: str, context: StatementContext) -> RunningQuery:
-    return RunningQuery(
-        query_id=context.query_id,
-        query=context.text,
-        kind=kind,
-        database=context.database,
-        settings=context.settings.changed,
-        started_ms=int(context.environment.now_seconds * 1000),
-        statistics=context.statistics,
-        cancelled=context.cancelled,
-    )
+    name = next((name for classes, name in _KINDS if isinstance(statement, classes)), None)
+    return name or type(statement).__name__
 
 
 def _asks_for_snapshot(query: nodes.Query, context: StatementContext) -> bool:
@@ -387,7 +348,7 @@ def _counted(text: str) -> int:
 
 
 def _positional(text: str) -> int:
-    """How many parameters the text takes by position."""
+    """Return how many parameters the text takes by position."""
     if len(text) <= _PARSE_CACHE_TEXT_MAX:
         return _counted(text)
     return positional_count(_parse_any(text))
@@ -398,7 +359,7 @@ def _length(parameters: object) -> int:
 
 
 def _parse_any(text: str) -> tuple[nodes.Statement, ...]:
-    """Long texts (literal VALUES) are not worth remembering."""
+    """Parse a text; long ones (literal VALUES) are not cached."""
     if len(text) <= _PARSE_CACHE_TEXT_MAX:
         return _parse(text)
     return _parse.__wrapped__(text)

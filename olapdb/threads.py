@@ -1,14 +1,14 @@
-"""Threads of olapdb, and their end before the interpreter takes Arrow down.
+"""Threads of olapdb, which end before the interpreter destroys Arrow's.
 
-Arrow's memory pool and thread pools are static objects of C++, destroyed at the very end of a process.
-A thread that still works in Arrow by then aborts the process.  Python itself does not wait for daemon
-threads, and a thread in Arrow does not need the interpreter to go on.  So, in this order:
+Arrow's memory pool and thread pools are static objects of C++, destroyed at the very end of a
+process. A thread that still works in Arrow by then aborts the process.  Python itself does not wait
+for daemon threads, and a thread in Arrow continues without the interpreter.  So, in this order:
 
-    threading._shutdown   waits for the program's own threads that are no daemons; they work as before
+    threading._shutdown   waits for the program's own non-daemon threads; they work as before
     atexit: `_end`        ends merges and statements, waits until no thread works in olapdb any more
     interpreter, C++      torn down
 
-`concurrent.futures` would refuse work from the first step on, while the program's threads still run
+`concurrent.futures` refuses work from the first step on, while the program's threads still run
 statements.  `ThreadPool` does not: it works until `_end`, and from then on in the caller's thread.
 """
 
@@ -23,6 +23,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
+from functools import cache
 from queue import Empty, SimpleQueue
 from types import FrameType, TracebackType
 from typing import Any, ParamSpec, Protocol, Self, TypeVar
@@ -32,28 +33,36 @@ import pyarrow as pa  # its own atexit functions, registered before ours, run af
 from olapdb.errors import QueryWasCancelled
 
 END_SECONDS_MAX = 30.0
-"""How long the end of a process waits for threads at work. They end at their next batch, part or
+"""How long the end of a process waits for working threads. They end at their next batch, part or
 page; one call of Arrow takes a second or two at most."""
 POLL_SECONDS = 0.002
 
 Arguments = ParamSpec("Arguments")
 Made = TypeVar("Made")
 _Task = tuple[Future[Any], Callable[[], Any]] | None
-"""None: the worker ends."""
+"""A future and its work; None ends the worker."""
 
 _LIBRARIES = sys.stdlib_module_names | {pa.__name__, "numpy"}
 
 
+@cache
+def cores() -> int:
+    """Return the number of the machine's cores. Asking the system each time costs a small query
+    more than its threads."""
+    return os.cpu_count() or 1
+
+
 class Ending(Protocol):
-    """What works in the background, and has to stop before the process ends."""
+    """A background worker that must stop before the process ends."""
 
     def end_soon(self) -> None:
-        """Begin to stop; return at once, and take no lock that a thread at work may hold for long."""
+        """Begin to stop; return at once, and take no lock that a working thread may hold for
+        long."""
 
 
 class _Process:
-    """The state of this process; `forked` makes it anew in the child of a fork, which has no thread but
-    the one that forked."""
+    """The state of this process. `_forked` replaces it in the child of a fork, which has one thread
+    only."""
 
     def __init__(self) -> None:
         self.ending = False
@@ -65,35 +74,37 @@ _process = _Process()
 
 
 def is_ending() -> bool:
-    """Whether the process ends: work that has not begun yet is not worth it."""
+    """Return whether the process is ending, so that new work should not begin."""
     return _process.ending
 
 
 def refuse_if_ending() -> None:
-    """Raise QueryWasCancelled where the process ends; for loops of long work, once a round."""
+    """Raise QueryWasCancelled if the process is ending. Long loops call this once a round."""
     if _process.ending and threading.current_thread() is not threading.main_thread():
         raise _ending_error()
 
 
 def park_if_ending() -> None:
-    """Keep a daemon thread that begins a statement at the end of the process from doing so, for ever:
-    the interpreter does the same with daemon threads a moment later."""
+    """Block a daemon thread for ever if it begins a statement while the process is ending. The
+    interpreter does the same to daemon threads a moment later."""
     if _process.ending and threading.current_thread() is not threading.main_thread():
         _process.parked.add(threading.get_ident())
         while True:
             time.sleep(3_600)
 
 
-def end_with_process(one: Ending) -> None:
-    """Have `end_soon` of `one` called when the process ends, as long as `one` lives."""
-    _process.endings.add(one)
+def end_with_process(background: Ending) -> None:
+    """Register a worker, by a weak reference, so that its `end_soon` is called when the process
+    ends."""
+    _process.endings.add(background)
 
 
 class ThreadPool:
-    """A few daemon threads, begun as they are needed, that run what is submitted in its order.
+    """A few daemon threads, started as needed, that run submitted work in its order.
 
-    As `concurrent.futures.ThreadPoolExecutor`, whose futures it gives, but it goes on while the
-    program's last threads run, see above.  A pool that is dropped without `shutdown` ends its threads.
+    It works like `concurrent.futures.ThreadPoolExecutor` and returns its futures, but continues
+    while the program's last threads run, see above.  A pool dropped without `shutdown` ends its
+    threads.
     """
 
     def __init__(self, threads: int, name: str) -> None:
@@ -110,25 +121,26 @@ class ThreadPool:
     def submit(
         self, work: Callable[Arguments, Made], *arguments: Arguments.args, **named: Arguments.kwargs
     ) -> Future[Made]:
+        """Run `work` with its arguments on a thread of the pool; return its future."""
         future: Future[Made] = Future()
         task = (future, lambda: work(*arguments, **named))
         with self._lock:
             if self._closed:
                 raise RuntimeError("cannot schedule new futures after shutdown")
-            served = not _process.ending and self._serve()
-            if served:
+            has_thread = not _process.ending and self._provide_thread()
+            if has_thread:
                 self._queue.put(task)
-        if not served:
+        if not has_thread:
             _run(*task)
         return future
 
     def map(self, work: Callable[..., Made], *items: Iterable[Any]) -> Iterator[Made]:
-        """Submit all at once; give the answers in the items' order."""
-        futures = [self.submit(work, *one) for one in zip(*items, strict=False)]
-        return _answers(futures)
+        """Submit one call for each item at once; yield the results in the items' order."""
+        futures = [self.submit(work, *arguments) for arguments in zip(*items, strict=False)]
+        return _results_in_order(futures)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no more work; idempotent."""
+        """Accept no more work; with `wait` return when the threads have ended. Idempotent."""
         with self._lock:
             if not self._closed:
                 self._closed = True
@@ -152,8 +164,9 @@ class ThreadPool:
     ) -> None:
         self.shutdown()
 
-    def _serve(self) -> bool:
-        """Have a thread for one more task; whether there is one."""
+    def _provide_thread(self) -> bool:
+        """Provide a thread for one more task; return False if there is none and none can be
+        started."""
         if self._idle.take() or len(self._threads) >= self._threads_max:
             return True
         name = f"{self._name}_{len(self._threads)}"
@@ -162,7 +175,7 @@ class ThreadPool:
         )
         try:
             thread.start()
-        except RuntimeError:  # the machine gives no more, or the interpreter is on its way out
+        except RuntimeError:  # out of threads, or the interpreter is shutting down
             return bool(self._threads)
         self._threads.append(thread)
         return True
@@ -178,7 +191,7 @@ class ThreadPool:
 
 
 class _Count:
-    """How many workers wait for work."""
+    """The number of workers that wait for work."""
 
     def __init__(self) -> None:
         self._semaphore = threading.Semaphore(0)
@@ -191,7 +204,8 @@ class _Count:
 
 
 def _work(queue: SimpleQueue[_Task], idle: _Count) -> None:
-    """A worker: it holds no reference to the pool, so that a pool which is dropped ends."""
+    """Run tasks until the None. A worker holds no reference to the pool, so that a dropped pool
+    ends."""
     while (task := _next(queue, idle)) is not None:
         future, work = task
         if _process.ending:
@@ -199,7 +213,7 @@ def _work(queue: SimpleQueue[_Task], idle: _Count) -> None:
                 future.set_exception(_ending_error())
         else:
             _run(future, work)
-        del task, future, work  # or the answer would live until the next task comes
+        del task, future, work  # else the result would live until the next task
 
 
 def _next(queue: SimpleQueue[_Task], idle: _Count) -> _Task:
@@ -215,13 +229,13 @@ def _run(future: Future[Any], work: Callable[[], Any]) -> None:
         return
     try:
         answer = work()
-    except BaseException as error:  # noqa: BLE001  (carried to who waits for the future)
+    except BaseException as error:  # noqa: BLE001  (the future carries it to its waiter)
         future.set_exception(error)
     else:
         future.set_result(answer)
 
 
-def _answers(futures: list[Future[Made]]) -> Iterator[Made]:
+def _results_in_order(futures: list[Future[Made]]) -> Iterator[Made]:
     futures.reverse()
     try:
         while futures:
@@ -244,8 +258,10 @@ def _ending_error() -> QueryWasCancelled:
 
 
 def _end() -> None:
-    """Stop all work and wait until no other thread is in olapdb, for a bounded time. Ctrl-C does not
-    end the wait: leaving too early is what aborts the process."""
+    """Stop all work and wait, for a bounded time, until no other thread is in olapdb.
+
+    Ctrl-C does not end the wait: leaving too early aborts the process.
+    """
     _process.ending = True
     until = time.monotonic() + END_SECONDS_MAX
     waiting = list(_process.endings)
@@ -253,7 +269,7 @@ def _end() -> None:
         try:
             while waiting:
                 waiting.pop().end_soon()
-            if not any(_is_at_work(*one) for one in sys._current_frames().items()):
+            if not any(_is_at_work(*thread) for thread in sys._current_frames().items()):
                 return
             time.sleep(POLL_SECONDS)
         except KeyboardInterrupt:
@@ -261,8 +277,8 @@ def _end() -> None:
 
 
 def _is_at_work(thread_id: int, frame: FrameType | None) -> bool:
-    """Whether another thread runs olapdb's code, or a library's that it called. The caller's own code
-    that olapdb called (a stream of batches, which may wait for ever) does not count."""
+    """Return whether another thread runs olapdb's code, or a library's that it called. The caller's
+    own code that olapdb called (a stream of batches, which may wait for ever) does not count."""
     if thread_id == threading.get_ident() or thread_id in _process.parked:
         return False
     while frame is not None:

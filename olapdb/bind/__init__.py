@@ -6,7 +6,8 @@
     bind_value(expression, scope) -> that value in its own type
     bind_expression_over(expression, schema, scope) -> Expression over a schema
 
-`analysis`, `qualify` and `view_facts` answer questions about syntax trees for the views.
+`contracts` has the interfaces that the modules share. `analysis` and `qualify` answer questions about
+syntax trees for the views.
 """
 
 from olapdb.bind.entry import (

@@ -16,13 +16,15 @@ from olapdb.types import UINT64
 
 @dataclass(frozen=True, slots=True)
 class AggregateRef(expressions.Expression):
-    """An aggregate inside a bound expression, until grouping gives it a column. Its arguments are
-    not its children: they are over the rows, not over the groups."""
+    """An aggregate inside a bound expression, until grouping gives it a column.
+
+    Its arguments are not its children: they read the rows, not the groups."""
 
     call: expressions.AggregateCall
 
 
 def aggregate_refs(expression: expressions.Expression) -> list[AggregateRef]:
+    """Return the aggregates in an expression, outermost first."""
     return [e for e in expressions.walk(expression) if isinstance(e, AggregateRef)]
 
 
@@ -37,23 +39,26 @@ def needs_groups(expression: expressions.Expression) -> bool:
 def refuse_aggregates(
     expression: expressions.Expression, clause: str, position: Position | None
 ) -> expressions.Expression:
-    """The expression, if it has no aggregate; IllegalAggregation otherwise."""
-    for found in aggregate_refs(expression):
+    """Return the expression; raise IllegalAggregation if it contains an aggregate."""
+    for reference in aggregate_refs(expression):
         hint = "Use HAVING to filter by the result of an aggregate." if clause == "WHERE" else ""
         raise IllegalAggregation(
-            f"The aggregate function {found.call.name} is not allowed in {clause}.",
+            f"The aggregate function {reference.call.name} is not allowed in {clause}.",
             hint=hint,
             position=position,
         )
     return expression
 
 
-def resolve_call(
+def resolve_aggregate_call(
     name: str,
     parameters: Sequence[expressions.Expression],
     arguments: tuple[expressions.Expression, ...],
 ) -> AggregateRef:
-    """The aggregate resolved for its arguments' types. `parameters` must be constant."""
+    """Return an aggregate call resolved for the types of its arguments.
+
+    Raises BadArguments for parameters that are not constant, IllegalAggregation for an aggregate
+    in an argument."""
     values: list[object] = []
     for parameter in parameters:
         if not isinstance(parameter, expressions.Constant):
@@ -80,9 +85,9 @@ def _literal(value: object) -> str:
 
 
 class Grouping:
-    """The groups of a query: keys, aggregates, and how expressions read over them.
+    """The groups of a query: its keys and aggregates, and expressions rewritten over them.
 
-    Keys that are constant need no grouping; `only_constants` tells that all were.
+    Constant keys need no grouping; `only_constants` is true where there are no other keys.
     """
 
     def __init__(
@@ -94,7 +99,8 @@ class Grouping:
         *,
         standard: bool = True,
     ) -> None:
-        """`keys` are (wanted name, expression over the rows), `sets` those of ROLLUP and its like."""
+        """`keys` are (proposed name, expression over the rows); `sets` has the keys of each set of
+        ROLLUP, CUBE or GROUPING SETS."""
         self._names = names
         self._sets = sets
         self._environment = environment or Environment()
@@ -108,22 +114,23 @@ class Grouping:
         self.only_constants = bool(keys) and all(
             isinstance(e, expressions.Constant) for _, e in keys
         )
-        for wanted, expression in keys:
-            self._add_key(wanted, expression)
+        for proposed_name, expression in keys:
+            self._add_key(proposed_name, expression)
 
-    def _add_key(self, wanted: str, expression: expressions.Expression) -> None:
+    def _add_key(self, proposed_name: str, expression: expressions.Expression) -> None:
         if expression in self._by_key or isinstance(expression, expressions.Constant):
             return
         is_column = isinstance(expression, expressions.ColumnRef)
-        name = expression.name if is_column else self._names.unique(wanted)  # type: ignore[attr-defined]
+        name = expression.name if is_column else self._names.unique(proposed_name)  # type: ignore[attr-defined]
         self._by_key[expression] = name
         self.keys.append((name, expression))
 
-    def over(
+    def rewrite(
         self, expression: expressions.Expression, position: Position | None
     ) -> expressions.Expression:
-        """The expression over the groups; NotAnAggregate where a column is neither grouped by nor
-        aggregated."""
+        """Return the expression over the groups: keys and aggregates become columns.
+
+        Raises NotAnAggregate for a column that is neither a key nor under an aggregate."""
 
         def change(e: expressions.Expression) -> expressions.Expression | None:
             if isinstance(e, AggregateRef):
@@ -148,7 +155,7 @@ class Grouping:
 
     @property
     def sets(self) -> tuple[tuple[str, ...], ...]:
-        """The names of each set's keys; constants need no grouping."""
+        """The names of each set's keys, without constants."""
         return tuple(
             tuple(dict.fromkeys(self._by_key[e] for e in members if e in self._by_key))
             for members in self._sets
@@ -160,8 +167,8 @@ class Grouping:
             reference, self._given, self._sets, column, self._environment, standard=self._standard
         )
 
-    def over_rows(self) -> Iterator[expressions.Expression]:
-        """What the groups compute of the rows: keys, and arguments of aggregates."""
+    def row_expressions(self) -> Iterator[expressions.Expression]:
+        """Yield the expressions over the rows: keys, and arguments of aggregates."""
         yield from (key for _, key in self.keys)
         for _, call in self.aggregates:
             yield from call.arguments
@@ -183,8 +190,8 @@ def _column_name(call: expressions.AggregateCall) -> str:
 
 
 def implicit_keys(expression: expressions.Expression) -> list[expressions.Expression]:
-    """What GROUP BY ALL groups by for one column: all of it, or, where it has aggregates, the
-    largest parts that have none."""
+    """Return the keys of GROUP BY ALL for one column: the column, or where it has aggregates, its
+    largest parts without any."""
     if isinstance(expression, AggregateRef | GroupingRef | expressions.LambdaParameter):
         return []
     whole = not any(

@@ -1,4 +1,4 @@
-"""The aliases of a SELECT: one name, one meaning, wherever in the query it is given."""
+"""The aliases of a SELECT: a name has one meaning, in whatever clause it is given."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from olapdb.sql import nodes as sql
 
 
 def aliases_of(select: sql.Select) -> dict[str, sql.Expression]:
-    """Every alias of the SELECT, wherever it is written, but not those of subqueries.
+    """Return the aliases in all clauses of the SELECT, without those of subqueries.
 
-    MultipleExpressionsForAlias where one name has two meanings."""
-    found: dict[str, sql.Expression] = {}
+    Raises MultipleExpressionsForAlias for a name with two meanings."""
+    aliases: dict[str, sql.Expression] = {}
 
     def add(name: str, expression: sql.Expression, position: Position | None) -> None:
-        known = found.setdefault(name, expression)
-        if known is not expression and known != expression:
+        first = aliases.setdefault(name, expression)
+        if first is not expression and first != expression:
             raise MultipleExpressionsForAlias(
                 f"The alias {name!r} has two meanings.",
                 hint="Rename one of them.",
@@ -31,7 +31,7 @@ def aliases_of(select: sql.Select) -> dict[str, sql.Expression]:
         for node in walk(root, may_hold_aliases):
             if isinstance(node, sql.Alias):
                 add(node.name, node.expression, node.position)
-    return found
+    return aliases
 
 
 def _alias_roots(select: sql.Select) -> Iterator[sql.Node]:
@@ -49,5 +49,5 @@ def _alias_roots(select: sql.Select) -> Iterator[sql.Node]:
 
 
 def may_hold_aliases(node: sql.Node) -> bool:
-    """Whether what is written below the node is of the same SELECT."""
+    """Return whether expressions below the node belong to the same SELECT."""
     return not isinstance(node, sql.Query | sql.Star | sql.Literal | sql.Identifier)

@@ -1,4 +1,4 @@
-"""Questions about a query's syntax tree that views and caches ask."""
+"""Questions that views and caches ask about the syntax tree of a query."""
 
 from __future__ import annotations
 
@@ -67,18 +67,18 @@ _NONDETERMINISTIC = frozenset(
 
 
 def nondeterministic_functions(query: sql.Query) -> tuple[str, ...]:
-    """The functions, as written, whose values are not decided by the rows: now(), rand(), …"""
+    """Return the functions, as written, that do not depend on the rows alone: now(), rand(), …"""
     names = (n.name for n in walk(query) if isinstance(n, sql.Function))
-    return tuple(dict.fromkeys(n for n in names if _first_name(n) in _NONDETERMINISTIC))
+    return tuple(dict.fromkeys(n for n in names if _canonical_name(n) in _NONDETERMINISTIC))
 
 
-def _first_name(name: str) -> str:
-    """Of a function that has several, in lower case; the name itself where it is unknown."""
-    found = registry.find(name)
-    return (name if found is None else found.name).lower()
+def _canonical_name(name: str) -> str:
+    function = registry.find(name)
+    return (name if function is None else function.name).lower()
 
 
 def is_deterministic(query: sql.Query) -> bool:
+    """Return whether the query gives the same rows for the same data."""
     return not nondeterministic_functions(query)
 
 
@@ -86,12 +86,13 @@ def is_deterministic(query: sql.Query) -> bool:
 
 
 def referenced_tables(query: sql.Query) -> tuple[sql.TableName, ...]:
-    """The tables and views that the text names, each once, in the order of the text; names of
-    WITH are followed, not listed."""
-    found: dict[tuple[str | None, str], sql.TableName] = {}
+    """Return the tables and views that the query names, each once, in the order of the text.
+
+    Names of WITH are followed, not listed."""
+    tables: dict[tuple[str | None, str], sql.TableName] = {}
     for name in _tables(query, frozenset()):
-        found.setdefault((name.database, name.name), name)
-    return tuple(found.values())
+        tables.setdefault((name.database, name.name), name)
+    return tuple(tables.values())
 
 
 def _tables(node: sql.Node, common: frozenset[str]) -> Iterator[sql.TableName]:
@@ -116,8 +117,9 @@ def _tables(node: sql.Node, common: frozenset[str]) -> Iterator[sql.TableName]:
 
 
 def source_of(query: sql.Query) -> sql.TableName | None:
-    """The table whose INSERTs fire a view of this query: the leftmost of the first FROM, through
-    subqueries and WITH; None where there is none."""
+    """Return the table whose INSERTs fire a view of this query, None where it reads no table.
+
+    It is the leftmost table of the first FROM, through subqueries and WITH."""
     return _source_of_query(query, {})
 
 
@@ -133,7 +135,7 @@ def _source_of_query(query: sql.Query, common: Mapping[str, sql.Query]) -> sql.T
 
 
 def _with_outer(query: sql.Query, common: Mapping[str, sql.Query]) -> sql.Query:
-    """The query with the WITH names that it may use in front of its own."""
+    """Return the query with these WITH names in front of its own."""
     assert isinstance(query, sql.Select | sql.SetOperation)
     items = tuple(sql.WithItem(name, q) for name, q in common.items())
     return replace(query, with_items=(*items, *query.with_items)) if items else query
@@ -157,9 +159,9 @@ def _leftmost(source: sql.Relation, common: Mapping[str, sql.Query]) -> sql.Tabl
 
 
 def rename_tables(query: sql.Query, renamed: Mapping[Name, Name]) -> sql.Query:
-    """The query with tables renamed; names without a database are left alone (`qualify` first).
+    """Return the query with tables renamed. Names without a database stay (`qualify` first).
 
-    Columns that are written `t.x` keep their meaning: the old name stays as an alias.
+    Columns written as `t.x` keep their meaning: the old name stays as an alias.
     """
     qualifiers = _qualifiers_used(query)
 
@@ -193,7 +195,7 @@ def _new_name(table: sql.TableName, renamed: Mapping[Name, Name]) -> Name | None
 
 
 def _qualifiers_used(query: sql.Query) -> frozenset[str]:
-    """The table names that stand before a dot."""
+    """Return the table names that the query writes before a dot."""
     used: set[str] = set()
     for node in walk(query):
         if isinstance(node, sql.Identifier):

@@ -1,19 +1,19 @@
 """ARRAY JOIN and arrayJoin(): a row for each element of an array.
 
-The clause joins its arrays side by side, as columns of FROM.  The function is part of an
-expression: it is bound to an `Unnested`, and the SELECT puts an ArrayJoin below the first clause that
-uses one.  Equal calls are one column, different ones multiply each other's rows:
+The clause joins its arrays side by side, as columns of FROM.  A call of the function is bound to an
+`Unnested`, and the SELECT puts an ArrayJoin below the first clause that uses one.  Equal calls are one
+column, different calls multiply each other's rows:
 
     SELECT arrayJoin([1, 2]) AS a, arrayJoin([3, 4]) AS b     (1, 3), (1, 4), (2, 3), (2, 4)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from olapdb.bind.aggregates import refuse_aggregates
+from olapdb.bind.contracts import BindContext, QueryBinder
 from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.names import NameAllocator
 from olapdb.bind.relation import Relation, RelationColumn
@@ -31,35 +31,32 @@ from olapdb.plan.expressions import (
 )
 from olapdb.sql import nodes as sql
 
-if TYPE_CHECKING:
-    from olapdb.bind.query import QueryBinder
-    from olapdb.bind.scope import BindContext
-
 
 def bind_array_join(
     queries: QueryBinder,
     join: sql.ArrayJoin,
     source: Relation,
-    surroundings: BindContext,
+    context: BindContext,
     aliases: Mapping[str, sql.Expression],
 ) -> Relation:
-    """The relation of an ARRAY JOIN over that of what stands before it.
+    """Return the relation of an ARRAY JOIN over the relation before it.
 
     `ARRAY JOIN a` puts the element in the place of column a; `ARRAY JOIN a AS x` adds x beside it,
     which no star shows.  `ARRAY JOIN n` joins the columns `n.a`, `n.b`, …  Aliases of the SELECT may
-    be used, but columns come before them.  TypeMismatch for what is neither Array nor Map.
+    be used, but columns come before them.  Raises TypeMismatch for a value that is neither an Array
+    nor a Map.
     """
-    columns_first = {**surroundings.settings, "prefer_column_name_to_alias": 1}
-    binder = ExpressionBinder(
-        queries, source, replace(surroundings, settings=columns_first), aliases
-    )
-    binding = _ArrayJoinBinding(queries, binder, source)
+    columns_first = {**context.settings, "prefer_column_name_to_alias": 1}
+    binder = ExpressionBinder(queries, source, replace(context, settings=columns_first), aliases)
+    array_join = _ArrayJoinBinder(queries, binder, source)
     for item in join.arrays:
-        binding.add(item)
-    return binding.relation(join.left)
+        array_join.add(item)
+    return array_join.relation(join.left)
 
 
-class _ArrayJoinBinding:
+class _ArrayJoinBinder:
+    """The arrays of one clause: `added` columns for aliases, `replaced` columns for the others."""
+
     def __init__(self, queries: QueryBinder, binder: ExpressionBinder, source: Relation) -> None:
         self.names, self.binder, self.source = queries.names, binder, source
         self.arrays: list[tuple[str, Expression]] = []
@@ -71,16 +68,17 @@ class _ArrayJoinBinding:
         array = item.expression if isinstance(item, sql.Alias) else item
         column = self.source.find(array.parts) if isinstance(array, sql.Identifier) else None
         if column is None and isinstance(array, sql.Identifier) and (inner := self._nested(array)):
-            for one in inner:
-                name = None if alias is None else alias + one.name[len(".".join(array.parts)) :]
-                self._join(one.use(), name, one, array)
+            prefix = len(".".join(array.parts))
+            for nested in inner:
+                name = None if alias is None else alias + nested.name[prefix:]
+                self._join(nested.use(), name, nested, array)
             return
         bound = self.binder.bind(array)
         refuse_aggregates(bound, "ARRAY JOIN", array.position)
         self._join(bound, alias, column, array)
 
     def _nested(self, name: sql.Identifier) -> list[RelationColumn]:
-        """The columns `n.a`, `n.b` of a nested table n."""
+        """Return the columns `n.a`, `n.b` of a nested table n."""
         *qualifier, last = name.parts
         return [
             c
@@ -102,17 +100,16 @@ class _ArrayJoinBinding:
             raise TypeMismatch(
                 f"ARRAY JOIN needs an Array or a Map, not {array.type}.", position=node.position
             )
-        wanted = alias or (column.name if column is not None else "element")
-        unique = self.names.unique(wanted)
+        unique = self.names.unique(alias or (column.name if column is not None else "element"))
         self.arrays.append((unique, array))
-        element = _always(ColumnRef(data_type, unique))
+        element = ColumnRef(data_type, unique)
         if alias is not None:
-            self.added.append(RelationColumn(alias, data_type, element, starred=False))
+            self.added.append(RelationColumn(alias, data_type, lambda: element, starred=False))
         elif column is not None:
             self.replaced[column] = RelationColumn(
                 column.name,
                 data_type,
-                element,
+                lambda: element,
                 column.qualifiers,
                 column.starred,
                 column.bare,
@@ -120,26 +117,24 @@ class _ArrayJoinBinding:
             )
 
     def relation(self, left: bool) -> Relation:
-        kept = [self.replaced.get(c, c) for c in self.source.columns]
+        columns = [self.replaced.get(c, c) for c in self.source.columns]
 
         def build() -> plan.Node:
             node = self.source.build()
             return plan.ArrayJoin(node, node.schema, tuple(self.arrays), left)
 
-        return Relation([*self.added, *kept], build, self.source.label, self.source.joins)
-
-
-def _always(expression: Expression) -> Callable[[], Expression]:
-    return lambda: expression
+        return Relation([*self.added, *columns], build, self.source.label, self.source.joins)
 
 
 def with_prewhere(node: plan.Node, prewhere: Expression) -> plan.Node:
-    """PREWHERE is about the table's own rows, below any ARRAY JOIN: of a FINAL table those before
-    they are combined, else it filters. IllegalPrewhere where it uses an element."""
+    """Return the node with PREWHERE applied to the table's own rows, below any ARRAY JOIN.
+
+    With FINAL it filters the rows before they are combined. Raises IllegalPrewhere where it uses an
+    element of an array."""
     if isinstance(node, plan.Scan) and node.final:
         fields = zip(node.columns, node.types, strict=True)
-        needed = tuple((unique, name, t) for (unique, name), t in fields)
-        return replace(node, prewhere=prewhere, predicate_columns=needed)
+        predicate_columns = tuple((unique, name, t) for (unique, name), t in fields)
+        return replace(node, prewhere=prewhere, predicate_columns=predicate_columns)
     if not isinstance(node, plan.ArrayJoin):
         return plan.Filter(node, prewhere)
     if columns_of(prewhere) & {name for name, _ in node.arrays}:
@@ -160,44 +155,46 @@ class Unnesting:
     names: NameAllocator
 
     def __post_init__(self) -> None:
-        self.known: dict[Unnested, ColumnRef] = {}
+        self._columns: dict[Unnested, ColumnRef] = {}
 
-    def below(self, node: plan.Node, expressions: Iterable[Expression]) -> plan.Node:
-        """The node with an ArrayJoin for each call in the expressions that has none yet, those
-        inside of others first."""
+    def add_joins(self, node: plan.Node, expressions: Iterable[Expression]) -> plan.Node:
+        """Return the node with an ArrayJoin on top for each new call in the expressions.
+
+        Calls inside other calls come first."""
         for expression in expressions:
-            for call in _calls(expression):
-                if call in self.known:
+            for call in _calls_inside_out(expression):
+                if call in self._columns:
                     continue
                 unique = self.names.unique("arrayJoin")
-                arrays = ((unique, self.over(call.argument)),)
+                arrays = ((unique, self.rewrite(call.argument)),)
                 node = plan.ArrayJoin(node, node.schema, arrays, False)
-                self.known[call] = ColumnRef(call.type, unique)
+                self._columns[call] = ColumnRef(call.type, unique)
         return node
 
-    def over(self, expression: Expression) -> Expression:
-        """The expression over such a node."""
-        if not self.known:
+    def rewrite(self, expression: Expression) -> Expression:
+        """Return the expression with calls replaced by the columns of the added joins."""
+        if not self._columns:
             return expression
         return transform(
-            expression, lambda e: self.known.get(e) if isinstance(e, Unnested) else None
+            expression, lambda e: self._columns.get(e) if isinstance(e, Unnested) else None
         )
 
-    def over_call(self, call: AggregateCall) -> AggregateCall:
-        return replace(call, arguments=tuple(self.over(a) for a in call.arguments))
+    def rewrite_call(self, call: AggregateCall) -> AggregateCall:
+        """Return the aggregate with its arguments rewritten."""
+        return replace(call, arguments=tuple(self.rewrite(a) for a in call.arguments))
 
 
-def _calls(expression: Expression) -> Iterator[Unnested]:
+def _calls_inside_out(expression: Expression) -> Iterator[Unnested]:
     for child in expression.children():
-        yield from _calls(child)
+        yield from _calls_inside_out(child)
     if isinstance(expression, Unnested):
         yield expression
 
 
-def refuse_unnested(expression: Expression, where: str) -> None:
-    """NotSupportedError where arrayJoin() would change how many rows there are, and may not."""
+def refuse_unnested(expression: Expression, clause: str) -> None:
+    """Raise NotSupportedError if the expression calls arrayJoin(), which the clause cannot."""
     if any(isinstance(e, Unnested) for e in walk(expression)):
         raise NotSupportedError(
-            f"arrayJoin() makes several rows of one, which has no meaning in {where}.",
+            f"arrayJoin() makes several rows of one, which has no meaning in {clause}.",
             hint="Use the clause ARRAY JOIN, or a subquery.",
         )

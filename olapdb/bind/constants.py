@@ -28,6 +28,7 @@ _NOT_FOLDED = frozenset({"materialize", "sleep", "sleepEachRow"})
 
 
 def literal(node: sql.Literal) -> Constant:
+    """Return a literal as a constant of ClickHouse's type for it."""
     if node.value is None:
         return null()
     data_type = functions.literal_type(node.value, node.text)
@@ -35,35 +36,41 @@ def literal(node: sql.Literal) -> Constant:
 
 
 def null() -> Constant:
+    """Return NULL of type Nullable(Nothing)."""
     return Constant(types.Nullable(types.NOTHING), pa.scalar(None, pa.null()))
 
 
 def string(value: str) -> Constant:
+    """Return a String constant."""
     return Constant(types.String(), pa.scalar(value, pa.string()))
 
 
 def unsigned_byte(value: int) -> Constant:
+    """Return a UInt8 constant."""
     return Constant(types.UINT8, pa.scalar(int(value), pa.uint8()))
 
 
 def is_null(expression: Expression) -> bool:
+    """Return whether the expression is the constant NULL."""
     return isinstance(expression, Constant) and not expression.value.is_valid
 
 
 def call(name: str, arguments: tuple[Expression, ...], environment: Environment) -> Expression:
-    """The function resolved for these arguments, folded where all are constant."""
+    """Return a call of a scalar function, resolved for its arguments, folded where all are constant.
+
+    Raises what the function's type rule raises."""
     if name in COMPARISONS and len(arguments) == 2:
         arguments = _compare_in_column_type(arguments, environment)
     resolved = functions.resolve_scalar(
         name, [Argument(a.type, a.value if isinstance(a, Constant) else None) for a in arguments]
     )
-    made = Call(resolved.type, resolved.name, arguments, resolved)
-    return fold(made, environment)
+    return fold(Call(resolved.type, resolved.name, arguments, resolved), environment)
 
 
 def fold(expression: Call, environment: Environment) -> Expression:
-    """The constant that a pure call of constants is. A call that fails stays: it raises when it
-    runs, if it runs at all (`if(0, intDiv(1, 0), 1)`)."""
+    """Return a pure call of constants as its value, any other call unchanged.
+
+    A call that fails stays: it raises when it runs, if it runs (`if(0, intDiv(1, 0), 1)`)."""
     function = expression.function
     if function.volatility != "pure" or function.name in _NOT_FOLDED:
         return expression
@@ -71,13 +78,13 @@ def fold(expression: Call, environment: Environment) -> Expression:
         return expression
     values = [a.value for a in expression.arguments if isinstance(a, Constant)]
     try:
-        return Constant(expression.type, _first(function, values, environment))
+        return Constant(expression.type, _call_once(function, values, environment))
     except (Error, pa.ArrowException):
         return expression
 
 
 def fold_lambda(expression: LambdaFunction, environment: Environment) -> Expression:
-    """The constant that a function of constants and of a pure lambda that reads no column is."""
+    """Return a function of constants and a closed pure lambda as its value, any other unchanged."""
     if not all(isinstance(a, Constant) for a in expression.arguments):
         return expression
     if not _is_closed(expression.body):
@@ -91,14 +98,14 @@ def fold_lambda(expression: LambdaFunction, environment: Environment) -> Express
         return as_array(value, len(owners))
 
     try:
-        made = expression.function.run(values, 1, environment, body)
+        value = expression.function.run(values, 1, environment, body)
     except (Error, pa.ArrowException):
         return expression
-    return Constant(expression.type, made if isinstance(made, pa.Scalar) else made[0])
+    return Constant(expression.type, value if isinstance(value, pa.Scalar) else value[0])
 
 
 def _is_closed(body: Expression) -> bool:
-    """Return whether a body is made of constants, parameters and pure functions that need no laziness."""
+    """Return whether a body has only constants, parameters and pure functions that are not lazy."""
     match body:
         case Constant() | LambdaParameter():
             return True
@@ -114,7 +121,7 @@ def _is_closed(body: Expression) -> bool:
 def _evaluate(
     expression: Expression, inputs: Mapping[str, pa.Array], rows: int, environment: Environment
 ) -> Column:
-    """The value of a closed body for the values of its parameters."""
+    """Return the value of a closed body, given the values of its parameters."""
     match expression:
         case Constant(value=value):
             return value
@@ -131,32 +138,35 @@ def _evaluate(
 
 
 def compute(expression: Expression, environment: Environment) -> Constant | None:
-    """The value of an expression of calls and constants, computed now, whatever its functions'
-    volatility; None where it reads anything. Raises what its calls raise."""
+    """Compute an expression of calls, casts and constants now, even where a function is volatile.
+
+    Returns None where the expression reads anything else. Raises what its calls raise."""
     match expression:
         case Constant():
             return expression
         case Cast(type=target, argument=inner):
             value = compute(inner, environment)
-            made = None if value is None else cast(value, target, environment, eager=True)
-            return made if isinstance(made, Constant) else None
+            converted = None if value is None else cast(value, target, environment, eager=True)
+            return converted if isinstance(converted, Constant) else None
         case Call(type=target, arguments=arguments, function=function):
-            values = [compute(a, environment) for a in arguments]
-            known = [v.value for v in values if v is not None]
-            if len(known) < len(values):
+            computed = [compute(a, environment) for a in arguments]
+            values = [c.value for c in computed if c is not None]
+            if len(values) < len(computed):
                 return None
-            return Constant(target, _first(function, known, environment))
+            return Constant(target, _call_once(function, values, environment))
         case _:
             return None
 
 
-def _first(function: ScalarCall, values: list[pa.Scalar], environment: Environment) -> pa.Scalar:
-    made = function.kernel(values, 1, environment)
-    return made if isinstance(made, pa.Scalar) else made[0]
+def _call_once(
+    function: ScalarCall, values: list[pa.Scalar], environment: Environment
+) -> pa.Scalar:
+    result = function.kernel(values, 1, environment)
+    return result if isinstance(result, pa.Scalar) else result[0]
 
 
-def not_of_type(value: Constant, target: types.DataType) -> TypeMismatch:
-    """The error where a literal text is compared with a number that it does not spell."""
+def unparsable_number(value: Constant, target: types.DataType) -> TypeMismatch:
+    """Return the error for a text that is compared with a number but does not spell one."""
     return TypeMismatch(
         f"Cannot convert string {value.value.as_py()!r} to type {target}.",
         hint="Write a number, or cast the other side to String.",
@@ -166,8 +176,9 @@ def not_of_type(value: Constant, target: types.DataType) -> TypeMismatch:
 def cast(
     expression: Expression, target: types.DataType, environment: Environment, *, eager: bool = False
 ) -> Expression:
-    """`expression` as `target`; constants at once. A constant that does not convert raises here
-    if `eager`, else when it runs."""
+    """Return `expression` as `target`; constants are converted at once.
+
+    A constant that does not convert raises here if `eager`, else when the plan runs."""
     if expression.type == target:
         return expression
     if not isinstance(expression, Constant):
@@ -184,7 +195,7 @@ def cast(
 
 
 def cast_literal(node: sql.Expression, bound: Expression) -> Expression:
-    """A number literal that is cast to Decimal is read from its text, exactly."""
+    """Return a number literal as its text, so that a cast to Decimal is exact; else `bound`."""
     if isinstance(node, sql.Literal) and isinstance(node.value, float) and node.text:
         return string(node.text)
     return bound
@@ -193,8 +204,9 @@ def cast_literal(node: sql.Expression, bound: Expression) -> Expression:
 def _compare_in_column_type(
     arguments: tuple[Expression, ...], environment: Environment
 ) -> tuple[Expression, ...]:
-    """`day >= '2013-01-01'`: the string becomes a Date once, not for each row, and ranges can be
-    pruned by it."""
+    """Convert a constant text to the date, time or UUID type of the other side.
+
+    `day >= '2013-01-01'` then converts once, not for each row, and can prune ranges."""
     for at in (0, 1):
         text, other = arguments[at], arguments[1 - at]
         if not isinstance(text, Constant) or not isinstance(types.plain(text.type), types.String):
@@ -212,11 +224,12 @@ def _compare_in_column_type(
 
 
 def boolean_of(expression: Expression) -> bool | None:
-    """The truth of a constant condition (NULL is false); None where it is not constant."""
+    """Return the truth of a constant condition (NULL is false); None where it is not constant."""
     if not isinstance(expression, Constant):
         return None
     return expression.value.is_valid and bool(expression.value.as_py())
 
 
 def is_decimal(data_type: types.DataType) -> bool:
+    """Return whether the type is a Decimal, Nullable or not."""
     return isinstance(types.plain(data_type), types.Decimal)

@@ -9,11 +9,11 @@ import pyarrow as pa
 from olapdb.bind.aggregates import refuse_aggregates
 from olapdb.bind.constants import cast_literal, compute
 from olapdb.bind.expressions import ExpressionBinder
-from olapdb.bind.query import QueryBinder
+from olapdb.bind.query import StatementBinder
 from olapdb.bind.relation import Relation, RelationColumn
 from olapdb.bind.scope import BindScope
 from olapdb.bind.sources import default_expression
-from olapdb.bind.virtual import OF_PARTS
+from olapdb.bind.virtual import PART_COLUMNS
 from olapdb.errors import BadArguments, InternalError, TooDeepRecursion
 from olapdb.functions import cast_column, store_column
 from olapdb.model.schema import Column, Table
@@ -24,14 +24,14 @@ from olapdb.types import DataType, Decimal, plain
 
 
 def bind_query(query: sql.Query, scope: BindScope) -> plan.Plan:
-    """The typed plan of a query, not yet optimized.
+    """Return the typed plan of a query, not yet optimized.
 
-    Raises ProgrammingErrors with a position for wrong names, types and arguments, and
-    NotSupportedError, naming the clause, for what is not there yet.
+    Raises a ProgrammingError with a position for wrong names, types and arguments, and
+    NotSupportedError, naming the clause, for features that are not implemented.
     """
-    queries = QueryBinder(scope)
+    queries = StatementBinder(scope)
     try:
-        bound = queries.query(query, queries.surroundings())
+        bound = queries.query(query, queries.root_context())
     except RecursionError:
         raise TooDeepRecursion(
             "The query's expressions are nested too deeply.", hint="Split it with WITH."
@@ -41,10 +41,11 @@ def bind_query(query: sql.Query, scope: BindScope) -> plan.Plan:
 
 
 def bind_expression(expression: sql.Expression, table: Table, scope: BindScope) -> Expression:
-    """An expression over a table's columns, which are named as in the table (virtual columns too);
-    ALIAS columns are expanded. IllegalAggregation where it aggregates."""
-    queries = QueryBinder(scope)
-    surroundings = queries.surroundings()
+    """Bind an expression over a table's columns, virtual ones too, named as in the table.
+
+    ALIAS columns are expanded. Raises IllegalAggregation for an aggregate."""
+    queries = StatementBinder(scope)
+    context = queries.root_context()
 
     def lookup(column: Column) -> Expression:
         return ColumnRef(column.type, column.name)
@@ -57,32 +58,32 @@ def bind_expression(expression: sql.Expression, table: Table, scope: BindScope) 
                     column.name,
                     column.type,
                     lambda c=column: default_expression(  # type: ignore[misc]
-                        queries, table, c, surroundings, lookup
+                        queries, table, c, context, lookup
                     ),
                 )
             )
         else:
             columns.append(_plain_column(column.name, column.type))
-    known = {c.name for c in table.columns}
-    columns += [_plain_column(v.name, v.type, False) for v in OF_PARTS if v.name not in known]
-    for one in columns:
-        one.qualifiers = ((table.name,), (table.database, table.name))
+    stored = {c.name for c in table.columns}
+    columns += [_plain_column(v.name, v.type, False) for v in PART_COLUMNS if v.name not in stored]
+    for relation_column in columns:
+        relation_column.qualifiers = ((table.name,), (table.database, table.name))
     return _bind_over(expression, columns, f"{table.database}.{table.name}", queries)
 
 
 def bind_expression_over(
     expression: sql.Expression, schema: Iterable[plan.Field], scope: BindScope
 ) -> Expression:
-    """An expression over the columns of a schema, by their names there."""
+    """Bind an expression over the columns of a schema, by their names there."""
     columns = [_plain_column(f.name, f.type) for f in schema]
-    return _bind_over(expression, columns, "", QueryBinder(scope))
+    return _bind_over(expression, columns, "", StatementBinder(scope))
 
 
 def _bind_over(
-    expression: sql.Expression, columns: list[RelationColumn], label: str, queries: QueryBinder
+    expression: sql.Expression, columns: list[RelationColumn], label: str, queries: StatementBinder
 ) -> Expression:
     relation = Relation(columns, _unbuilt, label)
-    binder = ExpressionBinder(queries, relation, queries.surroundings())
+    binder = ExpressionBinder(queries, relation, queries.root_context())
     return refuse_aggregates(binder.bind(expression), "this expression", expression.position)
 
 
@@ -96,9 +97,10 @@ def _unbuilt() -> plan.Node:
 
 
 def bind_value(expression: sql.Expression, scope: BindScope) -> Constant:
-    """The value of an expression without columns (a literal, a parameter, now() - 1), in the type
-    that it has by itself. BadArguments where it is none."""
-    queries = QueryBinder(scope)
+    """Return the value of an expression without columns (a literal, a parameter, now() - 1).
+
+    It keeps the expression's own type. Raises BadArguments for any other expression."""
+    queries = StatementBinder(scope)
     bound = compute(_bind_over(expression, [], "", queries), queries.scope.environment)
     if bound is None:
         raise BadArguments(
@@ -112,9 +114,11 @@ def bind_value(expression: sql.Expression, scope: BindScope) -> Constant:
 def bind_constant(
     expression: sql.Expression, target: DataType, scope: BindScope, *, lossy: bool = False
 ) -> pa.Scalar:
-    """The value of an expression without columns, stored as `target`. BadArguments where it is none;
-    DataError where it does not convert, for a Nullable target too: a text that does not parse is
-    no NULL.  `lossy`: a value that would be changed is converted as CAST does."""
+    """Return the value of an expression without columns, converted to `target` as for storing.
+
+    Raises BadArguments for any other expression, DataError where the value does not convert, for
+    a Nullable target too: a text that does not parse is no NULL. With `lossy`, a value that would
+    change is converted as CAST does."""
     bound = bind_value(expression, scope)
     literal = cast_literal(expression, bound) if isinstance(plain(target), Decimal) else bound
     assert isinstance(literal, Constant)

@@ -1,4 +1,4 @@
-"""Expressions of one SELECT: names, functions, casts, subqueries, bound to typed expressions.
+"""Expressions of one SELECT: names, functions, casts and subqueries, bound to typed expressions.
 
 An identifier means, in this order: an alias of the same SELECT (unless that alias is being bound:
 `x + 1 AS x` reads the column), a column of FROM, the leftmost table's first, an element of a tuple,
@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from olapdb import errors, functions, types
 from olapdb.bind import constants
-from olapdb.bind.aggregates import AggregateRef, resolve_call
+from olapdb.bind.aggregates import AggregateRef, resolve_aggregate_call
+from olapdb.bind.contracts import BindContext, QueryBinder
 from olapdb.bind.grouping_sets import bind_grouping
 from olapdb.bind.in_lists import bind_in
 from olapdb.bind.lambdas import (
-    LambdaScopes,
-    bind_call_of,
+    bind_call_of_lambda,
     bind_lambda_function,
     lambda_of,
     named_lambda,
@@ -28,35 +27,35 @@ from olapdb.bind.lambdas import (
 from olapdb.bind.names import located, suggestion
 from olapdb.bind.parameters import bind_parameter
 from olapdb.bind.relation import Relation
+from olapdb.bind.scope import LambdaScopes
 from olapdb.bind.stars import expand_star
+from olapdb.bind.subqueries import exists, scalar_subquery
 from olapdb.bind.windows import bind_window, refuse_windows
 from olapdb.functions.windows import find_window
 from olapdb.plan import expressions
 from olapdb.sql import nodes as sql
-
-if TYPE_CHECKING:
-    from olapdb.bind.query import QueryBinder
-    from olapdb.bind.scope import BindContext
 
 _REFUSED = {"untuple": "untuple is not supported yet; name the elements: t.1, t.2."}
 _CASTS = frozenset({"cast", "_cast"})
 
 
 class ExpressionBinder:
-    """Binds expressions over one relation. `aliases` are those of the SELECT around it."""
+    """The binder of one SELECT's expressions over the relation of its FROM clause.
+
+    `aliases` are those of the SELECT."""
 
     def __init__(
         self,
         queries: QueryBinder,
         relation: Relation,
-        surroundings: BindContext,
+        context: BindContext,
         aliases: Mapping[str, sql.Expression] | None = None,
     ) -> None:
-        self.queries, self.relation, self.surroundings = queries, relation, surroundings
+        self.queries, self.relation, self.context = queries, relation, context
         self.aliases = aliases or {}
         self.environment = queries.scope.environment
         self.may_unnest = False
-        """Whether arrayJoin() may be used: the caller makes an ArrayJoin of each Unnested."""
+        """Whether arrayJoin() may be used: then the caller makes an ArrayJoin of each Unnested."""
         self.lambdas = LambdaScopes()
         self.windows: Mapping[str, sql.WindowSpec] = {}
         """The windows of this SELECT's WINDOW clause."""
@@ -66,12 +65,14 @@ class ExpressionBinder:
         self._bound_aliases: dict[str, expressions.Expression] = {}
 
     def bind(self, node: sql.Expression) -> expressions.Expression:
-        """The typed expression. It may hold AggregateRefs; the caller says whether they may be."""
+        """Bind one expression. The caller refuses AggregateRefs in it where they are not allowed."""
         bound = self._bind(node)
         return self.nullable_keys.get(bound, bound) if self.nullable_keys else bound
 
-    def over_groups(self, keys: Mapping[expressions.Expression, expressions.Expression]) -> None:
-        """Bind from here on what reads groups: their keys stand for these expressions."""
+    def use_nullable_keys(
+        self, keys: Mapping[expressions.Expression, expressions.Expression]
+    ) -> None:
+        """From now on replace each key of the groups by its nullable form."""
         self.nullable_keys = keys
         self._bound_aliases.clear()
 
@@ -106,10 +107,10 @@ class ExpressionBinder:
                     return bind_in(self, node)
             case sql.Subquery():
                 with located(node.position):
-                    return self.queries.scalar_subquery(node.query, self.inner())
+                    return scalar_subquery(self.queries, node.query, self.subquery_context())
             case sql.Exists():
                 with located(node.position):
-                    return self.queries.exists(node.query, self.inner())
+                    return exists(self.queries, node.query, self.subquery_context())
             case sql.Star():
                 raise errors.BadArguments(
                     "A star must be a column of SELECT, or an argument.", position=node.position
@@ -125,11 +126,13 @@ class ExpressionBinder:
                 )
 
     def bind_all(self, items: Sequence[sql.Expression]) -> tuple[expressions.Expression, ...]:
-        """In order; a star (`count(*)` is not one any more) stands for its columns."""
+        """Bind the expressions in order, a star as the columns that it selects.
+
+        The parser has already removed the star of `count(*)`."""
         bound: list[expressions.Expression] = []
         for item in items:
             if isinstance(item, sql.Star):
-                bound += [one.expression for one in expand_star(self, item)]
+                bound += [column.expression for column in expand_star(self, item)]
             else:
                 bound.append(self.bind(item))
         return tuple(bound)
@@ -137,32 +140,34 @@ class ExpressionBinder:
     def call(
         self, name: str, arguments: tuple[expressions.Expression, ...]
     ) -> expressions.Expression:
+        """Return a call of a scalar function, folded where all arguments are constant."""
         return constants.call(name, arguments, self.environment)
 
     def cast(
         self, expression: expressions.Expression, target: types.DataType
     ) -> expressions.Expression:
+        """Return the expression as `target`."""
         return constants.cast(expression, target, self.environment)
 
     @contextmanager
     def without_unnesting(self) -> Iterator[None]:
-        """Bind where arrayJoin() has no meaning."""
+        """Refuse arrayJoin() while the returned manager is active."""
         before, self.may_unnest = self.may_unnest, False
         try:
             yield
         finally:
             self.may_unnest = before
 
-    def inner(self) -> BindContext:
-        """What a subquery in an expression sees."""
-        return self.queries.below(self.surroundings, self)
+    def subquery_context(self) -> BindContext:
+        """Return the context of a subquery in an expression of this SELECT."""
+        return self.context.nested(self)
 
     # --- names
 
     def _identifier(self, node: sql.Identifier) -> expressions.Expression:
-        found = self.lookup(node.parts, node)
-        if found is not None:
-            return found
+        expression = self.lookup(node.parts, node)
+        if expression is not None:
+            return expression
         with located(node.position):
             if (constant := self._from_outer(node.parts)) is not None:
                 return constant
@@ -171,18 +176,18 @@ class ExpressionBinder:
     def lookup(
         self, parts: tuple[str, ...], node: sql.Identifier | None
     ) -> expressions.Expression | None:
-        """An alias or a column of this SELECT, or an element of one; None where there is none."""
+        """Return the alias, column or tuple element that an identifier names, else None."""
         if (parameter := self.lambdas.parameter(parts[0])) is not None:
             return self._elements_of(parameter, parts[1:])
         steps: list[Callable[[], expressions.Expression | None]] = [
-            lambda: self._known_alias(parts[0]) if len(parts) == 1 else None,
+            lambda: self._usable_alias(parts[0]) if len(parts) == 1 else None,
             lambda: self._column(parts, node),
         ]
-        if self.surroundings.flag("prefer_column_name_to_alias"):
+        if self.context.flag("prefer_column_name_to_alias"):
             steps.reverse()
         for step in steps:
-            if (found := step()) is not None:
-                return found
+            if (expression := step()) is not None:
+                return expression
         return self._tuple_element(parts, node) if len(parts) > 1 else None
 
     def _column(
@@ -191,9 +196,7 @@ class ExpressionBinder:
         candidates = self.relation.candidates(parts)
         if not candidates:
             return None
-        if len(candidates) > 1 and not self.surroundings.flag(
-            "single_join_prefer_left_table", True
-        ):
+        if len(candidates) > 1 and not self.context.flag("single_join_prefer_left_table"):
             tables = ", ".join(c.qualifier or "a subquery" for c in candidates)
             raise errors.AmbiguousIdentifier(
                 f"The column {'.'.join(parts)!r} is in several tables: {tables}.",
@@ -206,7 +209,7 @@ class ExpressionBinder:
         self, parts: tuple[str, ...], node: sql.Identifier | None
     ) -> expressions.Expression | None:
         for length in range(len(parts) - 1, 0, -1):
-            base = self._known_alias(parts[0]) if length == 1 else None
+            base = self._usable_alias(parts[0]) if length == 1 else None
             base = base or self._column(parts[:length], node)
             if base is not None and isinstance(types.plain(base.type), types.Tuple):
                 return self._elements_of(base, parts[length:])
@@ -219,14 +222,16 @@ class ExpressionBinder:
             base = self.call("tupleElement", (base, constants.string(name)))
         return base
 
-    def _known_alias(self, name: str) -> expressions.Expression | None:
+    def _usable_alias(self, name: str) -> expressions.Expression | None:
+        """Bind the alias of this name, unless it is being bound: then the name means a column."""
         if name not in self.aliases or name in self._binding:
             return None
         return self._alias(name, self.aliases[name])
 
     def _alias(self, name: str, expression: sql.Expression) -> expressions.Expression:
-        """Only what was bound outside of any other alias is kept: within one, names that are being
-        bound mean columns."""
+        """Bind the expression of an alias, and cache the result where it is outermost.
+
+        Inside another alias or a lambda, the same text can mean something else."""
         outermost = not self._binding and not self.lambdas.depth
         if outermost and name in self._bound_aliases and self.aliases.get(name) is expression:
             return self._bound_aliases[name]
@@ -240,36 +245,40 @@ class ExpressionBinder:
         return bound
 
     def _from_outer(self, parts: tuple[str, ...]) -> expressions.Expression | None:
-        outer = self.surroundings.outer
+        """Return the constant of an enclosing query that the name means, else None.
+
+        Raises NotSupportedError for a column of an enclosing query."""
+        outer = self.context.outer
         while outer is not None:
-            found = outer.lookup(parts, None)
-            if found is not None:
-                if expressions.free_parameters(found) or any(
+            expression = outer.lookup(parts, None)
+            if expression is not None:
+                if expressions.free_parameters(expression) or any(
                     isinstance(e, expressions.ColumnRef | AggregateRef)
-                    for e in expressions.walk(found)
+                    for e in expressions.walk(expression)
                 ):
                     raise errors.NotSupportedError(
                         f"{'.'.join(parts)!r} belongs to the query around: correlated subqueries "
                         "are not supported.",
                         hint="Rewrite the subquery as a JOIN.",
                     )
-                return found
-            outer = outer.surroundings.outer
+                return expression
+            outer = outer.context.outer
         return None
 
     def _unknown(self, node: sql.Identifier) -> errors.Error:
+        """Return the error for an unknown name, with a hint of what may have been meant."""
         name = ".".join(node.parts)
         if node.parts[0] in self._binding and len(node.parts) == 1:
             return errors.UnknownIdentifier(
                 f"The alias {name!r} is defined by itself, and there is no column of that name.",
                 position=node.position,
             )
-        known = [c.name for c in self.relation.columns] + list(self.aliases)
-        hint = suggestion(node.parts[-1], known)
+        available = [c.name for c in self.relation.columns] + list(self.aliases)
+        hint = suggestion(node.parts[-1], available)
         if len(node.parts) > 1 and not hint:
             hint = suggestion(name, [f"{c.qualifier}.{c.name}" for c in self.relation.columns])
-        if not hint and 0 < len(known) <= 12:
-            hint = f"There are: {', '.join(known)}."
+        if not hint and 0 < len(available) <= 12:
+            hint = f"There are: {', '.join(available)}."
         if len(node.parts) == 1 and functions.is_scalar(name):
             hint = f"The function is written {name}(). {hint}".rstrip()
         return errors.UnknownIdentifier(
@@ -288,10 +297,10 @@ class ExpressionBinder:
         if folded in _REFUSED:
             raise errors.NotSupportedError(_REFUSED[folded])
         if (named := named_lambda(self, node.name)) is not None:
-            return bind_call_of(self, node, named)
+            return bind_call_of_lambda(self, node, named)
         node = with_lambda(self, node)
-        if node.arguments and (given := lambda_of(self, node.arguments[0])) is not None:
-            return bind_lambda_function(self, node, given)
+        if node.arguments and (argument := lambda_of(self, node.arguments[0])) is not None:
+            return bind_lambda_function(self, node, argument)
         if find_window(node.name) is not None and not functions.is_scalar(node.name):
             raise errors.BadArguments(
                 f"The function {node.name} can only be used as a window function.",
@@ -306,7 +315,7 @@ class ExpressionBinder:
                 "RESPECT NULLS have no meaning for it."
             )
         if folded in _CASTS and len(node.arguments) == 2:
-            return self._cast_to_text(node)
+            return self._cast_function(node)
         if folded == "grouping":
             return bind_grouping(self.bind_all(node.arguments))
         if folded == "arrayjoin":
@@ -334,20 +343,20 @@ class ExpressionBinder:
             bound = self.bind_all(arguments)
         finally:
             self.nullable_keys, self._bound_aliases = groups
-        made = resolve_call(name, parameters, bound)
-        refuse_parameters(made.call)
-        for argument in made.call.arguments:
+        reference = resolve_aggregate_call(name, parameters, bound)
+        refuse_parameters(reference.call)
+        for argument in reference.call.arguments:
             refuse_windows(argument, f"the aggregate function {name}", node.position)
-        return made
+        return reference
 
     def _with_combinators(self, node: sql.Function) -> tuple[str, tuple[sql.Expression, ...]]:
-        """The aggregate's name with DISTINCT and FILTER as combinators, and its arguments."""
+        """Return the aggregate's name with DISTINCT and FILTER as combinators, and its arguments."""
         name, arguments = node.name, node.arguments
         distinct = node.distinct
         if name.lower() in ("countdistinct", "countdistinctif"):
             name, distinct = "count" + name[len("countDistinct") :], True
         if distinct and name.lower() in ("count", "countif"):
-            counter = self.surroundings.text("count_distinct_implementation", "uniqExact")
+            counter = self.context.text("count_distinct_implementation")
             name = counter + name[len("count") :]
         elif distinct:
             name += "Distinct"
@@ -372,40 +381,39 @@ class ExpressionBinder:
         return expressions.Unnested(data_type, argument)
 
     def _case(self, node: sql.Function) -> expressions.Expression:
-        """`CASE x WHEN a THEN b … ELSE z END` is `multiIf(x = a, b, …, z)`."""
+        """Bind `CASE x WHEN a THEN b … ELSE z END` as `multiIf(x = a, b, …, z)`."""
         if len(node.arguments) < 2 or len(node.arguments) % 2:
             raise errors.NumberOfArgumentsDoesntMatch("CASE needs WHEN … THEN … pairs and an ELSE.")
         subject, *cases, otherwise = self.bind_all(node.arguments)
         arguments: list[expressions.Expression] = []
         for when, then in zip(cases[::2], cases[1::2], strict=True):
-            nulls = types.is_nullable(subject.type) and types.is_nullable(
-                when.type
-            )  # which match, as in ClickHouse
+            # NULL matches NULL, as in ClickHouse.
+            nulls = types.is_nullable(subject.type) and types.is_nullable(when.type)
             equal = "isNotDistinctFrom" if nulls else "equals"
             arguments += [self.call(equal, (subject, when)), then]
         arguments.append(otherwise)
         results = [*arguments[1::2], otherwise]
         if len({r.type for r in results}) > 1:  # then a FixedString loses its zero bytes
-            arguments = [self._as_string(a) for a in arguments]
+            arguments = [self._without_zero_bytes(a) for a in arguments]
         return self.call("multiIf", tuple(arguments))
 
-    def _as_string(self, argument: expressions.Expression) -> expressions.Expression:
+    def _without_zero_bytes(self, argument: expressions.Expression) -> expressions.Expression:
+        """Return a FixedString as a String, any other value unchanged."""
         if not isinstance(types.plain(argument.type), types.FixedString):
             return argument
-        return self.cast(
-            argument,
-            types.Nullable(types.STRING) if types.is_nullable(argument.type) else types.STRING,
-        )
+        nullable = types.is_nullable(argument.type)
+        return self.cast(argument, types.Nullable(types.STRING) if nullable else types.STRING)
 
     def _cast(self, expression: sql.Expression, target: types.DataType) -> expressions.Expression:
         bound = self.bind(expression)
         if constants.is_decimal(target):
             bound = constants.cast_literal(expression, bound)
-        if self.surroundings.flag("cast_keep_nullable") and types.is_nullable(bound.type):
+        if self.context.flag("cast_keep_nullable") and types.is_nullable(bound.type):
             target = types.make_nullable(target)
         return self.cast(bound, functions.with_zone_of(bound.type, target))
 
-    def _cast_to_text(self, node: sql.Function) -> expressions.Expression:
+    def _cast_function(self, node: sql.Function) -> expressions.Expression:
+        """Bind `CAST(x, 'Type')`."""
         name = self.bind(node.arguments[1])
         if not isinstance(name, expressions.Constant) or not isinstance(
             text := name.value.as_py(), str
@@ -417,7 +425,8 @@ class ExpressionBinder:
 def bind_condition(
     binder: ExpressionBinder, node: sql.Expression, clause: str
 ) -> expressions.Expression:
-    """A predicate: of a number type or Bool, or NULL."""
+    """Bind a predicate. Raises IllegalTypeOfColumnForFilter unless it is an integer, a float, Bool or
+    NULL."""
     bound = binder.bind(node)
     kind = types.plain(bound.type)
     if not isinstance(kind, types.Nothing) and (

@@ -24,7 +24,7 @@ KEYS_OF_CUBE_MAX = 16
 
 @dataclass(frozen=True, slots=True)
 class GroupingRef(Expression):
-    """grouping(arguments), until the groups are known."""
+    """A call of grouping(arguments), until the groups are known."""
 
     arguments: tuple[Expression, ...]
 
@@ -34,7 +34,7 @@ class GroupingRef(Expression):
 
 @dataclass(frozen=True, slots=True)
 class NullableKey(Expression):
-    """A key of grouping sets as the groups show it under group_by_use_nulls: Nullable."""
+    """A key of grouping sets under group_by_use_nulls: Nullable over the groups."""
 
     key: Expression
 
@@ -52,7 +52,7 @@ def nullable_keys(keys: Sequence[Expression]) -> dict[Expression, NullableKey]:
 
 
 def bind_grouping(arguments: tuple[Expression, ...]) -> GroupingRef:
-    """Raises NumberOfArgumentsDoesntMatch where there is none, or more than a UInt64 has bits."""
+    """Bind grouping(); raise NumberOfArgumentsDoesntMatch unless it has 1 to 64 arguments."""
     if not 1 <= len(arguments) <= 64:
         raise NumberOfArgumentsDoesntMatch(
             f"grouping() takes 1 to 64 arguments, {len(arguments)} given."
@@ -60,8 +60,8 @@ def bind_grouping(arguments: tuple[Expression, ...]) -> GroupingRef:
     return GroupingRef(UINT64, arguments)
 
 
-def sets_of(kind: str, keys: Sequence[Expression]) -> tuple[tuple[Expression, ...], ...]:
-    """The sets of ROLLUP or CUBE of these keys, the largest first."""
+def rollup_or_cube(kind: str, keys: Sequence[Expression]) -> tuple[tuple[Expression, ...], ...]:
+    """Return the sets of ROLLUP or CUBE over these keys, the largest first."""
     if kind == "ROLLUP":
         return tuple(tuple(keys[:count]) for count in range(len(keys), -1, -1))
     if len(keys) > KEYS_OF_CUBE_MAX:
@@ -70,8 +70,8 @@ def sets_of(kind: str, keys: Sequence[Expression]) -> tuple[tuple[Expression, ..
             " allowed.",
             hint="Name the sets: GROUPING SETS (…).",
         )
-    every = range(2 ** len(keys) - 1, -1, -1)
-    return tuple(tuple(k for at, k in enumerate(keys) if chosen >> at & 1) for chosen in every)
+    masks = range(2 ** len(keys) - 1, -1, -1)
+    return tuple(tuple(k for at, k in enumerate(keys) if mask >> at & 1) for mask in masks)
 
 
 def grouping_value(
@@ -83,24 +83,24 @@ def grouping_value(
     *,
     standard: bool,
 ) -> Expression:
-    """grouping() over the groups: a bit for each argument, the last argument's the lowest.
+    """Return grouping() over the groups: a bit for each argument, the last argument's the lowest.
 
-    By the standard a bit is 1 where the key is not in the row's set; otherwise 1 where it is.
-    BadArguments for what is no key."""
+    With `standard` a bit is 1 where the key is not in the row's set; otherwise 1 where it is.
+    `set_column` holds the number of each row's set; None means one set of all keys. Raises
+    BadArguments for an argument that is not a key."""
     arguments = [a.key if isinstance(a, NullableKey) else a for a in reference.arguments]
 
     def bits(members: Sequence[Expression]) -> int:
         value = 0
-        for one in arguments:
-            value = value << 1 | int((one not in members) == standard)
+        for argument in arguments:
+            value = value << 1 | int((argument not in members) == standard)
         return value
 
-    if any(one not in keys for one in arguments):
+    if any(argument not in keys for argument in arguments):
         raise BadArguments("An argument of grouping() is not a key of GROUP BY.")
     if set_column is None:
         return Constant(UINT64, pa.scalar(bits(keys), pa.uint64()))
-    of_sets = [bits(members) for members in sets]
-    array = Constant(Array(UINT64), pa.scalar(of_sets, pa.list_(pa.uint64())))
-    one = constants.unsigned_byte(1)
-    at = constants.call("plus", (set_column, one), environment)
-    return constants.call("arrayElement", (array, at), environment)
+    set_bits = [bits(members) for members in sets]
+    array = Constant(Array(UINT64), pa.scalar(set_bits, pa.list_(pa.uint64())))
+    index = constants.call("plus", (set_column, constants.unsigned_byte(1)), environment)
+    return constants.call("arrayElement", (array, index), environment)

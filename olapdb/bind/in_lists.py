@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from olapdb import functions, types
 from olapdb.bind import constants
+from olapdb.bind.contracts import Binder
+from olapdb.bind.subqueries import with_types
 from olapdb.errors import DataError, Error, NumberOfColumnsDoesntMatch, TypeMismatch
 from olapdb.functions.base import Environment
 from olapdb.functions.kernels.columns import from_scalars, single, structs_from, text
 from olapdb.plan.expressions import Call, Constant, Expression, InSubquery, InValues
 from olapdb.sql import nodes as sql
 
-if TYPE_CHECKING:
-    from olapdb.bind.expressions import ExpressionBinder
-
 _NULL = pa.scalar(None, pa.uint8())
 
 
-def bind_in(binder: ExpressionBinder, node: sql.In) -> Expression:
-    """InValues for constants, InSubquery for queries, a chain of `or(equals …)` for the rest."""
+def bind_in(binder: Binder, node: sql.In) -> Expression:
+    """Bind IN: InValues for constants, InSubquery for a query, else a chain of `or(equals …)`."""
     argument = binder.bind(node.left)
     query = _query_of(binder, node.right)
     if query is not None:
@@ -38,8 +36,10 @@ def bind_in(binder: ExpressionBinder, node: sql.In) -> Expression:
     return _in_values(argument, values, node.negated, binder.environment)
 
 
-def _query_of(binder: ExpressionBinder, right: sql.Expression) -> sql.Query | None:
-    """The query on the right: `(SELECT …)`, or `SELECT * FROM t` for the name of a table."""
+def _query_of(binder: Binder, right: sql.Expression) -> sql.Query | None:
+    """Return the query on the right of IN, None where there is a list.
+
+    It is `(SELECT …)`, or `SELECT * FROM t` for the name of a table."""
     if isinstance(right, sql.Subquery):
         return right.query
     if not isinstance(right, sql.Identifier) or len(right.parts) > 2:
@@ -56,9 +56,9 @@ def _query_of(binder: ExpressionBinder, right: sql.Expression) -> sql.Query | No
 
 
 def _elements(
-    binder: ExpressionBinder, argument: Expression, right: sql.Expression
+    binder: Binder, argument: Expression, right: sql.Expression
 ) -> tuple[Expression, ...]:
-    """The alternatives. `(a, b) IN (1, 2)` has one, the tuple."""
+    """Return the elements of the list on the right. `(a, b) IN (1, 2)` has one, the tuple."""
     if isinstance(right, sql.TupleLiteral | sql.ArrayLiteral):
         elements = binder.bind_all(right.elements)
         if isinstance(right, sql.TupleLiteral) and _is_one_tuple(argument, elements):
@@ -77,8 +77,9 @@ def _elements(
 
 
 def _is_one_tuple(argument: Expression, elements: Sequence[Expression]) -> bool:
-    of_tuples = any(isinstance(types.plain(e.type), types.Tuple) for e in elements)
-    return isinstance(types.plain(argument.type), types.Tuple) and not of_tuples
+    """Return whether a list in parentheses is one tuple to compare with a tuple."""
+    has_tuples = any(isinstance(types.plain(e.type), types.Tuple) for e in elements)
+    return isinstance(types.plain(argument.type), types.Tuple) and not has_tuples
 
 
 def _result_type(arguments: Sequence[Expression]) -> types.DataType:
@@ -90,53 +91,51 @@ def _result_type(arguments: Sequence[Expression]) -> types.DataType:
 
 
 def _in_expressions(
-    binder: ExpressionBinder, argument: Expression, elements: Sequence[Expression], negated: bool
+    binder: Binder, argument: Expression, elements: Sequence[Expression], negated: bool
 ) -> Expression:
     equal = tuple(binder.call("equals", (argument, e)) for e in elements)
-    found = equal[0] if len(equal) == 1 else binder.call("or", equal)
-    return binder.call("not", (found,)) if negated else found
+    matches = equal[0] if len(equal) == 1 else binder.call("or", equal)
+    return binder.call("not", (matches,)) if negated else matches
 
 
 def _in_values(
     argument: Expression, elements: Sequence[Constant], negated: bool, environment: Environment
 ) -> Expression:
     target = types.plain(argument.type)
-    kept: dict[object, pa.Scalar] = {}
+    distinct: dict[object, pa.Scalar] = {}
     for element in elements:
         converted = _convert(element, target, environment)
         if converted is not None:
-            kept[_key(converted)] = converted
-    values = from_scalars(kept.values(), target.arrow)
-    made = InValues(_result_type((argument,)), argument, values, tuple(kept), negated)
+            distinct[_key(converted)] = converted
+    data_type = _result_type((argument,))
     if isinstance(argument, Constant):
-        found = _key(_same_value(argument, target, environment)) in kept
-        return Constant(made.type, constants.unsigned_byte(found != negated).value)
-    return made
+        same = constants.cast(argument, target, environment, eager=True)
+        assert isinstance(same, Constant)
+        is_member = _key(same.value) in distinct
+        return Constant(data_type, constants.unsigned_byte(is_member != negated).value)
+    values = from_scalars(distinct.values(), target.arrow)
+    return InValues(data_type, argument, values, tuple(distinct), negated)
 
 
 def _key(value: pa.Scalar) -> object:
-    """What tells values apart as a set does: -0.0 is not 0.0, NaN is NaN, in tuples and arrays too."""
+    """Return a hashable key of a value: -0.0 is not 0.0, NaN is NaN, in tuples and arrays too."""
     if not value.is_valid:
         return None
     if pa.types.is_floating(value.type):
         return str(value)
     if pa.types.is_struct(value.type):
-        return tuple(_key(one) for one in value.values())
+        return tuple(_key(element) for element in value.values())
     if pa.types.is_list(value.type) or pa.types.is_map(value.type):
-        return tuple(_key(one) for one in value.values)
+        return tuple(_key(element) for element in value.values)
     return value
-
-
-def _same_value(argument: Constant, target: types.DataType, environment: Environment) -> pa.Scalar:
-    converted = constants.cast(argument, target, environment, eager=True)
-    assert isinstance(converted, Constant)
-    return converted.value
 
 
 def _convert(
     element: Constant, target: types.DataType, environment: Environment
 ) -> pa.Scalar | None:
-    """The element as the argument's type; None where no value of that type equals it."""
+    """Return the element as the argument's type, None where no value of that type equals it.
+
+    Raises TypeMismatch for types that cannot be compared, DataError for unparsable text."""
     source = types.plain(element.type)
     if isinstance(target, types.Tuple) and isinstance(source, types.Tuple):
         return _convert_tuple(element, source, target, environment)
@@ -159,7 +158,7 @@ def _convert(
         if types.is_number(target) and types.is_number(source):
             return None
         if types.is_number(target):
-            raise constants.not_of_type(element, target) from error
+            raise constants.unparsable_number(element, target) from error
         raise
     assert isinstance(converted, Constant)
     if (
@@ -179,22 +178,23 @@ def _convert_tuple(
             f"IN compares tuples of {len(target.elements)} with a tuple of {len(source.elements)}."
         )
     parts: list[pa.Array] = []
-    for part, part_type, wanted in zip(
+    for part, part_type, target_type in zip(
         element.value.values(), source.elements, target.elements, strict=True
     ):
         if not part.is_valid:
             return None
-        made = _convert(Constant(part_type, part), types.plain(wanted), environment)
-        if made is None:
+        plain_type = types.plain(target_type)
+        converted = _convert(Constant(part_type, part), plain_type, environment)
+        if converted is None:
             return None
-        parts.append(from_scalars([made], types.plain(wanted).arrow))
+        parts.append(from_scalars([converted], plain_type.arrow))
     return structs_from(parts, target.arrow)[0]
 
 
-def _equal_numbers(one: Constant, other: Constant) -> bool:
-    """300 is not among the values of UInt8, 1.5 not among those of Int32."""
-    left, right = one.value.as_py(), other.value.as_py()
-    source, target = types.plain(one.type), types.plain(other.type)
+def _equal_numbers(element: Constant, converted: Constant) -> bool:
+    """Return whether a conversion kept the number: 300 is no UInt8, 1.5 no Int32."""
+    left, right = element.value.as_py(), converted.value.as_py()
+    source, target = types.plain(element.type), types.plain(converted.type)
     if isinstance(source, types.Boolean):
         return True
     if isinstance(target, types.Boolean):
@@ -202,16 +202,16 @@ def _equal_numbers(one: Constant, other: Constant) -> bool:
     if isinstance(target, types.Float):
         both_nan = left != left and right != right
         return isinstance(source, types.Decimal) or both_nan or bool(left == right)
-    if isinstance(types.plain(other.type), types.Decimal) and isinstance(left, float):
+    if isinstance(target, types.Decimal) and isinstance(left, float):
         return float(right) == left
-    assert isinstance(types.plain(other.type), types.Integer | types.Decimal)
+    assert isinstance(target, types.Integer | types.Decimal)
     return bool(left == right)
 
 
 def _in_subquery(
-    binder: ExpressionBinder, argument: Expression, query: sql.Query, negated: bool
+    binder: Binder, argument: Expression, query: sql.Query, negated: bool
 ) -> Expression:
-    bound = binder.queries.subquery(query, binder.inner())
+    bound = binder.queries.subquery(query, binder.subquery_context())
     if isinstance(types.plain(argument.type), types.Nothing) and len(bound.columns) == 1:
         return constants.null()
     arguments = _unpacked(argument, len(bound.columns), binder)
@@ -219,32 +219,33 @@ def _in_subquery(
         raise NumberOfColumnsDoesntMatch(
             f"The left side of IN has {len(arguments)} columns, the subquery {len(bound.columns)}."
         )
-    only, shown = types.plain(arguments[0].type), types.plain(bound.columns[0].type)
+    first, column = types.plain(arguments[0].type), types.plain(bound.columns[0].type)
     if (
-        isinstance(only, types.Tuple)
+        isinstance(first, types.Tuple)
         and len(arguments) == 1
-        and not isinstance(shown, types.Tuple | types.Nothing)
+        and not isinstance(column, types.Tuple | types.Nothing)
     ):
         raise NumberOfColumnsDoesntMatch(
-            f"The left side of IN has {len(only.elements)} columns, the subquery 1."
+            f"The left side of IN has {len(first.elements)} columns, the subquery 1."
         )
     sides = [
-        _alike(binder, left, right.type)
+        _comparable(binder, left, right.type)
         for left, right in zip(arguments, bound.columns, strict=True)
     ]
-    held = [_nullable_as(c.type, t) for c, (_, t) in zip(bound.columns, sides, strict=True)]
-    node = binder.queries.converted(bound, held)
+    set_types = [_nullable_as(c.type, t) for c, (_, t) in zip(bound.columns, sides, strict=True)]
+    node = with_types(bound, set_types, binder.queries.names)
     result = _result_type(arguments) if arguments == (argument,) else types.UINT8
     return InSubquery(result, tuple(left for left, _ in sides), node, negated)
 
 
-def _alike(
-    binder: ExpressionBinder, left: Expression, right: types.DataType
+def _comparable(
+    binder: Binder, left: Expression, right: types.DataType
 ) -> tuple[Expression, types.DataType]:
-    """The left side of an IN, and the type at which it and the subquery's column are compared.
+    """Return the left side of an IN, and the type to compare it and the subquery's column at.
 
-    Where the two types have none in common that suits both, the left side is converted to the
-    column's type, as in ClickHouse; a value that would change is NULL, which is in no set.
+    Where the two types have no common type, the left side is converted to the column's type, as
+    in ClickHouse; a value that would change becomes NULL, which is in no set. Raises TypeMismatch
+    where this is impossible.
     """
     source, target = types.plain(left.type), types.plain(right)
     try:
@@ -277,8 +278,8 @@ def _nullable_as(data_type: types.DataType, target: types.DataType) -> types.Dat
     return types.Nullable(target) if types.is_nullable(data_type) else target
 
 
-def _unpacked(argument: Expression, count: int, binder: ExpressionBinder) -> tuple[Expression, ...]:
-    """The elements of a tuple on the left side, where the subquery has as many columns."""
+def _unpacked(argument: Expression, count: int, binder: Binder) -> tuple[Expression, ...]:
+    """Return the elements of a tuple on the left side where the subquery has several columns."""
     inner = types.plain(argument.type)
     if count == 1 or not isinstance(inner, types.Tuple):
         return (argument,)

@@ -1,20 +1,21 @@
 """JOIN: keys and residual conditions out of ON or USING, and the columns of the result.
 
-Equalities between the sides become keys. Of the rest, what speaks of one side filters that side
-where this means the same; what is left is the join's residual condition. RIGHT joins that need a
-residual, ANY, SEMI or ANTI become LEFT joins with the sides swapped. A join whose condition has no
-equality gets a constant key.
+Equalities between the sides become keys. Any other condition on one side filters that side, where
+this means the same; the remaining conditions are the join's residual. RIGHT joins that need a
+residual, ANY, SEMI or ANTI become LEFT joins with the sides swapped. A join without an equality gets
+a constant key.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from olapdb import functions
 from olapdb.bind import constants
 from olapdb.bind.aggregates import refuse_aggregates
+from olapdb.bind.contracts import BindContext, QueryBinder
 from olapdb.bind.expressions import ExpressionBinder, bind_condition
 from olapdb.bind.relation import Relation, RelationColumn
 from olapdb.errors import (
@@ -31,27 +32,23 @@ from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression, colum
 from olapdb.sql import nodes as sql
 from olapdb.types import UINT8, DataType, ExactFloat, is_nullable, is_number, make_nullable, plain
 
-if TYPE_CHECKING:
-    from olapdb.bind.query import QueryBinder
-    from olapdb.bind.scope import BindContext
-
 BindSource = Callable[["QueryBinder", "sql.Relation | None", "BindContext"], Relation]
 Kind = Literal["INNER", "LEFT", "RIGHT", "FULL", "CROSS"]
 
 
 def bind_join(
-    queries: QueryBinder, join: sql.Join, surroundings: BindContext, bind_source: BindSource
+    queries: QueryBinder, join: sql.Join, context: BindContext, bind_source: BindSource
 ) -> Relation:
-    """The relation of a join; NotSupportedError for PASTE, ASOF, and FULL with a condition other
-    than equality."""
-    _refuse(join)
-    left = bind_source(queries, join.left, surroundings)
-    right = bind_source(queries, join.right, surroundings)
-    binding = _JoinBinding(queries, join, surroundings, _Side(left), _Side(right))
-    return binding.relation()
+    """Return the relation of a join.
+
+    Raises NotSupportedError for PASTE, ASOF, and for FULL with a condition other than equality."""
+    _refuse_unsupported(join)
+    left = bind_source(queries, join.left, context)
+    right = bind_source(queries, join.right, context)
+    return _JoinBinder(queries, join, context, _Side(left), _Side(right)).relation()
 
 
-def _refuse(join: sql.Join) -> None:
+def _refuse_unsupported(join: sql.Join) -> None:
     if join.kind == "PASTE" or join.strictness == "ASOF":
         word = join.kind if join.kind == "PASTE" else join.strictness
         raise NotSupportedError(f"{word} JOIN is not supported yet.", position=join.position)
@@ -68,19 +65,19 @@ def _refuse(join: sql.Join) -> None:
 
 @dataclass(eq=False)
 class _Side:
-    """One side of a join, its keys, and what its node must get on top."""
+    """One side of a join: its relation, its keys, and the filters and columns to add on top."""
 
     relation: Relation
     keys: list[Expression] = field(default_factory=list)
     filters: list[Expression] = field(default_factory=list)
     computed: list[tuple[str, Expression]] = field(default_factory=list)
     outer: bool = False
-    """Its rows may be missing: defaults or NULL stand for them."""
+    """Whether a row of the result may lack a row of this side: then it has defaults or NULL."""
     derived: list[RelationColumn] = field(default_factory=list)
 
     @property
     def names(self) -> frozenset[str]:
-        """What its node offers, of what is used so far."""
+        """The columns of its node that are used so far."""
         used = (columns_of(c.use()) for c in self.relation.columns if c.used)
         return frozenset().union(*used)
 
@@ -89,27 +86,22 @@ class _Side:
         if self.filters:
             node = plan.Filter(node, _all_of(self.filters))
         if self.computed:
-            kept = tuple((f.name, ColumnRef(f.type, f.name)) for f in node.schema)
-            node = plan.Project(node, (*kept, *self.computed))
+            columns = tuple((f.name, ColumnRef(f.type, f.name)) for f in node.schema)
+            node = plan.Project(node, (*columns, *self.computed))
         return node
 
 
-class _JoinBinding:
+class _JoinBinder:
     def __init__(
-        self,
-        queries: QueryBinder,
-        join: sql.Join,
-        surroundings: BindContext,
-        left: _Side,
-        right: _Side,
+        self, queries: QueryBinder, join: sql.Join, context: BindContext, left: _Side, right: _Side
     ) -> None:
-        self.queries, self.join, self.surroundings = queries, join, surroundings
+        self.queries, self.join, self.context = queries, join, context
         self.left, self.right = left, right
         self.kind: Kind = _kind(join)
         self.strictness = join.strictness or "ALL"
         if self.kind == "INNER" and self.strictness == "SEMI":
             self.kind = "LEFT"
-        self.nulls = surroundings.flag("join_use_nulls")
+        self.nulls = context.flag("join_use_nulls")
         self.residual: list[Expression] = []
         self.left.outer = self.kind in ("RIGHT", "FULL")
         self.right.outer = self.kind in ("LEFT", "FULL")
@@ -121,15 +113,17 @@ class _JoinBinding:
         hidden = set(self.join.using)
         for side in (self.left, self.right):
             side.derived = [self._derived(side, c, hidden) for c in side.relation.columns]
-        one, other = self.left.relation, self.right.relation
+        joins = self.left.relation.joins + self.right.relation.joins + 1
         columns = [*merged, *self.left.derived, *self.right.derived]
-        return Relation(columns, self._build, "the join", one.joins + other.joins + 1)
+        return Relation(columns, self._build, "the join", joins)
 
     # --- conditions
 
     def _bind_using(self) -> Iterator[RelationColumn]:
-        """Each name is one column of the result: the left's value, the right's in a RIGHT join,
-        that of the side that has a row in a FULL join."""
+        """Add the keys of USING, and yield one result column for each name.
+
+        Its value comes from the left side, in a RIGHT join from the right side, in a FULL join from
+        the side that has a row."""
         marker = None
         if self.kind == "FULL":
             name = self.queries.names.unique("_matched")
@@ -145,13 +139,13 @@ class _JoinBinding:
             yield self._merged(name, left, right, marker)
 
     def _using_column(self, side: _Side, name: str) -> RelationColumn:
-        found = side.relation.find((name,))
-        if found is None:
+        column = side.relation.find((name,))
+        if column is None:
             raise UnknownIdentifier(
                 f"USING ({name}): {side.relation.label or 'one side'} has no such column.",
                 position=self.join.position,
             )
-        return found
+        return column
 
     def _merged(
         self, name: str, left: RelationColumn, right: RelationColumn, marker: ColumnRef | None
@@ -178,25 +172,25 @@ class _JoinBinding:
             "the join",
             self.left.relation.joins + self.right.relation.joins,
         )
-        binder = ExpressionBinder(self.queries, both, self.queries.below(self.surroundings))
+        binder = ExpressionBinder(self.queries, both, self.context.nested())
         for condition in _conjuncts(on):
             bound = bind_condition(binder, condition, "JOIN ON")
             refuse_aggregates(bound, "JOIN ON", condition.position)
             self._place(bound, condition)
 
     def _place(self, bound: Expression, node: sql.Expression) -> None:
-        """A condition as a key, a filter of a side, or residual."""
+        """Add a condition as a key, as a filter of a side, or as residual."""
         left, right = self.left.names, self.right.names
         used = columns_of(bound)
         if constants.boolean_of(bound) is True:
             return
         if isinstance(bound, Call) and bound.name == "equals":
-            one, other = bound.arguments
-            if _is_over(one, left) and _is_over(other, right):
-                self._add_key(one, other)
+            first, second = bound.arguments
+            if _is_over(first, left) and _is_over(second, right):
+                self._add_key(first, second)
                 return
-            if _is_over(one, right) and _is_over(other, left):
-                self._add_key(other, one)
+            if _is_over(first, right) and _is_over(second, left):
+                self._add_key(second, first)
                 return
         if self.kind == "FULL":
             raise NotSupportedError(
@@ -214,12 +208,13 @@ class _JoinBinding:
             self.residual.append(bound)
 
     def _may_filter(self, side: _Side) -> bool:
-        """Whether dropping the side's rows that fail a condition of ON changes nothing: not for
-        the side whose every row is kept."""
+        """Return whether a condition of ON may drop rows of the side before the join.
+
+        It may not on the preserved side of an outer join, whose rows all appear in the result."""
         if self.kind == "INNER":
             return True
-        kept = self.left if self.kind == "LEFT" else self.right
-        return side is not kept or self.strictness == "SEMI"
+        preserved = self.left if self.kind == "LEFT" else self.right
+        return side is not preserved or self.strictness == "SEMI"
 
     def _add_key(self, left: Expression, right: Expression) -> None:
         if left.type.arrow != right.type.arrow:
@@ -238,6 +233,7 @@ class _JoinBinding:
         return expression
 
     def _derived(self, side: _Side, column: RelationColumn, hidden: set[str]) -> RelationColumn:
+        """Return a side's column as a column of the join; `hidden` are the names of USING."""
         to_null = side.outer and self.nulls
         data_type = make_nullable(column.type) if to_null else column.type
 
@@ -286,8 +282,9 @@ class _JoinBinding:
                 raise InternalError(f"Unknown strictness {strictness}.")
 
     def _cross(self, left: _Side, right: _Side) -> plan.Node:
-        one, other = left.build(), right.build()
-        return plan.Join(one, other, "CROSS", "ALL", (), (), None, (*one.schema, *other.schema))
+        first, second = left.build(), right.build()
+        schema = (*first.schema, *second.schema)
+        return plan.Join(first, second, "CROSS", "ALL", (), (), None, schema)
 
     def _refuse_residual(self, refuse: bool) -> None:
         if refuse and self.residual:
@@ -298,13 +295,13 @@ class _JoinBinding:
             )
 
     def _node(self, kind: Kind, strictness: str, left: _Side, right: _Side) -> plan.Join:
-        one, other = left.build(), right.build()
-        fields = (*self._fields(left, one), *self._fields(right, other))
+        first, second = left.build(), right.build()
+        fields = (*self._fields(left, first), *self._fields(right, second))
         if strictness in ("SEMI", "ANTI"):
-            fields = one.schema
+            fields = first.schema
         return plan.Join(
-            one,
-            other,
+            first,
+            second,
             kind,
             strictness,  # type: ignore[arg-type]
             tuple(left.keys),
@@ -319,42 +316,43 @@ class _JoinBinding:
         return tuple(plan.Field(f.name, make_nullable(f.type)) for f in node.schema)
 
     def _semi(self, left: _Side, right: _Side) -> plan.Node:
-        """Where columns of the inner side are read, an INNER join with one row of it for each key."""
+        """Return a SEMI join, or where columns of the right side are read, an INNER join with one
+        row of the right side for each key."""
         if not any(c.used for c in right.derived):
             return self._node("LEFT", "SEMI", left, right)
         self._refuse_residual(True)
-        one, other = left.build(), plan.Distinct(right.build(), tuple(right.keys))
+        first, second = left.build(), plan.Distinct(right.build(), tuple(right.keys))
         joined = plan.Join(
-            one,
-            other,
+            first,
+            second,
             "INNER",
             "ALL",
             tuple(left.keys),
             tuple(right.keys),
             None,
-            (*one.schema, *other.schema),
+            (*first.schema, *second.schema),
         )
-        fields = (*one.schema, *self._fields(right, other))
+        fields = (*first.schema, *self._fields(right, second))
         if fields == joined.schema:
             return joined
         environment = self.queries.scope.environment
         retyped = tuple(
-            (f.name, constants.cast(ColumnRef(was.type, was.name), f.type, environment))
-            for f, was in zip(fields, joined.schema, strict=True)
+            (f.name, constants.cast(ColumnRef(old.type, old.name), f.type, environment))
+            for f, old in zip(fields, joined.schema, strict=True)
         )
         return plan.Project(joined, retyped)
 
     def _anti(self, left: _Side, right: _Side) -> plan.Node:
-        """Columns of the inner side, where they are read, are defaults or NULL."""
+        """Return an ANTI join; columns of the right side, where read, are defaults or NULL."""
         node = self._node("LEFT", "ANTI", left, right)
         if not any(c.used for c in right.derived):
             return node
-        kept = tuple((f.name, ColumnRef(f.type, f.name)) for f in node.schema)
-        missing = []
-        for one in self._fields(right, node.right):
-            value = Constant(one.type, functions.default_value(one.type))
-            missing.append((one.name, value))
-        return plan.Project(node, (*kept, *missing))
+        columns = tuple((f.name, ColumnRef(f.type, f.name)) for f in node.schema)
+        missing = [
+            (f.name, Constant(f.type, functions.default_value(f.type)))
+            for f in self._fields(right, node.right)
+        ]
+        return plan.Project(node, (*columns, *missing))
 
 
 def _kind(join: sql.Join) -> Kind:
@@ -392,7 +390,8 @@ def _common(left: DataType, right: DataType) -> DataType:
 
 
 def _key_type(left: DataType, right: DataType) -> DataType:
-    """What two keys are compared as: numbers of no common type (Int64 and UInt64), exactly."""
+    """Return the type to compare two keys at. Numbers without a common type (Int64 and UInt64) get
+    one that compares them exactly. Raises NoCommonType for other types."""
     try:
         common = _common(left, right)
     except NoCommonType:

@@ -1,4 +1,4 @@
-"""Unique column names within a plan, and suggestions for names that were not found."""
+"""Unique column names within a plan, suggestions for unknown names, positions of errors."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ from olapdb.errors import Error, Position
 
 
 class NameAllocator:
-    """Names that are unique within one plan: `x`, then `x_2`, `x_3`, …"""
+    """An allocator of names that are unique within one plan: `x`, then `x_2`, `x_3`, …"""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
 
-    def unique(self, wanted: str) -> str:
-        name, number = wanted, 1
+    def unique(self, proposed: str) -> str:
+        """Return the proposed name, or its first free variant."""
+        name, number = proposed, 1
         while name in self._taken:
             number += 1
-            name = f"{wanted}_{number}"
+            name = f"{proposed}_{number}"
         self._taken.add(name)
         return name
 
 
-def suggestion(name: str, known: Iterable[str], *, count: int = 3) -> str:
-    """ "Maybe you meant: a, b." or ""."""
-    by_folded = {k.casefold(): k for k in known}
+def suggestion(name: str, candidates: Iterable[str], *, count: int = 3) -> str:
+    """Return "Maybe you meant: a, b." with the most similar candidates, "" if none is similar."""
+    by_folded = {k.casefold(): k for k in candidates}
     close = difflib.get_close_matches(name.casefold(), by_folded, n=count, cutoff=0.6)
     if not close:
         return ""
@@ -35,7 +36,7 @@ def suggestion(name: str, known: Iterable[str], *, count: int = 3) -> str:
 
 @contextmanager
 def located(position: Position | None) -> Iterator[None]:
-    """Errors from within get this position, unless they have a nearer one."""
+    """Add this position to errors raised within, unless they have one already."""
     try:
         yield
     except Error as error:

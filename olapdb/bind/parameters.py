@@ -42,7 +42,7 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 def bind_parameter(node: sql.Parameter, scope: BindScope) -> Expression:
-    """The value given for `?`, `:name` or `{name:Type}`; the last is cast to its type."""
+    """Return the value given for `?`, `:name` or `{name:Type}`, the last one cast to its type."""
     value = lookup_parameter(node, scope.parameters)
     bound = python_constant(value, scope.environment)
     if node.type is None:
@@ -51,7 +51,7 @@ def bind_parameter(node: sql.Parameter, scope: BindScope) -> Expression:
 
 
 def lookup_parameter(node: sql.Parameter, parameters: Parameters) -> object:
-    """The Python value given for a parameter; UnknownQueryParameter where there is none."""
+    """Return the Python value given for a parameter; raise UnknownQueryParameter if missing."""
     if node.name is not None:
         if isinstance(parameters, Mapping) and node.name in parameters:
             return parameters[node.name]
@@ -83,9 +83,9 @@ def lookup_parameter(node: sql.Parameter, parameters: Parameters) -> object:
 
 
 def python_constant(value: object, environment: Environment) -> Constant:
-    """A Python value as a constant of the type that a literal of it would have.
+    """Return a Python value as a constant of the type that a literal of it would have.
 
-    Naive datetimes are in the session's zone. InterfaceError for values of other classes.
+    Naive datetimes are in the session's zone. Raises InterfaceError for values of other classes.
     """
     data_type = type_of(value)
     if value is None:
@@ -96,7 +96,9 @@ def python_constant(value: object, environment: Environment) -> Constant:
 def python_array(
     values: Sequence[object], data_type: DataType, environment: Environment
 ) -> pa.Array:
-    """Python values of the one `type_of` as Arrow; DataError for texts that are no UTF-8."""
+    """Return Python values of one `type_of` as an Arrow array.
+
+    Raises CannotConvertType for text that is not UTF-8 and for values that do not fit the type."""
     try:
         plain_values = [_plain_value(v, environment) for v in values]
         if data_type == FLOAT64:  # integers of more than 64 bits, Decimal('NaN')
@@ -119,8 +121,10 @@ def _shortened(values: Sequence[object]) -> str:
 
 
 def type_of(value: object) -> DataType:
-    """The type of a Python value; numpy scalars are read by their `item()`."""
-    if not isinstance(value, _KNOWN) and callable(item := getattr(value, "item", None)):
+    """Return the type of a Python value; raise InterfaceError for values of other classes.
+
+    numpy scalars are read by their `item()`."""
+    if not isinstance(value, _CLASSES) and callable(item := getattr(value, "item", None)):
         value = item()
     match value:
         case None:
@@ -136,8 +140,8 @@ def type_of(value: object) -> DataType:
         case decimal.Decimal():
             return _decimal_type(value)
         case datetime.datetime():
-            moment = value if value.tzinfo else value.replace(tzinfo=datetime.UTC)
-            whole = value.microsecond == 0 and _EPOCH <= moment <= _DATETIME_LAST
+            instant = value if value.tzinfo else value.replace(tzinfo=datetime.UTC)
+            whole = value.microsecond == 0 and _EPOCH <= instant <= _DATETIME_LAST
             return DATETIME if whole else DateTime64(6)
         case datetime.date():
             return DATE if _EPOCH.date() <= value <= _DATE_LAST else DATE32
@@ -157,7 +161,7 @@ def type_of(value: object) -> DataType:
             )
 
 
-_KNOWN = (
+_CLASSES = (
     type(None),
     bool,
     int,
@@ -181,9 +185,9 @@ def _common(types: Sequence[DataType] | map[DataType]) -> DataType:
         return NOTHING
     if len(distinct) == 1:
         return distinct[0]
-    wanted = [t for t in distinct if t != Nullable(NOTHING)]
-    common = functions.common_type(wanted)
-    return common if len(wanted) == len(distinct) else make_nullable(common)
+    without_null = [t for t in distinct if t != Nullable(NOTHING)]
+    common = functions.common_type(without_null)
+    return common if len(without_null) == len(distinct) else make_nullable(common)
 
 
 def _decimal_type(value: decimal.Decimal) -> DataType:
@@ -199,8 +203,8 @@ def _decimal_type(value: decimal.Decimal) -> DataType:
 
 
 def _plain_value(value: object, environment: Environment) -> object:
-    """As pyarrow takes it."""
-    if not isinstance(value, _KNOWN) and callable(item := getattr(value, "item", None)):
+    """Return the value in the form that pyarrow takes."""
+    if not isinstance(value, _CLASSES) and callable(item := getattr(value, "item", None)):
         value = item()
     match value:
         case bytes():

@@ -1,13 +1,14 @@
-"""`_partition_value`: the items of the partition key as a tuple, computed from the columns that it is
-made of.  It is one value in a part, and prunes parts as the key does."""
+"""`_partition_value`: the items of the partition key as a tuple, computed from the key's columns.
+
+It is one value in each part, and prunes parts as the key does."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
 
+from olapdb.bind.contracts import BindContext, BoundQuery, QueryBinder
 from olapdb.bind.expressions import ExpressionBinder
-from olapdb.bind.query import QueryBinder
 from olapdb.bind.relation import Relation, RelationColumn
 from olapdb.bind.scope import NO_SNAPSHOT, BindScope
 from olapdb.errors import InternalError
@@ -15,6 +16,8 @@ from olapdb.model.schema import Column, Table
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import ColumnRef, Expression
 from olapdb.sql import nodes as sql
+from olapdb.sql.format import to_sql
+from olapdb.sql.parser import parse_expression
 from olapdb.types import DataType
 
 PARTITION_VALUE = "_partition_value"
@@ -22,23 +25,20 @@ PARTITION_VALUE = "_partition_value"
 
 @lru_cache(maxsize=512)
 def partition_value_column(table: Table) -> Column | None:
-    """The column as an ALIAS of the key; None where the table has no PARTITION BY, or a column of
-    that name."""
-    from olapdb.sql.format import to_sql
-    from olapdb.sql.parser import parse_expression
+    """Return the column as an ALIAS of the partition key.
 
+    Returns None where the table has no PARTITION BY, or a stored column of that name."""
     if not table.partition_key or table.column(PARTITION_VALUE) is not None:
         return None
-    key = parse_expression(table.partition_key)
-    elements = key_elements(key)
+    elements = key_elements(parse_expression(table.partition_key))
     if not elements:
         return None
-    made = sql.Function("tuple", elements)
-    return Column(0, PARTITION_VALUE, _type_of(made, table), "ALIAS", to_sql(made))
+    key = sql.Function("tuple", elements)
+    return Column(0, PARTITION_VALUE, _type_of(key, table), "ALIAS", to_sql(key))
 
 
 def key_elements(key: sql.Expression) -> tuple[sql.Expression, ...]:
-    """The items of a partition key; a tuple's elements one by one."""
+    """Return the items of a partition key; a tuple's elements one by one."""
     if isinstance(key, sql.TupleLiteral):
         return key.elements
     if isinstance(key, sql.Function) and key.name == "tuple":
@@ -46,11 +46,18 @@ def key_elements(key: sql.Expression) -> tuple[sql.Expression, ...]:
     return (key,)
 
 
+class _KeyBinder(QueryBinder):
+    """A binder for keys, which contain no query."""
+
+    def query(self, query: sql.Query, context: BindContext) -> BoundQuery:
+        raise InternalError("The key of a table contains no query.")
+
+
 def _type_of(key: sql.Expression, table: Table) -> DataType:
-    queries = QueryBinder(BindScope(NO_SNAPSHOT, table.database))
+    queries = _KeyBinder(BindScope(NO_SNAPSHOT, table.database))
     columns = [RelationColumn(c.name, c.type, _reference(c)) for c in table.columns]
     relation = Relation(columns, _no_node, f"{table.database}.{table.name}")
-    return ExpressionBinder(queries, relation, queries.surroundings()).bind(key).type
+    return ExpressionBinder(queries, relation, queries.root_context()).bind(key).type
 
 
 def _reference(column: Column) -> Callable[[], Expression]:

@@ -1,4 +1,4 @@
-"""How many positional parameters a text takes."""
+"""The number of positional parameters that a statement takes."""
 
 from __future__ import annotations
 
@@ -7,33 +7,35 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from olapdb.bind.syntax import walk
 from olapdb.errors import BadArguments
 from olapdb.sql import nodes as sql
+from olapdb.sql.values.csv_values import parse_value_rows
 
 
 def positional_count(statements: Iterable[sql.Statement]) -> int:
-    """One more than the highest place that `?` or `$1` names. VALUES count from their own start."""
-    return max((index + 1 for one in statements for index in _indexes(one)), default=0)
+    """Return the highest number among `?` and `$1` of the statements, 0 where there are none.
+
+    The rows of VALUES count from their own start."""
+    return max((index + 1 for s in statements for index in _indexes(s)), default=0)
 
 
-def refuse_surplus(taken: int, parameters: object) -> None:
-    """BadArguments where more parameters are given by position than are taken. Names that are not
-    used are no error: a mapping may serve several statements."""
+def refuse_surplus(count: int, parameters: object) -> None:
+    """Raise BadArguments for a sequence of more than `count` parameters.
+
+    Unused names are no error: one mapping may serve several statements."""
     if not isinstance(parameters, Sequence) or isinstance(parameters, str | bytes | Mapping):
         return
-    if len(parameters) > taken:
+    if len(parameters) > count:
         raise BadArguments(
-            f"The statement takes {taken} parameters, {len(parameters)} were given.",
+            f"The statement takes {count} parameters, {len(parameters)} were given.",
             hint="Write a ? for each of them, outside of quotes.",
         )
 
 
 def _indexes(statement: sql.Statement) -> Iterator[int]:
-    from olapdb.sql.values.csv_values import parse_value_rows
-
     for node in walk(statement):
         if isinstance(node, sql.Parameter) and node.index is not None:
             yield node.index
         elif isinstance(node, sql.ValuesData) and any(mark in node.text for mark in "?$"):
             rows = parse_value_rows(node.text, node.position)
             expressions = (e for row in rows for e in row if e is not None)
-            found = (n for e in expressions for n in walk(e) if isinstance(n, sql.Parameter))
-            yield from (n.index for n in found if n.index is not None)
+            marks = (n for e in expressions for n in walk(e) if isinstance(n, sql.Parameter))
+            yield from (n.index for n in marks if n.index is not None)

@@ -1,14 +1,15 @@
-"""The frozen text of a view: every table with its database, every `*` as its columns."""
+"""The frozen query of a view: every table has its database, every `*` is a list of columns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from olapdb.bind.contracts import BindContext
 from olapdb.bind.expressions import ExpressionBinder
-from olapdb.bind.query import QueryBinder
+from olapdb.bind.query import StatementBinder
 from olapdb.bind.relation import Relation
-from olapdb.bind.scope import BindContext, BindScope
+from olapdb.bind.scope import BindScope
 from olapdb.bind.select import with_clause
 from olapdb.bind.sources import bind_source
 from olapdb.bind.stars import identifier_of, starred_columns
@@ -20,21 +21,23 @@ _Change = Callable[[sql.Node], sql.Node | None]
 
 
 def qualify(query: sql.Query, scope: BindScope) -> sql.Query:
-    """The same query, meaning the same whatever the current database is and whatever columns are
-    added later. Raises as `bind_query` does, for what FROM names."""
-    queries = QueryBinder(scope)
-    return _Qualifying(queries).query(query, queries.surroundings())
+    """Return the query with full table names and explicit columns.
+
+    Its meaning no longer depends on the current database or on columns added later. Raises as
+    `bind_query` does, for names in FROM."""
+    queries = StatementBinder(scope)
+    return _Qualifier(queries).query(query, queries.root_context())
 
 
-class _Qualifying:
-    def __init__(self, queries: QueryBinder) -> None:
+class _Qualifier:
+    def __init__(self, queries: StatementBinder) -> None:
         self.queries = queries
 
-    def query(self, query: sql.Query, surroundings: BindContext) -> sql.Query:
-        surroundings = self.queries.below(surroundings)
+    def query(self, query: sql.Query, context: BindContext) -> sql.Query:
+        context = context.nested()
         match query:
             case sql.SetOperation():
-                items, inner = self._with_items(query.with_items, surroundings)
+                items, inner = self._with_items(query.with_items, context)
                 return replace(
                     query,
                     with_items=items,
@@ -42,25 +45,25 @@ class _Qualifying:
                     right=self.query(query.right, inner),
                 )
             case sql.Select():
-                return self._select(query, surroundings)
+                return self._select(query, context)
             case _:
                 raise InternalError(f"The binder does not know {type(query).__name__}.")
 
     def _with_items(
-        self, items: Sequence[sql.WithItem], surroundings: BindContext
+        self, items: Sequence[sql.WithItem], context: BindContext
     ) -> tuple[tuple[sql.WithItem, ...], BindContext]:
-        made: list[sql.WithItem] = []
+        qualified: list[sql.WithItem] = []
         for item in items:
             if item.query is not None:
-                made.append(replace(item, query=self.query(item.query, surroundings)))
+                qualified.append(replace(item, query=self.query(item.query, context)))
             else:
-                made.append(rewrite(item, self._changes(None, surroundings)))
-            surroundings = self.queries.with_tables((item,), surroundings)
-        return tuple(made), surroundings
+                qualified.append(rewrite(item, self._changes(None, context)))
+            context = context.with_tables((item,))
+        return tuple(qualified), context
 
-    def _select(self, select: sql.Select, around: BindContext) -> sql.Select:
-        items, _ = self._with_items(select.with_items, around)
-        inner = with_clause(self.queries, select, around)
+    def _select(self, select: sql.Select, context: BindContext) -> sql.Select:
+        items, _ = self._with_items(select.with_items, context)
+        inner = with_clause(self.queries, select, context)
         binder = None
         if any(isinstance(n, sql.Star) for n in walk(select)):
             relation: Relation = bind_source(self.queries, select.source, inner)
@@ -77,29 +80,30 @@ class _Qualifying:
     ) -> list[sql.Expression]:
         if not isinstance(column, sql.Star) or binder is None:
             return [rewrite(column, change)]
-        return [rewrite(c, change) for c in _spelt_out(binder, column)]
+        return [rewrite(c, change) for c in _columns_of_star(binder, column)]
 
     def _changes(
         self,
         binder: ExpressionBinder | None,
-        around: BindContext,
+        context: BindContext,
         replaced: frozenset[str] = frozenset(),
     ) -> _Change:
-        """How nodes of one SELECT change; nested queries change by themselves. Columns that
-        REPLACE gives another meaning in the star only are written with their table."""
+        """Return the rewriting of one SELECT's nodes; nested queries are qualified on their own.
+
+        Columns named by REPLACE (`replaced`) get their table: the alias would hide them."""
 
         def change(node: sql.Node) -> sql.Node | None:
             match node:
                 case sql.Identifier(parts=(name,)) if name in replaced and binder is not None:
                     return _with_table(binder, node)
                 case sql.Query():
-                    return self.query(node, around)
+                    return self.query(node, context)
                 case sql.TableReference():
-                    return self._table(node, around)
+                    return self._table(node, context)
                 case sql.In(right=sql.Identifier(parts=(name,)) as right) if self._is_table(
-                    name, around
+                    name, context
                 ):
-                    named = replace(right, parts=(around.database, name))
+                    named = replace(right, parts=(context.database, name))
                     return replace(node, left=rewrite(node.left, change), right=named)
                 case sql.Function() if binder is not None and any(
                     isinstance(a, sql.Star) for a in node.arguments
@@ -113,32 +117,32 @@ class _Qualifying:
 
         return change
 
-    def _is_table(self, name: str, around: BindContext) -> bool:
+    def _is_table(self, name: str, context: BindContext) -> bool:
         return (
-            name not in around.tables
-            and self.queries.scope.snapshot.find(around.database, name) is not None
+            name not in context.tables
+            and self.queries.scope.snapshot.find(context.database, name) is not None
         )
 
-    def _table(self, node: sql.TableReference, around: BindContext) -> sql.TableReference:
+    def _table(self, node: sql.TableReference, context: BindContext) -> sql.TableReference:
         name = node.table
-        if name.database is not None or name.name in around.tables:
+        if name.database is not None or name.name in context.tables:
             return node
-        return replace(node, table=replace(name, database=around.database))
+        return replace(node, table=replace(name, database=context.database))
 
 
-def _spelt_out(binder: ExpressionBinder, star: sql.Star) -> list[sql.Expression]:
-    """Each column of the star, with an alias where its result name is not its own."""
+def _columns_of_star(binder: ExpressionBinder, star: sql.Star) -> list[sql.Expression]:
+    """Return each column of the star, with an alias where its result name is not its own."""
     replaced = {alias.name: alias.expression for alias in star.replaced}
-    made: list[sql.Expression] = []
+    columns: list[sql.Expression] = []
     for column in starred_columns(binder, star):
-        shown = binder.relation.display(column)
+        name = binder.relation.display(column)
         if column.name in replaced:
-            made.append(sql.Alias(replaced[column.name], shown, position=star.position))
+            columns.append(sql.Alias(replaced[column.name], name, position=star.position))
             continue
         identifier = identifier_of(binder, column, star)
-        plain = ".".join(identifier.parts) == shown
-        made.append(identifier if plain else sql.Alias(identifier, shown, position=star.position))
-    return made
+        plain = ".".join(identifier.parts) == name
+        columns.append(identifier if plain else sql.Alias(identifier, name, position=star.position))
+    return columns
 
 
 def _replaced_names(select: sql.Select) -> frozenset[str]:

@@ -1,7 +1,7 @@
-"""What a FROM clause offers: columns to find by name, and a node once it is known which are used.
+"""The relation of a FROM clause: columns by name, and a plan node of the used columns.
 
-The node is built last, when every expression over the relation is bound: a scan then reads just
-what was asked for, and a join carries just that.
+The node is built last, when every expression over the relation is bound: so a scan reads, and a
+join carries, only the used columns.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ Qualifier = tuple[str, ...]
 
 @dataclass(eq=False)
 class RelationColumn:
-    """A column by its user's name. `make` gives its expression over the relation's node, and
-    records that it is needed; `qualifiers` are the forms before the dot that name its table.
+    """A column of a relation, by the user's name for it.
 
-    `starred`: `*` shows it; `bare`: it is found without a qualifier too.
+    `make` returns its expression over the relation's node, and records that it is used.
+    `qualifiers` are the forms before the dot that name its table. `starred`: `*` shows it; `bare`:
+    its name alone, without a qualifier, finds it.
     """
 
     name: str
@@ -33,11 +34,11 @@ class RelationColumn:
     starred: bool = True
     bare: bool = True
     shown_bare: bool = False
-    """Its result name has no qualifier: the left key of USING."""
+    """Whether its result name has no qualifier, as that of the left key of USING."""
     used: bool = False
 
     def use(self) -> Expression:
-        """The expression; from now on the relation's node will offer what it needs."""
+        """Return the column's expression, and mark the column as used."""
         self.used = True
         return self._expression
 
@@ -47,15 +48,15 @@ class RelationColumn:
 
     @property
     def qualifier(self) -> str:
-        """The shortest name of the table, "" where it has none."""
+        """The shortest name of the column's table, "" where it has none."""
         return ".".join(self.qualifiers[0]) if self.qualifiers else ""
 
 
 @dataclass(eq=False)
 class Relation:
-    """Columns in `*` order, leftmost table first; of equal names the leftmost is meant.
+    """Columns in `*` order, leftmost table first; a repeated name means the leftmost column.
 
-    `label` names it in error messages; `joins` counts the joins in it.
+    `label` names the relation in error messages; `joins` counts the joins in it.
     """
 
     columns: Sequence[RelationColumn]
@@ -71,7 +72,7 @@ class Relation:
         self.by_name = dict(grouped)
 
     def candidates(self, parts: tuple[str, ...]) -> list[RelationColumn]:
-        """Columns that the identifier may mean, the preferred first.
+        """Return the columns that an identifier may mean, the preferred one first.
 
         `b.k` is a column k of b, or else the column that a subquery calls "b.k"."""
         name, qualifier = parts[-1], parts[:-1]
@@ -82,12 +83,15 @@ class Relation:
         return qualified or [c for c in self.by_name.get(".".join(parts), []) if c.bare]
 
     def find(self, parts: tuple[str, ...]) -> RelationColumn | None:
-        found = self.candidates(parts)
-        return found[0] if found else None
+        """Return the column that an identifier means, None where there is none."""
+        candidates = self.candidates(parts)
+        return candidates[0] if candidates else None
 
     def display(self, column: RelationColumn) -> str:
-        """The result name of a column that has no alias: bare where that means this column and,
-        where more than two tables are joined, no other."""
+        """Return the result name of a column without an alias.
+
+        It is unqualified where the name means this column and, if more than two tables are joined,
+        no other column has it."""
         bare = [c for c in self.by_name[column.name] if c.bare]
         if column.shown_bare:
             return column.name
@@ -97,7 +101,7 @@ class Relation:
         return f"{column.qualifier}.{column.name}"
 
     def starred(self, qualifier: Qualifier = ()) -> Iterator[RelationColumn]:
-        """What `*` (or `t.*`) stands for; a qualified star shows what USING hid, too."""
+        """Yield the columns of `*` or `t.*`; a qualified star shows those that USING hides, too."""
         for column in self.columns:
             if not qualifier:
                 shown = column.starred
@@ -107,4 +111,5 @@ class Relation:
                 yield column
 
     def has_qualifier(self, qualifier: Qualifier) -> bool:
+        """Return whether a table of the relation has this name."""
         return any(qualifier in c.qualifiers for c in self.columns)

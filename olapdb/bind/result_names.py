@@ -1,30 +1,26 @@
-"""What a result column without an alias is called."""
+"""The names of result columns without an alias."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from olapdb.bind.contracts import Binder
 from olapdb.bind.lambdas import with_lambda
 from olapdb.bind.syntax import rewrite
 from olapdb.sql import nodes as sql
-
-if TYPE_CHECKING:
-    from olapdb.bind.expressions import ExpressionBinder
+from olapdb.sql.format import column_name
 
 
-def result_name(binder: ExpressionBinder, node: sql.Expression) -> str:
-    """The alias, the column, or ClickHouse's form of the expression: `plus(x, 1)`.
+def result_name(binder: Binder, node: sql.Expression) -> str:
+    """Return the name of a result column: its alias, its column, or as in ClickHouse `plus(x, 1)`.
 
     Columns lose qualifiers that they do not need (`a.x` is `x`); aggregates show DISTINCT and
     FILTER as combinators (`countDistinct(x)`, `sumIf(x, greater(x, 10))`).
     """
-    from olapdb.sql.format import column_name
-
     if isinstance(node, sql.Alias):
         return node.name
     if isinstance(node, sql.Identifier):
-        return _shortened(binder, node).parts[-1] if len(node.parts) == 1 else _dotted(binder, node)
+        return ".".join(_shortened(binder, node).parts)
 
     def change(inner: sql.Node) -> sql.Node | None:
         if isinstance(inner, sql.Identifier):
@@ -40,18 +36,13 @@ def result_name(binder: ExpressionBinder, node: sql.Expression) -> str:
     return column_name(rewrite(node, change))
 
 
-def _dotted(binder: ExpressionBinder, node: sql.Identifier) -> str:
-    return ".".join(_shortened(binder, node).parts)
-
-
-def _shortened(binder: ExpressionBinder, node: sql.Identifier) -> sql.Identifier:
+def _shortened(binder: Binder, node: sql.Identifier) -> sql.Identifier:
     if len(node.parts) == 1:
         return node
     column = binder.relation.find(node.parts)
     if column is None:
         return node
-    shown = binder.relation.display(column)
-    if shown == column.name:
+    if binder.relation.display(column) == column.name:
         return replace(node, parts=(column.name,))
     return replace(node, parts=(*column.qualifiers[0], column.name))
 

@@ -1,44 +1,37 @@
-"""What binding needs to know: the snapshot, where names are looked up, settings, parameters."""
+"""What binding needs to know: the snapshot, settings, parameters; and the lambdas being bound."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
+from olapdb.config import SettingValue
 from olapdb.functions.base import Environment
+from olapdb.model.frozen import FrozenSnapshot
 from olapdb.model.snapshot import Snapshot
+from olapdb.plan.expressions import Expression
 from olapdb.plan.nodes import Field
-from olapdb.sql import nodes as sql
 
-if TYPE_CHECKING:
-    from olapdb.bind.expressions import ExpressionBinder
-
-SettingValue: TypeAlias = bool | int | float | str | None
 Parameters: TypeAlias = Sequence[object] | Mapping[str, object] | None
 
 
 def no_system_tables(database: str, name: str) -> tuple[Field, ...] | None:
-    """A warehouse without system tables."""
+    """Return None: a warehouse without system tables."""
     return None
 
 
-class _NoSnapshot:
-    """Keys are expressions over their own table's columns: nothing else can be named."""
-
-    number = 0
-
-    def find(self, database: str, name: str) -> None:
-        return None
-
-
-NO_SNAPSHOT: Snapshot = _NoSnapshot()  # type: ignore[assignment]
+NO_SNAPSHOT: Snapshot = FrozenSnapshot(number=0, databases={}, items={}, parts_of={})
+"""Keys are expressions over their own table's columns: they can name no other object."""
 
 
 @dataclass(frozen=True)
 class BindScope:
-    """`parameters` are Python values, by position or by name; `system_tables(database, name)`
-    gives the columns of a table of `system` or `information_schema`, None where there is none."""
+    """The snapshot, database, settings and parameters that a statement is bound with.
+
+    `parameters` are Python values, by position or by name. `system_tables(database, name)` returns
+    the columns of a table of `system` or `information_schema`, None where there is no such table."""
 
     snapshot: Snapshot
     database: str = "default"
@@ -48,34 +41,29 @@ class BindScope:
     system_tables: Callable[[str, str], tuple[Field, ...] | None] = no_system_tables
 
 
-@dataclass(frozen=True)
-class CommonTable:
-    """`WITH name AS (query)`, bound anew at each use, where it was defined."""
+class LambdaScopes:
+    """A stack of the parameters of the lambdas that enclose the bound expression, innermost last."""
 
-    item: sql.WithItem
-    surroundings: BindContext
+    def __init__(self) -> None:
+        self._scopes: list[Mapping[str, Expression]] = []
 
+    @property
+    def depth(self) -> int:
+        """The number of enclosing lambdas."""
+        return len(self._scopes)
 
-@dataclass(frozen=True)
-class BindContext:
-    """What a query sees of what is around it. `outer` is the enclosing query's binder: its
-    constants (WITH 5 AS n) may be used, its columns may not (a correlated subquery)."""
+    def parameter(self, name: str) -> Expression | None:
+        """Return the innermost parameter of this name, else None."""
+        for parameters in reversed(self._scopes):
+            if name in parameters:
+                return parameters[name]
+        return None
 
-    database: str
-    settings: Mapping[str, SettingValue]
-    tables: Mapping[str, CommonTable] = field(default_factory=dict)
-    outer: ExpressionBinder | None = None
-    depth: int = 0
-
-    def flag(self, name: str, default: bool = False) -> bool:
-        """A setting as a truth value."""
-        value = self.settings.get(name)
-        if value is None:
-            return default
-        if isinstance(value, str):
-            return value.lower() not in ("", "0", "false")
-        return bool(value)
-
-    def text(self, name: str, default: str = "") -> str:
-        value = self.settings.get(name)
-        return default if value is None else str(value)
+    @contextmanager
+    def within(self, parameters: Mapping[str, Expression]) -> Iterator[None]:
+        """Bind a lambda's body, in which these names are its parameters."""
+        self._scopes.append(parameters)
+        try:
+            yield
+        finally:
+            self._scopes.pop()

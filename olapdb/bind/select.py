@@ -1,7 +1,7 @@
 """One SELECT, clause by clause.
 
-Every expression is bound over the relation of FROM first; then it is known what is read, whether
-the query aggregates, and what must be computed. The node is built from the inside out:
+Every expression is bound over the relation of FROM first. Then the binder knows which columns are
+read, whether the query aggregates, and what must be computed. It builds the node inside out:
 
     FROM, WHERE, GROUP BY, HAVING, SELECT, DISTINCT, ORDER BY, LIMIT BY, LIMIT
 """
@@ -10,103 +10,84 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from olapdb.bind import constants
 from olapdb.bind.aggregates import Grouping, implicit_keys, needs_groups, refuse_aggregates
 from olapdb.bind.aliases import aliases_of, may_hold_aliases
 from olapdb.bind.array_joins import Unnesting, refuse_unnested, with_prewhere
+from olapdb.bind.contracts import BindContext, BoundQuery, QueryBinder
 from olapdb.bind.expressions import ExpressionBinder, bind_condition
-from olapdb.bind.grouping_sets import nullable_keys, sets_of
+from olapdb.bind.grouping_sets import nullable_keys, rollup_or_cube
+from olapdb.bind.projection import Order, Projection, SelectItem, bind_projection
 from olapdb.bind.relation import Relation
 from olapdb.bind.result_names import result_name
-from olapdb.bind.scope import BindContext
 from olapdb.bind.sources import bind_source
 from olapdb.bind.stars import expand_star
 from olapdb.bind.syntax import rewrite, walk
 from olapdb.bind.windows import Windowing, refuse_windows
-from olapdb.errors import (
-    BadArguments,
-    IllegalPrewhere,
-    InvalidLimitExpression,
-    NotSupportedError,
-    Position,
-)
+from olapdb.errors import BadArguments, IllegalPrewhere, NotSupportedError
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import ColumnRef, Constant, Expression
 from olapdb.sql import nodes as sql
-from olapdb.types import Boolean, Float, Integer, plain
-
-if TYPE_CHECKING:
-    from olapdb.bind.query import BoundQuery, QueryBinder
 
 
-@dataclass(frozen=True)
-class SelectItem:
-    """A column of SELECT: its result name, and where it was written."""
-
-    name: str
-    expression: Expression
-    position: Position | None
-
-
-@dataclass(frozen=True)
-class Order:
-    """An item of ORDER BY over the rows or groups."""
-
-    expression: Expression
-    descending: bool
-    nulls_first: bool
-    position: Position | None
-
-
-def bind_select(queries: QueryBinder, select: sql.Select, surroundings: BindContext) -> BoundQuery:
-    _refuse(select)
+def bind_select(queries: QueryBinder, select: sql.Select, context: BindContext) -> BoundQuery:
+    """Bind one SELECT with all its clauses."""
+    if select.with_totals:
+        raise NotSupportedError("WITH TOTALS is not supported yet.", position=select.position)
     aliases = aliases_of(select)
-    surroundings = with_clause(queries, select, surroundings)
-    relation = bind_source(queries, select.source, queries.below(surroundings), aliases)
-    binder = ExpressionBinder(queries, relation, surroundings, aliases)
+    context = with_clause(queries, select, context)
+    relation = bind_source(queries, select.source, context.nested(), aliases)
+    binder = ExpressionBinder(queries, relation, context, aliases)
     binder.may_unnest = True
     binder.windows = _windows_of(select)
-    return _SelectBinding(queries, select, binder).bind()
-
-
-def _refuse(select: sql.Select) -> None:
-    clauses: tuple[tuple[object, str], ...] = ((select.with_totals, "WITH TOTALS"),)
-    for found, name in clauses:
-        if found:
-            raise NotSupportedError(f"{name} is not supported yet.", position=select.position)
+    return _SelectBinder(queries, select, binder).bind()
 
 
 def _windows_of(select: sql.Select) -> dict[str, sql.WindowSpec]:
-    """The windows of WINDOW by name; BadArguments where two have one name."""
-    found: dict[str, sql.WindowSpec] = {}
+    """Return the windows of WINDOW by name; raise BadArguments for a repeated name."""
+    windows: dict[str, sql.WindowSpec] = {}
     for name, spec in select.windows:
-        if name in found:
+        if name in windows:
             raise BadArguments(f"Window {name!r} is defined twice.", position=spec.position)
-        found[name] = spec
-    return found
+        windows[name] = spec
+    return windows
 
 
-def with_clause(queries: QueryBinder, select: sql.Select, surroundings: BindContext) -> BindContext:
-    """WITH names of tables, and constants that FROM's subqueries may use."""
+def with_clause(queries: QueryBinder, select: sql.Select, context: BindContext) -> BindContext:
+    """Return the context with the tables of WITH, and with its constants for subqueries of FROM."""
     expressions = {i.name: i.expression for i in select.with_items if i.expression is not None}
     if expressions:
-        nothing = Relation((), _nothing)
-        constants_of_with = ExpressionBinder(queries, nothing, surroundings, expressions)
-        surroundings = replace(surroundings, outer=constants_of_with)
-    return queries.with_tables(select.with_items, surroundings, select.recursive)
+        with_constants = ExpressionBinder(queries, Relation((), _no_rows), context, expressions)
+        context = replace(context, outer=with_constants)
+    return context.with_tables(select.with_items, recursive=select.recursive)
 
 
-def _nothing() -> plan.Node:
+def _no_rows() -> plan.Node:
     raise AssertionError("WITH expressions alone have no rows.")
 
 
-class _SelectBinding:
+@dataclass(frozen=True)
+class _Clauses:
+    """The bound expressions of the clauses after GROUP BY."""
+
+    items: list[SelectItem]
+    having: Expression | None
+    qualify: Expression | None
+    orders: list[Order]
+    limit_by: list[Expression]
+
+    def computed(self) -> list[Expression]:
+        """Return what is computed above HAVING, in the order of the clauses."""
+        columns = [i.expression for i in self.items] + [o.expression for o in self.orders]
+        return [*columns, *self.limit_by, *_optional(self.qualify)]
+
+
+class _SelectBinder:
     def __init__(self, queries: QueryBinder, select: sql.Select, binder: ExpressionBinder) -> None:
         self.queries, self.select, self.binder = queries, select, binder
         self._sets: list[list[tuple[str, Expression]]] | None = None
-        self.positional = binder.surroundings.flag("enable_positional_arguments", True)
+        self.positional = binder.context.flag("enable_positional_arguments")
 
     def bind(self) -> BoundQuery:
         select = self.select
@@ -114,91 +95,94 @@ class _SelectBinding:
         prewhere = self._condition(select.prewhere, "PREWHERE")
         where = self._condition(select.where, "WHERE")
         keys = self._group_keys(items)
-        use_nulls = bool(select.grouping) and self.binder.surroundings.flag("group_by_use_nulls")
-        if use_nulls:
-            self.binder.over_groups(nullable_keys([e for _, e in keys or ()]))
+        if select.grouping and self.binder.context.flag("group_by_use_nulls"):
+            self.binder.use_nullable_keys(nullable_keys([e for _, e in keys or ()]))
             items = list(self._items())
-        having = bind_condition(self.binder, select.having, "HAVING") if select.having else None
-        if having is not None and select.having is not None:
-            refuse_windows(having, "HAVING", select.having.position)
-        qualify = None
-        if select.qualify is not None:
-            qualify = bind_condition(self.binder, select.qualify, "QUALIFY")
-        orders = list(self._orders(items))
-        limit_by = self._limit_by_keys(items)
+        clauses = self._clauses(items)
         rows = Unnesting(self.queries.names)
         node = _filtered(self.binder.relation, prewhere, where, select, rows)
-        expressions = [i.expression for i in items]
-        aggregated = keys is not None or any(
-            needs_groups(e)
-            for e in (
-                *expressions,
-                *(o.expression for o in orders),
-                *limit_by,
-                *_some(having),
-                *_some(qualify),
-            )
-        )
-        if aggregated:
-            flag = self.binder.surroundings.flag
-            sets = self._grouping_sets(keys or [])
-            grouping = Grouping(
-                self.queries.names,
-                keys or (),
-                sets,
-                self.binder.environment,
-                standard=flag("force_grouping_standard_compatibility", True),
-            )
-            items = [
-                replace(i, expression=grouping.over(i.expression, self._inner_position(i)))
-                for i in items
-            ]
-            if having is not None and select.having is not None:
-                having = grouping.over(having, select.having.position)
-            if qualify is not None and select.qualify is not None:
-                qualify = grouping.over(qualify, select.qualify.position)
-            orders = [
-                replace(o, expression=grouping.over(o.expression, o.position)) for o in orders
-            ]
-            limit_by = [grouping.over(e, select.position) for e in limit_by]
+        expressions = (*clauses.computed(), *_optional(clauses.having))
+        if keys is not None or any(map(needs_groups, expressions)):
+            grouping = self._grouping(keys or [])
+            clauses = self._over_groups(clauses, grouping)
             node = self._aggregate(node, grouping, rows)
             rows = Unnesting(self.queries.names)
+        return self._above_groups(node, clauses, rows)
+
+    def _clauses(self, items: list[SelectItem]) -> _Clauses:
+        select = self.select
+        having = qualify = None
+        if select.having is not None:
+            having = bind_condition(self.binder, select.having, "HAVING")
+            refuse_windows(having, "HAVING", select.having.position)
+        if select.qualify is not None:
+            qualify = bind_condition(self.binder, select.qualify, "QUALIFY")
+        return _Clauses(
+            items, having, qualify, list(self._orders(items)), self._limit_by_keys(items)
+        )
+
+    def _grouping(self, keys: list[tuple[str, Expression]]) -> Grouping:
+        standard = self.binder.context.flag("force_grouping_standard_compatibility")
+        return Grouping(
+            self.queries.names,
+            keys,
+            self._grouping_sets(keys),
+            self.binder.environment,
+            standard=standard,
+        )
+
+    def _over_groups(self, clauses: _Clauses, grouping: Grouping) -> _Clauses:
+        """Return the clauses with every expression over the groups."""
+        select, rewrite = self.select, grouping.rewrite
+        items = [
+            replace(i, expression=rewrite(i.expression, i.position or select.position))
+            for i in clauses.items
+        ]
+        having, qualify = clauses.having, clauses.qualify
+        if having is not None and select.having is not None:
+            having = rewrite(having, select.having.position)
+        if qualify is not None and select.qualify is not None:
+            qualify = rewrite(qualify, select.qualify.position)
+        orders = [replace(o, expression=rewrite(o.expression, o.position)) for o in clauses.orders]
+        limit_by = [rewrite(e, select.position) for e in clauses.limit_by]
+        return _Clauses(items, having, qualify, orders, limit_by)
+
+    def _above_groups(self, node: plan.Node, clauses: _Clauses, rows: Unnesting) -> BoundQuery:
+        """Add HAVING, arrayJoin(), windows, QUALIFY and the clauses after it."""
+        having, qualify = clauses.having, clauses.qualify
         if having is not None:
-            node = plan.Filter(rows.below(node, (having,)), rows.over(having))
+            node = plan.Filter(rows.add_joins(node, (having,)), rows.rewrite(having))
         windows = Windowing(self.queries.names)
+        computed = clauses.computed()
+        node = rows.add_joins(node, computed)  # before the windows, which see its rows
+        node = windows.add_windows(node, [rows.rewrite(e) for e in computed])
 
-        def computed(above: plan.Node) -> plan.Node:
-            """arrayJoin() makes its rows first, then windows look at them."""
-            clauses = (i.expression for i in items), (o.expression for o in orders), limit_by
-            needed = [*(e for clause in clauses for e in clause), *_some(qualify)]
-            above = rows.below(above, needed)
-            return windows.below(above, [rows.over(e) for e in needed])
+        def rewritten(expression: Expression) -> Expression:
+            return windows.rewrite(rows.rewrite(expression))
 
-        def over(expression: Expression) -> Expression:
-            return windows.over(rows.over(expression))
-
-        node = computed(node)
         if qualify is not None:
-            node = plan.Filter(node, over(qualify))
-        items = [replace(i, expression=over(i.expression)) for i in items]
-        orders = [replace(o, expression=over(o.expression)) for o in orders]
-        return self._projected(node, items, orders, [over(e) for e in limit_by])
+            node = plan.Filter(node, rewritten(qualify))
+        items = [replace(i, expression=rewritten(i.expression)) for i in clauses.items]
+        orders = [replace(o, expression=rewritten(o.expression)) for o in clauses.orders]
+        limit_by = [rewritten(e) for e in clauses.limit_by]
+        projection = Projection(items, orders, limit_by)
+        return bind_projection(self.select, self.binder, node, projection)
 
     # --- binding the clauses
 
     def _items(self) -> Iterator[SelectItem]:
         for column in self.select.columns:
             if isinstance(column, sql.Star):
-                for one in expand_star(self.binder, column):
-                    yield SelectItem(one.name, one.expression, column.position)
+                for star_column in expand_star(self.binder, column):
+                    yield SelectItem(star_column.name, star_column.expression, column.position)
                 continue
-            for expanded in self._with_columns(column):
+            for expanded in self._expand_columns(column):
                 bound = self.binder.bind(expanded)
                 name = result_name(self.binder, expanded)
                 yield SelectItem(name, bound, expanded.position)
 
-    def _with_columns(self, column: sql.Expression) -> list[sql.Expression]:
-        """`COLUMNS('re') + 1` is one expression for each column that matches."""
+    def _expand_columns(self, column: sql.Expression) -> list[sql.Expression]:
+        """Return an expression with `COLUMNS('re')` once for each column that matches."""
         stars = [
             n
             for n in walk(column, may_hold_aliases)
@@ -210,14 +194,14 @@ class _SelectBinding:
             raise NotSupportedError(
                 "Several COLUMNS(…) in one expression are not supported.", position=column.position
             )
-        made = []
-        for one in expand_star(self.binder, stars[0]):
+        expanded = []
+        for match in expand_star(self.binder, stars[0]):
 
-            def change(node: sql.Node, syntax: sql.Expression = one.syntax) -> sql.Node | None:
+            def change(node: sql.Node, syntax: sql.Expression = match.syntax) -> sql.Node | None:
                 return syntax if isinstance(node, sql.Star) else None
 
-            made.append(rewrite(column, change))
-        return made
+            expanded.append(rewrite(column, change))
+        return expanded
 
     def _condition(self, node: sql.Expression | None, clause: str) -> Expression | None:
         if node is None:
@@ -227,6 +211,7 @@ class _SelectBinding:
         return refuse_aggregates(bound, clause, node.position)
 
     def _group_keys(self, items: Sequence[SelectItem]) -> list[tuple[str, Expression]] | None:
+        """Return the keys of GROUP BY with their names, None where there is no GROUP BY."""
         clause = self.select.group_by
         if clause is None:
             return None
@@ -237,17 +222,17 @@ class _SelectBinding:
                 for key in implicit_keys(item.expression)
             ]
         if self.select.grouping == "SETS":
-            return [key for members in self._members(clause, items) for key in members]
+            return [key for members in self._set_keys(clause, items) for key in members]
         return self._keys_of(clause, items)
 
-    def _members(
+    def _set_keys(
         self, clause: Sequence[sql.Expression], items: Sequence[SelectItem]
     ) -> list[list[tuple[str, Expression]]]:
-        """The keys of each of GROUPING SETS, which the parser gives as tuples."""
+        """Return the keys of each of GROUPING SETS, which the parser gives as tuples."""
         if self._sets is None:
             self._sets = [
-                self._keys_of(one.elements if isinstance(one, sql.TupleLiteral) else (one,), items)
-                for one in clause
+                self._keys_of(s.elements if isinstance(s, sql.TupleLiteral) else (s,), items)
+                for s in clause
             ]
         return self._sets
 
@@ -259,7 +244,7 @@ class _SelectBinding:
             return ()
         if kind == "SETS":
             return tuple(tuple(e for _, e in members) for members in self._sets or ())
-        return sets_of(kind, [e for _, e in keys])
+        return rollup_or_cube(kind, [e for _, e in keys])
 
     def _keys_of(
         self, clause: Sequence[sql.Expression], items: Sequence[SelectItem]
@@ -275,7 +260,9 @@ class _SelectBinding:
         return keys
 
     def _elements(self, node: sql.Expression) -> list[tuple[str, Expression]]:
-        """A tuple groups by its elements, of which a number is no column's."""
+        """Return a key's name and expression, of a tuple those of each element.
+
+        A number in a tuple is a constant, not the position of a column."""
         if isinstance(node, sql.TupleLiteral):
             return [pair for e in node.elements for pair in self._elements(e)]
         return [(result_name(self.binder, node), self.binder.bind(node))]
@@ -283,7 +270,9 @@ class _SelectBinding:
     def _positional(
         self, node: sql.Expression, items: Sequence[SelectItem], clause: str
     ) -> SelectItem | None:
-        """The column that an integer stands for; negative ones count from the end."""
+        """Return the column that an integer literal names by position, None for other expressions.
+
+        Negative integers count from the end. Raises BadArguments beyond the columns."""
         number = _integer_literal(node)
         if number is None or not self.positional:
             return None
@@ -312,7 +301,7 @@ class _SelectBinding:
             yield Order(bound, order.descending, bool(order.nulls_first), node.position)
 
     def _limit_by_keys(self, items: Sequence[SelectItem]) -> list[Expression]:
-        """DISTINCT ON (…) is LIMIT 1 BY …"""
+        """Return the keys of LIMIT BY, or of DISTINCT ON (…), which is LIMIT 1 BY …"""
         select = self.select
         if select.distinct_on and select.limit_by is not None:
             raise NotSupportedError(
@@ -325,15 +314,12 @@ class _SelectBinding:
             bound.append(item.expression if item is not None else self.binder.bind(node))
         return bound
 
-    def _inner_position(self, item: SelectItem) -> Position | None:
-        return item.position or self.select.position
-
     # --- building
 
     def _aggregate(self, node: plan.Node, grouping: Grouping, rows: Unnesting) -> plan.Node:
-        node = rows.below(node, grouping.over_rows())
-        keys = tuple((name, rows.over(key)) for name, key in grouping.keys)
-        aggregates = tuple((name, rows.over_call(call)) for name, call in grouping.aggregates)
+        node = rows.add_joins(node, grouping.row_expressions())
+        keys = tuple((name, rows.rewrite(key)) for name, key in grouping.keys)
+        aggregates = tuple((name, rows.rewrite_call(call)) for name, call in grouping.aggregates)
         if grouping.set_name:
             sets = grouping.sets
             return plan.Aggregate(
@@ -351,107 +337,8 @@ class _SelectBinding:
             keys, only_constants = ((name, constants.unsigned_byte(0)),), False
         return plan.Aggregate(node, keys, aggregates, only_constants)
 
-    def _projected(
-        self,
-        node: plan.Node,
-        items: Sequence[SelectItem],
-        orders: Sequence[Order],
-        limit_by: Sequence[Expression],
-    ) -> BoundQuery:
-        """SELECT and what follows it. What ORDER BY and LIMIT BY need beyond SELECT's columns is
-        computed beside them and dropped at the end."""
-        from olapdb.bind.query import BoundQuery, OutputColumn
 
-        select = self.select
-        columns = _Columns(self.queries)
-        outputs = [
-            OutputColumn(columns.add(i.expression, i.name), i.name, i.expression.type)
-            for i in items
-        ]
-        shown = list(columns.expressions)
-        sort_keys = tuple(
-            plan.SortKey(columns.reference(o.expression), o.descending, o.nulls_first)
-            for o in orders
-        )
-        by_keys = tuple(columns.reference(e) for e in limit_by)
-        node = plan.Project(node, tuple(columns.expressions))
-        hidden = len(columns.expressions) > len(shown)
-        if select.distinct:
-            of_shown = tuple(ColumnRef(e.type, name) for name, e in shown)
-            node = plan.Distinct(node, of_shown if hidden else ())
-        if sort_keys:
-            node = plan.Sort(node, sort_keys)
-        if select.limit_by is not None:
-            count = self._count(select.limit_by.count, "LIMIT BY")
-            offset = self._count(select.limit_by.offset, "OFFSET") or 0
-            node = plan.LimitBy(node, count or 0, offset, by_keys)
-        elif by_keys:
-            node = plan.LimitBy(node, 1, 0, by_keys)
-        node = self._limited(node, sort_keys)
-        if hidden:
-            kept = tuple((name, ColumnRef(e.type, name)) for name, e in shown)
-            node = plan.Project(node, kept)
-        return BoundQuery(node, tuple(outputs))
-
-    def _limited(self, node: plan.Node, sort_keys: tuple[plan.SortKey, ...]) -> plan.Node:
-        select = self.select
-        limit = self._count(select.limit, "LIMIT")
-        offset = self._count(select.offset, "OFFSET") or 0
-        if limit is None and not offset:
-            return node
-        if select.with_ties and (not sort_keys or limit is None):
-            raise BadArguments("WITH TIES needs ORDER BY and LIMIT.", position=select.position)
-        return plan.Limit(node, limit, offset, sort_keys if select.with_ties else ())
-
-    def _count(self, node: sql.Expression | None, clause: str) -> int | None:
-        if node is None:
-            return None
-        bound = self.binder.bind(node)
-        if not isinstance(bound, Constant):
-            raise InvalidLimitExpression(f"{clause} must be a constant.", position=node.position)
-        value = bound.value.as_py()
-        if isinstance(plain(bound.type), Float) and isinstance(value, float):
-            if not value.is_integer():
-                raise NotSupportedError(
-                    f"{clause} {value}: a fraction of the rows is not supported.",
-                    position=node.position,
-                )
-            value = int(value)
-        if not isinstance(plain(bound.type), Integer | Float | Boolean) or value is None:
-            raise InvalidLimitExpression(
-                f"{clause} must be an integer, not {bound.type}.", position=node.position
-            )
-        if value < 0:
-            raise NotSupportedError(
-                f"A negative {clause} is not supported.",
-                hint="Reverse ORDER BY.",
-                position=node.position,
-            )
-        return int(value)
-
-
-class _Columns:
-    """The columns of a Project, each expression once."""
-
-    def __init__(self, queries: QueryBinder) -> None:
-        self.names = queries.names
-        self.expressions: list[tuple[str, Expression]] = []
-        self._by_expression: dict[Expression, str] = {}
-
-    def add(self, expression: Expression, wanted: str) -> str:
-        name = self._by_expression.get(expression)
-        if name is None:
-            is_column = isinstance(expression, ColumnRef)
-            name = expression.name if is_column else self.names.unique(wanted)  # type: ignore[attr-defined]
-            self._by_expression[expression] = name
-            self.expressions.append((name, expression))
-        return name
-
-    def reference(self, expression: Expression) -> ColumnRef:
-        return ColumnRef(expression.type, self.add(expression, "key"))
-
-
-def _some(expression: Expression | None) -> tuple[Expression, ...]:
+def _optional(expression: Expression | None) -> tuple[Expression, ...]:
     return () if expression is None else (expression,)
 
 
@@ -462,7 +349,9 @@ def _filtered(
     select: sql.Select,
     rows: Unnesting,
 ) -> plan.Node:
-    """PREWHERE of a FINAL table comes before its rows are combined; else it is a WHERE."""
+    """Return the node of FROM, filtered by PREWHERE and WHERE.
+
+    With FINAL, PREWHERE filters before rows are combined; else it works as WHERE."""
     node = relation.build()
     if prewhere is not None:
         source = select.source
@@ -484,7 +373,7 @@ def _filtered(
         node = with_prewhere(node, prewhere)
     if where is None:
         return node
-    return plan.Filter(rows.below(node, (where,)), rows.over(where))
+    return plan.Filter(rows.add_joins(node, (where,)), rows.rewrite(where))
 
 
 def _key_name(key: Expression, name: str) -> str:
@@ -492,7 +381,7 @@ def _key_name(key: Expression, name: str) -> str:
 
 
 def _integer_literal(node: sql.Expression) -> int | None:
-    """1 or -1, with no alias or cast around it."""
+    """Return the value of an integer literal such as 1 or -1, None for any other expression."""
     if isinstance(node, sql.Literal) and type(node.value) is int:
         return node.value
     if isinstance(node, sql.Function) and node.name == "negate" and len(node.arguments) == 1:

@@ -1,60 +1,59 @@
-"""FROM: tables, views, system tables, subqueries, WITH names."""
+"""FROM: tables, views, subqueries and WITH names as relations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import partial
+
+import pyarrow as pa
 
 from olapdb import errors
 from olapdb.bind import constants
 from olapdb.bind.array_joins import bind_array_join
+from olapdb.bind.contracts import BindContext, BoundQuery, CommonTable, QueryBinder
 from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.joins import bind_join
 from olapdb.bind.names import suggestion
 from olapdb.bind.partition_value import partition_value_column
-from olapdb.bind.query import BoundQuery, QueryBinder
 from olapdb.bind.relation import Qualifier, Relation, RelationColumn
-from olapdb.bind.scope import BindContext, CommonTable
+from olapdb.bind.system_tables import SYSTEM_DATABASES, system_relation
 from olapdb.bind.table_functions import bind_table_function
-from olapdb.bind.virtual import OF_PARTS, with_names
+from olapdb.bind.virtual import PART_COLUMNS, with_names
 from olapdb.model.schema import Column, MaterializedView, SchemaObject, Table, View
-from olapdb.model.snapshot import Snapshot
+from olapdb.model.snapshot import Snapshot, target_of
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import Cast, ColumnRef, Expression
 from olapdb.sql import nodes as sql
-from olapdb.types import UINT8, UINT64, DataType
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-SYSTEM_DATABASES = frozenset({"system", "information_schema", "INFORMATION_SCHEMA"})
+from olapdb.sql.parser import parse_expression, parse_query
+from olapdb.types import DataType
 
 
 def bind_source(
     queries: QueryBinder,
     source: sql.Relation | None,
-    surroundings: BindContext,
+    context: BindContext,
     aliases: Mapping[str, sql.Expression] | None = None,
 ) -> Relation:
-    """The relation of a FROM clause; one row without columns where there is none. `aliases` are
-    those of the SELECT, which ARRAY JOIN may use."""
+    """Return the relation of a FROM clause; one row without columns where there is none.
+
+    `aliases` are those of the SELECT, which ARRAY JOIN may use."""
     match source:
         case None:
             return Relation((), _one_row)
         case sql.TableReference():
-            return _table_reference(queries, source, surroundings)
+            return _table_reference(queries, source, context)
         case sql.SubqueryRelation():
-            bound = queries.subquery(source.query, surroundings)
+            bound = queries.subquery(source.query, context)
             bound = _renamed(bound, source.column_aliases, source)
-            return _of_query(bound, source.alias, "the subquery")
+            return _query_relation(bound, source.alias, "the subquery")
         case sql.TableFunction():
-            return bind_table_function(queries, source, surroundings)
+            return bind_table_function(queries, source, context)
         case sql.Join():
-            return bind_join(queries, source, surroundings, bind_source)
+            return bind_join(queries, source, context, bind_source)
         case sql.ArrayJoin():
-            inner = bind_source(queries, source.source, surroundings, aliases)
-            return bind_array_join(queries, source, inner, surroundings, aliases or {})
+            inner = bind_source(queries, source.source, context, aliases)
+            return bind_array_join(queries, source, inner, context, aliases or {})
         case _:
             raise errors.InternalError(f"The binder does not know {type(source).__name__}.")
 
@@ -64,9 +63,7 @@ def _one_row() -> plan.Node:
 
 
 def empty_rows(count: int) -> pa.Table:
-    """A table of so many rows and no columns."""
-    import pyarrow as pa
-
+    """Return an Arrow table of `count` rows without columns."""
     return pa.table({"": pa.nulls(count)}).select([])
 
 
@@ -74,47 +71,49 @@ def empty_rows(count: int) -> pa.Table:
 
 
 def _table_reference(
-    queries: QueryBinder, source: sql.TableReference, surroundings: BindContext
+    queries: QueryBinder, source: sql.TableReference, context: BindContext
 ) -> Relation:
     if source.sample is not None:
         raise errors.NotSupportedError("SAMPLE is not supported yet.", position=source.position)
     name = source.table
-    if name.database is None and (common := surroundings.tables.get(name.name)) is not None:
+    if name.database is None and (common := context.tables.get(name.name)) is not None:
         _refuse_final(source, "a WITH query")
-        return _common_table(queries, common, source, surroundings)
-    database = name.database or surroundings.database
+        return _common_table(queries, common, source, context)
+    database = name.database or context.database
     if database in SYSTEM_DATABASES:
         _refuse_final(source, "a system table")
-        relation = _system_table(queries, source, database)
+        relation = system_relation(queries, source, database)
         qualifiers = relation.columns[0].qualifiers
         return with_names(queries, relation, database, name.name, qualifiers)
-    found = find_object(queries.scope.snapshot, name, database)
-    queries.tables[found.id] = found.revision
-    match found:
+    table = find_object(queries.scope.snapshot, name, database)
+    queries.tables[table.id] = table.revision
+    match table:
         case Table():
-            relation = table_relation(queries, found, source, surroundings)
+            relation = table_relation(queries, table, source, context)
         case View():
             _refuse_final(source, "a view")
-            relation = _view(queries, found, source, surroundings)
+            relation = _view(queries, table, source, context)
         case MaterializedView():
-            relation = _materialized_view(queries, found, source, surroundings)
-    return with_names(queries, relation, found.database, found.name, _qualifiers(source, found))
+            relation = _materialized_view(queries, table, source, context)
+    return with_names(queries, relation, table.database, table.name, _qualifiers(source, table))
 
 
-def find_object(known: Snapshot, name: sql.TableName, database: str) -> SchemaObject:
-    """UnknownDatabase or UnknownTable with what may have been meant."""
-    found = known.find(database, name.name)
-    if found is not None:
-        return found
-    if database not in known.databases:
+def find_object(snapshot: Snapshot, name: sql.TableName, database: str) -> SchemaObject:
+    """Return the table or view of this name.
+
+    Raises UnknownDatabase or UnknownTable, with similar names as a hint."""
+    named = snapshot.find(database, name.name)
+    if named is not None:
+        return named
+    if database not in snapshot.databases:
         raise errors.UnknownDatabase(
             f"There is no database {database!r}.",
-            hint=suggestion(database, known.databases),
+            hint=suggestion(database, snapshot.databases),
             position=name.position,
         )
-    hint = suggestion(name.name, [o.name for o in known.objects(database)])
+    hint = suggestion(name.name, [o.name for o in snapshot.objects(database)])
     if not hint:
-        others = [f"{o.database}.{o.name}" for o in known.objects() if o.name == name.name]
+        others = [f"{o.database}.{o.name}" for o in snapshot.objects() if o.name == name.name]
         hint = f"Maybe you meant: {', '.join(others[:3])}." if others else ""
     raise errors.UnknownTable(
         f"There is no table {database}.{name.name}.", hint=hint, position=name.position
@@ -127,31 +126,29 @@ def _refuse_final(source: sql.TableReference, what: str) -> None:
 
 
 def _common_table(
-    queries: QueryBinder, common: CommonTable, source: sql.TableReference, around: BindContext
+    queries: QueryBinder, common: CommonTable, source: sql.TableReference, context: BindContext
 ) -> Relation:
     assert common.item.query is not None
-    inner = replace(common.surroundings, depth=around.depth)
+    inner = replace(common.context, depth=context.depth)
     bound = queries.subquery(common.item.query, inner)
     bound = _renamed(bound, common.item.column_aliases, source)
-    return _of_query(bound, source.alias or common.item.name, common.item.name)
+    return _query_relation(bound, source.alias or common.item.name, common.item.name)
 
 
 def _view(
-    queries: QueryBinder, view: View, source: sql.TableReference, around: BindContext
+    queries: QueryBinder, view: View, source: sql.TableReference, context: BindContext
 ) -> Relation:
-    """The view's query in its own surroundings: no WITH name or alias of ours reaches it."""
-    from olapdb.sql.parser import parse_query
-
-    own = BindContext(view.database, queries.scope.settings, depth=around.depth)
+    """Bind the view's query in a context of its own: it sees no WITH name or alias of the reader."""
+    own = BindContext(view.database, queries.scope.settings, depth=context.depth)
     bound = queries.subquery(parse_query(view.query), own)
     if len(view.columns) == len(bound.columns):
         bound = _as_columns(queries, bound, view.columns)
-    return _of_query(bound, None, f"{view.database}.{view.name}", _qualifiers(source, view))
+    return _query_relation(bound, None, f"{view.database}.{view.name}", _qualifiers(source, view))
 
 
 def _as_columns(queries: QueryBinder, bound: BoundQuery, columns: tuple[Column, ...]) -> BoundQuery:
-    """With the names and types that CREATE VIEW recorded."""
-    made: list[tuple[str, Expression]] = []
+    """Return the query with the names and types that CREATE VIEW recorded."""
+    expressions: dict[str, Expression] = {}
     outputs = []
     changes = False
     for output, column in zip(bound.columns, columns, strict=True):
@@ -160,31 +157,26 @@ def _as_columns(queries: QueryBinder, bound: BoundQuery, columns: tuple[Column, 
         if output.type != column.type:
             changes = True
             reference, unique = Cast(column.type, reference), queries.names.unique(column.name)
-        made.append((unique, reference))
+        expressions[unique] = reference
         outputs.append(replace(output, unique=unique, name=column.name, type=column.type))
-    node = plan.Project(bound.node, tuple(dict(made).items())) if changes else bound.node
+    node = plan.Project(bound.node, tuple(expressions.items())) if changes else bound.node
     return BoundQuery(node, tuple(outputs))
 
 
 def _materialized_view(
-    queries: QueryBinder, view: MaterializedView, source: sql.TableReference, around: BindContext
+    queries: QueryBinder, view: MaterializedView, source: sql.TableReference, context: BindContext
 ) -> Relation:
-    """Its target's rows, under the view's columns."""
-    target = queries.scope.snapshot.by_id(view.target_id)
-    if not isinstance(target, Table):
-        raise errors.UnknownTable(
-            f"The target of view {view.database}.{view.name} does not exist.",
-            position=source.position,
-        )
+    """Return the rows of the view's target with the view's columns and types."""
+    target = target_of(queries.scope.snapshot, view, source.position)
     queries.tables[target.id] = target.revision
-    relation = table_relation(queries, target, source, around, _qualifiers(source, view))
+    relation = table_relation(queries, target, source, context, _qualifiers(source, view))
     shown = {c.name: c for c in view.columns}
     columns = []
     for column in relation.columns:
-        wanted = shown.get(column.name)
-        if wanted is not None and wanted.type != column.type:
-            columns.append(_cast_column(queries, column, wanted.type))
-        elif wanted is not None or not column.starred or not shown:
+        view_column = shown.get(column.name)
+        if view_column is not None and view_column.type != column.type:
+            columns.append(_cast_column(queries, column, view_column.type))
+        elif view_column is not None or not column.starred or not shown:
             columns.append(column)
     return Relation(columns, relation.build, f"{view.database}.{view.name}")
 
@@ -196,35 +188,35 @@ def _cast_column(queries: QueryBinder, column: RelationColumn, target: DataType)
     return RelationColumn(column.name, target, make, column.qualifiers, column.starred)
 
 
-def _qualifiers(source: sql.TableReference, found: SchemaObject) -> tuple[Qualifier, ...]:
-    """The alias first: it is how result columns are called."""
-    own: tuple[Qualifier, ...] = ((found.name,), (found.database, found.name))
-    return ((source.alias,), *own) if source.alias and source.alias != found.name else own
+def _qualifiers(source: sql.TableReference, table: SchemaObject) -> tuple[Qualifier, ...]:
+    """Return the qualifiers of a table, the alias first: result columns are named by it."""
+    own: tuple[Qualifier, ...] = ((table.name,), (table.database, table.name))
+    return ((source.alias,), *own) if source.alias and source.alias != table.name else own
 
 
 def table_relation(
     queries: QueryBinder,
     table: Table,
     source: sql.TableReference,
-    surroundings: BindContext,
+    context: BindContext,
     qualifiers: tuple[Qualifier, ...] | None = None,
 ) -> Relation:
-    """A scan of the columns that get used. ALIAS columns are computed on top of it, below joins."""
-    scan = _TableScan(queries, table, _is_final(table, source, surroundings), surroundings)
+    """Return a table's relation: a scan of its used columns, ALIAS columns computed above it."""
+    scan = _TableScan(queries, table, _is_final(table, source, context), context)
     qualifiers = _qualifiers(source, table) if qualifiers is None else qualifiers
     columns: list[RelationColumn] = []
     hidden = [
         kind
         for kind, setting in _UNSTARRED
-        if not surroundings.flag(f"asterisk_include_{setting}_columns")
+        if not context.flag(f"asterisk_include_{setting}_columns")
     ]
-    for column in _shown(table, "ALIAS" not in hidden):
+    for column in _readable_columns(table, "ALIAS" not in hidden):
         make = scan.computed(column) if column.default_kind == "ALIAS" else scan.stored(column)
         starred = column.default_kind not in hidden
         columns.append(RelationColumn(column.name, column.type, make, qualifiers, starred))
-    named = {c.name for c in columns}
-    for virtual in OF_PARTS:
-        if virtual.name not in named:
+    own_names = {c.name for c in columns}
+    for virtual in PART_COLUMNS:
+        if virtual.name not in own_names:
             make = scan.read(virtual.name, virtual.type)
             columns.append(
                 RelationColumn(virtual.name, virtual.type, make, qualifiers, starred=False)
@@ -237,16 +229,16 @@ def table_relation(
 
 
 _UNSTARRED = (("MATERIALIZED", "materialized"), ("ALIAS", "alias"))
-"""Columns that `*` stands for only where a setting says so."""
+"""Kinds of columns that `*` shows only under a setting."""
 
 
-def _shown(table: Table, aliases_last: bool) -> list[Column]:
-    """The columns that can be read; ALIAS columns stand behind the others in `*`."""
+def _readable_columns(table: Table, aliases_last: bool) -> list[Column]:
+    """Return the columns that can be read; with `aliases_last`, ALIAS columns follow the others."""
     columns = [c for c in table.columns if c.default_kind != "EPHEMERAL"]
     return sorted(columns, key=lambda c: c.default_kind == "ALIAS") if aliases_last else columns
 
 
-def _is_final(table: Table, source: sql.TableReference, surroundings: BindContext) -> bool:
+def _is_final(table: Table, source: sql.TableReference, context: BindContext) -> bool:
     if source.final and not table.engine.combines:
         raise errors.IllegalFinal(
             f"FINAL has no meaning for {table.database}.{table.name}: {table.engine.name} does not "
@@ -254,21 +246,16 @@ def _is_final(table: Table, source: sql.TableReference, surroundings: BindContex
             hint="Leave FINAL out.",
             position=source.position,
         )
-    return source.final or (table.engine.combines and surroundings.flag("final"))
+    return source.final or (table.engine.combines and context.flag("final"))
 
 
 class _TableScan:
-    """Collects what is used of a table, then makes its Scan."""
+    """The scan of one table: it collects the used columns, then builds the node."""
 
     def __init__(
-        self, queries: QueryBinder, table: Table, final: bool, surroundings: BindContext
+        self, queries: QueryBinder, table: Table, final: bool, context: BindContext
     ) -> None:
-        self.queries, self.table, self.final, self.surroundings = (
-            queries,
-            table,
-            final,
-            surroundings,
-        )
+        self.queries, self.table, self.final, self.context = queries, table, final, context
         self.used: dict[str, ColumnRef] = {}
         self.aliases: list[tuple[str, Expression]] = []
 
@@ -286,7 +273,7 @@ class _TableScan:
     def computed(self, column: Column) -> Callable[[], Expression]:
         def make() -> Expression:
             expression = default_expression(
-                self.queries, self.table, column, self.surroundings, self._lookup
+                self.queries, self.table, column, self.context, self._lookup
             )
             unique = self.queries.names.unique(column.name)
             self.aliases.append((unique, expression))
@@ -316,59 +303,44 @@ def default_expression(
     queries: QueryBinder,
     table: Table,
     column: Column,
-    surroundings: BindContext,
+    context: BindContext,
     lookup: Callable[[Column], Expression],
 ) -> Expression:
-    """A column's default or ALIAS expression over the stored columns; other ALIAS columns in it
-    are expanded."""
-    from olapdb.sql.parser import parse_expression
+    """Return a column's DEFAULT or ALIAS expression, cast to the column's type.
 
+    `lookup` returns the expression of a stored column; other ALIAS columns are expanded."""
     columns = []
     for other in table.columns:
         if other.name == column.name:
             continue
         if other.default_kind == "ALIAS":
-            make = _deferred(queries, table, other, surroundings, lookup)
+            make = partial(default_expression, queries, table, other, context.nested(), lookup)
         else:
-            make = _looked_up(lookup, other)
+            make = partial(lookup, other)
         columns.append(RelationColumn(other.name, other.type, make))
     relation = Relation(columns, _one_row, f"{table.database}.{table.name}")
-    binder = ExpressionBinder(queries, relation, queries.below(surroundings))
+    binder = ExpressionBinder(queries, relation, context.nested())
     bound = binder.bind(parse_expression(column.default))
     return constants.cast(bound, column.type, queries.scope.environment)
 
 
-def _deferred(
-    queries: QueryBinder,
-    table: Table,
-    column: Column,
-    surroundings: BindContext,
-    lookup: Callable[[Column], Expression],
-) -> Callable[[], Expression]:
-    inner = queries.below(surroundings)
-    return lambda: default_expression(queries, table, column, inner, lookup)
+# --- queries as relations
 
 
-def _looked_up(lookup: Callable[[Column], Expression], column: Column) -> Callable[[], Expression]:
-    return lambda: lookup(column)
-
-
-# --- queries and system tables as relations
-
-
-def _of_query(
+def _query_relation(
     bound: BoundQuery, alias: str | None, label: str, qualifiers: tuple[Qualifier, ...] = ()
 ) -> Relation:
     if alias:
         qualifiers = ((alias,),)
     columns = [
-        RelationColumn(c.name, c.type, _constantly(c.reference), qualifiers) for c in bound.columns
+        RelationColumn(c.name, c.type, partial(_identity, c.reference), qualifiers)
+        for c in bound.columns
     ]
     return Relation(columns, lambda: bound.node, alias or label)
 
 
-def _constantly(expression: Expression) -> Callable[[], Expression]:
-    return lambda: expression
+def _identity(expression: Expression) -> Expression:
+    return expression
 
 
 def _renamed(bound: BoundQuery, names: tuple[str, ...], source: sql.Relation) -> BoundQuery:
@@ -381,82 +353,3 @@ def _renamed(bound: BoundQuery, names: tuple[str, ...], source: sql.Relation) ->
         )
     columns = tuple(replace(c, name=n) for c, n in zip(bound.columns, names, strict=True))
     return BoundQuery(bound.node, columns)
-
-
-def _system_table(queries: QueryBinder, source: sql.TableReference, database: str) -> Relation:
-    name = source.table.name
-    qualifiers: tuple[Qualifier, ...] = ((name,), (database, name))
-    if source.alias:
-        qualifiers = ((source.alias,), *qualifiers)
-    if database == "system" and name in ("one", "numbers", "numbers_mt", "zeros"):
-        return _builtin(queries, name, qualifiers)
-    fields = queries.scope.system_tables(database, name)
-    if fields is None:
-        raise errors.UnknownTable(
-            f"There is no table {database}.{name}.",
-            hint=f"SELECT name FROM system.tables WHERE database = '{database.lower()}' lists them.",
-            position=source.table.position,
-        )
-    shown = name if database == "system" else f"information_schema.{name.lower()}"
-    unique = {f.name: queries.names.unique(f.name) for f in fields}
-    columns = [
-        RelationColumn(f.name, f.type, _constantly(ColumnRef(f.type, unique[f.name])), qualifiers)
-        for f in fields
-    ]
-
-    by_name = {c.name: c for c in columns}
-    hidden = [
-        RelationColumn(n, *_alias(queries, by_name[of], function), qualifiers, starred=False)
-        for n, (of, function) in SYSTEM_ALIASES.get(shown, {}).items()
-    ]
-
-    def build() -> plan.Node:
-        used = [f for f, c in zip(fields, columns, strict=True) if c.used]
-        return plan.SystemScan(
-            shown, tuple((unique[f.name], f.name) for f in used), tuple(f.type for f in used)
-        )
-
-    return Relation([*columns, *hidden], build, f"{database}.{name}")
-
-
-SYSTEM_ALIASES: Mapping[str, Mapping[str, tuple[str, str]]] = {
-    "columns": {"column": ("name", "")},
-    "databases": {"database": ("name", "")},
-    "parts": {"part_name": ("name", "")},
-    "parts_columns": {"part_name": ("name", "")},
-    "processes": {
-        "Settings.Names": ("Settings", "mapKeys"),
-        "Settings.Values": ("Settings", "mapValues"),
-    },
-    "tables": {"table": ("name", "")},
-}
-"""Columns that `*` does not show: ALIAS columns of ClickHouse's, which are another column, or a
-function of one."""
-
-
-def _alias(
-    queries: QueryBinder, column: RelationColumn, function: str
-) -> tuple[DataType, Callable[[], Expression]]:
-    """The type of such a column, and what makes it; nothing is read until it is used."""
-    if not function:
-        return column.type, column.use
-    reference = ColumnRef(column.type, column.name)
-    data_type = constants.call(function, (reference,), queries.scope.environment).type
-    return data_type, lambda: constants.call(function, (column.use(),), queries.scope.environment)
-
-
-def _builtin(queries: QueryBinder, name: str, qualifiers: tuple[Qualifier, ...]) -> Relation:
-    """system.one, system.numbers, system.zeros: no provider is needed."""
-    import pyarrow as pa
-
-    shown = {"one": "dummy", "zeros": "zero"}.get(name, "number")
-    data_type = UINT64 if shown == "number" else UINT8
-    unique = queries.names.unique(shown)
-    node: plan.Node
-    if name == "one":
-        rows = pa.table({unique: pa.array([0], pa.uint8())})
-        node = plan.Values((plan.Field(unique, data_type),), rows)
-    else:
-        node = plan.Numbers(unique, data_type, 0, None, step=1 if shown == "number" else 0)
-    column = RelationColumn(shown, data_type, _constantly(ColumnRef(data_type, unique)), qualifiers)
-    return Relation([column], lambda: node, f"system.{name}")

@@ -1,34 +1,33 @@
-"""`*`, `t.*`, `COLUMNS('re')` with EXCEPT and REPLACE: the columns that they stand for."""
+"""`*`, `t.*` and `COLUMNS('re')`, with EXCEPT and REPLACE, expanded into columns."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from olapdb.bind.contracts import Binder
 from olapdb.bind.names import suggestion
 from olapdb.bind.relation import RelationColumn
 from olapdb.errors import BadArguments, CannotCompileRegexp, NoSuchColumn, UnknownIdentifier
 from olapdb.plan.expressions import Expression
 from olapdb.sql import nodes as sql
 
-if TYPE_CHECKING:
-    from olapdb.bind.expressions import ExpressionBinder
-
 
 @dataclass(frozen=True)
 class StarColumn:
-    """One column of a star: its result name, and the syntax that means just it."""
+    """One column of a star: its result name, its expression, and the syntax that names it alone."""
 
     name: str
     expression: Expression
     syntax: sql.Expression
 
 
-def expand_star(binder: ExpressionBinder, star: sql.Star) -> Iterator[StarColumn]:
-    """In the order of FROM. UnknownIdentifier for a table, NoSuchColumn for an EXCEPT or REPLACE
-    that names nothing."""
+def expand_star(binder: Binder, star: sql.Star) -> Iterator[StarColumn]:
+    """Yield the columns of a star, bound, in the order of FROM.
+
+    Raises UnknownIdentifier for an unknown table, NoSuchColumn for an unknown column of EXCEPT or
+    REPLACE."""
     replaced = {alias.name: alias.expression for alias in star.replaced}
     for column in starred_columns(binder, star):
         name = binder.relation.display(column)
@@ -39,8 +38,8 @@ def expand_star(binder: ExpressionBinder, star: sql.Star) -> Iterator[StarColumn
             yield StarColumn(name, column.use(), identifier_of(binder, column, star))
 
 
-def starred_columns(binder: ExpressionBinder, star: sql.Star) -> list[RelationColumn]:
-    """The columns of the star without those of EXCEPT; none of them is used yet."""
+def starred_columns(binder: Binder, star: sql.Star) -> list[RelationColumn]:
+    """Return the columns of a star without those of EXCEPT, not marked as used."""
     relation = binder.relation
     if star.qualifier and not relation.has_qualifier(star.qualifier):
         raise UnknownIdentifier(
@@ -52,11 +51,11 @@ def starred_columns(binder: ExpressionBinder, star: sql.Star) -> list[RelationCo
     if not columns and star.pattern is None:
         raise BadArguments("There is nothing that * could stand for.", position=star.position)
     names = {c.name for c in columns}
-    for wanted in (*star.excluded, *(alias.name for alias in star.replaced)):
-        if wanted not in names:
+    for name in (*star.excluded, *(alias.name for alias in star.replaced)):
+        if name not in names:
             raise NoSuchColumn(
-                f"There is no column {wanted!r} in the star that EXCEPT or REPLACE is about.",
-                hint=suggestion(wanted, names),
+                f"There is no column {name!r} in the star that EXCEPT or REPLACE is about.",
+                hint=suggestion(name, names),
                 position=star.position,
             )
     if star.pattern is not None:
@@ -69,10 +68,8 @@ def starred_columns(binder: ExpressionBinder, star: sql.Star) -> list[RelationCo
     return [c for c in columns if c.name not in star.excluded]
 
 
-def identifier_of(
-    binder: ExpressionBinder, column: RelationColumn, star: sql.Star
-) -> sql.Identifier:
-    """The shortest identifier that means the column."""
+def identifier_of(binder: Binder, column: RelationColumn, star: sql.Star) -> sql.Identifier:
+    """Return the shortest identifier that means the column."""
     parts: tuple[str, ...] = (column.name,)
     if binder.relation.find(parts) is not column and column.qualifiers:
         parts = (*column.qualifiers[0], column.name)

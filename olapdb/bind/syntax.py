@@ -12,7 +12,7 @@ NodeT = TypeVar("NodeT", bound=sql.Node)
 
 
 def children(node: sql.Node) -> Iterator[sql.Node]:
-    """The nodes directly below, in the order of the fields (tuples are looked into)."""
+    """Yield the child nodes in the order of the fields, those inside tuples too."""
     for name in node.__dataclass_fields__:
         if name != "position":
             yield from _nodes_in(getattr(node, name))
@@ -29,7 +29,7 @@ def _nodes_in(value: object) -> Iterator[sql.Node]:
 def walk(
     node: sql.Node, descend: Callable[[sql.Node], bool] = lambda node: True
 ) -> Iterator[sql.Node]:
-    """The node and all below it, outermost first; below a node only where `descend` allows."""
+    """Yield the node and its descendants, outermost first; below a node only if `descend` allows."""
     yield node
     if descend(node):
         for child in children(node):
@@ -37,12 +37,14 @@ def walk(
 
 
 def is_not_query(node: sql.Node) -> bool:
-    """For `walk`: stay within one query."""
+    """Return whether a node is no query; as `descend` of `walk` it stays within one query."""
     return not isinstance(node, sql.Query)
 
 
 def rewrite(node: NodeT, change: Callable[[sql.Node], sql.Node | None]) -> NodeT:
-    """Replaces, outermost first, what `change` gives another node for; None descends."""
+    """Return the tree with each node replaced by `change(node)`, outermost first.
+
+    Where `change` returns None, the node stays and its children are rewritten."""
     changed = change(node)
     if changed is not None:
         return cast(NodeT, changed)
@@ -50,7 +52,7 @@ def rewrite(node: NodeT, change: Callable[[sql.Node], sql.Node | None]) -> NodeT
 
 
 def rewrite_children(node: NodeT, change: Callable[[sql.Node], sql.Node | None]) -> NodeT:
-    """As `rewrite`, but the node itself stays."""
+    """Return the node with its children rewritten as by `rewrite`."""
     updates: dict[str, Any] = {}
     for name in node.__dataclass_fields__:
         old = getattr(node, name)
@@ -64,7 +66,7 @@ def _rewritten(value: object, change: Callable[[sql.Node], sql.Node | None]) -> 
     if isinstance(value, sql.Node):
         return rewrite(value, change)
     if isinstance(value, tuple) and value:
-        made = tuple(_rewritten(item, change) for item in value)
-        if any(new is not old for new, old in zip(made, value, strict=True)):
-            return made
+        items = tuple(_rewritten(item, change) for item in value)
+        if any(new is not old for new, old in zip(items, value, strict=True)):
+            return items
     return value

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 
 from olapdb import errors, functions
 from olapdb.bind import constants
+from olapdb.bind.contracts import BindContext, QueryBinder
 from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.names import located, suggestion
 from olapdb.bind.relation import Relation, RelationColumn
@@ -16,13 +15,9 @@ from olapdb.plan.expressions import ColumnRef, Constant, Expression
 from olapdb.sql import nodes as sql
 from olapdb.types import UINT8, UINT64, DataType, Tuple
 
-if TYPE_CHECKING:
-    from olapdb.bind.query import QueryBinder
-    from olapdb.bind.scope import BindContext
-
 _SERIES = ("generate_series", "generateseries")
 _NUMBERS = ("numbers", "numbers_mt", "zeros", "zeros_mt")
-_KNOWN = ("numbers", "numbers_mt", "zeros", "zeros_mt", "generate_series", "values")
+_FUNCTIONS = ("numbers", "numbers_mt", "zeros", "zeros_mt", "generate_series", "values")
 _ELSEWHERE = {
     "s3": "Read files with Spark, or with pyarrow, and INSERT them.",
     "file": "Read files with pyarrow, and INSERT them.",
@@ -35,13 +30,13 @@ _ELSEWHERE = {
 
 
 def bind_table_function(
-    queries: QueryBinder, source: sql.TableFunction, surroundings: BindContext
+    queries: QueryBinder, source: sql.TableFunction, context: BindContext
 ) -> Relation:
-    """The relation of `numbers(10)`, …; UnknownFunction or NotSupportedError for others."""
+    """Return the relation of a table function such as `numbers(10)`.
+
+    Raises UnknownFunction, or NotSupportedError for one that ClickHouse has but olapdb has not."""
     name = source.name.lower()
-    binder = ExpressionBinder(
-        queries, Relation((), lambda: plan.Values((), pa.table({}))), surroundings
-    )
+    binder = ExpressionBinder(queries, Relation((), lambda: plan.Values((), pa.table({}))), context)
     with located(source.position):
         if name in _NUMBERS or name in _SERIES:
             arguments = [_integer(binder, a, source.name) for a in source.arguments]
@@ -53,7 +48,7 @@ def bind_table_function(
                 f"The table function {source.name} is not supported.", hint=_ELSEWHERE[name]
             )
         raise errors.UnknownFunction(
-            f"Unknown table function {source.name!r}.", hint=suggestion(source.name, _KNOWN)
+            f"Unknown table function {source.name!r}.", hint=suggestion(source.name, _FUNCTIONS)
         )
 
 
@@ -107,7 +102,11 @@ def _values(queries: QueryBinder, source: sql.TableFunction, binder: ExpressionB
     """`values('a UInt8, b String', (1, 'x'), …)`; without a structure the columns are c1, c2, …"""
     rows = [binder.bind(a) for a in source.arguments]
     structure: list[tuple[str, DataType]] | None = None
-    if rows and (text := _text(rows[0])) is not None and (len(rows) > 1 or " " in text.strip()):
+    if (
+        rows
+        and (text := _constant_text(rows[0])) is not None
+        and (len(rows) > 1 or " " in text.strip())
+    ):
         structure, rows = parse_structure(text), rows[1:]
     if not rows:
         raise errors.NumberOfArgumentsDoesntMatch("values needs at least one row.")
@@ -134,7 +133,7 @@ def _values(queries: QueryBinder, source: sql.TableFunction, binder: ExpressionB
     return _relation(names, plan.Values(tuple(fields), table), source)
 
 
-def _text(expression: Expression) -> str | None:
+def _constant_text(expression: Expression) -> str | None:
     value = expression.value.as_py() if isinstance(expression, Constant) else None
     return value if isinstance(value, str) else None
 
@@ -148,7 +147,9 @@ def _row(row: Expression, source: sql.TableFunction) -> list[Constant]:
 
 
 def parse_structure(text: str) -> list[tuple[str, DataType]]:
-    """'a UInt8, b Array(String)' as names and types."""
+    """Return the names and types of a structure such as 'a UInt8, b Array(String)'.
+
+    Raises BadArguments for a column without a name or a type."""
     columns: list[tuple[str, DataType]] = []
     depth, start = 0, 0
     for at, character in enumerate(text + ","):
@@ -168,8 +169,8 @@ def _relation(
     columns: list[tuple[str, ColumnRef]], node: plan.Node, source: sql.TableFunction
 ) -> Relation:
     qualifiers = ((source.alias,),) if source.alias else ((source.name,),)
-    made = [
+    relation_columns = [
         RelationColumn(shown, reference.type, (lambda r=reference: r), qualifiers)  # type: ignore[misc]
         for shown, reference in columns
     ]
-    return Relation(made, lambda: node, f"{source.name}()")
+    return Relation(relation_columns, lambda: node, f"{source.name}()")

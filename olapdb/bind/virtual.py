@@ -1,4 +1,4 @@
-"""Virtual columns: what a table offers beside the columns that it was made with."""
+"""Virtual columns: the columns that every table offers besides its own."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from olapdb.bind.contracts import QueryBinder
 from olapdb.bind.partition_value import partition_value_column
-from olapdb.bind.query import QueryBinder
 from olapdb.bind.relation import Qualifier, Relation, RelationColumn
 from olapdb.model.schema import Table
 from olapdb.plan import nodes as plan
@@ -19,35 +19,35 @@ _NAME = LowCardinality(STRING)
 
 @dataclass(frozen=True, slots=True)
 class VirtualColumn:
-    """`comment` is what DESCRIBE says of it."""
+    """A virtual column; DESCRIBE shows `comment`."""
 
     name: str
     type: DataType
     comment: str
 
 
-OF_PARTS: tuple[VirtualColumn, ...] = (
+PART_COLUMNS: tuple[VirtualColumn, ...] = (
     VirtualColumn("_part", _NAME, "Name of part"),
     VirtualColumn("_partition_id", _NAME, "Name of partition"),
     VirtualColumn("_block_number", UINT64, "First block of the part"),
     VirtualColumn("_part_offset", UINT64, "Number of row in the part"),
 )
-"""Those that a scan makes."""
-OF_NAMES: tuple[VirtualColumn, ...] = (
+"""Virtual columns that a scan makes."""
+NAME_COLUMNS: tuple[VirtualColumn, ...] = (
     VirtualColumn("_database", _NAME, "The name of the database"),
     VirtualColumn("_table", _NAME, "The name of the table"),
 )
-"""Those that are one value wherever a table, a view or a system table is read."""
+"""Virtual columns with one value in each table, view or system table."""
 
 
 def virtual_columns(table: Table) -> tuple[VirtualColumn, ...]:
-    """All of a stored table, but those that columns of its own hide."""
-    found = [v for v in (*OF_PARTS, *OF_NAMES) if table.column(v.name) is None]
+    """Return the virtual columns of a stored table, without those that its own columns hide."""
+    columns = [v for v in (*PART_COLUMNS, *NAME_COLUMNS) if table.column(v.name) is None]
     value = partition_value_column(table)
     if value is not None:
         comment = "Value (a tuple) of a PARTITION BY expression"
-        found.append(VirtualColumn(value.name, value.type, comment))
-    return tuple(found)
+        columns.append(VirtualColumn(value.name, value.type, comment))
+    return tuple(columns)
 
 
 def with_names(
@@ -57,7 +57,7 @@ def with_names(
     name: str,
     qualifiers: tuple[Qualifier, ...],
 ) -> Relation:
-    """The relation with `_database` and `_table`, where it has no such columns of its own."""
+    """Return the relation with `_database` and `_table`, unless it has columns of these names."""
     added: list[tuple[str, Expression]] = []
 
     def column(virtual: VirtualColumn, value: str) -> RelationColumn:
@@ -74,13 +74,13 @@ def with_names(
         node = relation.build()
         if not added:
             return node
-        kept = tuple((field.name, ColumnRef(field.type, field.name)) for field in node.schema)
-        return plan.Project(node, (*kept, *added))
+        columns = tuple((field.name, ColumnRef(field.type, field.name)) for field in node.schema)
+        return plan.Project(node, (*columns, *added))
 
-    known = {c.name for c in relation.columns}
-    named = [
+    own_names = {c.name for c in relation.columns}
+    name_columns = [
         column(virtual, value)
-        for virtual, value in zip(OF_NAMES, (database, name), strict=True)
-        if virtual.name not in known
+        for virtual, value in zip(NAME_COLUMNS, (database, name), strict=True)
+        if virtual.name not in own_names
     ]
-    return Relation([*relation.columns, *named], build, relation.label, relation.joins)
+    return Relation([*relation.columns, *name_columns], build, relation.label, relation.joins)

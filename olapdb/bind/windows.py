@@ -1,17 +1,17 @@
 """OVER, WINDOW and QUALIFY: window functions of one SELECT.
 
-An expression is bound to a WindowExpression first.  When the clauses are put together, those of equal
+A call is first bound to a WindowExpression.  When the SELECT is put together, calls with equal
 PARTITION BY and ORDER BY become the columns of one Window node above GROUP BY and HAVING, and below
 QUALIFY, DISTINCT and ORDER BY.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from olapdb import functions
+from olapdb.bind.contracts import Binder
 from olapdb.bind.names import NameAllocator, located
 from olapdb.errors import (
     BadArguments,
@@ -43,27 +43,24 @@ from olapdb.plan.expressions import (
 from olapdb.sql import nodes as sql
 from olapdb.types import Date, Date32, DateTime, DateTime64, Decimal, Float, Integer, plain
 
-if TYPE_CHECKING:
-    from olapdb.bind.expressions import ExpressionBinder
-
 _OFFSET_MAX = 2**31 - 1
 
 _Bounds = tuple[FrameBound, FrameBound]
 
 
 def bind_window(
-    binder: ExpressionBinder,
+    binder: Binder,
     node: sql.Function,
     name: str,
     arguments: tuple[Expression, ...],
     parameters: tuple[Expression, ...],
 ) -> WindowExpression:
-    """The function over the window that the call names or spells out.
+    """Bind a function over the window that its call names or spells out.
 
-    Raises UnknownAggregateFunction for a function that is neither, BadArguments for a frame that
-    cannot be, IllegalAggregation for a window function inside another one."""
-    for one in arguments:
-        if window_expressions(one):
+    Raises UnknownAggregateFunction for a function that is neither a window function nor an aggregate,
+    BadArguments for an invalid frame, IllegalAggregation for a window function inside another one."""
+    for argument in arguments:
+        if window_expressions(argument):
             raise IllegalAggregation(
                 f"A window function is found inside another one, {node.name}.",
                 hint="Compute the inner one in a subquery.",
@@ -80,15 +77,15 @@ def bind_window(
         types = casts_of(function.name, [a.type for a in arguments])
         arguments = tuple(binder.cast(a, t) for a, t in zip(arguments, types, strict=True))
     frame = _frame(binder, spec, function, order_by)
-    for one in (*partition_by, *order_by):
-        if window_expressions(one):
+    for key in (*partition_by, *order_by):
+        if window_expressions(key):
             raise IllegalAggregation(
                 "A window function is found inside the PARTITION BY or ORDER BY of another one.",
                 hint="Compute the inner one in a subquery.",
             )
     return WindowExpression(
         function.type if isinstance(function, WindowFunction) else function.result_type,
-        _shown(name, parameters),
+        _display_name(name, parameters),
         arguments,
         partition_by,
         order_by,
@@ -98,7 +95,7 @@ def bind_window(
     )
 
 
-def _shown(name: str, parameters: tuple[Expression, ...]) -> str:
+def _display_name(name: str, parameters: tuple[Expression, ...]) -> str:
     values = [str(p.value.as_py()) for p in parameters if isinstance(p, Constant)]
     return f"{name}({', '.join(values)})" if values else name
 
@@ -109,14 +106,14 @@ def _function(
     arguments: tuple[Expression, ...],
     parameters: tuple[Expression, ...],
 ) -> WindowFunction | Aggregate:
-    given = [Argument(a.type, a.value if isinstance(a, Constant) else None) for a in arguments]
+    typed = [Argument(a.type, a.value if isinstance(a, Constant) else None) for a in arguments]
     edge = edge_definition(name, node.nulls == "RESPECT")
     if edge is not None:
-        if len(given) != 1:
-            raise BadArguments(f"{name} takes one argument, {len(given)} given.")
-        return edge.resolve(name, given)
+        if len(typed) != 1:
+            raise BadArguments(f"{name} takes one argument, {len(typed)} given.")
+        return edge.resolve(name, typed)
     if find_window(name) is not None:
-        return resolve_window(name, given)
+        return resolve_window(name, typed)
     if node.nulls == "RESPECT":
         raise NotSupportedError(f"{name} with RESPECT NULLS is not supported yet.")
     if not functions.is_aggregate(name):
@@ -131,14 +128,14 @@ def _function(
     return functions.resolve_aggregate(name, values, [a.type for a in arguments])
 
 
-def _specification(binder: ExpressionBinder, over: sql.WindowSpec | str | None) -> sql.WindowSpec:
-    """The window with what it takes from the windows that it names."""
+def _specification(binder: Binder, over: sql.WindowSpec | str | None) -> sql.WindowSpec:
+    """Return a call's window, completed by the windows that it names or extends."""
     if isinstance(over, str):
-        return _named(binder, over)
+        return _named_window(binder, over)
     assert over is not None
     if over.base is None:
         return over
-    base = _named(binder, over.base)
+    base = _named_window(binder, over.base)
     for clause, own, inherited in (
         ("PARTITION BY", over.partition_by, base.partition_by),
         ("ORDER BY", over.order_by, base.order_by),
@@ -158,22 +155,23 @@ def _specification(binder: ExpressionBinder, over: sql.WindowSpec | str | None) 
     )
 
 
-def _named(binder: ExpressionBinder, name: str) -> sql.WindowSpec:
-    found = binder.windows.get(name)
-    if found is None:
-        known = ", ".join(binder.windows)
+def _named_window(binder: Binder, name: str) -> sql.WindowSpec:
+    window = binder.windows.get(name)
+    if window is None:
+        names = ", ".join(binder.windows)
         raise BadArguments(
             f"Window {name!r} does not exist.",
-            hint=f"There are: {known}." if known else "Define it: WINDOW … AS (…).",
+            hint=f"There are: {names}." if names else "Define it: WINDOW … AS (…).",
         )
-    others = {n: w for n, w in binder.windows.items() if n != name}
-    if found.base is None:
-        return found
-    kept, binder.windows = binder.windows, others
+    if window.base is None:
+        return window
+    # A window cannot extend itself: its own name is unknown while it is resolved.
+    all_windows = binder.windows
+    binder.windows = {n: w for n, w in all_windows.items() if n != name}
     try:
-        return _specification(binder, found)
+        return _specification(binder, window)
     finally:
-        binder.windows = kept
+        binder.windows = all_windows
 
 
 # --- frames
@@ -186,7 +184,7 @@ WHOLE_PARTITION = WindowFrame("ROWS", _UNBOUNDED_BEFORE, _UNBOUNDED_AFTER)
 
 
 def _frame(
-    binder: ExpressionBinder,
+    binder: Binder,
     spec: sql.WindowSpec,
     function: WindowFunction | Aggregate,
     order_by: tuple[Expression, ...],
@@ -208,7 +206,7 @@ def _frame(
     return frame
 
 
-def _bound(binder: ExpressionBinder, unit: str, node: sql.FrameBound, end: str) -> FrameBound:
+def _bound(binder: Binder, unit: str, node: sql.FrameBound, end: str) -> FrameBound:
     if node.direction == "CURRENT":
         return _CURRENT
     kind = node.direction
@@ -216,8 +214,8 @@ def _bound(binder: ExpressionBinder, unit: str, node: sql.FrameBound, end: str) 
         return FrameBound(kind)
     with located(node.position):
         offset = binder.bind(node.offset)
-        wanted = Integer | Float | Decimal if unit == "RANGE" else Integer
-        if not isinstance(offset, Constant) or not isinstance(plain(offset.type), wanted):
+        numbers = Integer | Float | Decimal if unit == "RANGE" else Integer
+        if not isinstance(offset, Constant) or not isinstance(plain(offset.type), numbers):
             raise BadArguments(f"The frame's {end} must be a constant number of a window's {unit}.")
         value = offset.value.as_py()
         if value is None or value < 0 or (unit != "RANGE" and value > _OFFSET_MAX):
@@ -247,7 +245,7 @@ def _signed(bound: FrameBound) -> float:
 
 
 def _check_distance(frame: WindowFrame, order_by: tuple[Expression, ...]) -> None:
-    """A RANGE of a distance needs one order that has distances."""
+    """Refuse a RANGE frame of a distance without one ORDER BY column that has distances."""
     offsets = [b for b in (frame.start, frame.end) if b.offset is not None]
     if frame.unit != "RANGE" or not offsets:
         return
@@ -267,15 +265,16 @@ def _check_distance(frame: WindowFrame, order_by: tuple[Expression, ...]) -> Non
 
 
 def window_expressions(expression: Expression) -> list[WindowExpression]:
+    """Return the window functions in an expression, outermost first."""
     return [e for e in walk(expression) if isinstance(e, WindowExpression)]
 
 
 def refuse_windows(expression: Expression, clause: str, position: Position | None) -> Expression:
-    """The expression, if it has no window function; IllegalAggregation otherwise."""
-    for found in window_expressions(expression):
+    """Return the expression; raise IllegalAggregation if it contains a window function."""
+    for window in window_expressions(expression):
         hint = "Use QUALIFY." if clause in ("WHERE", "HAVING", "PREWHERE") else ""
         raise IllegalAggregation(
-            f"The window function {found.name} is not allowed in {clause}.",
+            f"The window function {window.name} is not allowed in {clause}.",
             hint=hint,
             position=position,
         )
@@ -289,18 +288,18 @@ class Windowing:
     names: NameAllocator
 
     def __post_init__(self) -> None:
-        self._known: dict[WindowExpression, ColumnRef] = {}
+        self._columns: dict[WindowExpression, ColumnRef] = {}
 
-    def below(self, node: plan.Node, expressions: Iterable[Expression]) -> plan.Node:
-        """The node with a Window for each partition and order that the expressions have."""
+    def add_windows(self, node: plan.Node, expressions: Iterable[Expression]) -> plan.Node:
+        """Return the node with a Window on top for each partition and order of the expressions."""
         windows: dict[object, list[WindowExpression]] = {}
         for expression in expressions:
-            for one in window_expressions(expression):
-                if one not in self._known:
-                    unique = self.names.unique(one.name)
-                    self._known[one] = ColumnRef(one.type, unique)
-                    key = one.partition_by, one.order_by, one.directions
-                    windows.setdefault(key, []).append(one)
+            for window in window_expressions(expression):
+                if window not in self._columns:
+                    unique = self.names.unique(window.name)
+                    self._columns[window] = ColumnRef(window.type, unique)
+                    key = window.partition_by, window.order_by, window.directions
+                    windows.setdefault(key, []).append(window)
         for group in windows.values():
             first = group[0]
             keys = tuple(
@@ -310,20 +309,17 @@ class Windowing:
                 )
             )
             calls = tuple(
-                (
-                    self._known[one].name,
-                    WindowCall(one.name, one.arguments, one.frame, one.function),
-                )
-                for one in group
+                (self._columns[w].name, WindowCall(w.name, w.arguments, w.frame, w.function))
+                for w in group
             )
             node = plan.Window(node, first.partition_by, keys, calls)
         return node
 
-    def over(self, expression: Expression) -> Expression:
-        """The expression over such nodes."""
-        if not self._known:
+    def rewrite(self, expression: Expression) -> Expression:
+        """Return the expression with window functions replaced by the columns of their nodes."""
+        if not self._columns:
             return expression
-        known: Mapping[WindowExpression, ColumnRef] = self._known
+        columns = self._columns
         return transform(
-            expression, lambda e: known.get(e) if isinstance(e, WindowExpression) else None
+            expression, lambda e: columns.get(e) if isinstance(e, WindowExpression) else None
         )

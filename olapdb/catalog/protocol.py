@@ -1,4 +1,4 @@
-"""What a catalog promises, whatever database it stands on."""
+"""The interface of a catalog, independent of the database that stores it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ LeaseState: TypeAlias = Literal["live", "closed", "revoked"]
 
 
 CATALOG_FILE = "catalog.sqlite"
-"""In the warehouse's folder."""
+"""The catalog's file in the warehouse's folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopyFacts:
-    """What a copy is of: its warehouse and its newest commit."""
+    """The warehouse of a copy, and the number of its newest commit."""
 
     warehouse_id: str
     number: int
@@ -33,7 +33,7 @@ class CopyFacts:
 
 @dataclass(frozen=True, slots=True)
 class CommitInfo:
-    """What one commit did, for system.snapshots."""
+    """One commit of the log, for system.snapshots."""
 
     number: int
     kind: str
@@ -45,7 +45,7 @@ class CommitInfo:
 
 @dataclass(frozen=True, slots=True)
 class PartChange:
-    """A part that `commit` made, or (`dropped`) took away."""
+    """A part that `commit` added or, if `dropped`, removed."""
 
     part: Part
     dropped: bool
@@ -54,7 +54,8 @@ class PartChange:
 
 @dataclass(frozen=True, slots=True)
 class LeaseInfo:
-    """`owner` is the registration of the process that opened it, see `catalog.processes`."""
+    """A lease. `owner` is the registration of the process that opened it, see
+    `catalog.sqlite.process_registry`."""
 
     id: str
     purpose: str
@@ -67,7 +68,7 @@ class LeaseInfo:
 
 @dataclass(frozen=True, slots=True)
 class DroppedPart:
-    """A part that no new snapshot has, but that older ones may read."""
+    """A part that is not live any more, but that older snapshots may read."""
 
     part: Part
     dropped_commit: int
@@ -76,8 +77,8 @@ class DroppedPart:
 
 @dataclass(frozen=True, slots=True)
 class DroppedTable:
-    """A table as it was when it was dropped. `complete` tells whether all its parts are still
-    there: vacuum forgets them when `old_parts_lifetime` is over."""
+    """A dropped table with its last definition. `complete` is False once vacuum has purged any of
+    its parts, after `old_parts_lifetime`."""
 
     table: Table
     dropped_commit: int
@@ -86,159 +87,173 @@ class DroppedTable:
 
 
 class Catalog(Protocol):
-    """Safe for many threads, and for several processes on one warehouse; survives a fork."""
+    """The source of truth about a warehouse. Safe for many threads and for several processes;
+    survives a fork."""
 
     @property
     def read_only(self) -> bool: ...
 
     @property
     def warehouse_id(self) -> str:
-        """Made with the warehouse, never changed."""
+        """The warehouse's id, created with it and never changed."""
         ...
 
     @property
     def zone(self) -> str:
-        """The warehouse's time zone, fixed when it was made."""
+        """The warehouse's time zone, fixed when it was created."""
         ...
 
     def snapshot(self, number: int | None = None) -> Snapshot:
-        """The newest, or that of a commit number; SnapshotTooOld where its parts were vacuumed,
-        BadArguments where there was no such commit."""
+        """Return the newest snapshot, or that of a commit number.
+
+        Raises SnapshotTooOld if vacuum removed its parts, BadArguments if there was no such commit.
+        """
         ...
 
     def turn(self, what: str) -> AbstractContextManager[None]:
-        """Nobody else commits inside the `with`, of any process; the thread that has it does, as
-        often as it likes. For seconds at most: others give up after `lock_acquire_timeout_ms`.
-        Raises CatalogBusy when it does not come within that time; ReadOnly."""
+        """Hold the right to commit inside the `with`: no other thread or process commits meanwhile.
+
+        The thread that holds it may commit and may nest further turns. Hold it for seconds at most:
+        other writers raise CatalogBusy after `lock_acquire_timeout_ms`. Raises CatalogBusy,
+        ReadOnly.
+        """
         ...
 
-    def give_up_turn(self) -> None:
-        """For a thread whose statement an interrupt has ended: a turn that it has all the same
-        (Ctrl-C may come between any two steps, those of leaving too) is given up."""
+    def abandon_turn(self) -> None:
+        """Release the turn of the calling thread, if it has one, after an interrupt ended its
+        statement. Ctrl-C may come between any two steps, even while the turn is being released."""
         ...
 
     def apply(self, commit: Commit) -> Committed:
-        """Checks all requirements and makes all changes, or makes none and raises:
+        """Check all requirements and make all changes in one transaction, or raise and make none.
 
-        CommitConflict with `requirement` (which no longer holds), Aborted where a lease that is
-        required has ended (it never comes back: no retry helps), DuplicateInsert, CatalogBusy,
-        NotEnoughSpace, ReadOnly: surely nothing was changed.  CommitUnknown: nobody knows.
+        CommitConflict names in `requirement` the one that no longer holds. Aborted: a required
+        lease has ended, so no retry helps. After these and DuplicateInsert, CatalogBusy,
+        NotEnoughSpace and ReadOnly surely nothing was changed. CommitUnknown: the outcome cannot be
+        determined.
         """
         ...
 
     # --- damage
 
     def damaged(self) -> tuple[Damage, ...]:
-        """The parts that are known to be damaged; some may not be live any more."""
+        """Return the parts known to be damaged; some may not be live any more."""
         ...
 
-    def note_damaged(self, damaged: Iterable[Damage]) -> None:
-        """Of a warehouse that is open for reading only just this process remembers them."""
+    def record_damaged(self, damaged: Iterable[Damage]) -> None:
+        """Add damaged parts to the list. Of a warehouse open for reading only, just this process
+        remembers them."""
         ...
 
-    def forget_damaged(self, part_ids: Collection[str]) -> None:
-        """They are sound again."""
+    def clear_damaged(self, part_ids: Collection[str]) -> None:
+        """Remove parts from the list: they are sound again."""
         ...
 
     # --- deliveries
 
     def source_offsets(self, table_id: str, number: int | None = None) -> tuple[SourceOffset, ...]:
-        """Where the table's streams stand at that commit (None: now), by their names."""
+        """Return the positions of the table's streams at a commit (None: now), ordered by
+        stream."""
         ...
 
     def accepted_keys(
         self, table_id: str, epoch: int, since: int
     ) -> tuple[KeyLedger, tuple[KeyBatch, ...]]:
-        """The ledger of the table's keys as of now, and the keys of the ordinals from `since` on;
-        all that it holds where it is in another epoch than `epoch`."""
+        """Return the current ledger of the table's keys, and the keys of the ordinals from `since`
+        on. If the ledger's epoch differs from `epoch`, return all its keys."""
         ...
 
     def has_deliveries(self, table_id: str) -> bool:
-        """Whether there is anything that ForgetDeliveries would forget, as of now."""
+        """Return whether the table has any keys, tokens or offsets that ForgetDeliveries would
+        delete now."""
         ...
 
     def key_ledger(self, table_id: str) -> KeyLedger:
-        """As of now; an empty one where the table never accepted a key."""
+        """Return the current ledger; an empty one if the table never accepted a key."""
         ...
 
     def oldest_key(self, table_id: str, cutoff_ms: int) -> tuple[int, int]:
-        """The ordinal of the oldest key held that was accepted after the cutoff, and when it was;
-        (the next ordinal, 0) where there is none."""
+        """Return (ordinal, time in ms) of the oldest stored key that was accepted after the cutoff;
+        (the next ordinal, 0) if there is none."""
         ...
 
-    def held_key_bytes(self, table_id: str) -> int:
-        """What the table's keys take in the catalog."""
+    def accepted_key_bytes(self, table_id: str) -> int:
+        """Return the bytes that the table's keys occupy in the catalog."""
         ...
 
     def violated(self, requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
-        """Those that do not hold now, without changing anything: which of several pieces of work
-        have to be done again."""
+        """Return the requirements that do not hold now, without changing anything.
+
+        A commit of several pieces of work uses it after a conflict to find which pieces to repeat.
+        """
         ...
 
     # --- jobs of views, see `olapdb.model.job`
 
     def open_job(self, job: ViewJob, chunks: Sequence[JobChunk]) -> None:
-        """Records a job that begins, with its plan, and forgets the oldest of too many."""
+        """Record a new job with its plan, and delete the oldest of too many jobs."""
         ...
 
     def plan_job(self, job_id: str, chunks: Sequence[JobChunk]) -> None:
-        """Replaces what of the plan is not published."""
+        """Replace the chunks of the plan that are not published."""
         ...
 
-    def note_job(self, job_id: str, chunks: Sequence[JobChunk]) -> None:
-        """What became of these chunks, beside any commit: progress, failures."""
+    def record_progress(self, job_id: str, chunks: Sequence[JobChunk]) -> None:
+        """Record the state of chunks (progress, failures) outside of any commit."""
         ...
 
     def close_job(self, job_id: str, state: JobState, error: str = "") -> bool:
-        """Ends a running job; False where it had ended before. From then on no commit that
-        requires JobRuns is made."""
+        """End a running job; return False if it had ended before. From then on a commit that
+        requires JobRuns conflicts."""
         ...
 
     def job_state(self, job_id: str) -> JobState | None: ...
 
     def jobs(self) -> tuple[ViewJob, ...]:
-        """Oldest first."""
+        """Return all jobs, oldest first."""
         ...
 
     def job_chunks(self) -> tuple[tuple[str, JobChunk], ...]:
-        """(id of the job, chunk), by both."""
+        """Return (job id, chunk) pairs, ordered by both."""
         ...
 
     def living_leases(self) -> frozenset[str]:
-        """Leases whose process is there still."""
+        """Return the ids of live leases whose process still runs."""
         ...
 
     # --- leases and pins
 
     def open_lease(self, purpose: str) -> str:
-        """A lease of this process; its id is hexadecimal and goes into the names of files."""
+        """Open a lease of this process; return its id, hexadecimal and part of the names of staged
+        files."""
         ...
 
     def renew_lease(self, lease_id: str) -> None: ...
 
     def close_lease(self, lease_id: str) -> None:
-        """Nothing of it is under way any more; commits that require it fail from now on."""
+        """Close a lease that has no work in progress; commits that require it fail from now on."""
         ...
 
     def leases(self) -> tuple[LeaseInfo, ...]: ...
 
     def revoke_dead_leases(self) -> tuple[str, ...]:
-        """Revokes the leases of processes that have ended; the ids of those revoked."""
+        """Revoke the leases of processes that have ended; return the ids of those revoked."""
         ...
 
     def pin(self, number: int) -> None:
-        """Keeps the parts of that snapshot from vacuum until `unpin`; counts. SnapshotTooOld
-        where it is too late."""
+        """Keep the parts of a snapshot from vacuum until `unpin`; pins are counted. Raises
+        SnapshotTooOld if they are gone already."""
         ...
 
     def unpin(self, number: int) -> None: ...
 
     def pinned(self, number: int | None = None) -> AbstractContextManager[Snapshot]:
-        """A snapshot that is pinned inside the `with`."""
+        """Yield a snapshot that is pinned inside the `with`."""
         ...
 
     def oldest_pin(self) -> int:
-        """The smallest commit number that any process has pinned; the newest where none has."""
+        """Return the smallest commit number that any process has pinned; the newest commit without
+        pins."""
         ...
 
     # --- what vacuum and checks need
@@ -246,66 +261,67 @@ class Catalog(Protocol):
     def dropped_parts(
         self, until_ms: int, limit: int, until_of: Mapping[str, int] | None = None, after: int = 0
     ) -> tuple[DroppedPart, ...]:
-        """Parts dropped up to that time, or up to `until_of` their table's id, which no pinned
-        snapshot has, the oldest first; by the commit `after` and later ones."""
+        """Return up to `limit` parts that vacuum may purge, oldest first: dropped until `until_ms`
+        (or `until_of` their table's id), by commit `after` or later, and in no pinned snapshot."""
         ...
 
     def overdue_parts(self, until_ms: int, until_of: Mapping[str, int] | None = None) -> int:
-        """How many parts `dropped_parts` would give, those of pinned snapshots too."""
+        """Return the number of parts that `dropped_parts` would list if no snapshot were pinned."""
         ...
 
     def dropped_tables(self) -> tuple[DroppedTable, ...]:
-        """As of now, the longest gone first; those that vacuum has forgotten are not listed."""
+        """Return the dropped tables that vacuum has not purged, the oldest drop first."""
         ...
 
-    def forget_parts(self, parts: Sequence[DroppedPart]) -> tuple[str, ...]:
-        """Removes the rows of dropped parts, after which older snapshots are too old; returns the
-        paths that nothing refers to any more (their files may be deleted)."""
+    def purge_parts(self, parts: Sequence[DroppedPart]) -> tuple[str, ...]:
+        """Delete the rows of dropped parts, after which older snapshots raise SnapshotTooOld.
+        Return the paths that no part refers to any more: their files may be deleted."""
         ...
 
-    def forget_history(self, until_ms: int, commits_max: int) -> None:
-        """Removes what was dropped up to that time, objects, coverage and all that is kept of
-        them, where no pinned snapshot can see it; joins old blocks into spans; and shortens the
-        log to the newest `commits_max` commits and those after `until_ms`."""
+    def purge_history(self, until_ms: int, commits_max: int) -> None:
+        """Delete objects, coverage and other rows that were dropped until `until_ms` and that no
+        pinned snapshot sees; join old blocks into spans. Shorten the log to the newest
+        `commits_max` commits and those after `until_ms`."""
         ...
 
-    def give_back_space(self) -> int:
-        """Cuts free space off the catalog's file and its log; returns how many pages."""
+    def release_space(self) -> int:
+        """Cut free pages off the catalog's file and its log; return how many."""
         ...
 
-    def forget_leases(self, lease_ids: Sequence[str]) -> None:
-        """Removes closed and revoked leases that no file is named after any more."""
+    def purge_leases(self, lease_ids: Sequence[str]) -> None:
+        """Delete closed and revoked leases; no file bears their ids any more."""
         ...
 
     def referenced_paths(self) -> frozenset[str]:
-        """Paths of all parts that the catalog knows, dropped ones too."""
+        """Return the paths of all parts that the catalog has, dropped ones included."""
         ...
 
     def part_changes(self, up_to: int, limit: int) -> tuple[PartChange, ...]:
-        """The newest `limit` up to that commit, newest first; parts that vacuum has forgotten are
-        in none."""
+        """Return the newest `limit` changes until the commit `up_to`, newest first, without parts
+        that vacuum purged."""
         ...
 
     def copy_to(self, path: str) -> CopyFacts:
-        """Writes the newest commit's catalog, without history, to the new file `path`; durable.
-        Whoever copies the parts too pins a snapshot before."""
+        """Write the newest commit's catalog, without history, to the new file `path`; durable. To
+        copy the parts too, pin a snapshot before."""
         ...
 
-    def refuse_used(self) -> None:
-        """BadArguments where anything was committed since the warehouse was made."""
+    def refuse_if_used(self) -> None:
+        """Raise BadArguments if anything was committed since the warehouse was created."""
         ...
 
     def load_copy(self, path: str) -> None:
-        """Takes over a copy's content, in a new warehouse only (`refuse_used`); all files of its
-        parts are there."""
+        """Replace the content of a new warehouse (`refuse_if_used`) by a copy's. All files of its
+        parts must exist."""
         ...
 
     def commits(
         self, *, since: int = 0, up_to: int | None = None, limit: int | None = None
     ) -> Iterator[CommitInfo]:
-        """The log, ascending; numbers since..up_to, both included; the newest `limit` of them."""
+        """Return the log, ascending; commit numbers since..up_to, both included; the newest `limit`
+        of them."""
         ...
 
     def close(self) -> None:
-        """Closes this process's leases and connections; idempotent."""
+        """Close this process's leases and connections; idempotent."""
         ...

@@ -1,4 +1,4 @@
-"""Reads that are worth nothing once a writer came meanwhile."""
+"""Retry reads that a concurrent writer invalidated."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Answer = TypeVar("Answer")
 
 
 def retry_read(
-    read: Callable[[], Answer], worthless: tuple[type[Error], ...] = (CatalogChanged,)
+    read: Callable[[], Answer], retried: tuple[type[Error], ...] = (CatalogChanged,)
 ) -> Answer:
-    """What `read` gives; again, bounded, where it raised one of `worthless`."""
+    """Call `read` and return its result; retry, bounded, when it raises one of `retried`."""
     for _ in range(READ_ATTEMPTS_MAX - 1):
         try:
             return read()
-        except worthless:
+        except retried:
             continue
     return read()

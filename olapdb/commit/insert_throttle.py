@@ -6,13 +6,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from olapdb.catalog.sqlite.snapshot import SqliteSnapshot
 from olapdb.errors import TooManyParts
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 
-PARTS_TO_DELAY_INSERT = 1_000
-PARTS_TO_THROW_INSERT = 3_000
 DELAY_MS_MAX = 1_000
 _DELAY_MS_MIN = 10
 
@@ -23,9 +20,9 @@ def insert_delay_ms(snapshot: Snapshot, table: Table, partition_ids: Iterable[st
     Grows exponentially from `parts_to_delay_insert` parts in a partition to a second at
     `parts_to_throw_insert`, where TooManyParts is raised.
     """
-    delay_at = int(table.setting("parts_to_delay_insert", PARTS_TO_DELAY_INSERT))
-    throw_at = int(table.setting("parts_to_throw_insert", PARTS_TO_THROW_INSERT))
-    most = max((_count(snapshot, table.id, one) for one in set(partition_ids)), default=0)
+    delay_at = int(table.setting("parts_to_delay_insert"))
+    throw_at = int(table.setting("parts_to_throw_insert"))
+    most = max((snapshot.part_count(table.id, one) for one in set(partition_ids)), default=0)
     if most >= throw_at:
         raise TooManyParts(
             f"Too many parts ({most}) in a partition of {table.database}.{table.name}: merges are"
@@ -36,9 +33,3 @@ def insert_delay_ms(snapshot: Snapshot, table: Table, partition_ids: Iterable[st
         return 0
     over = (most - delay_at + 1) / max(1, throw_at - delay_at)
     return min(DELAY_MS_MAX, max(_DELAY_MS_MIN, round(math.pow(DELAY_MS_MAX, over))))
-
-
-def _count(snapshot: Snapshot, table_id: str, partition_id: str) -> int:
-    if isinstance(snapshot, SqliteSnapshot):  # it knows without listing the parts
-        return snapshot.part_count(table_id, partition_id)
-    return sum(1 for p in snapshot.parts(table_id) if p.partition_id == partition_id)

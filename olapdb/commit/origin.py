@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from olapdb.config import Settings
 from olapdb.errors import QueryWasCancelled
 from olapdb.functions.base import Environment
 from olapdb.model.changes import LeaseLive
@@ -22,7 +23,7 @@ class CommitOrigin:
 
     `kind` is the commit's in system.snapshots ("INSERT", "REPLAY"); the function that commits sets
     it with `of_kind`.  `statement` is cut to `STATEMENT_CHARACTERS_MAX` characters.  `settings` are
-    the statement's.  `environment` has the warehouse's time zone unless it is given.  Another
+    the statement's.  `environment` is that of the warehouse now unless it is given.  Another
     thread sets `cancelled` to end the statement.
     """
 
@@ -37,8 +38,7 @@ class CommitOrigin:
     def __post_init__(self) -> None:
         object.__setattr__(self, "statement", self.statement[:STATEMENT_CHARACTERS_MAX])
         if self.environment is _OF_THE_WAREHOUSE:
-            environment = Environment(zone=self.services.zone, query_id=self.query_id)
-            object.__setattr__(self, "environment", environment)
+            object.__setattr__(self, "environment", self.services.environment(self.query_id))
 
     def of_kind(self, kind: str) -> CommitOrigin:
         """Return the same origin for a commit of this kind."""
@@ -52,7 +52,7 @@ class CommitOrigin:
     @property
     def threads(self) -> int:
         """Threads that may encode and decode files for the statement; 0 means all cores."""
-        return threads_of(self.settings)
+        return Settings.of(self.settings).integer("max_threads")
 
     def now_ms(self) -> int:
         """Return the wall clock in milliseconds since the epoch."""
@@ -62,8 +62,3 @@ class CommitOrigin:
         """Raise QueryWasCancelled once the statement was cancelled."""
         if self.cancelled.is_set():
             raise QueryWasCancelled("The statement was cancelled; nothing was changed.")
-
-
-def threads_of(settings: Mapping[str, object]) -> int:
-    """Return `max_threads` of the settings; 0 means all cores."""
-    return int(str(settings.get("max_threads", 0)))

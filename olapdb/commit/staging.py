@@ -27,9 +27,6 @@ from olapdb.model.part import Blocks, Contribution, Part
 from olapdb.model.schema import Table
 from olapdb.storage.writer import write_part
 
-REPLACEMENT_INLINE_BYTES_MAX = 262_144
-"""Default of a table's `inline_bytes_max` for parts that are made of inline parts."""
-
 
 @dataclass(frozen=True, slots=True)
 class PartPlan:
@@ -69,7 +66,7 @@ def inline_limit(table: Table, made_of: Iterable[Part]) -> int:
     have rows are there, else the table's `inline_bytes_max`."""
     if not all(part.inline or not part.rows for part in made_of):
         return 0
-    return int(table.setting("inline_bytes_max", REPLACEMENT_INLINE_BYTES_MAX))
+    return int(table.setting("inline_bytes_max"))
 
 
 class Staging:

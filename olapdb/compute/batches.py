@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
-from olapdb.errors import InternalError
+from olapdb.errors import InternalError, NotSupportedError
 from olapdb.functions.base import Column
 from olapdb.functions.kernels.columns import as_array
 from olapdb.plan.nodes import Node, Schema
@@ -19,8 +19,7 @@ def broadcast(column: Column, rows: int, data_type: DataType) -> pa.Array:
         if not column.is_valid:
             return pa.nulls(rows, data_type.arrow)
         column = as_array(column, rows)
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
+    column = single_chunk(column)
     if column.type != data_type.arrow:
         # names of list and struct fields may differ; values may not
         column = column.cast(data_type.arrow)
@@ -59,16 +58,22 @@ def single_batch(table: pa.Table) -> pa.RecordBatch:
 
 
 def single_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """Return the column as one array, without a copy where it is one already.
+
+    Raises NotSupportedError where its text or its list elements pass 2 GiB, which is the most
+    that one Arrow array of 32-bit offsets holds.
+    """
     if isinstance(column, pa.Array):
         return column
     if column.num_chunks == 1:
         return column.chunk(0)
-    combined = column.combine_chunks()
-    if isinstance(combined, pa.ChunkedArray):  # more than 2 GiB of strings in one column
-        raise InternalError(
-            "A column's text does not fit one Arrow array of 2 GiB; lower the rows at once."
-        )
-    return combined
+    try:
+        return column.combine_chunks()
+    except pa.ArrowInvalid as error:  # the chunks have one type, so only the offsets can be wrong
+        raise NotSupportedError(
+            "A column's text does not fit one Arrow array of 2 GiB.",
+            hint="Let the statement hold fewer rows at once, or shorter texts (a hash, a prefix).",
+        ) from error
 
 
 def cut(batch: pa.RecordBatch, rows_max: int) -> Iterator[pa.RecordBatch]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow as pa
 
 from olapdb import errors
+from olapdb.config import SESSION_SETTINGS, Settings
 from olapdb.functions.base import Environment
 from olapdb.model.part import Part
 from olapdb.model.snapshot import Snapshot
@@ -37,9 +38,6 @@ __all__ = [
 
 BATCH_ROWS = 131_072
 """The most rows of a batch between operators."""
-
-MAX_BLOCK_SIZE_DEFAULT = 65_409
-"""Only a smaller max_block_size changes anything: batches follow the parts' row groups."""
 
 LOOK_AHEAD_PER_THREAD = 2
 """Tasks in flight for each thread, so that memory is bounded and no thread waits."""
@@ -143,26 +141,21 @@ class ExecutionContext:
         self._started = self.clock()
         self._process_id = os.getpid()
         self._pool: ThreadPool | None = None
+        self.settings = settings = Settings.of(self.settings)
         if not self.memory.limit_bytes:
-            self.memory.limit_bytes = self.setting("max_memory_usage", 0) or _half_of_memory()
-        block_rows = self.setting("max_block_size", MAX_BLOCK_SIZE_DEFAULT)
-        if block_rows < MAX_BLOCK_SIZE_DEFAULT:
+            self.memory.limit_bytes = settings.integer("max_memory_usage") or _half_of_memory()
+        # Only a smaller max_block_size changes anything: batches follow the parts' row groups.
+        block_rows = settings.integer("max_block_size")
+        if block_rows < int(SESSION_SETTINGS["max_block_size"].default):
             self.batch_rows = min(self.batch_rows, block_rows)
-        self._time_limit_seconds = float(str(self.settings.get("max_execution_time", 0) or 0))
-
-    def setting(self, name: str, default: int) -> int:
-        value = self.settings.get(name, default)
-        return int(value) if isinstance(value, int | float | str) else default
-
-    @property
-    def threads(self) -> int:
-        """max_threads; 0, the default, means all cores."""
-        return self.setting("max_threads", 0) or cores()
+        self._time_limit_seconds = settings.number("max_execution_time")
+        self._rows_to_read_max = settings.integer("max_rows_to_read")
+        self.threads = settings.threads
 
     def count_read(self, rows: int, read_bytes: int) -> None:
         """Adds to the statistics; raises TooManyRows past max_rows_to_read."""
         self.statistics.add_read(rows, read_bytes)
-        limit = self.setting("max_rows_to_read", 0)
+        limit = self._rows_to_read_max
         if limit and self.statistics.rows_read > limit:
             raise errors.TooManyRows(
                 f"The query read more than max_rows_to_read = {limit} rows.",
@@ -248,12 +241,6 @@ class ExecutionContext:
             pool.shutdown(wait=True, cancel_futures=True)
         self.statistics.elapsed_seconds = self.clock() - self._started
         self.statistics.memory_peak_bytes = self.memory.peak_bytes
-
-
-@cache
-def cores() -> int:
-    """The machine's; asking the system each time costs a small query more than its threads."""
-    return os.cpu_count() or 1
 
 
 @cache

@@ -8,11 +8,13 @@ through ClickHouse's UInt8.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from olapdb.compute.batch_seed import seed_of
 from olapdb.compute.batches import broadcast, single_chunk
 from olapdb.compute.context import Subqueries
 from olapdb.compute.hash_table import Lookup, any_null
@@ -206,6 +208,8 @@ def _call(
             lambda argument, rows: evaluate(argument, rows, environment, subqueries),
         )
     arguments = [evaluate(a, batch, environment, subqueries) for a in call.arguments]
+    if call.function.volatility == "row" and environment.random_seed:
+        environment = replace(environment, random_seed=seed_of(batch, environment.random_seed))
     value = call.function.kernel(arguments, batch.num_rows, environment)
     return single_chunk(value) if isinstance(value, pa.ChunkedArray) else value
 

@@ -6,7 +6,6 @@ hash tables.  Everything is hashed by Arrow; nothing loops over rows.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +17,7 @@ import pyarrow.compute as pc
 from olapdb.compute.row_hash import can_be_hashed, row_hashes
 from olapdb.functions.base import Groups
 from olapdb.functions.kernels.arrow_buffers import empty, progression
-from olapdb.threads import ThreadPool
+from olapdb.threads import ThreadPool, cores
 
 RADIX_MAX = 1 << 62
 """Codes of several columns are packed into one integer below this."""
@@ -59,7 +58,7 @@ def factorise(columns: Sequence[pa.Array], rows: int, *, threads: int = 0) -> Fa
     if dense is not None:
         return renumbered(*dense)
     if rows >= SLICED_ROWS_MIN and can_be_hashed(flat) and is_mostly_distinct(flat, rows):
-        return _by_slices(flat, rows, threads or os.cpu_count() or 1)
+        return _by_slices(flat, rows, threads or cores())
     return _by_hashing(flat)
 
 

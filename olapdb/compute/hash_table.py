@@ -7,7 +7,6 @@ with those that are looked for, each time.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,6 +24,7 @@ from olapdb.compute.hash_index import (
     sort_by_hash,
 )
 from olapdb.compute.row_hash import can_be_hashed, row_hashes
+from olapdb.threads import cores
 
 INDEXED_VALUES_MIN = 1 << 14
 """About as many as a hash table of them costs what a batch of rows does."""
@@ -71,7 +71,7 @@ class Lookup:
         only = None
         if self.has_null and not matches_null:
             only = np.flatnonzero(~any_null(columns, rows))
-        grouped = _grouped(columns, rows, only, threads or os.cpu_count() or 1)
+        grouped = _grouped(columns, rows, only, threads or cores())
         self.count = grouped.count
         self.starts = grouped.starts
         self.order = grouped.order if keeps_rows else None

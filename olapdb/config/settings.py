@@ -10,6 +10,7 @@ from olapdb.config.definition import SettingDefinition, SettingValue
 from olapdb.config.session import SESSION_SETTINGS
 from olapdb.config.table import TABLE_SETTINGS
 from olapdb.errors import NotSupportedError, ReadOnly, UnknownSetting
+from olapdb.threads import cores
 
 
 class Settings(Mapping[str, SettingValue]):
@@ -19,6 +20,11 @@ class Settings(Mapping[str, SettingValue]):
 
     def __init__(self, changed: Mapping[str, object] | None = None) -> None:
         self._changed = {n: lookup(n).parse(v) for n, v in (changed or {}).items()}
+
+    @classmethod
+    def of(cls, settings: Mapping[str, object] | None) -> Settings:
+        """Return the mapping as settings, itself where it is one; missing names have defaults."""
+        return settings if isinstance(settings, Settings) else cls(settings)
 
     def __getitem__(self, name: str) -> SettingValue:
         if name in self._changed:
@@ -78,11 +84,19 @@ class Settings(Mapping[str, SettingValue]):
     def integer(self, name: str) -> int:
         return int(self[name])
 
+    def number(self, name: str) -> float:
+        return float(self[name])
+
     def boolean(self, name: str) -> bool:
         return bool(self[name])
 
     def text(self, name: str) -> str:
         return str(self[name])
+
+    @property
+    def threads(self) -> int:
+        """The threads of a statement: max_threads, one for each core where it is 0."""
+        return self.integer("max_threads") or cores()
 
 
 def setting_text(value: SettingValue) -> str:

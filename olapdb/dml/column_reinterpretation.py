@@ -90,7 +90,7 @@ class ColumnReinterpretation:
                 for one in self.before.columns
                 if one.name not in names
                 and one.default
-                and _names(one.default) & names
+                and names_in_default(one.default) & names
                 and (one.default_kind == "ALIAS" or any(lacks(p, one) for p in parts))
             }
             if not more:
@@ -104,7 +104,7 @@ class ColumnReinterpretation:
             return self.after.column(old.name) is not None
         if new.stored != old.stored or not bounds_hold(old.type, new.type):
             return True
-        if _meaning(old, self.before) == _meaning(new, self.after):
+        if default_by_ids(old, self.before) == default_by_ids(new, self.after):
             return False
         return not new.stored or any(lacks(part, new) for part in parts)
 
@@ -159,8 +159,9 @@ def _may_fail(old: Column, new: Column) -> bool:
     )
 
 
-def _meaning(column: Column, table: Table) -> object:
-    """The default with columns by their ids, so that a rename changes nothing."""
+def default_by_ids(column: Column, table: Table) -> object:
+    """Return the column's default with columns by their ids, to be compared: a rename changes
+    nothing."""
     if not column.default:
         return column.default_kind == "ALIAS", None
     ids = {c.name: c.id for c in table.columns}
@@ -180,7 +181,8 @@ def _without_names(parsed: nodes.Expression) -> nodes.Expression:
     return rewrite(parsed, change)
 
 
-def _names(text: str) -> set[str]:
+def names_in_default(text: str) -> set[str]:
+    """Return the identifiers of a default's text."""
     return {
         node.parts[-1]
         for node in walk(parse_expression(text))

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.staging import Staging
+from olapdb.config import Settings
 from olapdb.dml.find_rows import Parameters, in_partition, matching_offsets
 from olapdb.errors import IncorrectQuery
 from olapdb.ingest.block_stager import layout_of
@@ -55,7 +56,7 @@ def delete_rows(
     nothing is left of them.  Raises RetainedRows for rows that could not be made again (unless the
     settings say `discard_retained`), UnsupportedMethod where the engine stores no parts.
     """
-    discards_retained = bool(origin.settings.get("discard_retained", False))
+    discards_retained = Settings.of(origin.settings).boolean("discard_retained")
     change = RowChange(origin, "DELETE", discard_retained=discards_retained)
     where = in_partition(condition, partition_id)
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.bind import BindScope, bind_expression, bind_query
+from olapdb.compute.batches import single_chunk
 from olapdb.errors import DataError
 from olapdb.execute import ExecutionContext, run
 from olapdb.functions import store_column
-from olapdb.ingest.arrays import one_array
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.model.part import Part
 from olapdb.model.schema import Column, Table
@@ -144,7 +144,7 @@ def _stored(
         column = table.column(name)
         if column is None:  # _part, _part_offset
             continue
-        values = one_array(found.column(at))
+        values = single_chunk(found.column(at))
         try:
             made = store_column(values, types[name], column.type, around.environment)
         except DataError as error:

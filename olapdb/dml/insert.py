@@ -23,6 +23,7 @@ from olapdb.commit.draft import CommitDraft, publish
 from olapdb.commit.insert_throttle import insert_delay_ms
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import ATTEMPTS_MAX, RetryPolicy, retry_commit
+from olapdb.config import Settings
 from olapdb.dml.delivery import Delivery, Stretches
 from olapdb.dml.settle import settled
 from olapdb.ingest.block_stager import BlockStager
@@ -378,7 +379,8 @@ class _Writer:
         """Whether the staged parts hold the rows of their block as it came."""
         if not table.engine.stores_rows:
             return False
-        return not (table.engine.combines and self.origin.settings.get("optimize_on_insert", True))
+        settings = Settings.of(self.origin.settings)
+        return not (table.engine.combines and settings.boolean("optimize_on_insert"))
 
     def _read_back(self, table: Table, parts: tuple[AddPart, ...]) -> pa.Table:
         """A block from its staged parts: the same rows, sorted."""
@@ -397,7 +399,7 @@ class _Writer:
     def log(self, staged: StagedInsert, snapshot: Snapshot, *, lands: bool) -> None:
         """What the views did, for system.query_views_log; of an INSERT that failed only those that
         raised."""
-        if not staged.views or not self.origin.settings.get("log_query_views", True):
+        if not staged.views or not Settings.of(self.origin.settings).boolean("log_query_views"):
             return
         now_ms = self.services.clock_ms()
         for one in staged.views:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -38,7 +37,6 @@ from olapdb.dml.mutation_steps import (
     refuse_computed_keys,
 )
 from olapdb.dml.null_fill import read_without_nulls
-from olapdb.dml.rewritten_snapshot import Rewritten
 from olapdb.engine.column_defaults import DefaultColumns
 from olapdb.errors import CommitConflict, HaveDependentObjects, UnsupportedMethod
 from olapdb.ingest.block_stager import VOID_PARTITION, layout_of
@@ -55,6 +53,7 @@ from olapdb.model.changes import (
     RemoveParts,
 )
 from olapdb.model.columns import lacks
+from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.part import Part
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
@@ -79,6 +78,7 @@ class Mutation:
     replaced: dict[str, AddPart | None] = field(default_factory=dict)
     partitions: dict[str, None] = field(default_factory=dict)
     _touched: dict[str, Part] = field(default_factory=dict)
+    _staged_inline: dict[str, bytes] = field(default_factory=dict)
     _cache: Cache = field(default_factory=Cache)
     _views: StaleViews = field(init=False)
 
@@ -265,7 +265,12 @@ class Mutation:
         return replace(TriggerContext.of(self.origin, self._visible()), cache=self._cache)
 
     def _visible(self) -> Snapshot:
-        return cast(Snapshot, Rewritten(self.snapshot, self.table, self.replaced))
+        return OverlaySnapshot(
+            self.snapshot,
+            {self.table.id: self.table},
+            replaced=self.replaced,
+            inline=self._staged_inline,
+        )
 
     def _parts(self) -> list[Part]:
         return [part for part in self._visible().parts(self.table.id) if part.rows]
@@ -301,6 +306,8 @@ class Mutation:
             plan = PartPlan.replacing(part, self.table, indexes)
             plan = replace(plan, replaces=(origin.id,))
             staged = self.staging.stage_part(self.table, rows, plan)
+            if staged.inline_rows is not None:
+                self._staged_inline[staged.part.id] = staged.inline_rows
         self.replaced[origin.id] = staged
         if before is not None:
             self.staging.drop(before)

@@ -29,7 +29,6 @@ from olapdb.compute.evaluate import evaluate_array
 from olapdb.dml.delete import DeleteResult, remove_rows
 from olapdb.dml.find_rows import matching_offsets
 from olapdb.errors import Error, InternalError
-from olapdb.functions.base import Environment
 from olapdb.lineage.row_removal import RowChange, stored_table
 from olapdb.model.columns import PartColumns
 from olapdb.model.part import ColumnBounds, Part
@@ -75,9 +74,9 @@ def apply_ttl(
     Raises CommitConflict where others kept changing the parts; nothing was changed then.
     """
     services = origin.services
-    origin = replace(origin, environment=Environment(zone=services.zone))
+    origin = replace(origin, environment=services.environment(origin.query_id))
     known = services.catalog.snapshot().by_id(table_id)
-    retain = bool(known.setting("ttl_retain", True)) if isinstance(known, Table) else True
+    retain = bool(known.setting("ttl_retain")) if isinstance(known, Table) else True
     change = RowChange(origin, "TTL", retain=retain)
 
     def attempt(snapshot: Snapshot, staging: Staging) -> DeleteResult:
@@ -108,7 +107,7 @@ def _expired(
     found = matching_offsets(
         change.context(snapshot), table, unsure, judge.condition(), parameters=None
     )
-    if table.setting("ttl_only_drop_parts", False):
+    if table.setting("ttl_only_drop_parts"):
         found = [(part, offsets) for part, offsets in found if len(offsets) == part.rows]
     return [*whole, *found]
 
@@ -121,7 +120,7 @@ class _Judge:
         self._now = datetime.datetime.fromtimestamp(
             services.clock_ms() / 1000, ZoneInfo(services.zone)
         )
-        self._environment = Environment(zone=services.zone)
+        self._environment = services.environment()
         scope = BindScope(
             snapshot=services.catalog.snapshot(),
             database=table.database,

@@ -18,6 +18,7 @@ from olapdb.errors import CannotConvertType
 from olapdb.functions.base import Environment
 from olapdb.model.schema import SkipIndex, Table
 from olapdb.plan.expressions import Call, ColumnRef, Expression, columns_of
+from olapdb.runtime.cache import Cache
 from olapdb.types import DataType, Date, Date32, DateTime, DateTime64, Integer, String, Tuple, plain
 
 UNPARTITIONED = "all"
@@ -214,6 +215,12 @@ class TableLayout:
             snapshot=NO_SNAPSHOT, database=self.table.database, environment=self._environment
         )
         return bind_expression(parse_expression(text), self.table, scope)
+
+
+def shared_layout(table: Table, cache: Cache, zone: str) -> TableLayout:
+    """Return the table's layout from the cache; its keys are bound once for each version."""
+    key = ("layout", table.id, table.version, table.indexes, zone)
+    return cache.get_or_make(key, lambda: TableLayout(table, Environment(zone=zone)))
 
 
 _EXACT = (Integer, String, Date, Date32, DateTime, DateTime64)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from olapdb.compute.batches import single_chunk
 from olapdb.errors import DecimalOverflow
 from olapdb.functions.base import Groups
-from olapdb.functions.kernels.columns import decimal_bits, decimal_within_bits, with_precision
+from olapdb.functions.kernels.decimal_width import decimal_bits, decimal_within_bits, with_precision
 
 
 def wrapping_sums(column: pa.Array, groups: Groups) -> pa.Array:

@@ -21,7 +21,7 @@ from olapdb.engine.layout import TableLayout
 from olapdb.engine.summing import is_zero, wrapping_sums
 from olapdb.errors import DecimalOverflow, SizesOfArraysDoNotMatch
 from olapdb.functions.base import Groups
-from olapdb.functions.kernels.columns import decimal_class, with_precision
+from olapdb.functions.kernels.decimal_width import decimal_class, with_precision
 from olapdb.model.schema import Column
 
 _KEY_TYPES = (

@@ -1,123 +1,95 @@
-"""A value does not fit."""
+"""Leaves of DataError: values that do not parse, convert or fit."""
 
 from __future__ import annotations
 
 from olapdb.errors.tree import DataError
 
 
-class CannotParse(DataError):
-    name = "CANNOT_PARSE_TEXT"
-    code = 6
+class CannotParse(DataError, name="CANNOT_PARSE_TEXT", code=6):
+    """A text that does not have the form of its target type."""
 
 
-class CannotParseNumber(DataError):
-    name = "CANNOT_PARSE_NUMBER"
-    code = 72
+class CannotParseNumber(DataError, name="CANNOT_PARSE_NUMBER", code=72):
+    """A text that is not a number."""
 
 
-class CannotParseDate(DataError):
-    name = "CANNOT_PARSE_DATE"
-    code = 38
+class CannotParseDate(DataError, name="CANNOT_PARSE_DATE", code=38):
+    """A text that is not a Date or Date32."""
 
 
-class CannotParseDateTime(DataError):
-    name = "CANNOT_PARSE_DATETIME"
-    code = 41
+class CannotParseDateTime(DataError, name="CANNOT_PARSE_DATETIME", code=41):
+    """A text that is not a DateTime or DateTime64."""
 
 
-class CannotParseUUID(DataError):
-    name = "CANNOT_PARSE_UUID"
-    code = 376
+class CannotParseUUID(DataError, name="CANNOT_PARSE_UUID", code=376):
+    """A text that is not a UUID."""
 
 
-class CannotParseBool(DataError):
-    name = "CANNOT_PARSE_BOOL"
-    code = 467
+class CannotParseBool(DataError, name="CANNOT_PARSE_BOOL", code=467):
+    """A text that is not a Bool."""
 
 
-class IncorrectData(DataError):
-    name = "INCORRECT_DATA"
-    code = 117
+class IncorrectData(DataError, name="INCORRECT_DATA", code=117):
+    """A value that is malformed or contradicts its column's contract (a sign that is not 1 or -1)."""
 
 
-class AttemptToReadAfterEof(DataError):
-    """An empty text where a value should be."""
-
-    name = "ATTEMPT_TO_READ_AFTER_EOF"
-    code = 32
+class AttemptToReadAfterEof(DataError, name="ATTEMPT_TO_READ_AFTER_EOF", code=32):
+    """An empty text where a value is required."""
 
 
-class CannotParseInput(DataError):
-    name = "CANNOT_PARSE_INPUT_ASSERTION_FAILED"
-    code = 27
+class CannotParseInput(DataError, name="CANNOT_PARSE_INPUT_ASSERTION_FAILED", code=27):
+    """Input with a character other than the one its format requires."""
 
 
-class CannotReadArray(DataError):
-    name = "CANNOT_READ_ARRAY_FROM_TEXT"
-    code = 130
+class CannotReadArray(DataError, name="CANNOT_READ_ARRAY_FROM_TEXT", code=130):
+    """A text that is not an array literal."""
 
 
-class CannotConvertType(DataError):
-    name = "CANNOT_CONVERT_TYPE"
-    code = 70
+class CannotConvertType(DataError, name="CANNOT_CONVERT_TYPE", code=70):
+    """A value that its target type cannot represent."""
 
 
-class IllegalConversion(DataError):
-    """There is no cast between the two types."""
-
-    name = "ILLEGAL_TYPE_OF_ARGUMENT"
-    code = 43
+class IllegalConversion(DataError, name="ILLEGAL_TYPE_OF_ARGUMENT", code=43):
+    """A cast between two types that have none."""
 
 
-class SizesOfArraysDoNotMatch(DataError):
-    name = "SIZES_OF_ARRAYS_DONT_MATCH"
-    code = 190
+class SizesOfArraysDoNotMatch(DataError, name="SIZES_OF_ARRAYS_DONT_MATCH", code=190):
+    """Arrays of one row that must have equal lengths, but differ."""
 
 
-class UnequalMappedArrays(DataError):
-    """Arrays of keys and of values have different lengths."""
-
-    name = "BAD_ARGUMENTS"
-    code = 36
+class UnequalMappedArrays(DataError, name="BAD_ARGUMENTS", code=36):
+    """Arrays of keys and of values that differ in length."""
 
 
-class TypeMismatch(DataError):
-    name = "TYPE_MISMATCH"
-    code = 53
+class TypeMismatch(DataError, name="TYPE_MISMATCH", code=53):
+    """A value or column of a type that its use does not allow (a final value for a state)."""
 
 
-class DecimalOverflow(DataError):
-    name = "DECIMAL_OVERFLOW"
-    code = 407
+class DecimalOverflow(DataError, name="DECIMAL_OVERFLOW", code=407):
+    """A result with more digits than its Decimal or DateTime64 holds."""
 
 
-class ValueOutOfBound(DataError):
-    """A text or value that its type has no room for."""
-
-    name = "ARGUMENT_OUT_OF_BOUND"
-    code = 69
+class ValueOutOfBound(DataError, name="ARGUMENT_OUT_OF_BOUND", code=69):
+    """A value outside the range of its type."""
 
 
-class IllegalDivision(DataError):
-    name = "ILLEGAL_DIVISION"
-    code = 153
+class IllegalDivision(DataError, name="ILLEGAL_DIVISION", code=153):
+    """An integer division by zero, or of the least integer by -1."""
 
 
-class CannotInsertNull(DataError):
-    name = "CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN"
-    code = 349
+class CannotInsertNull(DataError, name="CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN", code=349):
+    """A NULL for a column that is not Nullable."""
 
 
-class TooLargeStringSize(DataError):
-    name = "TOO_LARGE_STRING_SIZE"
-    code = 131
+class TooLargeStringSize(DataError, name="TOO_LARGE_STRING_SIZE", code=131):
+    """A string longer than its FixedString, or than a function may return."""
 
 
-class ThrowIfNonZero(DataError):
-    name = "FUNCTION_THROW_IF_VALUE_IS_NON_ZERO"
-    code = 395
+class ThrowIfNonZero(DataError, name="FUNCTION_THROW_IF_VALUE_IS_NON_ZERO", code=395):
+    """A row for which throwIf received a non-zero value."""
 
 
-class IncorrectResultOfScalarSubquery(DataError):
-    name = "INCORRECT_RESULT_OF_SCALAR_SUBQUERY"
-    code = 125
+class IncorrectResultOfScalarSubquery(
+    DataError, name="INCORRECT_RESULT_OF_SCALAR_SUBQUERY", code=125
+):
+    """A scalar subquery that returned more than one row."""

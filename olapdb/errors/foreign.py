@@ -1,5 +1,7 @@
-"""What an exception of Python or of Arrow means in the tree. Decided by its class, and by its text
-where Arrow has one class for everything."""
+"""Translation of exceptions of Python and Arrow into the tree.
+
+The class decides, and the text where Arrow has one class for everything.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,15 @@ FOREIGN = (
     TypeError,
     ValueError,
 )
-"""The classes of what a calculation raises, those of Arrow among them but for its capacity error.
-
-Those of the operating system are `system`'s."""
+"""Exception classes that a calculation may raise; Arrow's derive from them, except its capacity
+error.  `system` has those of the operating system."""
 
 
 def foreign_error(error: BaseException, doing: str) -> Error | None:
-    """The error to raise instead, None where it is none of a calculation; `doing` says what
-    failed ("Function round of (String)")."""
+    """Return the error of the tree to raise instead of an exception of a calculation.
+
+    `doing` names what failed ("Function round of (String)"). Returns None for other exceptions.
+    """
     arrow = type(error).__module__.startswith("pyarrow")
     if not isinstance(error, FOREIGN) and not arrow:
         return None

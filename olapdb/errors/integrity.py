@@ -1,64 +1,37 @@
-"""Rows, views or deliveries would not be what they are said to be."""
+"""Leaves of IntegrityError: constraints, dependents, views and deliveries."""
 
 from __future__ import annotations
 
 from olapdb.errors.tree import IntegrityError
 
 
-class ViolatedConstraint(IntegrityError):
-    name = "VIOLATED_CONSTRAINT"
-    code = 469
+class ViolatedConstraint(IntegrityError, name="VIOLATED_CONSTRAINT", code=469):
+    """An inserted row that fails a CHECK constraint."""
 
 
-class HaveDependentObjects(IntegrityError):
-    name = "HAVE_DEPENDENT_OBJECTS"
-    code = 630
+class HaveDependentObjects(IntegrityError, name="HAVE_DEPENDENT_OBJECTS", code=630):
+    """An object that others, such as views, still depend on."""
 
 
-class ViewNotProvable(IntegrityError):
-    """A view's definition would be corrupted by merging; the message has the reason and the fix."""
-
-    name = "QUERY_IS_NOT_SUPPORTED_IN_MATERIALIZED_VIEW"
-    code = 397
+class ViewNotProvable(IntegrityError, name="QUERY_IS_NOT_SUPPORTED_IN_MATERIALIZED_VIEW", code=397):
+    """A view whose rows merging would corrupt; the message has the reason and the fix."""
 
 
-class BypassRows(IntegrityError):
-    """A slice holds rows that no trigger, backfill or replay put there."""
-
-    name = "BYPASS_ROWS"
-    code = 2003
+class BypassRows(IntegrityError, name="BYPASS_ROWS", code=2003):
+    """A slice of a view's target with rows that no trigger, backfill or replay wrote."""
 
 
-class RetainedRows(IntegrityError):
-    """A slice holds what was made of source rows that have left by retention: it would be lost."""
-
-    name = "RETAINED_ROWS"
-    code = 2006
+class RetainedRows(IntegrityError, name="RETAINED_ROWS", code=2006):
+    """A slice with results of source rows that retention deleted; replacing it would lose them."""
 
 
-class ViewDiffers(IntegrityError):
-    """A version of a view is not equal to a recomputation from its source."""
-
-    name = "VIEW_DIFFERS"
-    code = 2007
+class ViewDiffers(IntegrityError, name="VIEW_DIFFERS", code=2007):
+    """A view whose content differs from a recomputation from its source."""
 
 
-class ViewGap(IntegrityError):
-    """An operation needs coverage that the view does not have; backfill first."""
-
-    name = "VIEW_GAP"
-    code = 2004
+class OffsetHole(IntegrityError, name="OFFSET_HOLE", code=2005):
+    """Source offsets that do not follow the stored ones."""
 
 
-class OffsetHole(IntegrityError):
-    """Source offsets do not follow the stored ones."""
-
-    name = "OFFSET_HOLE"
-    code = 2005
-
-
-class DuplicateInsert(IntegrityError):
-    """An INSERT with this token was committed before; the caller treats it as done."""
-
-    name = "INSERT_WAS_DEDUPLICATED"
-    code = 389
+class DuplicateInsert(IntegrityError, name="INSERT_WAS_DEDUPLICATED", code=389):
+    """An INSERT whose token was committed before; the caller treats it as done."""

@@ -1,155 +1,114 @@
-"""The environment, other statements, or a limit got in the way."""
+"""Leaves of OperationalError: limits, files, locks, concurrent statements, the environment."""
 
 from __future__ import annotations
 
 from olapdb.errors.tree import OperationalError
 
 
-class MemoryLimitExceeded(OperationalError):
-    name = "MEMORY_LIMIT_EXCEEDED"
-    code = 241
+class MemoryLimitExceeded(OperationalError, name="MEMORY_LIMIT_EXCEEDED", code=241):
+    """A statement that needs more than `max_memory_usage`, or than the machine has."""
 
 
-class TimeoutExceeded(OperationalError):
-    name = "TIMEOUT_EXCEEDED"
-    code = 159
+class TimeoutExceeded(OperationalError, name="TIMEOUT_EXCEEDED", code=159):
+    """A statement that ran longer than its time limit."""
 
 
-class QueryWasCancelled(OperationalError):
-    name = "QUERY_WAS_CANCELLED"
-    code = 394
+class QueryWasCancelled(OperationalError, name="QUERY_WAS_CANCELLED", code=394):
+    """A statement that a KILL QUERY, a cancel or the end of the process stopped."""
 
 
-class TooManyParts(OperationalError):
-    name = "TOO_MANY_PARTS"
-    code = 252
+class TooManyParts(OperationalError, name="TOO_MANY_PARTS", code=252):
+    """A table with too many parts to insert into, or a block with too many partitions."""
 
 
-class TooManyRows(OperationalError):
-    name = "TOO_MANY_ROWS"
-    code = 158
+class TooManyRows(OperationalError, name="TOO_MANY_ROWS", code=158):
+    """A statement that reads, or a result that has, more rows than a limit allows."""
 
 
-class TooDeepRecursion(OperationalError):
-    name = "TOO_DEEP_RECURSION"
-    code = 306
+class TooDeepRecursion(OperationalError, name="TOO_DEEP_RECURSION", code=306):
+    """Expressions, subqueries or views nested deeper than a limit allows."""
 
 
-class CorruptedData(OperationalError):
-    name = "CORRUPTED_DATA"
-    code = 246
+class CorruptedData(OperationalError, name="CORRUPTED_DATA", code=246):
+    """Stored data or catalog content that violates its format."""
 
 
-class ChecksumDoesntMatch(CorruptedData):
-    name = "CHECKSUM_DOESNT_MATCH"
-    code = 40
+class ChecksumDoesntMatch(CorruptedData, name="CHECKSUM_DOESNT_MATCH", code=40):
+    """A file whose content differs from its stored checksum."""
 
 
-class FileDoesntExist(OperationalError):
-    name = "FILE_DOESNT_EXIST"
-    code = 107
+class FileDoesntExist(OperationalError, name="FILE_DOESNT_EXIST", code=107):
+    """A file that should exist, such as one of a part, but does not."""
 
 
-class NotEnoughSpace(OperationalError):
-    name = "NOT_ENOUGH_SPACE"
-    code = 243
+class NotEnoughSpace(OperationalError, name="NOT_ENOUGH_SPACE", code=243):
+    """A disk without space for the write."""
 
 
-class ReadOnly(OperationalError):
-    name = "READONLY"
-    code = 164
+class ReadOnly(OperationalError, name="READONLY", code=164):
+    """A write to a read-only warehouse, file or folder."""
 
 
-class Aborted(OperationalError):
-    name = "ABORTED"
-    code = 236
+class Aborted(OperationalError, name="ABORTED", code=236):
+    """A statement that a concurrent change or a revoked lease stopped; nothing was changed."""
 
 
 class TableAltered(Aborted):
-    """An INSERT's table was altered while it ran; nothing was inserted."""
+    """An INSERT whose table was altered while it ran; nothing was inserted."""
 
 
-class CannotOpenWarehouse(OperationalError):
-    """The folder is not a warehouse, or one of a version that this release does not know."""
-
-    name = "CANNOT_OPEN_FILE"
-    code = 76
+class CannotOpenWarehouse(OperationalError, name="CANNOT_OPEN_FILE", code=76):
+    """A folder that is no warehouse, or has a version unknown to this release."""
 
 
-class SnapshotTooOld(OperationalError):
-    """The pinned snapshot's parts have been vacuumed; read again."""
-
-    name = "SNAPSHOT_TOO_OLD"
-    code = 2001
+class SnapshotTooOld(OperationalError, name="SNAPSHOT_TOO_OLD", code=2001):
+    """A pinned snapshot whose parts have been vacuumed; read again."""
 
 
-class CommitConflict(OperationalError):
-    """A requirement of a commit no longer held; nothing was changed, the work may be redone.
+class CommitConflict(OperationalError, name="COMMIT_CONFLICT", code=2002):
+    """A commit with a violated requirement; nothing was changed, the caller may retry.
 
-    `requirement` is the one that did not hold (`olapdb.model.changes.Requirement`).
+    `requirement` is the violated one (`olapdb.model.changes.Requirement`).
     """
 
-    name = "COMMIT_CONFLICT"
-    code = 2002
     requirement: object = None
 
 
-class CommitUnknown(OperationalError):
-    """The outcome of a commit could not be learnt; nothing was deleted. Reopen and look."""
-
-    name = "UNKNOWN_STATUS_OF_TRANSACTION"
-    code = 659
+class CommitUnknown(OperationalError, name="UNKNOWN_STATUS_OF_TRANSACTION", code=659):
+    """A commit whose outcome could not be determined; nothing was deleted. Reopen and check."""
 
 
-class CatalogChanged(OperationalError):
-    """A writer came while a read-only process read without locks; the read is worthless, and is
-    done again."""
+class CatalogChanged(OperationalError, name="ABORTED", code=236):
+    """A commit that changed the catalog while a read-only process read it without locks.
 
-    name = "ABORTED"
-    code = 236
-
-
-class CatalogBusy(OperationalError):
-    """Another process holds the catalog longer than `lock_acquire_timeout`."""
-
-    name = "DEADLOCK_AVOIDED"
-    code = 473
+    The read is invalid and is repeated.
+    """
 
 
-class ExternalToolMissing(OperationalError):
-    """Something outside Python is needed (Java for Spark); the message says how to get it."""
-
-    name = "SUPPORT_IS_DISABLED"
-    code = 344
+class CatalogBusy(OperationalError, name="DEADLOCK_AVOIDED", code=473):
+    """A catalog that another process locked for longer than `lock_acquire_timeout`."""
 
 
-class ExecutorFailed(OperationalError):
-    """A Spark task or worker failed; the message carries item, class and text of its error."""
-
-    name = "EXTERNAL_EXECUTABLE_NOT_FOUND"
-    code = 1004
+class ExternalToolMissing(OperationalError, name="SUPPORT_IS_DISABLED", code=344):
+    """A tool outside Python that is needed (Java for Spark); the message says how to get it."""
 
 
-class FolderNotShared(ExecutorFailed):
-    """A Spark executor does not work in the warehouse's folder, but in another one under its path;
-    nothing was committed."""
-
-    name = "FOLDER_NOT_SHARED"
-    code = 2015
+class ExecutorFailed(OperationalError, name="EXTERNAL_EXECUTABLE_NOT_FOUND", code=1004):
+    """A Spark task or worker that failed; the message has its item, error class and text."""
 
 
-class ViewLimitExceeded(OperationalError):
-    """A view did more in an INSERT than a `max_view_…` setting allows; nothing was inserted."""
-
-    name = "VIEW_LIMIT_EXCEEDED"
-    code = 2008
+class FolderNotShared(ExecutorFailed, name="FOLDER_NOT_SHARED", code=2015):
+    """A Spark executor that sees another folder under the warehouse's path; nothing was committed."""
 
 
-class BackfillIncomplete(OperationalError):
-    """Some chunks of a backfill failed, which the message names; the others are published.
+class ViewLimitExceeded(OperationalError, name="VIEW_LIMIT_EXCEEDED", code=2008):
+    """A view that exceeded a `max_view_…` setting in an INSERT; nothing was inserted."""
 
-    `rows` are those of all chunks (`olapdb.views.jobs.backfill.BackfillRow`)."""
 
-    name = "BACKFILL_INCOMPLETE"
-    code = 2009
+class BackfillIncomplete(OperationalError, name="BACKFILL_INCOMPLETE", code=2009):
+    """A backfill with failed chunks, which the message names; the other chunks are published.
+
+    `rows` has one row for each chunk, failed or not (`olapdb.views.jobs.backfill.BackfillRow`).
+    """
+
     rows: tuple[object, ...] = ()

@@ -1,361 +1,289 @@
-"""The statement is wrong, or asks for what olapdb does not have."""
+"""Leaves of ProgrammingError and NotSupportedError: wrong or unsupported statements."""
 
 from __future__ import annotations
 
 from olapdb.errors.tree import NotSupportedError, ProgrammingError
 
 
-class SyntaxError(ProgrammingError):  # the ClickHouse name; used qualified
-    name = "SYNTAX_ERROR"
-    code = 62
+class SyntaxError(ProgrammingError, name="SYNTAX_ERROR", code=62):  # the name is ClickHouse's
+    """A statement that does not parse."""
 
 
-class BadArguments(ProgrammingError):
-    name = "BAD_ARGUMENTS"
-    code = 36
+class BadArguments(ProgrammingError, name="BAD_ARGUMENTS", code=36):
+    """An argument with an unusable value."""
 
 
-class UnknownTable(ProgrammingError):
-    name = "UNKNOWN_TABLE"
-    code = 60
+class UnknownTable(ProgrammingError, name="UNKNOWN_TABLE", code=60):
+    """A table name that does not exist."""
 
 
-class UnknownDatabase(ProgrammingError):
-    name = "UNKNOWN_DATABASE"
-    code = 81
+class UnknownDatabase(ProgrammingError, name="UNKNOWN_DATABASE", code=81):
+    """A database name that does not exist."""
 
 
-class UnknownIdentifier(ProgrammingError):
-    name = "UNKNOWN_IDENTIFIER"
-    code = 47
+class UnknownIdentifier(ProgrammingError, name="UNKNOWN_IDENTIFIER", code=47):
+    """A column or alias name that the query does not define."""
 
 
-class AmbiguousIdentifier(ProgrammingError):
-    name = "AMBIGUOUS_IDENTIFIER"
-    code = 207
+class AmbiguousIdentifier(ProgrammingError, name="AMBIGUOUS_IDENTIFIER", code=207):
+    """A name that several tables of the query define."""
 
 
-class NoSuchColumn(ProgrammingError):
-    name = "NO_SUCH_COLUMN_IN_TABLE"
-    code = 16
+class NoSuchColumn(ProgrammingError, name="NO_SUCH_COLUMN_IN_TABLE", code=16):
+    """A column name that the table of an INSERT or of a reference does not have."""
 
 
-class ThereIsNoColumn(ProgrammingError):
-    name = "THERE_IS_NO_COLUMN"
-    code = 8
+class ThereIsNoColumn(ProgrammingError, name="THERE_IS_NO_COLUMN", code=8):
+    """A column that one side has and the other lacks, such as a view and its target."""
 
 
-class IndexNotUsed(ProgrammingError):
-    """A setting asks for an index that the query cannot use."""
+class IndexNotUsed(ProgrammingError, name="INDEX_NOT_USED", code=277):
+    """A setting that requires an index that the query cannot use."""
 
-    name = "INDEX_NOT_USED"
-    code = 277
 
+class TableNotEmpty(ProgrammingError, name="TABLE_NOT_EMPTY", code=705):
+    """A table that must be empty, but has rows."""
 
-class TableNotEmpty(ProgrammingError):
-    name = "TABLE_NOT_EMPTY"
-    code = 705
 
+class DuplicateColumn(ProgrammingError, name="DUPLICATE_COLUMN", code=15):
+    """A column name that appears twice."""
 
-class DuplicateColumn(ProgrammingError):
-    name = "DUPLICATE_COLUMN"
-    code = 15
 
+class UnknownFunction(ProgrammingError, name="UNKNOWN_FUNCTION", code=46):
+    """A function name that does not exist."""
 
-class UnknownFunction(ProgrammingError):
-    name = "UNKNOWN_FUNCTION"
-    code = 46
 
+class UnknownAggregateFunction(ProgrammingError, name="UNKNOWN_AGGREGATE_FUNCTION", code=63):
+    """An aggregate function name that does not exist."""
 
-class UnknownAggregateFunction(ProgrammingError):
-    name = "UNKNOWN_AGGREGATE_FUNCTION"
-    code = 63
 
+class UnknownType(ProgrammingError, name="UNKNOWN_TYPE", code=50):
+    """A data type name that does not exist."""
 
-class UnknownType(ProgrammingError):
-    name = "UNKNOWN_TYPE"
-    code = 50
 
+class UnknownSetting(ProgrammingError, name="UNKNOWN_SETTING", code=115):
+    """A setting name that does not exist."""
 
-class UnknownSetting(ProgrammingError):
-    name = "UNKNOWN_SETTING"
-    code = 115
 
+class UnknownStorage(ProgrammingError, name="UNKNOWN_STORAGE", code=56):
+    """A table engine that does not exist."""
 
-class UnknownStorage(ProgrammingError):
-    name = "UNKNOWN_STORAGE"
-    code = 56
 
+class TableAlreadyExists(ProgrammingError, name="TABLE_ALREADY_EXISTS", code=57):
+    """A table name that is already taken."""
 
-class UnknownFormat(ProgrammingError):
-    name = "UNKNOWN_FORMAT"
-    code = 73
 
+class DatabaseAlreadyExists(ProgrammingError, name="DATABASE_ALREADY_EXISTS", code=82):
+    """A database name that is already taken."""
 
-class TableAlreadyExists(ProgrammingError):
-    name = "TABLE_ALREADY_EXISTS"
-    code = 57
 
+class IllegalTypeOfArgument(ProgrammingError, name="ILLEGAL_TYPE_OF_ARGUMENT", code=43):
+    """An argument of a type that the function does not accept."""
 
-class DatabaseAlreadyExists(ProgrammingError):
-    name = "DATABASE_ALREADY_EXISTS"
-    code = 82
 
+class NumberOfArgumentsDoesntMatch(
+    ProgrammingError, name="NUMBER_OF_ARGUMENTS_DOESNT_MATCH", code=42
+):
+    """A call with the wrong number of arguments."""
 
-class IllegalTypeOfArgument(ProgrammingError):
-    name = "ILLEGAL_TYPE_OF_ARGUMENT"
-    code = 43
 
+class TooFewArguments(ProgrammingError, name="TOO_FEW_ARGUMENTS_FOR_FUNCTION", code=35):
+    """A call with fewer arguments than the function requires."""
 
-class NumberOfArgumentsDoesntMatch(ProgrammingError):
-    name = "NUMBER_OF_ARGUMENTS_DOESNT_MATCH"
-    code = 42
 
+class ArgumentOutOfBound(ProgrammingError, name="ARGUMENT_OUT_OF_BOUND", code=69):
+    """An argument outside the range that the function or type accepts."""
 
-class TooFewArguments(ProgrammingError):
-    name = "TOO_FEW_ARGUMENTS_FOR_FUNCTION"
-    code = 35
 
+class ParameterOutOfBound(ProgrammingError, name="PARAMETER_OUT_OF_BOUND", code=12):
+    """A parameter of an aggregate function outside its range."""
 
-class ArgumentOutOfBound(ProgrammingError):
-    name = "ARGUMENT_OUT_OF_BOUND"
-    code = 69
 
+class NoCommonType(ProgrammingError, name="NO_COMMON_TYPE", code=386):
+    """Types without a common supertype."""
 
-class ParameterOutOfBound(ProgrammingError):
-    name = "PARAMETER_OUT_OF_BOUND"
-    code = 12
 
+class NotAnAggregate(ProgrammingError, name="NOT_AN_AGGREGATE", code=215):
+    """A column that is neither aggregated nor in GROUP BY."""
 
-class NoCommonType(ProgrammingError):
-    name = "NO_COMMON_TYPE"
-    code = 386
 
+class IllegalAggregation(ProgrammingError, name="ILLEGAL_AGGREGATION", code=184):
+    """An aggregate function in a place that does not allow one."""
 
-class NotAnAggregate(ProgrammingError):
-    name = "NOT_AN_AGGREGATE"
-    code = 215
 
+class MultipleExpressionsForAlias(
+    ProgrammingError, name="MULTIPLE_EXPRESSIONS_FOR_ALIAS", code=179
+):
+    """An alias that names two different expressions."""
 
-class IllegalAggregation(ProgrammingError):
-    name = "ILLEGAL_AGGREGATION"
-    code = 184
 
+class CyclicAliases(ProgrammingError, name="CYCLIC_ALIASES", code=174):
+    """An alias that refers to itself."""
 
-class MultipleExpressionsForAlias(ProgrammingError):
-    name = "MULTIPLE_EXPRESSIONS_FOR_ALIAS"
-    code = 179
 
+class IllegalTypeOfColumnForFilter(
+    ProgrammingError, name="ILLEGAL_TYPE_OF_COLUMN_FOR_FILTER", code=59
+):
+    """A WHERE, HAVING or PREWHERE condition that is neither Bool nor a number."""
 
-class CyclicAliases(ProgrammingError):
-    name = "CYCLIC_ALIASES"
-    code = 174
 
+class InvalidLimitExpression(ProgrammingError, name="INVALID_LIMIT_EXPRESSION", code=440):
+    """A LIMIT or OFFSET that is not a usable constant."""
 
-class IllegalTypeOfColumnForFilter(ProgrammingError):
-    name = "ILLEGAL_TYPE_OF_COLUMN_FOR_FILTER"
-    code = 59
 
+class InvalidJoinOnExpression(ProgrammingError, name="INVALID_JOIN_ON_EXPRESSION", code=403):
+    """A JOIN condition that cannot be executed."""
 
-class InvalidLimitExpression(ProgrammingError):
-    name = "INVALID_LIMIT_EXPRESSION"
-    code = 440
 
+class NumberOfColumnsDoesntMatch(ProgrammingError, name="NUMBER_OF_COLUMNS_DOESNT_MATCH", code=20):
+    """Two lists of columns that must have equal lengths, but differ."""
 
-class InvalidJoinOnExpression(ProgrammingError):
-    name = "INVALID_JOIN_ON_EXPRESSION"
-    code = 403
 
+class UnionStructuresMismatch(
+    ProgrammingError, name="UNION_ALL_RESULT_STRUCTURES_MISMATCH", code=258
+):
+    """Queries of a UNION with different numbers of columns."""
 
-class NumberOfColumnsDoesntMatch(ProgrammingError):
-    name = "NUMBER_OF_COLUMNS_DOESNT_MATCH"
-    code = 20
 
+class IllegalFinal(ProgrammingError, name="ILLEGAL_FINAL", code=181):
+    """FINAL on a table or query that has no FINAL."""
 
-class UnionStructuresMismatch(ProgrammingError):
-    name = "UNION_ALL_RESULT_STRUCTURES_MISMATCH"
-    code = 258
 
+class ExpectedUnionMode(ProgrammingError, name="EXPECTED_ALL_OR_DISTINCT", code=558):
+    """A UNION without ALL or DISTINCT where the settings require one."""
 
-class IllegalFinal(ProgrammingError):
-    name = "ILLEGAL_FINAL"
-    code = 181
 
+class UnknownQueryParameter(ProgrammingError, name="UNKNOWN_QUERY_PARAMETER", code=456):
+    """A query parameter without a value."""
 
-class ExpectedUnionMode(ProgrammingError):
-    name = "EXPECTED_ALL_OR_DISTINCT"
-    code = 558
 
+class IncorrectQuery(ProgrammingError, name="INCORRECT_QUERY", code=80):
+    """A statement that contradicts itself or its table."""
 
-class UnknownQueryParameter(ProgrammingError):
-    name = "UNKNOWN_QUERY_PARAMETER"
-    code = 456
 
+class QueryNotSupportedInMaterializedView(
+    ProgrammingError, name="QUERY_IS_NOT_SUPPORTED_IN_MATERIALIZED_VIEW", code=397
+):
+    """A query that a materialized view cannot have."""
 
-class IncorrectQuery(ProgrammingError):
-    name = "INCORRECT_QUERY"
-    code = 80
 
+class BadTypeOfField(ProgrammingError, name="BAD_TYPE_OF_FIELD", code=169):
+    """A column whose type does not fit its use."""
 
-class QueryNotSupportedInMaterializedView(ProgrammingError):
-    name = "QUERY_IS_NOT_SUPPORTED_IN_MATERIALIZED_VIEW"
-    code = 397
 
+class DataTypeCannotBeUsedInKey(ProgrammingError, name="DATA_TYPE_CANNOT_BE_USED_IN_KEY", code=549):
+    """A key column of a type that has no stable order."""
 
-class IncorrectNumberOfColumns(ProgrammingError):
-    name = "INCORRECT_NUMBER_OF_COLUMNS"
-    code = 7
 
+class IllegalColumn(ProgrammingError, name="ILLEGAL_COLUMN", code=44):
+    """A column, or an argument's value, that cannot be used where it is."""
 
-class BadTypeOfField(ProgrammingError):
-    name = "BAD_TYPE_OF_FIELD"
-    code = 169
 
+class AlterOfColumnIsForbidden(ProgrammingError, name="ALTER_OF_COLUMN_IS_FORBIDDEN", code=524):
+    """An ALTER of a column that keys, views or other columns need."""
 
-class DataTypeCannotBeUsedInKey(ProgrammingError):
-    name = "DATA_TYPE_CANNOT_BE_USED_IN_KEY"
-    code = 549
 
+class NotFoundColumnInBlock(ProgrammingError, name="NOT_FOUND_COLUMN_IN_BLOCK", code=10):
+    """A column that an ALTER names, but that the table lacks."""
 
-class IllegalColumn(ProgrammingError):
-    name = "ILLEGAL_COLUMN"
-    code = 44
 
+class CannotUpdateColumn(ProgrammingError, name="CANNOT_UPDATE_COLUMN", code=420):
+    """A column that UPDATE cannot assign, such as one of a key."""
 
-class AlterOfColumnIsForbidden(ProgrammingError):
-    name = "ALTER_OF_COLUMN_IS_FORBIDDEN"
-    code = 524
 
+class MultipleAssignments(ProgrammingError, name="MULTIPLE_ASSIGNMENTS_TO_COLUMN", code=419):
+    """A column that one UPDATE assigns twice."""
 
-class NotFoundColumnInBlock(ProgrammingError):
-    name = "NOT_FOUND_COLUMN_IN_BLOCK"
-    code = 10
 
+class ReadonlySetting(ProgrammingError, name="READONLY_SETTING", code=472):
+    """A setting that cannot be changed any more."""
 
-class CannotUpdateColumn(ProgrammingError):
-    name = "CANNOT_UPDATE_COLUMN"
-    code = 420
 
+class NoDefaultValue(ProgrammingError, name="THERE_IS_NO_DEFAULT_VALUE", code=116):
+    """A column whose default expression cannot be evaluated."""
 
-class MultipleAssignments(ProgrammingError):
-    name = "MULTIPLE_ASSIGNMENTS_TO_COLUMN"
-    code = 419
 
+class UnknownCodec(ProgrammingError, name="UNKNOWN_CODEC", code=432):
+    """A compression codec that does not exist."""
 
-class ReadonlySetting(ProgrammingError):
-    name = "READONLY_SETTING"
-    code = 472
 
+class TypeNotForTables(ProgrammingError, name="DATA_TYPE_CANNOT_BE_USED_IN_TABLES", code=370):
+    """A type that table columns cannot have."""
 
-class NoDefaultValue(ProgrammingError):
-    name = "THERE_IS_NO_DEFAULT_VALUE"
-    code = 116
 
+class EmptyListOfColumns(ProgrammingError, name="EMPTY_LIST_OF_COLUMNS_PASSED", code=90):
+    """A table or statement without columns."""
 
-class UnknownCodec(ProgrammingError):
-    name = "UNKNOWN_CODEC"
-    code = 432
 
+class AggregateDoesntAllowParameters(
+    ProgrammingError, name="AGGREGATE_FUNCTION_DOESNT_ALLOW_PARAMETERS", code=133
+):
+    """Parameters for an aggregate function that takes none."""
 
-class TypeNotForTables(ProgrammingError):
-    name = "DATA_TYPE_CANNOT_BE_USED_IN_TABLES"
-    code = 370
 
+class CannotCompileRegexp(ProgrammingError, name="CANNOT_COMPILE_REGEXP", code=427):
+    """A regular expression that does not compile."""
 
-class EmptyListOfColumns(ProgrammingError):
-    name = "EMPTY_LIST_OF_COLUMNS_PASSED"
-    code = 90
 
+class UnexpectedAstStructure(ProgrammingError, name="UNEXPECTED_AST_STRUCTURE", code=223):
+    """An expression of a form that its place does not allow."""
 
-class AggregateDoesntAllowParameters(ProgrammingError):
-    name = "AGGREGATE_FUNCTION_DOESNT_ALLOW_PARAMETERS"
-    code = 133
 
+class InvalidPartitionValue(ProgrammingError, name="INVALID_PARTITION_VALUE", code=248):
+    """A partition value that does not fit the partition key."""
 
-class CannotCompileRegexp(ProgrammingError):
-    name = "CANNOT_COMPILE_REGEXP"
-    code = 427
 
+class UnknownRole(ProgrammingError, name="UNKNOWN_ROLE", code=511):
+    """A user or role that does not exist."""
 
-class UnexpectedAstStructure(ProgrammingError):
-    name = "UNEXPECTED_AST_STRUCTURE"
-    code = 223
 
+class IllegalCodecParameter(ProgrammingError, name="ILLEGAL_CODEC_PARAMETER", code=433):
+    """A parameter that the compression codec does not accept."""
 
-class InvalidPartitionValue(ProgrammingError):
-    name = "INVALID_PARTITION_VALUE"
-    code = 248
 
+class CodecTakesNoArguments(ProgrammingError, name="DATA_TYPE_CANNOT_HAVE_ARGUMENTS", code=378):
+    """Arguments for a compression codec that takes none."""
 
-class UnknownRole(ProgrammingError):
-    """A user or role that is not there."""
 
-    name = "UNKNOWN_ROLE"
-    code = 511
+class IllegalCodecType(ProgrammingError, name="ILLEGAL_SYNTAX_FOR_CODEC_TYPE", code=431):
+    """A compression codec that does not fit the column's type or takes no argument."""
 
 
-class IllegalCodecParameter(ProgrammingError):
-    name = "ILLEGAL_CODEC_PARAMETER"
-    code = 433
+class IllegalIndex(ProgrammingError, name="ILLEGAL_INDEX", code=127):
+    """A skip index that cannot be built."""
 
 
-class CodecTakesNoArguments(ProgrammingError):
-    name = "DATA_TYPE_CANNOT_HAVE_ARGUMENTS"
-    code = 378
+class CannotParseSetting(ProgrammingError, name="CANNOT_PARSE_INPUT_ASSERTION_FAILED", code=27):
+    """A setting whose text is not a value of its type."""
 
 
-class IllegalCodecType(ProgrammingError):
-    name = "ILLEGAL_SYNTAX_FOR_CODEC_TYPE"
-    code = 431
+class SettingOutOfRange(ProgrammingError, name="CANNOT_CONVERT_TYPE", code=70):
+    """A setting's value that its type cannot represent."""
 
 
-class IllegalIndex(ProgrammingError):
-    name = "ILLEGAL_INDEX"
-    code = 127
+class UnsupportedMethod(NotSupportedError, name="NOT_IMPLEMENTED", code=48):
+    """A valid statement that this kind of table does not support."""
 
 
-class CannotParseSetting(ProgrammingError):
-    name = "CANNOT_PARSE_INPUT_ASSERTION_FAILED"
-    code = 27
+class IllegalPrewhere(ProgrammingError, name="ILLEGAL_PREWHERE", code=182):
+    """PREWHERE on a table or in a query that does not allow it."""
 
 
-class SettingOutOfRange(ProgrammingError):
-    name = "CANNOT_CONVERT_TYPE"
-    code = 70
+class IncompatibleColumns(ProgrammingError, name="INCOMPATIBLE_COLUMNS", code=122):
+    """Columns that must have equal types or names, but differ."""
 
 
-class UnsupportedMethod(NotSupportedError):
-    """The statement is fine, but this kind of table cannot do it."""
+class BadTtlExpression(ProgrammingError, name="BAD_TTL_EXPRESSION", code=450):
+    """A TTL expression that does not yield a date or time."""
 
-    name = "NOT_IMPLEMENTED"
-    code = 48
 
+class SupportIsDisabled(NotSupportedError, name="SUPPORT_IS_DISABLED", code=344):
+    """A form of a statement that olapdb does not support in this place."""
 
-class IllegalPrewhere(ProgrammingError):
-    name = "ILLEGAL_PREWHERE"
-    code = 182
 
+class BadDataPartName(ProgrammingError, name="BAD_DATA_PART_NAME", code=233):
+    """A text that is not the name of a part."""
 
-class IncompatibleColumns(ProgrammingError):
-    name = "INCOMPATIBLE_COLUMNS"
-    code = 122
 
-
-class BadTtlExpression(ProgrammingError):
-    name = "BAD_TTL_EXPRESSION"
-    code = 450
-
-
-class SupportIsDisabled(NotSupportedError):
-    name = "SUPPORT_IS_DISABLED"
-    code = 344
-
-
-class BadDataPartName(ProgrammingError):
-    name = "BAD_DATA_PART_NAME"
-    code = 233
-
-
-class NoSuchDataPart(ProgrammingError):
-    name = "NO_SUCH_DATA_PART"
-    code = 232
+class NoSuchDataPart(ProgrammingError, name="NO_SUCH_DATA_PART", code=232):
+    """A part name that does not exist."""

@@ -1,4 +1,4 @@
-"""What an error of the operating system means in the tree. Decided by its number, never by text."""
+"""Translation of errors of the operating system into the tree: errno decides, never the text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from olapdb.errors.tree import OperationalError
 
 
 def system_error(error: OSError, place: str) -> OperationalError:
-    """`place` is what the error is about: a file or folder of the warehouse."""
+    """Return the error to raise instead of `error`; `place` is the file or folder concerned."""
     match error.errno:
         case errno.ENOSPC | errno.EDQUOT:
             return NotEnoughSpace(

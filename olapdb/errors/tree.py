@@ -1,4 +1,4 @@
-"""The classes of PEP 249, and what all errors have in common."""
+"""The classes of PEP 249: every error has a ClickHouse name and code, a hint and a position."""
 
 from __future__ import annotations
 
@@ -19,18 +19,24 @@ class Position:
 
 
 class Warning(Exception):  # the name is fixed by PEP 249
-    """Something that was done, but that the user should know about."""
+    """A notice about an action that succeeded, but may surprise the user."""
 
 
 class Error(Exception):
-    """Base of everything that olapdb raises.
+    """The base of all errors that olapdb raises.
 
     `code` and `name` are ClickHouse's (`60`, `"UNKNOWN_TABLE"`), `position` is the place in the
-    SQL text where there is one, `hint` says what to do next.
+    SQL text or None, `hint` says what to do next.
     """
 
     code: ClassVar[int] = 1001
     name: ClassVar[str] = "STD_EXCEPTION"
+
+    def __init_subclass__(cls, *, name: str = "", code: int = 0) -> None:
+        """Set the ClickHouse name and code of a class; without them it inherits its base's."""
+        super().__init_subclass__()
+        if name:
+            cls.name, cls.code = name, code
 
     def __init__(self, message: str, *, hint: str = "", position: Position | None = None) -> None:
         super().__init__(message, hint, position)
@@ -50,7 +56,7 @@ class Error(Exception):
         return f"{text} ({self.name})"
 
     def at(self, position: Position | None) -> Error:
-        """The same error with a position, where it had none; returned for `raise error.at(p)`."""
+        """Set the position unless the error has one; return the error for `raise error.at(p)`."""
         if self.position is None:
             self.position = position
             self.args = (self.message, self.hint, position)
@@ -61,19 +67,16 @@ def _rebuild(cls: type[Error], message: str, hint: str, position: Position | Non
     return cls(message, hint=hint, position=position)
 
 
-class InterfaceError(Error):
-    """The Python interface was used wrongly (a closed cursor, an unknown parameter)."""
-
-    name = "BAD_ARGUMENTS"
-    code = 36
+class InterfaceError(Error, name="BAD_ARGUMENTS", code=36):
+    """A wrong use of the Python interface (a closed cursor, an unknown parameter)."""
 
 
 class DatabaseError(Error):
-    """Base of what the database itself reports."""
+    """The base of errors of the database, rather than of the Python interface."""
 
 
 class DataError(DatabaseError):
-    """A value does not fit: parsing, range, conversion.
+    """A value that does not fit: it does not parse, convert, or lie in the range.
 
     `row` is the index, from 0, of the first bad row of the column that was converted, or None.
     """
@@ -81,7 +84,7 @@ class DataError(DatabaseError):
     row: int | None = None
 
     def at_row(self, row: int) -> DataError:
-        """The same error about a row; returned for `raise error.at_row(5)`."""
+        """Set `row` (from 0) and return the error for `raise error.at_row(5)`."""
         self.row = row
         return self
 
@@ -91,26 +94,20 @@ class DataError(DatabaseError):
 
 
 class OperationalError(DatabaseError):
-    """The environment got in the way: files, memory, locks, time."""
+    """A failure of the environment: files, memory, locks, time, limits, other statements."""
 
 
 class IntegrityError(DatabaseError):
-    """Relational or protocol integrity would be violated."""
+    """A violation of relational or view integrity that was prevented."""
 
 
-class InternalError(DatabaseError):
-    """A bug of olapdb: an invariant of ours does not hold."""
-
-    name = "LOGICAL_ERROR"
-    code = 49
+class InternalError(DatabaseError, name="LOGICAL_ERROR", code=49):
+    """A bug of olapdb: one of its invariants does not hold."""
 
 
 class ProgrammingError(DatabaseError):
-    """The statement is wrong: syntax, names, types, arguments."""
+    """A wrong statement: syntax, names, types, arguments."""
 
 
-class NotSupportedError(DatabaseError):
-    """A real feature of ClickHouse or SQL that olapdb does not have; the message names it."""
-
-    name = "NOT_IMPLEMENTED"
-    code = 48
+class NotSupportedError(DatabaseError, name="NOT_IMPLEMENTED", code=48):
+    """A feature of ClickHouse or SQL that olapdb does not have; the message names it."""

@@ -1,6 +1,6 @@
-"""Functions: what they are called, what they take and give, and their vectorised kernels.
+"""Functions: their names, types and vectorised kernels.
 
-This is the family's front door; `base` is the contract with the binder and the executor.
+This module is the interface of the package. `base` is the contract with the binder and executor.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from olapdb.functions.base import (
 )
 from olapdb.functions.casts.cast import cast_column, cast_or_null, store_column
 from olapdb.functions.datetime.zones import with_zone_of
+from olapdb.functions.kernels.constants import constant, default_value
 from olapdb.functions.kernels.supertypes import common_type, literal_type
-from olapdb.functions.kernels.values import constant, default_value
 from olapdb.functions.registry import function_names, is_scalar, resolve_scalar
-from olapdb.functions.strings.text import display, display_array, readable
+from olapdb.functions.strings.rendering import display, display_array, readable
 from olapdb.types import DataType
 from olapdb.types import parse_type as _parse_type
 
 
 def parse_type(text: str) -> DataType:
-    """The type that a ClickHouse type name denotes, aggregate states included."""
+    """Return the type that a ClickHouse type name denotes, aggregate states included."""
     return _parse_type(text, state_representation)
 
 

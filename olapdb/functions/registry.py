@@ -1,4 +1,4 @@
-"""All scalar functions by name. The table is built once, at the first question."""
+"""The table of all scalar functions by name, built at the first lookup."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from functools import cache
 from types import MappingProxyType
 
 from olapdb.errors import IllegalTypeOfArgument, UnknownFunction
+from olapdb.functions import arrays, casts, datetime, introspection, numeric, strings
+from olapdb.functions.aggregates.registry import aggregate_names
 from olapdb.functions.arrays.lambdas import LambdaDefinition
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.kernels.supertypes import NULL_TYPE
@@ -17,61 +19,64 @@ from olapdb.types import Nothing, plain
 
 @cache
 def definitions() -> tuple[ScalarDefinition, ...]:
-    """Every definition, family by family."""
-    from olapdb.functions import arrays, casts, datetime, numeric, strings
-
-    families = (numeric, casts, datetime, strings, arrays)
-    return tuple(d for family in families for d in family.definitions())
+    """Return the definitions of all scalar functions, package by package."""
+    packages = (numeric, introspection, casts, datetime, strings, arrays)
+    return tuple(definition for package in packages for definition in package.definitions())
 
 
 @cache
-def _by_name() -> Mapping[str, ScalarDefinition]:
-    found: dict[str, ScalarDefinition] = {}
-    for one in definitions():
-        for name in (one.name, *one.aliases):
-            found[name] = one
-            if one.case_insensitive:
-                found.setdefault(f"\0{name.lower()}", one)
-    return MappingProxyType(found)
+def _definitions_by_name() -> Mapping[str, ScalarDefinition]:
+    """Return the definitions by name and alias; a case-insensitive name in lower case behind \\0."""
+    table: dict[str, ScalarDefinition] = {}
+    for definition in definitions():
+        for name in (definition.name, *definition.aliases):
+            table[name] = definition
+            if definition.case_insensitive:
+                table.setdefault(f"\0{name.lower()}", definition)
+    return MappingProxyType(table)
+
+
+def _lambda_definitions() -> Mapping[str, LambdaDefinition]:
+    from olapdb.functions.arrays.lambda_functions import LAMBDA_DEFINITIONS  # it needs this module
+
+    return LAMBDA_DEFINITIONS
 
 
 def find(name: str) -> ScalarDefinition | None:
-    """The definition of a name, in any case where ClickHouse takes any."""
-    table = _by_name()
+    """Return the definition of a name, in any case where ClickHouse ignores it; None if unknown."""
+    table = _definitions_by_name()
     return table.get(name) or table.get(f"\0{name.lower()}")
 
 
 def find_lambda(name: str) -> LambdaDefinition | None:
-    """The form of a function that takes a lambda, or None where it has none."""
-    from olapdb.functions.arrays.lambda_functions import LAMBDA_DEFINITIONS
-
-    return LAMBDA_DEFINITIONS.get(name)
+    """Return the form of a function that takes a lambda, or None if it has none."""
+    return _lambda_definitions().get(name)
 
 
 def is_scalar(name: str) -> bool:
+    """Return whether a scalar function, with or without a lambda, has this name."""
     return find(name) is not None or find_lambda(name) is not None
 
 
 def function_names() -> tuple[str, ...]:
-    """Names and aliases, sorted."""
-    from olapdb.functions.arrays.lambda_functions import LAMBDA_DEFINITIONS
-
-    names = {n for n in _by_name() if not n.startswith("\0")}
-    return tuple(sorted(names | set(LAMBDA_DEFINITIONS)))
+    """Return all names and aliases, sorted."""
+    names = {name for name in _definitions_by_name() if not name.startswith("\0")}
+    return tuple(sorted(names | set(_lambda_definitions())))
 
 
 def function_descriptions() -> list[tuple[str, bool, str]]:
-    """(name, whether any case is understood, what it is an alias of or "") of all, by name."""
-    described = []
+    """Return (name, whether its case is ignored, alias target or "") of all functions, by name."""
+    descriptions = []
     for name in function_names():
-        one = find(name)
-        alias_to = "" if one is None or name == one.name else one.name
-        described.append((name, one is not None and one.case_insensitive, alias_to))
-    return described
+        definition = find(name)
+        alias_to = "" if definition is None or name == definition.name else definition.name
+        case_insensitive = definition is not None and definition.case_insensitive
+        descriptions.append((name, case_insensitive, alias_to))
+    return descriptions
 
 
 def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """The call for these arguments.
+    """Return the call of a function for these arguments.
 
     Raises UnknownFunction (with the nearest name), NumberOfArgumentsDoesntMatch,
     IllegalTypeOfArgument, BadArguments, NoCommonType.
@@ -89,13 +94,13 @@ def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     except IllegalTypeOfArgument:
         if not any(isinstance(plain(a.type), Nothing) for a in arguments):
             raise
-        return usual(name, arguments, NULL_TYPE, None)  # NULL of no type: the result is NULL
+        return usual(
+            name, arguments, NULL_TYPE, None
+        )  # an argument is a bare NULL: so is the result
 
 
 def _nearest(name: str) -> str:
-    """A hint at the function, or aggregate, of the most similar name, whatever its case."""
-    from olapdb.functions.aggregates.registry import aggregate_names
-
+    """Return a hint at the function or aggregate with the most similar name, ignoring case."""
     names = {known.lower(): known for known in (*function_names(), *aggregate_names())}
     close = difflib.get_close_matches(name.lower(), names, 1)
     return f"Maybe you meant {names[close[0]]}." if close else ""

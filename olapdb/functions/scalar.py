@@ -1,8 +1,8 @@
-"""How scalar functions are defined: a type rule and a kernel, and what is common to all of them.
+"""Definitions of scalar functions: a type rule, a kernel, and the treatment that they share.
 
-Most functions give NULL where an argument is NULL, a LowCardinality where their only varying
-argument is one, and a constant of constants; `define` adds that around a kernel that sees plain
-types and values only.
+Most functions return NULL where an argument is NULL, a LowCardinality if their only non-constant
+argument is one, and a constant for constants.  `define` adds this around a kernel that sees only
+plain types and values.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import pyarrow as pa
 from olapdb import errors
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall, Volatility
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.supertypes import NULL_TYPE, low_cardinality_result
-from olapdb.functions.kernels.values import default_value
 from olapdb.types import (
     Array,
     DataType,
@@ -33,8 +33,10 @@ from olapdb.types import (
 
 @dataclass(frozen=True)
 class Invocation:
-    """What a kernel knows besides its columns: plain argument types, the plain result type, the
-    number of rows, the environment, the constants (None where an argument is none)."""
+    """The context of one kernel call: plain argument types, plain result type, rows and environment.
+
+    `constants` has the value of each constant argument, None for others.
+    """
 
     types: tuple[DataType, ...]
     result: DataType
@@ -43,26 +45,28 @@ class Invocation:
     constants: tuple[pa.Scalar | None, ...] = ()
 
     def constant(self, at: int) -> object:
-        """The Python value of a constant argument, None where it is none or not given."""
+        """Return the Python value of argument `at`, or None if it is absent or not a constant."""
         if at >= len(self.constants):
             return None
-        value = self.constants[at]
-        return None if value is None else value.as_py()
+        scalar = self.constants[at]
+        return None if scalar is None else scalar.as_py()
 
 
 TypeRule: TypeAlias = Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]
-"""(name, plain types, arguments) -> plain result type; raises for types that do not fit."""
+"""A function from (name, plain types, arguments) to the plain result type; raises if none fits."""
 Kernel: TypeAlias = Callable[[list[Column], Invocation], pa.Array]
-"""Arrays without nulls, all of `rows` values, to one like them.  One that keeps constants gets them
-as scalars, never all of them."""
+"""A function from arrays of `rows` values without nulls to one such array.
+
+With `keeps_constants`, constant arguments stay scalars unless all arguments are constants.
+"""
 NativeKernel: TypeAlias = Callable[[list[Column], Invocation], Column]
-"""Columns as they come, nulls and constants included; gives NULL for NULL by itself."""
+"""A function of unprepared columns, with nulls and constants; it handles NULL itself."""
 Resolver: TypeAlias = Callable[[str, Sequence[Argument]], ScalarCall]
 
 
 @dataclass(frozen=True)
 class ScalarDefinition:
-    """A function under its name; `maximum` None: any number of arguments."""
+    """A function by name with its bounds on the number of arguments; `maximum` None: no bound."""
 
     name: str
     resolver: Resolver
@@ -72,9 +76,13 @@ class ScalarDefinition:
     case_insensitive: bool = False
 
     def resolve(self, name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Return the call for these arguments; its kernel raises only errors of `olapdb.errors`.
+
+        Raises NumberOfArgumentsDoesntMatch, or what the resolver raises.
+        """
         count = len(arguments)
         if count < self.minimum or (self.maximum is not None and count > self.maximum):
-            wanted = (
+            expected = (
                 str(self.minimum)
                 if self.minimum == self.maximum
                 else (
@@ -84,27 +92,26 @@ class ScalarDefinition:
                 )
             )
             raise errors.NumberOfArgumentsDoesntMatch(
-                f"Function {name} takes {wanted} argument(s), {count} given."
+                f"Function {name} takes {expected} argument(s), {count} given."
             )
-        doing = _doing(name, arguments)
+
+        def describe() -> str:
+            return f"Function {name} of ({', '.join(str(a.type) for a in arguments)})"
+
         try:
-            return _telling(self.resolver(self.name, arguments), doing)
+            return _translating_errors(self.resolver(self.name, arguments), describe)
         except (*errors.FOREIGN, pa.ArrowException) as error:
-            raise errors.foreign_error(error, doing()) or error from error
+            raise errors.foreign_error(error, describe()) or error from error
 
 
-def _doing(name: str, arguments: Sequence[Argument]) -> Callable[[], str]:
-    return lambda: f"Function {name} of ({', '.join(str(a.type) for a in arguments)})"
-
-
-def _telling(call: ScalarCall, doing: Callable[[], str]) -> ScalarCall:
-    """The call, which raises nothing but errors of the tree."""
+def _translating_errors(call: ScalarCall, describe: Callable[[], str]) -> ScalarCall:
+    """Return the call with a kernel that raises errors of Python and Arrow as ours."""
 
     def run(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         try:
             return call.kernel(values, rows, environment)
         except (*errors.FOREIGN, pa.ArrowException) as error:
-            raise errors.foreign_error(error, doing()) or error from error
+            raise errors.foreign_error(error, describe()) or error from error
 
     return replace(call, kernel=run)
 
@@ -122,7 +129,11 @@ def define(
     volatility: Volatility = "pure",
     keeps_constants: bool = False,
 ) -> ScalarDefinition:
-    """A function with ClickHouse's usual treatment of NULL, LowCardinality and constants."""
+    """Define a function with ClickHouse's usual treatment of NULL, LowCardinality and constants.
+
+    `count` is the number of arguments, or its bounds. `insensitive`: the name is matched in any case.
+    Either `kernel` or `native` computes the values; see their types.
+    """
     minimum, maximum = count if isinstance(count, tuple) else (count, count)
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -141,7 +152,10 @@ def usual(
     volatility: Volatility = "pure",
     keeps_constants: bool = False,
 ) -> ScalarCall:
-    """The call, wrapped; see `define`."""
+    """Return the call of a kernel with the treatment that `define` describes.
+
+    The result of a NULL of no type is NULL, without a call of the kernel.
+    """
     types = tuple(plain(a.type) for a in arguments)
     if any(isinstance(t, Nothing) for t in types):
         return ScalarCall(name, NULL_TYPE, _all_null, volatility)
@@ -166,16 +180,18 @@ def usual(
 def null_safe(
     kernel: Kernel, values: Sequence[Column], invocation: Invocation, keeps_constants: bool = False
 ) -> Column:
-    """Runs a kernel on the rows without NULL, and on one row where all is constant."""
+    """Run a kernel on the rows without NULL, and on one row if all arguments are constants.
+
+    Rows with a NULL are NULL in the result. Results that cannot be NULL (Array, Map) are computed of
+    the type's default in place of NULL. A DataError names its row in the whole column.
+    """
     constant = bool(values) and all(isinstance(v, pa.Scalar) for v in values)
     rows = 1 if constant else invocation.rows
     if constant:
         invocation = _with_rows(invocation, 1)
-    kept_as_they_are = keeps_constants and not constant
+    scalars_stay = keeps_constants and not constant
     arrays = [
-        v
-        if kept_as_they_are and isinstance(v, pa.Scalar) and v.is_valid
-        else columns.as_array(v, rows)
+        v if scalars_stay and isinstance(v, pa.Scalar) and v.is_valid else columns.as_array(v, rows)
         for v in values
     ]
     valid = columns.all_valid(arrays, rows)
@@ -184,18 +200,18 @@ def null_safe(
         arrays = [_defaulted(a, t) for a, t in zip(arrays, invocation.types, strict=True)]
         valid = None
     if valid is None:
-        made = kernel(arrays, invocation)
+        result = kernel(arrays, invocation)
     else:
         mask = pa.array(valid)
-        kept = [a if isinstance(a, pa.Scalar) else a.filter(mask) for a in arrays]
+        valid_arrays = [a if isinstance(a, pa.Scalar) else a.filter(mask) for a in arrays]
         try:
-            made = kernel(kept, _with_rows(invocation, int(valid.sum())))
+            result = kernel(valid_arrays, _with_rows(invocation, int(valid.sum())))
         except errors.DataError as error:
             if error.row is not None:
                 error.row = int(np.flatnonzero(valid)[error.row])
             raise
-        made = columns.scatter(made, valid)
-    return made[0] if constant else made
+        result = columns.scatter(result, valid)
+    return result[0] if constant else result
 
 
 def _defaulted(array: pa.Array, data_type: DataType) -> pa.Array:
@@ -220,12 +236,13 @@ def custom(
     aliases: tuple[str, ...] = (),
     insensitive: bool = False,
 ) -> ScalarDefinition:
-    """A function that treats NULL and types by itself."""
+    """Define a function whose resolver handles NULL, constants and types itself."""
     minimum, maximum = count if isinstance(count, tuple) else (count, count)
     return ScalarDefinition(name, resolver, minimum, maximum, aliases, insensitive)
 
 
 def illegal(name: str, data_type: DataType, wanted: str) -> errors.IllegalTypeOfArgument:
+    """Return the error for an argument of the wrong type; `wanted` says what was expected."""
     return errors.IllegalTypeOfArgument(
         f"Illegal type {data_type} of argument of function {name}: {wanted} expected."
     )
@@ -234,49 +251,58 @@ def illegal(name: str, data_type: DataType, wanted: str) -> errors.IllegalTypeOf
 def require(
     name: str, types: Sequence[DataType], kinds: type | tuple[type, ...], wanted: str
 ) -> None:
-    """IllegalTypeOfArgument for the first type that is of none of the kinds."""
-    for one in types:
-        if not isinstance(one, kinds):
-            raise illegal(name, one, wanted)
+    """Raise IllegalTypeOfArgument for the first type that is of none of the kinds."""
+    for data_type in types:
+        if not isinstance(data_type, kinds):
+            raise illegal(name, data_type, wanted)
 
 
-def fixed_rule(result: DataType, kinds: tuple[type, ...], wanted: str) -> TypeRule:
-    """A rule: all arguments of these kinds, the result always the same."""
+def fixed_rule(
+    result: DataType, kinds: tuple[type, ...], wanted: str, checked: int | None = None
+) -> TypeRule:
+    """Return a type rule with a constant result.
+
+    The first `checked` arguments, all by default, must be of these kinds; `wanted` names them in the
+    error.
+    """
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        require(name, types, kinds, wanted)
+        require(name, types[:checked], kinds, wanted)
         return result
 
     return rule
 
 
 def _not_constant(value: pa.Scalar | None) -> type[errors.ProgrammingError]:
-    """As ClickHouse tells a wrong type from a column where a constant should be."""
+    """Return the error class for an argument that must be a constant, as ClickHouse chooses it."""
     return errors.IllegalColumn if value is None else errors.IllegalTypeOfArgument
 
 
 def constant_text(name: str, arguments: Sequence[Argument], at: int, meaning: str) -> str:
-    """The value of an argument that must be a constant string."""
-    value = arguments[at].constant
-    found = value.as_py() if value is not None else None
-    if not isinstance(found, str):
-        raise _not_constant(value)(
+    """Return the value of an argument that must be a constant string."""
+    scalar = arguments[at].constant
+    text = scalar.as_py() if scalar is not None else None
+    if not isinstance(text, str):
+        raise _not_constant(scalar)(
             f"Argument {at + 1} of function {name}, {meaning}, must be a constant string."
         )
-    return found
+    return text
 
 
 def constant_zone(name: str, arguments: Sequence[Argument], at: int) -> str:
-    """The time zone that an argument, a constant string, names; BadArguments where none does."""
+    """Return the time zone that a constant string argument names.
+
+    Raises BadArguments for an unknown one.
+    """
     return known_zone(constant_text(name, arguments, at, "the time zone"))
 
 
 def constant_integer(name: str, arguments: Sequence[Argument], at: int, meaning: str) -> int:
-    """The value of an argument that must be a constant integer."""
-    value = arguments[at].constant
-    found = value.as_py() if value is not None else None
-    if not isinstance(found, int):
-        raise _not_constant(value)(
+    """Return the value of an argument that must be a constant integer."""
+    scalar = arguments[at].constant
+    number = scalar.as_py() if scalar is not None else None
+    if not isinstance(number, int):
+        raise _not_constant(scalar)(
             f"Argument {at + 1} of function {name}, {meaning}, must be a constant integer."
         )
-    return int(found)
+    return int(number)

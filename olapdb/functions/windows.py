@@ -1,6 +1,6 @@
-"""Functions that exist only with OVER: ranks, and values of other rows.
+"""Functions that require OVER: ranks, and values of other rows.
 
-A function sees the rows of all partitions at once, sorted by partition and order:
+A kernel sees the rows of all partitions at once, sorted by partition and order:
 
     position          0  1  2  3  4
     partition         a  a  a  b  b
@@ -21,18 +21,18 @@ import pyarrow as pa
 from olapdb.errors import BadArguments, NumberOfArgumentsDoesntMatch
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.supertypes import common_type
-from olapdb.functions.kernels.values import default_value
 from olapdb.functions.scalar import require
 from olapdb.types import FLOAT64, UINT64, DataType, Integer, plain
 
 
 @dataclass(frozen=True)
 class Frames:
-    """Where each row's partition, peers and frame lie among the sorted rows.
+    """The partition, peers and frame of each sorted row.
 
     All are int64 of shape (rows,): starts are positions, ends are one past the last.  Peers are rows
-    of equal order.  A frame without rows ends where it starts.
+    with equal ORDER BY values.  An empty frame ends where it starts.
     """
 
     partition_starts: np.ndarray
@@ -44,22 +44,25 @@ class Frames:
 
     @property
     def rows(self) -> int:
+        """The number of rows of all partitions."""
         return len(self.partition_starts)
 
     @cached_property
     def positions(self) -> np.ndarray:
+        """The position of each row: 0, 1, …"""
         return np.arange(self.rows)
 
 
 WindowKernel = Callable[[Sequence[pa.Array], Frames], pa.Array]
-"""(the arguments' values of the sorted rows, frames) -> the result for each sorted row."""
+"""A function from (arguments of the sorted rows, frames) to the result of each sorted row."""
 
 
 @dataclass(frozen=True)
 class WindowFunction:
-    """A function resolved for its arguments' types.
+    """A window function resolved for its argument types.
 
-    `whole_partition`: the frame has no meaning for it, and it may not be given another one."""
+    `whole_partition`: it ignores the frame, and the query may not specify one.
+    """
 
     name: str
     type: DataType
@@ -69,7 +72,7 @@ class WindowFunction:
 
 @dataclass(frozen=True)
 class WindowDefinition:
-    """A function under its names; `resolve` raises what its type rule raises."""
+    """A window function by name with its bounds on the number of arguments."""
 
     name: str
     resolve: Callable[[str, Sequence[Argument]], WindowFunction]
@@ -78,22 +81,23 @@ class WindowDefinition:
 
 
 def find_window(name: str) -> WindowDefinition | None:
-    """The definition of a name, in any case as in standard SQL; None where there is none."""
+    """Return the definition of a name, as given or in lower case; None if unknown."""
     return _BY_NAME.get(name) or _BY_NAME.get(name.lower())
 
 
 def resolve_window(name: str, arguments: Sequence[Argument]) -> WindowFunction:
-    """The function for these arguments.
+    """Return the function for these arguments; the name must be known.
 
-    Raises NumberOfArgumentsDoesntMatch, IllegalTypeOfArgument, BadArguments, NoCommonType."""
+    Raises NumberOfArgumentsDoesntMatch, IllegalTypeOfArgument, BadArguments, NoCommonType.
+    """
     definition = find_window(name)
     assert definition is not None, name
     if not definition.minimum <= len(arguments) <= definition.maximum:
-        wanted = str(definition.minimum)
+        expected = str(definition.minimum)
         if definition.maximum != definition.minimum:
-            wanted = f"{definition.minimum} to {definition.maximum}"
+            expected = f"{definition.minimum} to {definition.maximum}"
         raise NumberOfArgumentsDoesntMatch(
-            f"Window function {name} takes {wanted} argument(s), {len(arguments)} given."
+            f"Window function {name} takes {expected} argument(s), {len(arguments)} given."
         )
     return definition.resolve(definition.name, arguments)
 
@@ -139,9 +143,12 @@ def _cume_dist(frames: Frames) -> np.ndarray:
 
 
 def _ntile(name: str, arguments: Sequence[Argument]) -> WindowFunction:
-    """The rows of a partition in n buckets, the first ones a row larger where it does not divide."""
-    given = arguments[0].constant
-    buckets = given.as_py() if given is not None else None
+    """Resolve ntile(n): the number, from 1, of each row's bucket among n.
+
+    If n does not divide the partition, the first buckets have one row more.
+    """
+    constant = arguments[0].constant
+    buckets = constant.as_py() if constant is not None else None
     if not isinstance(plain(arguments[0].type), Integer) or not isinstance(buckets, int):
         raise BadArguments(f"The argument of {name} must be a constant positive integer.")
     if buckets < 1:
@@ -149,11 +156,13 @@ def _ntile(name: str, arguments: Sequence[Argument]) -> WindowFunction:
 
     def kernel(values: Sequence[pa.Array], frames: Frames) -> pa.Array:
         size = frames.partition_ends - frames.partition_starts
-        at = frames.positions - frames.partition_starts
+        offset = frames.positions - frames.partition_starts
         small, larger = size // buckets, size % buckets
         in_larger = larger * (small + 1)
         tile = np.where(
-            at < in_larger, at // (small + 1), larger + (at - in_larger) // np.maximum(small, 1)
+            offset < in_larger,
+            offset // (small + 1),
+            larger + (offset - in_larger) // np.maximum(small, 1),
         )
         return columns.from_values(tile + 1, pa.uint64())
 
@@ -164,17 +173,25 @@ def _ntile(name: str, arguments: Sequence[Argument]) -> WindowFunction:
 
 
 def _taken(
-    values: pa.Array, places: np.ndarray, there: np.ndarray, otherwise: pa.Array
+    values: pa.Array, places: np.ndarray, inside: np.ndarray, otherwise: pa.Array
 ) -> pa.Array:
-    """`values` at these places; where `there` is false, `otherwise` of the row itself."""
+    """Return for each row the value at its place, or `otherwise` where `inside` is false.
+
+    `otherwise` has one value for all rows, or one for each.
+    """
     count = len(values)
-    both = pa.concat_arrays([values, otherwise])
-    own = np.zeros(len(places), np.int64) if len(otherwise) == 1 else np.arange(len(places))
-    return both.take(pa.array(np.where(there, places, count + own)))
+    candidates = pa.concat_arrays([values, otherwise])
+    fallback_rows = (
+        np.zeros(len(places), np.int64) if len(otherwise) == 1 else np.arange(len(places))
+    )
+    return candidates.take(pa.array(np.where(inside, places, count + fallback_rows)))
 
 
 def _shifted(name: str, *, forward: bool, in_frame: bool) -> WindowDefinition:
-    """lag, lead (in the partition) and lagInFrame, leadInFrame: (value[, offset[, default]])."""
+    """Define a function of (value[, offset[, default]]) that returns the value of another row.
+
+    lag and lead look in the partition, lagInFrame and leadInFrame in the frame (`in_frame`).
+    """
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> WindowFunction:
         value_type = arguments[0].type
@@ -197,9 +214,9 @@ def _shifted(name: str, *, forward: bool, in_frame: bool) -> WindowDefinition:
             places = frames.positions + (offset if forward else -offset)
             low = frames.starts if in_frame else frames.partition_starts
             high = frames.ends if in_frame else frames.partition_ends
-            there = (places >= low) & (places < high)
+            inside = (places >= low) & (places < high)
             otherwise = values[2] if len(values) > 2 else columns.single(default_value(value_type))
-            return _taken(values[0], places, there, otherwise)
+            return _taken(values[0], places, inside, otherwise)
 
         return WindowFunction(spelt, value_type, kernel, not in_frame)
 
@@ -207,13 +224,17 @@ def _shifted(name: str, *, forward: bool, in_frame: bool) -> WindowDefinition:
 
 
 def casts_of(name: str, types: Sequence[DataType]) -> tuple[DataType, ...]:
-    """The types that the arguments are cast to before the kernel: a default has its column's."""
+    """Return the types to which the arguments are cast before the kernel.
+
+    A default takes its column's type.
+    """
     if len(types) > 2 and name in ("lag", "lead", "lagInFrame", "leadInFrame"):
         return (types[0], types[1], types[0])
     return tuple(types)
 
 
 def _nth_value(name: str, arguments: Sequence[Argument]) -> WindowFunction:
+    """Resolve nth_value(x, n): the n-th row of the frame, from 1; the type's default beyond it."""
     value_type = arguments[0].type
     require(name, [plain(arguments[1].type)], Integer, "an integer")
     constant = arguments[1].constant
@@ -222,25 +243,25 @@ def _nth_value(name: str, arguments: Sequence[Argument]) -> WindowFunction:
 
     def kernel(values: Sequence[pa.Array], frames: Frames) -> pa.Array:
         places = frames.starts + columns.numpy_values(values[1]).astype(np.int64) - 1
-        there = (places >= frames.starts) & (places < frames.ends)
-        return _taken(values[0], places, there, columns.single(default_value(value_type)))
+        inside = (places >= frames.starts) & (places < frames.ends)
+        return _taken(values[0], places, inside, columns.single(default_value(value_type)))
 
     return WindowFunction(name, value_type, kernel)
 
 
 def _edge(name: str, *, last: bool, keeps_null: bool) -> WindowDefinition:
-    """first_value, last_value: of the frame's rows, without NULL unless it is respected."""
+    """Define first_value or last_value of the frame; without `keeps_null` they skip NULL."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> WindowFunction:
         value_type = arguments[0].type
 
         def kernel(values: Sequence[pa.Array], frames: Frames) -> pa.Array:
-            given = values[0]
+            column = values[0]
             places = frames.ends - 1 if last else frames.starts
-            if not keeps_null and given.null_count:
-                places = _nearest_valid(np.asarray(given.is_valid()), places, last)
-            there = (places >= frames.starts) & (places < frames.ends)
-            return _taken(given, places, there, columns.single(default_value(value_type)))
+            if not keeps_null and column.null_count:
+                places = _nearest_valid(np.asarray(column.is_valid()), places, last)
+            inside = (places >= frames.starts) & (places < frames.ends)
+            return _taken(column, places, inside, columns.single(default_value(value_type)))
 
         return WindowFunction(spelt, value_type, kernel)
 
@@ -248,19 +269,24 @@ def _edge(name: str, *, last: bool, keeps_null: bool) -> WindowDefinition:
 
 
 def _nearest_valid(valid: np.ndarray, places: np.ndarray, backward: bool) -> np.ndarray:
-    """From each place the nearest one with a value, going back or forward; out of range where there
-    is none."""
+    """Return for each place the nearest one with a value.
+
+    Searches backward or forward; out of range if none.
+    """
     rows = np.arange(len(valid))
     if backward:
         nearest = np.maximum.accumulate(np.where(valid, rows, -1))
         return np.where(places >= 0, nearest[np.maximum(places, 0)], -1)
     nearest = np.minimum.accumulate(np.where(valid, rows, len(valid))[::-1])[::-1]
-    inside = places < len(valid)
-    return np.where(inside, nearest[np.minimum(places, len(valid) - 1)], len(valid))
+    in_range = places < len(valid)
+    return np.where(in_range, nearest[np.minimum(places, len(valid) - 1)], len(valid))
 
 
 def edge_definition(name: str, respects_nulls: bool) -> WindowDefinition | None:
-    """The definition of an aggregate that with OVER means the first or last row of the frame."""
+    """Return the definition of an aggregate that with OVER returns the first or last row of the frame.
+
+    Returns None for other names.
+    """
     folded = name.lower()
     if folded in (
         "any",
@@ -292,11 +318,11 @@ _DEFINITIONS: tuple[WindowDefinition, ...] = (
 _ALIASES = {"denserank": "dense_rank", "percentrank": "percent_rank"}
 
 _BY_NAME: Mapping[str, WindowDefinition] = MappingProxyType(
-    {one.name: one for one in _DEFINITIONS}
-    | {alias: one for alias, name in _ALIASES.items() for one in _DEFINITIONS if one.name == name}
+    {d.name: d for d in _DEFINITIONS}
+    | {alias: d for alias, name in _ALIASES.items() for d in _DEFINITIONS if d.name == name}
 )
 
 
 def window_names() -> tuple[str, ...]:
-    """The names of the functions, sorted."""
-    return tuple(sorted(one.name for one in _DEFINITIONS))
+    """Return the names of all window functions, sorted."""
+    return tuple(sorted(d.name for d in _DEFINITIONS))

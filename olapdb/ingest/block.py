@@ -12,7 +12,6 @@ handed in by a program is taken at its word, and raises CannotInsertNull.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,10 +21,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb import errors
+from olapdb.compute.batches import single_chunk
+from olapdb.config import Settings
 from olapdb.engine.column_defaults import DefaultColumns
 from olapdb.functions import cast_column, store_column
 from olapdb.functions.base import Environment
-from olapdb.ingest.arrays import one_array
 from olapdb.ingest.constraints import check_constraints
 from olapdb.ingest.nested_columns import check_nested_sizes
 from olapdb.model.schema import Column, Table
@@ -35,11 +35,6 @@ from olapdb.threads import ThreadPool
 from olapdb.types import DataType, is_nullable, make_nullable, plain
 
 Data: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]"
-
-BLOCK_ROWS_MAX = 1_048_576
-"""`max_insert_block_size`: no block is larger."""
-BLOCK_BYTES_MIN = 268_402_944
-"""`min_insert_block_size_bytes`: what batches of a stream are joined up to, or the rows' bound."""
 
 PARALLEL_ROWS_MIN = 1 << 18
 """Below this, threads cost what they save."""
@@ -161,11 +156,12 @@ def make_blocks(
     cache = cache or Cache()
     defaults = DefaultColumns.of(table, snapshot, environment, cache)
     names = None if columns is None else tuple(columns)
-    max_rows = _number(settings, "max_insert_block_size", BLOCK_ROWS_MAX)
-    min_rows = min(_number(settings, "min_insert_block_size_rows", BLOCK_ROWS_MAX), max_rows)
-    min_bytes = _number(settings, "min_insert_block_size_bytes", BLOCK_BYTES_MIN)
-    threads = _number(settings, "max_threads", 0) or os.cpu_count() or 1
-    lossy = allows_lossy(settings)
+    known = Settings.of(settings)
+    max_rows = known.integer("max_insert_block_size")
+    min_rows = min(known.integer("min_insert_block_size_rows"), max_rows)
+    min_bytes = known.integer("min_insert_block_size_bytes")
+    threads = known.threads
+    lossy = allows_lossy(known)
     maker: BlockMaker | None = None
     first_row = 0
     for rows in _cut(_tables(data), max_rows, min_rows, min_bytes):
@@ -192,11 +188,7 @@ def make_blocks(
 
 def allows_lossy(settings: Mapping[str, object] | None) -> bool:
     """Whether an INSERT with these settings converts values as CAST does."""
-    return settings is not None and bool(settings.get(ALLOW_LOSSY, False))
-
-
-def _number(settings: Mapping[str, object] | None, name: str, default: int) -> int:
-    return default if settings is None else int(str(settings.get(name, default)))
+    return Settings.of(settings).boolean(ALLOW_LOSSY)
 
 
 def _maker(
@@ -306,7 +298,7 @@ def _plain_array(column: pa.ChunkedArray) -> pa.Array:
             column = column.cast(wanted)
         except pa.ArrowInvalid as error:  # bytes that are no UTF-8
             raise errors.CannotConvertType(f"Arrow type {column.type}: {error}.") from error
-    return one_array(column)
+    return single_chunk(column)
 
 
 def _plain_arrow(kind: pa.DataType) -> pa.DataType:

@@ -16,22 +16,14 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from olapdb.commit.origin import threads_of
 from olapdb.compute.shared_group_codes import ROWS_MIN, SharedCodes
+from olapdb.config import SESSION_SETTINGS, Settings
 from olapdb.engine.combine import combine
-from olapdb.engine.layout import TableLayout
+from olapdb.engine.layout import TableLayout, shared_layout
 from olapdb.engine.replacing_collapsing import check_markers
-from olapdb.errors import Error, QueryWasCancelled, TooDeepRecursion, TooManyParts, UnknownTable
+from olapdb.errors import Error, QueryWasCancelled, TooDeepRecursion, TooManyParts
 from olapdb.functions.base import Environment
-from olapdb.ingest.own_rows import (
-    Cascade,
-    Joined,
-    brought,
-    inline_of,
-    least,
-    parts_with,
-    with_inline,
-)
+from olapdb.ingest.own_rows import Cascade, Joined, brought, inline_of, least, parts_with
 from olapdb.ingest.parallel_views import run_branches
 from olapdb.ingest.staged_insert import StagedInsert, ViewWrite, join_staged, join_views, shifted
 from olapdb.ingest.trigger import NO_LIMITS, BoundView, TriggerContext, bound_view, fire, pushing_to
@@ -47,9 +39,10 @@ from olapdb.model.changes import (
     SchemaIs,
     ViewsAre,
 )
+from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.part import Blocks, Contribution, NewBlock, Part, new_part_id
 from olapdb.model.schema import MaterializedView, Table
-from olapdb.model.snapshot import Snapshot
+from olapdb.model.snapshot import Snapshot, target_of
 from olapdb.model.view_state import CoverageRow
 from olapdb.result import QueryStatistics
 from olapdb.runtime.cache import Cache
@@ -63,7 +56,7 @@ __all__ = ["BlockStager", "StagedInsert", "join_staged", "stage_insert"]
 CASCADE_DEPTH_MAX = 64
 BESIDE_ROWS_MIN = 131_072
 """A block of so many rows is worth a thread that writes it while views fire."""
-INLINE_BYTES_MAX = 262_144
+INLINE_BYTES_MAX = int(SESSION_SETTINGS["inline_bytes_max"].default)
 SORTED_WHOLE_ROWS_MAX = 1 << 18
 INLINE_ROWS_MAX = 10_000
 INLINE_PARTS_UNCOUNTED = 256
@@ -126,9 +119,10 @@ class BlockStager:
     _late: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
+        self._settings = Settings.of(self.around.settings)
         if self.parallel is None:
-            self.parallel = bool(self.around.settings.get("parallel_view_processing", False))
-        self._limits = ViewLimits.of(self.around.settings)
+            self.parallel = self._settings.boolean("parallel_view_processing")
+        self._limits = ViewLimits.of(self._settings)
         self._cascade = Cascade(self.around.snapshot)
 
     def add_block(self, table: Table, block: pa.Table) -> NewBlock:
@@ -246,7 +240,7 @@ class BlockStager:
                 swap=self.swap,
                 after=self.around.snapshot.next_block(table) - 1 if in_file else None,
                 index_values=layout_of(table, self.around).index_values(rows),
-                threads=threads_of(self.around.settings),
+                threads=self._settings.integer("max_threads"),
             )
             changes.append(AddPart(staged.part, staged.inline_rows))
             if booked is not None:
@@ -263,7 +257,7 @@ class BlockStager:
         layout = layout_of(table, self.around)
         # A block is sorted, and combined, before it is split: once, not for each of a thousand
         # partitions.  The partitions of a large one are often sorted already.
-        combines = table.engine.combines and self.around.settings.get("optimize_on_insert", True)
+        combines = table.engine.combines and self._settings.boolean("optimize_on_insert")
         if block.num_rows > SORTED_WHOLE_ROWS_MAX:
             split = [(i, v, layout.sort(rows)) for i, v, rows in layout.split(block)]
         elif combines and layout.keys_within_partitions:
@@ -271,7 +265,7 @@ class BlockStager:
             combines = False
         else:
             split = layout.split(layout.sort(block))
-        limit = int(str(self.around.settings.get("max_partitions_per_insert_block", 100)))
+        limit = self._settings.integer("max_partitions_per_insert_block")
         if limit and len(split) > limit:
             raise TooManyParts(
                 f"One block of {table.database}.{table.name} has rows of {len(split)} partitions,"
@@ -286,8 +280,8 @@ class BlockStager:
     def _inline_bytes(self, table: Table, rows: pa.Table) -> int:
         if not self.inline or rows.num_rows > INLINE_ROWS_MAX:
             return 0
-        limit = int(str(self.around.settings.get("inline_bytes_max", INLINE_BYTES_MAX)))
-        limit = min(limit, int(table.setting("inline_bytes_max", INLINE_BYTES_MAX)))
+        limit = self._settings.integer("inline_bytes_max")
+        limit = min(limit, int(table.setting("inline_bytes_max")))
         parts = self.around.snapshot.parts(table.id) if limit else ()
         if len(parts) < INLINE_PARTS_UNCOUNTED:
             return limit
@@ -435,7 +429,7 @@ class BlockStager:
         codes: SharedCodes | None,
     ) -> tuple[Table, pa.Table, NewBlock]:
         """Stages what the view makes of the block: its target, the rows, their block."""
-        target = self._target(view)
+        target = target_of(self.around.snapshot, view)
         try:
             bound = bound_view(view, self.around)
         except Error as error:
@@ -470,7 +464,7 @@ class BlockStager:
                 staged = {one: self.joined[one] for one in late if one in self.joined}
             parts = parts_with(around.snapshot, staged)
             inline = inline_of(one for found in staged.values() for one in found)
-            around = replace(around, snapshot=with_inline(around.snapshot, inline))
+            around = replace(around, snapshot=OverlaySnapshot(around.snapshot, inline=inline))
             self._joined += [Joined(view.id, one, len(staged.get(one, ()))) for one in late]
         return fire(
             bound,
@@ -486,7 +480,7 @@ class BlockStager:
         """Whether the failure becomes a gap; that the statement was cancelled is no failure.
 
         A version beside a view never fails an INSERT: a rebuild stops at its gap."""
-        ignored = self.around.settings.get("materialized_views_ignore_errors", False)
+        ignored = self._settings.boolean("materialized_views_ignore_errors")
         return bool(ignored or view.standing) and not isinstance(error, QueryWasCancelled)
 
     def _undo(self, changes: int, next_index: dict[str, int]) -> None:
@@ -498,21 +492,12 @@ class BlockStager:
         self._next_index = next_index
 
     def _cover_void(self, view: MaterializedView, number: NewBlock, depth: int) -> None:
-        target = self._target(view)
+        target = target_of(self.around.snapshot, view)
         contribution = Contribution(view.id, view.version, view.source_id, None, (number,), 0)
         new = self._new_block(target, 0, "view")
         self._write(target, pa.table({}), new, (contribution,))
         self._changes.append(AddCoverage(CoverageRow(view.id, None, number)))
         self.cascade(target, pa.table({}), new, depth + 1)
-
-    def _target(self, view: MaterializedView) -> Table:
-        target = self.around.snapshot.by_id(view.target_id)
-        if not isinstance(target, Table):
-            raise UnknownTable(
-                f"The target of view {view.database}.{view.name} does not exist.",
-                hint=f"DROP VIEW {view.database}.{view.name}, or create it anew with a target.",
-            )
-        return target
 
     def _require_dimensions(self, view: MaterializedView) -> None:
         """What was read of other tables must be what they hold at the commit."""
@@ -547,9 +532,8 @@ def _without_blocks(contributions: tuple[Contribution, ...]) -> tuple[Contributi
 
 
 def layout_of(table: Table, around: TriggerContext) -> TableLayout:
-    """The table's layout, its keys bound once for each version of the table."""
-    key = ("layout", table.id, table.version, table.indexes)
-    return around.cache.get_or_make(key, lambda: TableLayout(table))
+    """Return the table's layout from the context's cache, under the zone of the warehouse."""
+    return shared_layout(table, around.cache, around.environment.zone)
 
 
 VOID_PARTITION = ""

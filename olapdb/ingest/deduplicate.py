@@ -22,8 +22,8 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.catalog.protocol import Catalog
+from olapdb.compute.batches import single_chunk
 from olapdb.errors import TableAltered
-from olapdb.ingest.arrays import one_array
 from olapdb.ingest.deduplication_key import KeyRule, key_rule
 from olapdb.ingest.key_hash import row_keys
 from olapdb.model.changes import Change, KeysAreNew, RecordKeys, Requirement
@@ -169,7 +169,7 @@ class Admission:
 
     def keys_of(self, block: pa.Table) -> tuple[np.ndarray, np.ndarray]:
         """The rows' keys, and whether each row has one."""
-        arrays = [one_array(block.column(name)) for name in self.rule.columns]
+        arrays = [single_chunk(block.column(name)) for name in self.rule.columns]
         whole = np.ones(block.num_rows, bool)
         for array in arrays:
             if array.null_count:

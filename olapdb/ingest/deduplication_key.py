@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from olapdb import errors, types
-from olapdb.config import TABLE_SETTINGS, SettingValue, is_deduplication
+from olapdb.config import SettingValue, is_deduplication
 from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
 
 WINDOW_ROWS_MAX = 100_000_000
 """Of a table: about 2 GB of memory in each process that inserts into it, 1.6 GB in the catalog."""
-_WINDOW_ROWS = TABLE_SETTINGS["deduplicate_window_rows"].default
 _KEY_TYPES = (
     types.Integer,
     types.String,
@@ -43,10 +42,11 @@ def key_rule(table: Table) -> KeyRule | None:
     Raises NoSuchColumn, IllegalColumn and BadTypeOfField for columns that cannot be a key,
     BadArguments for settings that make no sense together, NotSupportedError for other engines.
     """
-    settings = dict(table.settings)
-    named = str(settings.get("deduplicate_by", ""))
+    named = str(table.setting("deduplicate_by"))
     if not named.strip():
-        lonely = next((n for n in settings if is_deduplication(n) and n != "deduplicate_by"), None)
+        lonely = next(
+            (n for n, _ in table.settings if is_deduplication(n) and n != "deduplicate_by"), None
+        )
         if lonely is not None:
             raise errors.BadArguments(
                 f"Setting {lonely} has no meaning without deduplicate_by.",
@@ -59,7 +59,7 @@ def key_rule(table: Table) -> KeyRule | None:
             hint="Use an engine of the MergeTree family, or Null.",
         )
     columns = [_key_column(table, name) for name in _names(named)]
-    window_rows = int(settings.get("deduplicate_window_rows", _WINDOW_ROWS))
+    window_rows = int(table.setting("deduplicate_window_rows"))
     if window_rows > WINDOW_ROWS_MAX:
         raise errors.ArgumentOutOfBound(
             f"deduplicate_window_rows is at most {WINDOW_ROWS_MAX}, not {window_rows}.",
@@ -69,7 +69,7 @@ def key_rule(table: Table) -> KeyRule | None:
         tuple(column.name for column in columns),
         ",".join(f"{column.id}:{_form(column)}" for column in columns),
         window_rows,
-        int(settings.get("deduplicate_window", 0)) * 1_000,
+        int(table.setting("deduplicate_window")) * 1_000,
     )
 
 

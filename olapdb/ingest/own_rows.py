@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias
 
 from olapdb.model.changes import AddPart, Change
 from olapdb.model.part import BlockRange, NewBlock, Part
@@ -147,25 +147,6 @@ def numbered(part: Part, first: int) -> Part:
         return part
     number = first + part.blocks.index
     return replace(part, blocks=BlockRange(number, number))
-
-
-class _WithStaged:
-    """A snapshot that also knows the inline rows of staged parts."""
-
-    def __init__(self, snapshot: Snapshot, inline: Mapping[str, bytes]) -> None:
-        self._snapshot, self._inline = snapshot, inline
-
-    def inline_rows(self, part: Part) -> bytes:
-        found = self._inline.get(part.id)
-        return self._snapshot.inline_rows(part) if found is None else found
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._snapshot, name)
-
-
-def with_inline(snapshot: Snapshot, inline: Mapping[str, bytes]) -> Snapshot:
-    """The snapshot, which also gives the inline rows of staged parts, by part."""
-    return cast(Snapshot, _WithStaged(snapshot, inline))
 
 
 def inline_of(staged: Iterable[AddPart]) -> dict[str, bytes]:

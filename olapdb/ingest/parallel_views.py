@@ -8,11 +8,11 @@ view is named.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TypeVar
 
+from olapdb.config import Settings
 from olapdb.threads import ThreadPool
 
 Branch = TypeVar("Branch")
@@ -26,7 +26,7 @@ def run_branches(
 ) -> None:
     """Fires all branches, then absorbs them in their order, up to and including the first that
     failed; its error is raised. The caller drops what the others have staged."""
-    threads = int(str(settings.get("max_threads", 0))) or os.cpu_count() or 1
+    threads = Settings.of(settings).threads
     with ThreadPool(min(threads, len(branches)), "olapdb-view") as pool:
         futures: list[Future[None]] = [pool.submit(fire, one) for one in branches]
     for branch, future in zip(branches, futures, strict=True):

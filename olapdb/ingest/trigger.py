@@ -14,20 +14,20 @@ import pyarrow as pa
 
 from olapdb.bind import BindScope, bind_query
 from olapdb.commit.origin import CommitOrigin
+from olapdb.compute.batches import single_chunk
 from olapdb.compute.shared_group_codes import SharedCodes
 from olapdb.config import Settings
 from olapdb.engine.column_defaults import DefaultColumns
-from olapdb.errors import Error, InternalError, MemoryLimitExceeded, QueryWasCancelled, UnknownTable
+from olapdb.errors import Error, InternalError, MemoryLimitExceeded, QueryWasCancelled
 from olapdb.execute import ExecutionContext, run
 from olapdb.execute.run import is_plain, run_plain
 from olapdb.functions.base import Environment
-from olapdb.ingest.arrays import one_array
 from olapdb.ingest.block import BlockMaker
 from olapdb.ingest.key_uniqueness import gives_each_key_once
 from olapdb.ingest.view_guardrails import ViewLimits, over_memory
 from olapdb.model.part import Part
 from olapdb.model.schema import MaterializedView, Table
-from olapdb.model.snapshot import Snapshot
+from olapdb.model.snapshot import Snapshot, target_of
 from olapdb.optimize import optimize
 from olapdb.plan.nodes import Plan
 from olapdb.result import QueryStatistics
@@ -141,7 +141,7 @@ def fire(
             rows = run_plain(bound.plan, context)
         else:
             rows = run(bound.plan, context).read_all()
-        arrays = [one_array(column) for column in rows.columns]
+        arrays = [single_chunk(column) for column in rows.columns]
         return bound.maker.make(arrays, rows.num_rows, environment)
     except MemoryLimitExceeded as error:
         if context.memory.limit_bytes == cap_bytes:
@@ -163,12 +163,7 @@ def _versions(view: MaterializedView, snapshot: Snapshot) -> tuple[tuple[str, in
 
 
 def _bind(view: MaterializedView, around: TriggerContext) -> BoundView:
-    target = around.snapshot.by_id(view.target_id)
-    if not isinstance(target, Table):
-        raise UnknownTable(
-            f"The target of view {view.database}.{view.name} does not exist.",
-            hint=f"DROP VIEW {view.database}.{view.name}, or create it anew with a target.",
-        )
+    target = target_of(around.snapshot, view)
     environment = _environment(view, around.environment)
     scope = BindScope(
         snapshot=around.snapshot,

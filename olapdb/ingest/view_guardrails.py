@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from olapdb.config import Settings
 from olapdb.errors import MemoryLimitExceeded, ViewLimitExceeded
 from olapdb.model.schema import MaterializedView
 
@@ -46,12 +47,13 @@ class ViewLimits:
 
     @classmethod
     def of(cls, settings: Mapping[str, object]) -> ViewLimits:
+        known = Settings.of(settings)
         return cls(
-            int(str(settings.get("max_view_milliseconds", 0))),
-            float(str(settings.get("max_view_rows_expansion", 0.0))),
-            int(str(settings.get("max_view_parts", 0))),
-            int(str(settings.get("max_view_memory_usage", 0))),
-            settings.get("view_limits_mode", "throw") != "warn",
+            known.integer("max_view_milliseconds"),
+            known.number("max_view_rows_expansion"),
+            known.integer("max_view_parts"),
+            known.integer("max_view_memory_usage"),
+            known.text("view_limits_mode") != "warn",
         )
 
     @property

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from olapdb.commit.draft import CommitDraft
 from olapdb.commit.origin import CommitOrigin
+from olapdb.config import Settings
 from olapdb.errors import Error, QueryWasCancelled
 from olapdb.functions.base import Environment
 from olapdb.ingest.block_stager import dimension_requirements
@@ -39,8 +40,6 @@ from olapdb.model.changes import (
 from olapdb.model.schema import ENGINE_ROLES, MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 
-SOURCE_ROWS_MAX = 50_000_000
-"""`dimension_lookup_rows_max`: the default."""
 SLICES_MAX = 1_000
 """A change that reaches more partitions of a target than this makes all of it stale."""
 
@@ -153,7 +152,8 @@ class _Lookup:
         slices = StaleSlices.of(self.view)
         if not changes:
             return slices
-        rows_max = int(str(self.origin.settings.get("dimension_lookup_rows_max", SOURCE_ROWS_MAX)))
+        settings = Settings.of(self.origin.settings)
+        rows_max = settings.integer("dimension_lookup_rows_max")
         source = self.snapshot.by_id(self.view.source_id)
         if not rows_max or not isinstance(source, Table) or not _keeps_rows(source):
             return None

@@ -22,14 +22,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from olapdb.compute.batches import single_batch
+from olapdb.compute.batches import single_batch, single_chunk
 from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.group_codes import factorise
 from olapdb.engine.layout import TableLayout
 from olapdb.execute import ExecutionContext, run
 from olapdb.execute.pruning.granule_selection import Selector, live_parts
-from olapdb.ingest.arrays import one_array
-from olapdb.ingest.own_rows import inline_of, numbered, with_inline
+from olapdb.ingest.own_rows import inline_of, numbered
 from olapdb.ingest.trigger import BoundView, TriggerContext
 from olapdb.lineage.dimension_sites import (
     JoinSite,
@@ -39,6 +38,7 @@ from olapdb.lineage.dimension_sites import (
     reads_one_by_one,
 )
 from olapdb.model.changes import AddPart, Change, RemoveParts
+from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.part import Part
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
@@ -167,7 +167,7 @@ class DimensionImpact:
         return pa.Table.from_batches(held, result.schema)
 
     def _block(self, rows: pa.Table) -> pa.Table:
-        arrays = [one_array(column) for column in rows.columns]
+        arrays = [single_chunk(column) for column in rows.columns]
         return self.bound.maker.make(arrays, rows.num_rows, self.around.environment)
 
     def _rows_read(self, plan: Plan) -> int:
@@ -193,7 +193,7 @@ class DimensionImpact:
             parts[table_id] = sorted(chosen, key=lambda p: (p.block_range, p.partition_id))
             inline.update(change.inline)
         around = self.around
-        snapshot = with_inline(around.snapshot, inline)
+        snapshot = OverlaySnapshot(around.snapshot, inline=inline)
         return ExecutionContext(
             snapshot=snapshot,
             store=around.store,
@@ -208,7 +208,7 @@ def difference(before: pa.Table, after: pa.Table, *, by_presence: bool = False) 
     """The distinct rows that one of the tables has more often than the other (`by_presence`: that
     only one of them has). Both have one schema of at least one column; NULL equals NULL."""
     both = pa.concat_tables([before, after])
-    found = factorise([one_array(column) for column in both.columns], both.num_rows)
+    found = factorise([single_chunk(column) for column in both.columns], both.num_rows)
     old = np.bincount(found.codes[: before.num_rows], minlength=found.count)
     new = np.bincount(found.codes[before.num_rows :], minlength=found.count)
     differs = (old > 0) != (new > 0) if by_presence else old != new

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from olapdb.compute.batches import single_chunk
 from olapdb.optimize.conditions import all_of, conjuncts
 from olapdb.plan import expressions, nodes
 from olapdb.plan.tree import all_scans, expressions_of, subqueries_of, walk_nodes, with_inputs
@@ -230,7 +231,7 @@ def _with_members(node: nodes.Node, subquery: expressions.InSubquery, met: pa.Ta
     wanted: list[expressions.Expression] = [
         one
         for argument, column in zip(subquery.arguments, met.columns, strict=True)
-        if (one := _one_of(argument, column.combine_chunks())) is not None
+        if (one := _one_of(argument, single_chunk(column))) is not None
     ]
     wanted.append(expressions.InSubquery(UINT8, subquery.arguments, values, False))
     if isinstance(node, nodes.Scan):

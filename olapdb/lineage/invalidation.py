@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from olapdb.commit.origin import CommitOrigin
+from olapdb.compute.batches import single_chunk
 from olapdb.compute.group_codes import factorise
 from olapdb.engine.layout import TableLayout
 from olapdb.errors import Error
 from olapdb.functions import readable
-from olapdb.ingest.arrays import one_array
 from olapdb.ingest.block_stager import VOID_PARTITION, layout_of
 from olapdb.ingest.trigger import TriggerContext, bound_view, fire
 from olapdb.lineage.sorting_key import key_columns
@@ -129,7 +129,7 @@ def one_of_each_key(target: Table, rows: pa.Table) -> pa.Table:
     ]
     if not names:
         return rows
-    distinct = factorise([one_array(rows.column(name)) for name in names], rows.num_rows)
+    distinct = factorise([single_chunk(rows.column(name)) for name in names], rows.num_rows)
     return rows.take(pa.array(distinct.first))
 
 
@@ -148,7 +148,7 @@ def key_texts(table: Table, rows: pa.Table, limit: int) -> list[str]:
 
 def column_texts(column: pa.ChunkedArray, data_type: DataType) -> list[str]:
     """The values as ClickHouse prints them, NULL as "NULL"."""
-    return readable(one_array(column), data_type)
+    return readable(single_chunk(column), data_type)
 
 
 def touched_parts(

@@ -83,7 +83,7 @@ def back_up(services: Services, folder: str, progress: Progress | None = None) -
         facts = services.catalog.copy_to(new)
         failpoint("backup.catalog_copied")
         parts = _with_files(parts_of_copy(new))
-        target = LocalStore(root, reach=failpoint)
+        target = LocalStore(root, failpoint=failpoint)
         report = _copy_parts(services.store, target, parts, folder, facts.number, progress)
         target.sync()
         failpoint("backup.parts_copied")
@@ -110,7 +110,7 @@ def restore(services: Services, folder: str, progress: Progress | None = None) -
         )
     facts = facts_of_copy(path)
     parts = _with_files(parts_of_copy(path))
-    services.catalog.refuse_used()
+    services.catalog.refuse_if_used()
     report = _copy_parts(
         LocalStore(root, read_only=True), services.store, parts, folder, facts.number, progress
     )

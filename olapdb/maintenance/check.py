@@ -11,10 +11,10 @@ from olapdb.errors import OperationalError, SnapshotTooOld
 from olapdb.model.part import BlockRange, Part, detached_table
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
-from olapdb.storage.checksum import tells_of_damage, verify_file, verify_inline
+from olapdb.storage.checksum import indicates_damage, verify_file, verify_inline
 from olapdb.storage.column_statistics import table_bounds
 from olapdb.storage.reader import PartReader
-from olapdb.storage.replay_manifest import still_tells
+from olapdb.storage.replay_manifest import is_in_use
 from olapdb.storage.store import Store
 from olapdb.storage.writer import DATA_FOLDER, lease_of_path
 
@@ -94,7 +94,7 @@ def part_problems(
         if part.rows:
             yield from _check_rows(snapshot, store, table, part, check_rows)
     except OperationalError as error:
-        if not tells_of_damage(error) and not isinstance(error, SnapshotTooOld):
+        if not indicates_damage(error) and not isinstance(error, SnapshotTooOld):
             raise
         yield str(error)
 
@@ -141,5 +141,5 @@ def _check_files(catalog: Catalog, store: Store) -> Iterator[str]:
     for file in files:
         if file.path in referenced or lease_of_path(file.path) in live:
             continue
-        if not still_tells(store, file.path, present):
+        if not is_in_use(store, file.path, present):
             yield f"{file.path} is referred to by nothing; vacuum has not removed it"

@@ -19,11 +19,11 @@ from olapdb.model.damage import Damage
 from olapdb.model.part import Part
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.services import Services
-from olapdb.storage.checksum import tells_of_damage, verify_file, verify_inline
+from olapdb.storage.checksum import indicates_damage, verify_file, verify_inline
 from olapdb.storage.store import Store
 
 
-def look_into_suspects(services: Services) -> None:
+def check_suspects(services: Services) -> None:
     """Note in the catalog which suspects are damaged.  Cheap where there are none; raises nothing
     of ours, since it runs when a statement ends, whose own error counts."""
     suspects = services.store.cache.suspects
@@ -35,7 +35,7 @@ def look_into_suspects(services: Services) -> None:
             looked_at = ((part, _looked_at(part, snapshot, services)) for part in taken)
             found = [damage_of(part, why, services.clock_ms()) for part, why in looked_at if why]
         if found:
-            services.catalog.note_damaged(found)
+            services.catalog.record_damaged(found)
     except Error:
         for part in taken:
             suspects.add(part)
@@ -71,7 +71,7 @@ def bytes_problem(snapshot: Snapshot, store: Store, part: Part) -> str:
     except SnapshotTooOld:
         return "The catalog does not hold its rows."
     except OperationalError as error:
-        if tells_of_damage(error):
+        if indicates_damage(error):
             return error.message
         raise
     return ""
@@ -81,12 +81,12 @@ def damage_of(part: Part, reason: str, now_ms: int) -> Damage:
     return Damage(part.id, part.table_id, part.name, reason, now_ms)
 
 
-def note_checked(services: Services, damaged: Iterable[Damage], sound: Iterable[str]) -> None:
+def record_check(services: Services, damaged: Iterable[Damage], sound: Iterable[str]) -> None:
     """Tell the catalog what CHECK TABLE found: these are damaged, these parts (ids) are sound."""
     known = {one.part_id for one in services.catalog.damaged()}
     lifted = known.intersection(sound)
     if lifted:
-        services.catalog.forget_damaged(lifted)
+        services.catalog.clear_damaged(lifted)
     new = [one for one in damaged if one.part_id not in known]
     if new:
-        services.catalog.note_damaged(new)
+        services.catalog.record_damaged(new)

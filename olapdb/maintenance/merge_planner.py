@@ -6,7 +6,6 @@ Merges of many partitions share a commit, as long as they are small together.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 from olapdb.commit.origin import CommitOrigin
 from olapdb.errors import CommitConflict, MemoryLimitExceeded, UnknownTable
@@ -121,8 +120,7 @@ def optimize(
 
 
 def limits_of(table: Table) -> MergeLimits:
-    limits = MergeLimits()
-    return replace(limits, bytes_max=int(table.setting("max_bytes_to_merge", limits.bytes_max)))
+    return MergeLimits(bytes_max=int(table.setting("max_bytes_to_merge")))
 
 
 def _plan(

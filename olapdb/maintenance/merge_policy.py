@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from olapdb.config import TABLE_SETTINGS
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import Table
 from olapdb.model.view_state import Coverage
@@ -26,7 +27,7 @@ class MergeLimits:
     a merge holds its rows in memory."""
 
     parts_max: int = 100
-    bytes_max: int = 2 << 30
+    bytes_max: int = int(TABLE_SETTINGS["max_bytes_to_merge"].default)
     memory_bytes_max: int = 2 << 30
     inline_age_ms_max: int = 600_000
     base: float = 5.0

@@ -18,7 +18,7 @@ from olapdb.commit.retry import RetryPolicy, retry_commit
 from olapdb.commit.staging import PartPlan, Staging, inline_limit
 from olapdb.engine.column_defaults import DefaultColumns, read_filled
 from olapdb.engine.combine import combine
-from olapdb.engine.layout import TableLayout
+from olapdb.engine.layout import TableLayout, shared_layout
 from olapdb.errors import CommitConflict, InternalError, QueryWasCancelled
 from olapdb.functions.base import Environment
 from olapdb.maintenance.merge_policy import TableState, hull
@@ -37,7 +37,6 @@ from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.activity import RunningMerge
 from olapdb.runtime.failpoints import failpoint
-from olapdb.runtime.services import Services
 from olapdb.storage.reader import PartReader
 from olapdb.threads import ThreadPool
 
@@ -102,7 +101,7 @@ def merge_batch(
     committed then.  Where some of the merges lost a race, the commit has the others, and these are returned.  Raises
     CommitConflict, with nothing changed, where all of them did."""
     services = origin.services
-    layout = layout or layout_of(services, table)
+    layout = layout or shared_layout(table, services.cache, services.zone)
 
     def stage(parts: Sequence[Part]) -> _Piece:
         if origin.cancelled.is_set():
@@ -237,13 +236,6 @@ def _staged_pieces(
             raise
 
 
-def layout_of(services: Services, table: Table) -> TableLayout:
-    """The table's keys, bound once for each version."""
-    key = ("merge layout", table.id, table.version)
-    environment = Environment(zone=services.zone)
-    return services.cache.get_or_make(key, lambda: TableLayout(table, environment))
-
-
 def joined_contributions(parts: Sequence[Part]) -> tuple[Contribution, ...]:
     """One for each (view, version, source, source partition): ranges joined, counts added."""
     grouped: dict[tuple[str, int, str, str | None], list[Contribution]] = {}
@@ -266,8 +258,8 @@ def _merged_rows(
 ) -> pa.Table:
     """All rows in the order of the sorting key, equal keys in the order of their blocks, combined
     where the engine does."""
-    table = layout.table
-    pieces = [_read(origin, snapshot, layout, part) for part in parts if part.rows]
+    table, environment = layout.table, origin.services.environment()
+    pieces = [_read(origin, snapshot, layout, part, environment) for part in parts if part.rows]
     if not pieces:
         return _stored_schema(table).empty_table()
     rows = layout.sort(pa.concat_tables(pieces))
@@ -278,10 +270,15 @@ def _merged_rows(
     return merged
 
 
-def _read(origin: CommitOrigin, snapshot: Snapshot, layout: TableLayout, part: Part) -> pa.Table:
+def _read(
+    origin: CommitOrigin,
+    snapshot: Snapshot,
+    layout: TableLayout,
+    part: Part,
+    environment: Environment,
+) -> pa.Table:
     """The part's rows as the table is now: what it was too old to hold is written down."""
     services, table = origin.services, layout.table
-    environment = Environment(zone=services.zone)
     names = [c.name for c in table.stored_columns]
     reader = PartReader(services.store, snapshot, part, table, environment)
 

@@ -21,13 +21,13 @@ from olapdb.catalog.sqlite.catalog import SqliteCatalog
 from olapdb.errors import BadArguments, CannotOpenWarehouse, OperationalError
 from olapdb.errors import Error as OlapdbError
 from olapdb.functions import parse_type
-from olapdb.maintenance.surviving_parts import stands_for, without_doubles
+from olapdb.maintenance.surviving_parts import stands_for, surviving_parts
 from olapdb.model.changes import AddBlock, AddPart, Change, Commit, CreateDatabase, PutObject
 from olapdb.model.encoding import FOOTER_KEY, FooterFacts, decode_footer
 from olapdb.model.part import NewBlock, Part
 from olapdb.model.schema import DatabaseEntry, Table
 from olapdb.storage.checksum import checksum_of_file
-from olapdb.storage.replay_manifest import SWAP_SUFFIX, SwapNote, read_swap_note
+from olapdb.storage.replay_manifest import MANIFEST_SUFFIX, ManifestFile, read_manifest
 from olapdb.storage.store import LocalStore, Store, flush_folder, system_errors
 from olapdb.storage.writer import DATA_FOLDER, column_bytes
 
@@ -93,7 +93,7 @@ def _write_catalog(root: Path, new: Path) -> tuple[RebuildReport, list[str]]:
     """What came back, and the paths of files that are not part of it, the oldest first."""
     found, unreadable = _read_all(LocalStore(root, read_only=True))
     notes, torn = _read_notes(LocalStore(root, read_only=True))
-    kept = without_doubles(found, notes)
+    kept = surviving_parts(found, notes)
     tables = _tables(kept)
     named, renamed = _named(tables)
     catalog = SqliteCatalog(new)
@@ -168,14 +168,14 @@ def _by_age(found: list[FooterFacts]) -> list[FooterFacts]:
     return [facts for _, facts in sorted(placed, key=lambda one: one[0])]
 
 
-def _read_notes(store: Store) -> tuple[list[SwapNote], list[str]]:
+def _read_notes(store: Store) -> tuple[list[ManifestFile], list[str]]:
     """What replays have noted beside their parts, and why some of it cannot be read."""
     notes, unreadable = [], []
     for file in store.list(f"{DATA_FOLDER}/"):
-        if not file.path.endswith(SWAP_SUFFIX):
+        if not file.path.endswith(MANIFEST_SUFFIX):
             continue
         try:
-            notes.append(read_swap_note(store, file.path))
+            notes.append(read_manifest(store, file.path))
         except (OlapdbError, OSError, KeyError, ValueError) as error:
             unreadable.append(f"{file.path}: {error}")
     return notes, unreadable

@@ -13,7 +13,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 
 from olapdb.errors import CommitConflict
-from olapdb.maintenance.damaged_parts import look_into_suspects
+from olapdb.maintenance.damaged_parts import check_suspects
 from olapdb.maintenance.merge_pauses import Pauses
 from olapdb.maintenance.merge_planner import merge_some
 from olapdb.maintenance.merger import MergeResult
@@ -24,8 +24,6 @@ from olapdb.threads import is_ending
 
 SWEEP_SECONDS = 30.0
 """How often all tables are looked at: parts become worth merging by age alone."""
-TTL_SECONDS = 14_400
-"""`merge_with_ttl_timeout`: the default."""
 QUIET_SECONDS = 0.1
 DELAY_SECONDS_MAX = 0.5
 """Work begins once no table was notified for so long, or so long after the first was.  A merge of
@@ -240,7 +238,7 @@ class MergeScheduler:
         table = self._services.catalog.snapshot().by_id(table_id)
         if self._expire is None or not isinstance(table, Table) or not table.ttl:
             return
-        timeout = float(table.setting("merge_with_ttl_timeout", TTL_SECONDS))
+        timeout = float(table.setting("merge_with_ttl_timeout"))
         now = time.monotonic()
         if now - self._expired_at.get(table_id, -timeout) < timeout:
             return
@@ -270,5 +268,5 @@ class MergeScheduler:
 
     def _failed(self, table_id: str, error: Exception) -> None:
         self._services.activity.count("FailedMerge")
-        look_into_suspects(self._services)
+        check_suspects(self._services)
         self.errors.append(FailedMerge(table_id, self._services.clock_ms(), error))

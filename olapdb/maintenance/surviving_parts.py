@@ -17,10 +17,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from olapdb.model.encoding import FooterFacts
-from olapdb.storage.replay_manifest import SwapNote, SwappedSlice
+from olapdb.storage.replay_manifest import ManifestFile, ReplacedSlice
 
 
-def without_doubles(found: list[FooterFacts], notes: Iterable[SwapNote]) -> list[FooterFacts]:
+def surviving_parts(found: list[FooterFacts], notes: Iterable[ManifestFile]) -> list[FooterFacts]:
     """Those that no other stands for, each row in one of them; in their order."""
     found, units = _swapped(found, notes)
     by_id = {facts.part.id: facts for facts in found}
@@ -69,7 +69,7 @@ def stands_for(facts: FooterFacts, by_id: Mapping[str, FooterFacts]) -> frozense
 
 
 def _swapped(
-    found: list[FooterFacts], notes: Iterable[SwapNote]
+    found: list[FooterFacts], notes: Iterable[ManifestFile]
 ) -> tuple[list[FooterFacts], dict[str, frozenset[str]]]:
     """As if footers had said what the notes do; and for each part of a replay the ids of those that
     stay or go with it.  One of a slice's parts stands for all that the slice replaced."""
@@ -97,7 +97,7 @@ def _swapped(
 
 
 def _never_came(
-    one: SwappedSlice, by_path: Mapping[str, FooterFacts], known: AbstractSet[str]
+    one: ReplacedSlice, by_path: Mapping[str, FooterFacts], known: AbstractSet[str]
 ) -> bool:
     """All that it was to replace is there, and of its own parts one is missing that nothing has
     replaced: vacuum has begun to remove them, or they cannot be read."""

@@ -12,7 +12,7 @@ from olapdb.errors import FileDoesntExist
 from olapdb.model.schema import Table
 from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
-from olapdb.storage.replay_manifest import SWAP_SUFFIX, is_complete, still_tells
+from olapdb.storage.replay_manifest import MANIFEST_SUFFIX, is_complete, is_in_use
 from olapdb.storage.store import StoredFile
 from olapdb.storage.writer import DATA_FOLDER, lease_of_path
 
@@ -59,7 +59,7 @@ def vacuum(
     `lifetime_seconds` overrides every table's `old_parts_lifetime`.  `wanted` is asked between two
     transactions; what is left is left to the next round."""
     catalog = services.catalog
-    services.leftovers.settle()
+    services.deferred.run_pending()
     now_ms = services.clock_ms()
     default_seconds = OLD_PARTS_LIFETIME_SECONDS if lifetime_seconds is None else lifetime_seconds
     until_ms = _until(now_ms, default_seconds)
@@ -72,8 +72,8 @@ def vacuum(
     revoked = catalog.revoke_dead_leases()
     failpoint("vacuum.revoked")
     orphans, unknown = _orphans(services)
-    catalog.forget_history(until_ms, COMMITS_KEPT)
-    catalog.give_back_space()
+    catalog.purge_history(until_ms, COMMITS_KEPT)
+    catalog.release_space()
     return VacuumReport(parts, files + orphans, revoked, unknown)
 
 
@@ -92,7 +92,7 @@ def backlog(services: Services) -> VacuumBacklog:
 def _is_old_note(services: Services, file: StoredFile) -> bool:
     """A complete note whose replay has long committed, or failed."""
     store, now_ms = services.store, services.clock_ms()
-    if not file.path.endswith(SWAP_SUFFIX) or file.modified_ms + NOTE_LIFETIME_MS > now_ms:
+    if not file.path.endswith(MANIFEST_SUFFIX) or file.modified_ms + NOTE_LIFETIME_MS > now_ms:
         return False
     try:
         # Complete when it was listed: what it tells of was written before, and is listed as well.
@@ -111,7 +111,7 @@ def _dropped(
     while True:
         started = time.perf_counter_ns()
         due = services.catalog.dropped_parts(until_ms, PARTS_A_STEP, until_of, after)
-        paths = services.catalog.forget_parts(due)
+        paths = services.catalog.purge_parts(due)
         for path in paths:
             services.store.delete(path)
             failpoint("vacuum.file_deleted")
@@ -155,7 +155,7 @@ def _orphans(services: Services) -> tuple[int, tuple[str, ...]]:
     def turn(path: str) -> tuple[bool, int]:
         """The oldest first: what a part replaced is gone before it is, see rebuild_catalog. Notes
         last: while one says that a replay is under way, none of its parts counts."""
-        return path.endswith(SWAP_SUFFIX), listed[path].modified_ms
+        return path.endswith(MANIFEST_SUFFIX), listed[path].modified_ms
 
     for path in sorted(listed, key=turn):
         lease_id = lease_of_path(path)
@@ -164,7 +164,7 @@ def _orphans(services: Services) -> tuple[int, tuple[str, ...]]:
             continue
         if states.get(lease_id) == "live" and not _is_old_note(services, listed[path]):
             continue
-        if still_tells(services.store, path, there):
+        if is_in_use(services.store, path, there):
             continue
         if lease_id not in states:
             unknown.append(path)
@@ -177,5 +177,5 @@ def _orphans(services: Services) -> tuple[int, tuple[str, ...]]:
     if gone:
         # A loss of power must not bring back a file whose lease nobody remembers.
         services.store.sync()
-        catalog.forget_leases(gone)
+        catalog.purge_leases(gone)
     return deleted, tuple(unknown)

@@ -1,8 +1,8 @@
-"""A commit as data: requirements that must still hold, and changes that then happen together.
+"""A commit as data: requirements that must still hold, and changes that happen together.
 
 `Catalog.apply(commit)` checks every requirement and makes every change in one transaction, or
-raises CommitConflict (which requirement, by value) and makes none.  The rules that the
-requirements serve are numbered in docs/invariants.md, after the protocol of the design.
+raises CommitConflict with the violated requirement and makes none.  The rules that the requirements
+enforce are numbered in docs/invariants.md.
 
 An INSERT of one block into `s` with one view into `t`:
 
@@ -31,8 +31,8 @@ from olapdb.model.view_state import Check, CoverageRow, Invalidation, Retained
 
 @dataclass(frozen=True, slots=True)
 class LeaseLive:
-    """The writer's lease was not revoked (rule 13). Where it was, the commit is Aborted: a lease
-    never comes back, so it is no conflict that a writer may try again."""
+    """The writer's lease was not revoked (rule 13). Otherwise the commit raises Aborted: a lease
+    never comes back, so a retry cannot help."""
 
     lease_id: str
 
@@ -55,8 +55,8 @@ class ViewsAre:
 
 @dataclass(frozen=True, slots=True)
 class ViewsOnTableAre:
-    """The views on a table, attached or not, are exactly these (view id, definition version):
-    who has been asked whether it saw the rows that leave (rules 4 and 6)."""
+    """The views on a table, attached or not, are exactly these (view id, definition version): those
+    whose coverage of the removed rows the writer looked up (rules 4 and 6)."""
 
     table_id: str
     views: tuple[tuple[str, int], ...]
@@ -64,7 +64,7 @@ class ViewsOnTableAre:
 
 @dataclass(frozen=True, slots=True)
 class DimensionViewsAre:
-    """The views that read the table beside their source are exactly these (rule 4)."""
+    """The views that read the table as a dimension are exactly these (rule 4)."""
 
     table_id: str
     views: tuple[tuple[str, int], ...]
@@ -72,15 +72,15 @@ class DimensionViewsAre:
 
 @dataclass(frozen=True, slots=True)
 class NothingCovered:
-    """The view has seen nothing of any partition (rule 4)."""
+    """The view covers no block of any partition (rule 4)."""
 
     view_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class SeenUpTo:
-    """The view has seen no block of its source after this one (rule 4): the rows among which stale
-    slices were looked up are still all that it has seen."""
+    """The view covers no block of its source after this one (rule 4), so the lookup of stale slices
+    included all rows that it has seen."""
 
     view_id: str
     block: int
@@ -88,8 +88,8 @@ class SeenUpTo:
 
 @dataclass(frozen=True, slots=True)
 class PartsWithinRanges:
-    """Each live part of the partition lies within the ranges or beside them (rule 3): a merge may
-    have joined a chunk's part with one that came later."""
+    """Each live part of the partition lies within one of the ranges or outside of all (rule 3): a
+    merge may have joined a chunk's part with a later one."""
 
     table_id: str
     partition_id: str
@@ -106,7 +106,8 @@ class ViewIs:
 
 @dataclass(frozen=True, slots=True)
 class DataVersionIs:
-    """The source partition was not changed, but by INSERTs and merges (rules 1, 3 and 6)."""
+    """Only INSERTs and merges changed the source partition since this data version (rules 1, 3 and
+    6)."""
 
     table_id: str
     partition_id: str
@@ -123,8 +124,8 @@ class PartsLive:
 
 @dataclass(frozen=True, slots=True)
 class PartsOfPartitionAre:
-    """The live parts of a partition with any block up to `up_to_block` are exactly these: what a
-    replay or a mutation replaces is all that it read (rule 6)."""
+    """The live parts of a partition with any block up to `up_to_block` are exactly these: a replay
+    or a mutation replaces all the parts that it read (rule 6)."""
 
     table_id: str
     partition_id: str | None
@@ -134,7 +135,7 @@ class PartsOfPartitionAre:
 
 @dataclass(frozen=True, slots=True)
 class NotCovered:
-    """The view has seen nothing of these blocks of the partition (rule 3)."""
+    """The view covers none of these blocks of the partition (rule 3)."""
 
     view_id: str
     partition_id: str
@@ -143,8 +144,8 @@ class NotCovered:
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """The view has seen something of each of these blocks' ranges in the partition: what it made of
-    them has not left its target whole meanwhile (rule 6)."""
+    """The view covers some block of each range in the partition: its results of them were not
+    removed from the target meanwhile (rule 6)."""
 
     view_id: str
     partition_id: str
@@ -153,7 +154,7 @@ class Covered:
 
 @dataclass(frozen=True, slots=True)
 class CoverageCommon:
-    """For every view on the table these parts are all covered or all not (rule 8)."""
+    """Each view on the table covers either all of these parts or none (rule 8)."""
 
     table_id: str
     part_ids: tuple[str, ...]
@@ -161,8 +162,8 @@ class CoverageCommon:
 
 @dataclass(frozen=True, slots=True)
 class TokenIsNew:
-    """No INSERT with this token was committed to the table (rule 12). Its violation is not a
-    conflict but a duplicate: `apply` raises DuplicateInsert."""
+    """No INSERT with this token was committed to the table (rule 12). Otherwise `apply` raises
+    DuplicateInsert, which is no conflict."""
 
     table_id: str
     token: str
@@ -170,7 +171,7 @@ class TokenIsNew:
 
 @dataclass(frozen=True, slots=True)
 class OffsetIs:
-    """The stream stands at this position, None where the table has none of it yet (rule 12)."""
+    """The stream is at this position; None if the table has no position of it yet (rule 12)."""
 
     table_id: str
     stream: str
@@ -179,11 +180,12 @@ class OffsetIs:
 
 @dataclass(frozen=True, slots=True)
 class KeysAreNew:
-    """The table accepted none of these keys after it had accepted `seen` of them, and forgot none
-    of those that its INSERT saw (rule 12). `keys`: see `olapdb.model.keys`, as bytes.
+    """The table accepted none of these keys after its first `seen` keys, and did not start a new
+    `epoch` (rule 12). `keys`: see `olapdb.model.keys`, as bytes.
 
-    What was accepted before the INSERT itself looked up; so INSERTs of other keys, however many
-    come in between, are no conflict."""
+    The INSERT itself looked up the first `seen` keys; so concurrent INSERTs of other keys, however
+    many, are no conflict.
+    """
 
     table_id: str
     epoch: int
@@ -193,13 +195,15 @@ class KeysAreNew:
 
 @dataclass(frozen=True, slots=True)
 class NameIsFree:
+    """No object of the database has the name."""
+
     database: str
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class RevisionIs:
-    """The object is what was read, to its name and comment: no commit has put it since (rule 10)."""
+    """The object is unchanged since it was read, even its name and comment (rule 10)."""
 
     object_id: str
     revision: int
@@ -207,7 +211,7 @@ class RevisionIs:
 
 @dataclass(frozen=True, slots=True)
 class NoDependents:
-    """No materialized view reads or writes the object, but those that go with it (rule 10)."""
+    """No materialized view reads or writes the object, except the ids in `but` (rule 10)."""
 
     object_id: str
     but: tuple[str, ...] = ()
@@ -215,15 +219,15 @@ class NoDependents:
 
 @dataclass(frozen=True, slots=True)
 class NoViewSince:
-    """No view, plain or materialized, was created or changed after this commit: whoever rewrites
-    the names in views has seen them all (rule 10)."""
+    """No view, plain or materialized, was created or changed after this commit, so a RENAME has
+    rewritten the names in all views (rule 10)."""
 
     commit: int
 
 
 @dataclass(frozen=True, slots=True)
 class VersionsAre:
-    """The versions beside a view, one being built and one kept, are exactly these (rule 10)."""
+    """The versions beside a view, a candidate and a previous one, are exactly these (rule 10)."""
 
     view_id: str
     versions: tuple[str, ...]
@@ -231,21 +235,21 @@ class VersionsAre:
 
 @dataclass(frozen=True, slots=True)
 class NoGap:
-    """The view has seen every live row of its source (rule 2)."""
+    """The view covers every live row of its source (rule 2)."""
 
     view_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class NothingStale:
-    """No slice of the view is marked stale, and it failed on no block (rule 4)."""
+    """No slice of the view is marked stale, and no block on which it failed is open (rule 4)."""
 
     view_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class NoBypass:
-    """The table holds no rows that none of these views made (rule 7)."""
+    """One of these views made all rows of the table (rule 7)."""
 
     table_id: str
     view_ids: tuple[str, ...]
@@ -253,19 +257,23 @@ class NoBypass:
 
 @dataclass(frozen=True, slots=True)
 class JobRuns:
-    """Nobody has cancelled the job (rule 3): once a cancel has returned, nothing more of it is
-    published."""
+    """The job was not cancelled (rule 3): once a cancel has returned, the job publishes nothing
+    more."""
 
     job_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseExists:
+    """The database exists."""
+
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseIsEmpty:
+    """The database has no objects."""
+
     name: str
 
 
@@ -306,7 +314,8 @@ Requirement: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class AddBlock:
-    """Takes the table's next block number for `block`. Blocks of one table in `index` order."""
+    """Assigns the table's next block number to `block`. Blocks of one table come in the order of
+    `index`."""
 
     block: NewBlock
     rows: int
@@ -315,7 +324,7 @@ class AddBlock:
 
 @dataclass(frozen=True, slots=True)
 class AddPart:
-    """`inline_rows` are the bytes of an inline part."""
+    """Adds a part; `inline_rows` are the bytes of an inline part."""
 
     part: Part
     inline_rows: bytes | None = None
@@ -323,25 +332,31 @@ class AddPart:
 
 @dataclass(frozen=True, slots=True)
 class RemoveParts:
+    """Removes live parts; older snapshots still read them."""
+
     table_id: str
     part_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RaiseDataVersion:
+    """Counts up the data version of a partition whose rows changed other than by INSERT."""
+
     table_id: str
     partition_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class AddCoverage:
+    """Adds blocks to a view's coverage."""
+
     row: CoverageRow
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveCoverage:
-    """All that the view saw; `partition` None: everything. `blocks` (with a partition): just
-    these of it, which are then its gap."""
+    """Removes a view's coverage: all of it, of one `partition`, or of some `blocks` of it, which
+    become its gap."""
 
     view_id: str
     partition: str | None = None
@@ -350,12 +365,15 @@ class RemoveCoverage:
 
 @dataclass(frozen=True, slots=True)
 class Invalidate:
+    """Marks a slice of a view stale."""
+
     invalidation: Invalidation
 
 
 @dataclass(frozen=True, slots=True)
 class ClearInvalidations:
-    """Those of the slice up to (and including) the snapshot that the repair read."""
+    """Removes the invalidations of the slice up to (and including) the snapshot that the repair
+    read."""
 
     view_id: str
     target_partition: str | None
@@ -364,16 +382,16 @@ class ClearInvalidations:
 
 @dataclass(frozen=True, slots=True)
 class Retain:
-    """Rows left by retention: added to what the ledger has of the same view, side and partition
-    (counts added, bounds widened, the worse verdict kept)."""
+    """Records rows removed by retention. A row of the ledger for the same view, side and partition
+    is extended: counts added, bounds widened, the worse verdict kept."""
 
     retained: Retained
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRetained:
-    """These slices of the view are frozen no more; `target_partition` None: none is. What was
-    recorded after `up_to_commit` stays."""
+    """Unfreezes a slice of the view, or all (`target_partition` None); those recorded after
+    `up_to_commit` stay."""
 
     view_id: str
     target_partition: str | None
@@ -382,19 +400,23 @@ class ReleaseRetained:
 
 @dataclass(frozen=True, slots=True)
 class RecordCheck:
+    """Stores a verdict of reconciliation."""
+
     check: Check
 
 
 @dataclass(frozen=True, slots=True)
 class RecordToken:
+    """Stores the token of an INSERT."""
+
     table_id: str
     token: str
 
 
 @dataclass(frozen=True, slots=True)
 class NoteChunks:
-    """What became of these chunks of a job; one whose `commit` is 0 and that is published, is so by
-    this commit."""
+    """Stores the state of a job's chunks; a published chunk with `commit` 0 gets this commit's
+    number."""
 
     job_id: str
     chunks: tuple[JobChunk, ...]
@@ -402,7 +424,7 @@ class NoteChunks:
 
 @dataclass(frozen=True, slots=True)
 class CloseJob:
-    """The job ends with this commit."""
+    """Ends the job with this commit."""
 
     job_id: str
     state: JobState
@@ -410,7 +432,7 @@ class CloseJob:
 
 @dataclass(frozen=True, slots=True)
 class RecordOffset:
-    """The stream stands at `position` now: the first that is not in the table yet."""
+    """Stores the stream's `position`, that of the first row not in the table yet."""
 
     table_id: str
     stream: str
@@ -420,9 +442,12 @@ class RecordOffset:
 
 @dataclass(frozen=True, slots=True)
 class RecordKeys:
-    """Keys that the INSERT accepted, in the order of its rows, as bytes; rows that it dropped.
-    Keys that left the window (its newest `window_rows`, its last `window_ms`, 0 for no limit of
-    time) are forgotten. Another `definition` than the one before forgets all older keys."""
+    """Stores the keys that the INSERT accepted, as bytes in the order of its rows, and counts the
+    rows that it dropped.
+
+    Keys that left the window (the newest `window_rows`, the last `window_ms`, 0 for no time limit)
+    are deleted. A changed `definition` deletes all older keys.
+    """
 
     table_id: str
     definition: str
@@ -434,7 +459,7 @@ class RecordKeys:
 
 @dataclass(frozen=True, slots=True)
 class ForgetDeliveries:
-    """The table's accepted keys, tokens and source offsets: what it held is gone by TRUNCATE, and
+    """Deletes the table's accepted keys, tokens and source offsets: after TRUNCATE the same rows
     may be delivered again."""
 
     table_id: str
@@ -442,27 +467,33 @@ class ForgetDeliveries:
 
 @dataclass(frozen=True, slots=True)
 class CreateDatabase:
+    """Creates a database."""
+
     database: DatabaseEntry
 
 
 @dataclass(frozen=True, slots=True)
 class DropDatabase:
+    """Drops an empty database."""
+
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class PutObject:
-    """Creates the object, or replaces the one with the same id (ALTER, RENAME, DETACH), which must
-    still have the revision that `object` carries; else a CommitConflict of `RevisionIs`, so that
-    nothing is overwritten that another commit changed, and nothing dropped comes back."""
+    """Creates the object, or replaces the one with the same id (ALTER, RENAME, DETACH).
+
+    The stored object must still have the revision that `object` carries; otherwise RevisionIs
+    conflicts, so that no concurrent change is overwritten and no dropped object comes back.
+    """
 
     object: SchemaObject
 
 
 @dataclass(frozen=True, slots=True)
 class DropObject:
-    """With its parts, coverage, invalidations, checks and tokens. A table may come back (UndropTable)
-    where it is `recoverable`, until vacuum has forgotten its parts."""
+    """Drops an object with its parts, coverage, invalidations, checks and tokens. UndropTable can
+    recover a `recoverable` table until vacuum purges its parts."""
 
     object_id: str
     recoverable: bool = True
@@ -470,8 +501,8 @@ class DropObject:
 
 @dataclass(frozen=True, slots=True)
 class UndropTable:
-    """Brings a dropped table back under its old name, with its parts and what they were made of; a
-    CommitConflict where vacuum has forgotten any of them."""
+    """Recovers a dropped table under its old name, with its parts and contributions. CommitConflict
+    if vacuum has purged any of them."""
 
     table_id: str
 
@@ -504,7 +535,8 @@ Change: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """`kind` and `statement` say in system.snapshots what the commit did."""
+    """Requirements and changes of one transaction. `kind` and `statement` describe it in
+    system.snapshots."""
 
     requirements: tuple[Requirement, ...]
     changes: tuple[Change, ...]
@@ -515,7 +547,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """`number` of the commit; `blocks` the numbers that its new blocks got."""
+    """The `number` of the commit, and the numbers assigned to its new blocks."""
 
     number: int
     blocks: tuple[tuple[NewBlock, int], ...] = ()

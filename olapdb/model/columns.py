@@ -1,7 +1,9 @@
-"""Parts that are older than their table's schema: which of its columns they hold, under which name.
+"""The columns of parts that are older than their table's schema: which ones they hold, under which
+name.
 
-A part says the schema version that it was written with, a column since which version parts hold
-it, and the table what its columns were before: so what a part lacks is known without opening it.
+A part records the schema version it was written with, a column the version since which parts hold
+it, and the table its columns' former names and types.  So the columns that a part lacks are known
+without opening it.
 
     version 3   ADD COLUMN c                c.since = 3
     version 5   RENAME COLUMN a TO b        past (a's id, before 5, "a")
@@ -18,25 +20,27 @@ from olapdb.model.schema import Column, PastColumn, Table
 
 
 def settled_version(table: Table) -> int:
-    """Parts of this schema version or a newer one are as if they had been written today: all
-    columns there, under their names, of their types."""
+    """Return the schema version from which on parts have all columns with their present names and
+    types."""
     return max(
         1, *(column.since for column in table.stored_columns), *(past.before for past in table.past)
     )
 
 
 def lacks(part: Part, column: Column) -> bool:
-    """Whether the part was written before the column was stored, so that its default is read."""
+    """Return whether the part was written before the column was stored, so that readers use its
+    default."""
     return part.rows > 0 and part.schema_version < column.since
 
 
 def next_column_id(table: Table) -> int:
-    """Ids are never given twice: parts of a dropped column keep its values under its id."""
+    """Return an unused column id. Ids are never reused: parts keep a dropped column's values under
+    its id."""
     return 1 + max(table.last_column_id, *(column.id for column in table.columns))
 
 
 class PartColumns:
-    """What parts of older versions know of a table's columns; immutable."""
+    """The former names and types of a table's columns in older parts; immutable."""
 
     def __init__(self, table: Table) -> None:
         self._settled = settled_version(table)
@@ -46,40 +50,40 @@ class PartColumns:
             self._past.setdefault(past.column_id, []).append(past)
 
     def name_in(self, part: Part, column: Column) -> str | None:
-        """What the part calls the column; None where it lacks it."""
+        """Return the part's name for the column; None if the part lacks it."""
         if lacks(part, column):
             return None
-        renamed = self._since(part, column)
-        return renamed[0].name if renamed else column.name
+        changes = self._since(part, column)
+        return changes[0].name if changes else column.name
 
     def types_in(self, part: Part, column: Column) -> list[str]:
-        """The types that the column has had since the part was written, the part's first; not the
-        one that it has now. A value was converted to each in turn."""
+        """Return the types of the column from when the part was written, oldest first, without its
+        present type. Each of them converted the values of the one before."""
         return [one.type for one in self._since(part, column)]
 
     def bounds(self, part: Part) -> Mapping[str, ColumnBounds]:
-        """The part's bounds by the table's names; a column whose type has changed in a way that
-        orders values otherwise has none."""
+        """Return the part's bounds under the table's names, without columns whose type change
+        reordered values."""
         if part.schema_version >= self._settled or not part.bounds:
             return part.bounds
-        found: dict[str, ColumnBounds] = {}
+        part_bounds: dict[str, ColumnBounds] = {}
         for column in self._columns:
             name = self.name_in(part, column)
             bounds = part.bounds.get(name) if name is not None else None
             if bounds is not None and all(one.bounds_hold for one in self._since(part, column)):
-                found[column.name] = bounds
-        return found
+                part_bounds[column.name] = bounds
+        return part_bounds
 
     def sizes(self, part: Part, sizes: Mapping[str, int], column: Column) -> int:
-        """The bytes that `sizes` (by the part's names) has of the column."""
+        """Return the column's bytes in `sizes`, which uses the part's names."""
         name = self.name_in(part, column)
         return 0 if name is None else sizes.get(name, 0)
 
     def _since(self, part: Part, column: Column) -> list[PastColumn]:
-        """What became of the column after the part was written, the oldest first."""
+        """Return the changes of the column after the part was written, oldest first."""
         return [p for p in self._past.get(column.id, ()) if part.schema_version < p.before]
 
 
 def fresh_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
-    """The same columns for a table that has no parts yet."""
+    """Return the columns renumbered for a table without parts."""
     return tuple(replace(column, id=at, since=1) for at, column in enumerate(columns, 1))

@@ -1,4 +1,4 @@
-"""A live part whose bytes cannot be had: what met it, and when."""
+"""A live part whose bytes cannot be read."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """`part_id` is a part of `table_id`, `part` its name; `reason` is the error's message.
+    """A damaged part: its id, its table's id, its name, and the error's message.
 
-    It is a fact about the disk as it is now, not about a snapshot; it counts for as long as the
-    part is live, until CHECK TABLE finds the part sound."""
+    It is a fact about the present disk, not about a snapshot. It holds while the part is live,
+    until CHECK TABLE finds the part sound.
+    """
 
     part_id: str
     table_id: str

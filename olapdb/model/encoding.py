@@ -1,7 +1,7 @@
-"""Model facts as JSON, for the catalog and for the footers of parts: one home for both.
+"""Model facts as JSON, both for the catalog and for the footers of parts.
 
-Types travel by their ClickHouse names.  Values of partition keys that JSON does not have are
-tagged: `{"$": "date", "v": 19000}`.
+Types are written as ClickHouse names.  Values of partition keys that JSON does not have are tagged:
+`{"$": "date", "v": 19000}`.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ _TAG = "$"
 
 
 def dumps(value: Json) -> str:
+    """Return compact JSON."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -46,7 +47,7 @@ def dumps(value: Json) -> str:
 
 
 def encode_value(value: object) -> Json:
-    """A partition value as JSON; InternalError for a kind that no key can have."""
+    """Return a partition value as JSON. Raises InternalError for a class that no key can have."""
     match value:
         case None | bool() | int() | float() | str():
             return value
@@ -69,6 +70,7 @@ def encode_value(value: object) -> Json:
 
 
 def decode_value(value: Json) -> object:
+    """Return the value of `encode_value`; lists become tuples."""
     if isinstance(value, list):
         return tuple(decode_value(one) for one in value)
     if not isinstance(value, dict):
@@ -90,18 +92,21 @@ def decode_value(value: Json) -> object:
 
 
 def encode_blocks(blocks: Blocks) -> Json:
+    """Return blocks as JSON, committed or new."""
     if isinstance(blocks, NewBlock):
         return {"table": blocks.table_id, "new": blocks.index}
     return [blocks.first, blocks.last]
 
 
 def decode_blocks(value: Json) -> Blocks:
+    """Return the blocks of `encode_blocks`."""
     if isinstance(value, dict):
         return NewBlock(value["table"], value["new"])
     return BlockRange(*value)  # type: ignore[misc]
 
 
 def encode_contributions(contributions: Iterable[Contribution]) -> Json:
+    """Return contributions as a JSON list."""
     return [
         [
             c.view_id,
@@ -116,6 +121,7 @@ def encode_contributions(contributions: Iterable[Contribution]) -> Json:
 
 
 def decode_contributions(value: Iterable[list[Any]]) -> tuple[Contribution, ...]:
+    """Return the contributions of `encode_contributions`."""
     return tuple(
         Contribution(view, version, source, partition, tuple(map(decode_blocks, blocks)), rows)
         for view, version, source, partition, blocks, rows in value
@@ -126,7 +132,8 @@ def decode_contributions(value: Iterable[list[Any]]) -> tuple[Contribution, ...]
 
 
 def encode_part_rest(part: Part) -> str:
-    """What of a part has no column of its own in the catalog; contributions with numbers."""
+    """Return as JSON the facts of a part that have no column in the catalog; its contributions have
+    block numbers."""
     return dumps(
         [
             encode_value(part.partition_value),
@@ -157,6 +164,7 @@ def decode_part(
     created_commit: int,
     rest: str,
 ) -> Part:
+    """Return the part of a catalog row; `rest` is the JSON of `encode_part_rest`."""
     (
         value,
         schema_version,
@@ -203,10 +211,12 @@ _KINDS: dict[str, type[Table] | type[View] | type[MaterializedView]] = {
 
 
 def object_kind(schema_object: SchemaObject) -> str:
+    """Return "table", "view" or "materialized_view"."""
     return next(kind for kind, cls in _KINDS.items() if type(schema_object) is cls)
 
 
 def encode_columns(columns: Iterable[Column]) -> Json:
+    """Return columns as a JSON list."""
     return [
         [c.id, c.name, c.type.name, c.default_kind, c.default, c.comment, c.codec, c.since]
         for c in columns
@@ -214,7 +224,7 @@ def encode_columns(columns: Iterable[Column]) -> Json:
 
 
 def encode_object(schema_object: SchemaObject) -> str:
-    """The object's fields by name; `decode_object` gives an equal one."""
+    """Return the object's fields by name as JSON; the inverse of `decode_object`."""
     body: dict[str, Json] = {}
     for field in fields(schema_object):
         value = getattr(schema_object, field.name)
@@ -240,7 +250,8 @@ def encode_object(schema_object: SchemaObject) -> str:
 
 
 def decode_object(kind: str, text: str, parse_type: ParseType) -> SchemaObject:
-    """Fields that the text lacks (it is of an older release) have their defaults."""
+    """Return the object of `encode_object`. Fields that an older release did not write have their
+    defaults."""
     body = json.loads(text)
     arguments: dict[str, object] = {}
     for name, value in body.items():
@@ -263,6 +274,7 @@ def decode_object(kind: str, text: str, parse_type: ParseType) -> SchemaObject:
 
 
 def decode_columns(value: Iterable[list[object]], parse_type: ParseType) -> tuple[Column, ...]:
+    """Return the columns of `encode_columns`."""
     return tuple(
         Column(id, name, parse_type(type_name), *rest)  # type: ignore[arg-type]
         for id, name, type_name, *rest in value
@@ -270,7 +282,7 @@ def decode_columns(value: Iterable[list[object]], parse_type: ParseType) -> tupl
 
 
 def _tuples(value: Json) -> object:
-    """Lists of JSON as the tuples that frozen facts hold."""
+    """Return JSON's lists as the tuples that frozen dataclasses hold."""
     if isinstance(value, list):
         return tuple(_tuples(one) for one in value)
     return value
@@ -289,9 +301,11 @@ def encode_footer(
     swap: str = "",
     after: int | None = None,
 ) -> str:
-    """Everything that a lost catalog would need of a part but for what the file itself tells.
-    `replaces`: ids of the parts whose rows it holds now; `swap`: the id of the replay that wrote it;
-    `after`: a block of the table that came before its own, whose number is not known yet."""
+    """Return as JSON all facts to recover a part and its table after a loss of the catalog.
+
+    `replaces`: ids of the parts whose rows it holds; `swap`: the id of the replay that wrote it;
+    `after`: the table's newest block when it was staged, as its own number is not assigned yet.
+    """
     facts: Mapping[str, Json] = {
         "format": FOOTER_FORMAT,
         "id": part.id,
@@ -316,9 +330,8 @@ def encode_footer(
 
 @dataclass(frozen=True, slots=True)
 class FooterFacts:
-    """What a footer tells: the table as it was then, the part without bytes, path and checksum,
-    and the ids of the parts that it stands for. `swap`: the replay whose note tells that. `after`:
-    the newest block of the table when a new one was staged."""
+    """The facts of a footer: the table at that time, the part without bytes, path and checksum, the
+    ids of the parts that it replaces, and `swap` and `after` as in `encode_footer`."""
 
     table: Table
     part: Part
@@ -328,7 +341,7 @@ class FooterFacts:
 
 
 def decode_footer(text: bytes, parse_type: ParseType) -> FooterFacts:
-    """Raises KeyError or ValueError for what is no footer of ours."""
+    """Return the facts of `encode_footer`. Raises KeyError or ValueError for any other text."""
     facts = json.loads(text)
     table = decode_object("table", facts["table"], parse_type)
     if not isinstance(table, Table):

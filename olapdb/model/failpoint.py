@@ -1,4 +1,4 @@
-"""What storage, catalog and transactions share about a commit's stages."""
+"""Types of failpoints and durability that storage, catalog and runtime share."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 Durability: TypeAlias = Literal["full", "process"]
-"""full: what was committed survives a loss of power; process: a crash of the process only."""
+"""full: a commit survives a loss of power; process: only a crash of the process."""
 
-Reach: TypeAlias = Callable[[str], None]
-"""Told the name of each stage that is about to happen, or has; tests stop or fail there."""
+FailpointObserver: TypeAlias = Callable[[str], None]
+"""A callback that gets the name of each failpoint reached; tests stop or fail there."""
 
 
-def reach_nothing(stage: str) -> None:
-    """The stages of a run that nobody watches."""
+def ignore_failpoint(stage: str) -> None:
+    """Do nothing: the observer of a run that no test watches."""

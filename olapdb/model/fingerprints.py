@@ -1,4 +1,5 @@
-"""What a verdict of reconciliation is about: it lapses when any of it moves on (rule 9)."""
+"""Fingerprints of what a verdict of reconciliation depends on: it lapses when they change (rule
+9)."""
 
 from __future__ import annotations
 
@@ -15,13 +16,13 @@ def fingerprint(
     target_partition: str,
     raised: frozenset[str] = frozenset(),
 ) -> str:
-    """What a verdict about the partition depends on; equal as long as none of it moved.
+    """Return a hash of everything that a verdict about the partition depends on.
 
-    New source blocks matter only through what they add to the partition (or to the gap, which no
-    verdict is about), so the partition's newest block stands for them.  `raised`: as it will be
-    once these partitions of the target have their next data version.
+    New source blocks matter only by the rows that they add to the partition (or to the gap, about
+    which no verdict speaks), so the partition's newest block represents them.  `raised`: compute it
+    as after a commit that raises the data version of these target partitions.
     """
-    # What all partitions of the target share is found once: there may be thousands of them.
+    # Computed once for all partitions of the target: there may be thousands.
     writers = snapshot.derived(
         ("fingerprint of writers", view.target_id), lambda: _writers(view, snapshot)
     )
@@ -29,8 +30,8 @@ def fingerprint(
         ("newest blocks", view.target_id), lambda: _newest_blocks(snapshot, view.target_id)
     )
     last = newest.get(target_partition, 0)
-    there = [target_partition] if target_partition or last else []
-    versions = tuple(snapshot.data_version(view.target_id, one) for one in there)
+    partitions = [target_partition] if target_partition or last else []
+    versions = tuple(snapshot.data_version(view.target_id, partition) for partition in partitions)
     if target_partition in raised:
         versions = tuple(version + 1 for version in versions)
     facts = [*writers, (target_partition, last, versions)]
@@ -38,14 +39,14 @@ def fingerprint(
 
 
 def _writers(view: MaterializedView, snapshot: Snapshot) -> list[object]:
-    """Definitions and inputs of the views that write the target."""
+    """Return the definitions and inputs of the views that write the target."""
     facts: list[object] = []
-    for one in snapshot.views_into(view.target_id):
-        partitions = {part.partition_id for part in snapshot.parts(one.source_id)}
-        versions = [(p, snapshot.data_version(one.source_id, p)) for p in sorted(partitions)]
-        whole = snapshot.data_version(one.source_id, "")
-        facts.append((one.id, one.version, whole, [v for v in versions if v[1]]))
-        for table_id in one.dimension_ids:
+    for writer in snapshot.views_into(view.target_id):
+        partitions = {part.partition_id for part in snapshot.parts(writer.source_id)}
+        versions = [(p, snapshot.data_version(writer.source_id, p)) for p in sorted(partitions)]
+        whole = snapshot.data_version(writer.source_id, "")
+        facts.append((writer.id, writer.version, whole, [v for v in versions if v[1]]))
+        for table_id in writer.dimension_ids:
             newest = _newest_blocks(snapshot, table_id)
             versions_there = tuple(snapshot.data_version(table_id, p) for p in sorted(newest))
             facts.append((table_id, max(newest.values(), default=0), versions_there))
@@ -53,7 +54,7 @@ def _writers(view: MaterializedView, snapshot: Snapshot) -> list[object]:
 
 
 def _newest_blocks(snapshot: Snapshot, table_id: str) -> dict[str, int]:
-    """The newest block of each partition that has rows: merges do not change it."""
+    """Return the newest block of each partition that has rows; merges do not change it."""
     newest: dict[str, int] = {}
     for part in snapshot.parts(table_id):
         if part.rows:
@@ -63,7 +64,8 @@ def _newest_blocks(snapshot: Snapshot, table_id: str) -> dict[str, int]:
 
 
 def newest(snapshot: Snapshot, table_id: str, partition: str | None) -> tuple[int, tuple[int, ...]]:
-    """Return the newest block and the data versions: merges change neither."""
+    """Return the newest block and the data versions of a partition (None: of all); merges change
+    neither."""
     blocks = _newest_blocks(snapshot, table_id)
     if partition is not None:
         blocks = {p: block for p, block in blocks.items() if p == partition}
@@ -74,5 +76,5 @@ def newest(snapshot: Snapshot, table_id: str, partition: str | None) -> tuple[in
 
 
 def check_is_current(check: Check, view: MaterializedView, snapshot: Snapshot) -> bool:
-    """Whether the verdict still speaks about what is there."""
+    """Return whether nothing that the verdict depends on has changed since."""
     return check.fingerprint == fingerprint(view, snapshot, check.target_partition)

@@ -1,7 +1,7 @@
-"""A piece of a snapshot as plain data, which can be pickled and read where there is no catalog.
+"""A piece of a snapshot as plain data, which can be pickled and read without a catalog.
 
-A task that runs a trigger, a backfill chunk or a reconciliation elsewhere is handed one: the
-tables that it reads with the parts that it may read, and every view that its rows cascade to.
+A remote task that runs a trigger, a backfill chunk or a reconciliation gets one: the tables that it
+reads with the parts that it may read, and every view to which its rows cascade.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Re
 
 @dataclass(frozen=True)
 class FrozenSnapshot:
-    """Implements `Snapshot` for the objects in it; asking for another's parts is a bug."""
+    """Implements `Snapshot` for its own objects; reading the parts of any other is a bug."""
 
     number: int
     databases: Mapping[str, DatabaseEntry]
@@ -52,6 +52,9 @@ class FrozenSnapshot:
         if table_id not in self.parts_of:
             raise InternalError(f"Table {table_id} has no parts in this frozen snapshot.")
         return self.parts_of[table_id]
+
+    def part_count(self, table_id: str, partition_id: str) -> int:
+        return sum(part.partition_id == partition_id for part in self.parts(table_id))
 
     def inline_rows(self, part: Part) -> bytes:
         if part.id not in self.inline:
@@ -101,12 +104,11 @@ def freeze(
     parts: Mapping[str, Sequence[Part]] | None = None,
     view_ids: Iterable[str] = (),
 ) -> FrozenSnapshot:
-    """What is needed to fire the cascades from `table_ids` and to run the views `view_ids`.
+    """Freeze what the cascades from `table_ids` and the views `view_ids` need.
 
-    `parts` gives the parts of a table where not all are wanted: of the tables that only receive
-    rows none are frozen, of dimension tables all, though a view below may join the very table of
-    which a chunk reads some parts.  A view's `references` name the plain views
-    that its query goes through, so these are frozen too.
+    `parts` limits the parts of a table that is read.  Dimension tables are frozen with all parts,
+    even if `parts` has them, because a view below may join that very table; tables that only
+    receive rows are frozen without parts.  The plain views in a view's `references` are frozen too.
     """
     given = dict(parts or {})
     items: dict[str, SchemaObject] = {}
@@ -142,12 +144,12 @@ def _add_cascade(
 ) -> None:
     waiting, seen = [table_id], set[str]()
     while waiting:
-        one = waiting.pop()
-        if one in seen:
+        current_id = waiting.pop()
+        if current_id in seen:
             continue
-        seen.add(one)
-        _add_object(snapshot, one, items)
-        for view in snapshot.views_on(one):
+        seen.add(current_id)
+        _add_object(snapshot, current_id, items)
+        for view in snapshot.views_on(current_id):
             _add_view(snapshot, view.id, items, read)
             waiting.append(view.target_id)
 
@@ -167,6 +169,6 @@ def _add_view(
 def _add_object(snapshot: Snapshot, object_id: str, items: dict[str, SchemaObject]) -> None:
     if object_id in items:
         return
-    found = snapshot.by_id(object_id)
-    if found is not None:
-        items[object_id] = found
+    item = snapshot.by_id(object_id)
+    if item is not None:
+        items[object_id] = item

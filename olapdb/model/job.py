@@ -1,8 +1,8 @@
-"""Jobs: what a SYSTEM … VIEW statement set out to do with a view, chunk by chunk, and how far it is.
+"""Jobs: the work of a SYSTEM … VIEW statement on a view, chunk by chunk, and its progress.
 
-Jobs live in the catalog beside leases: they tell of processes, not of data, so no snapshot has them
-and no reader waits for them.  What a chunk became is written in the very commit that publishes it;
-so a job that says "published" is never ahead of the data, nor behind it.
+Jobs live in the catalog beside leases: they describe processes, not data, so they are in no
+snapshot and no reader waits for them.  The commit that publishes a chunk also records that, so a
+job's "published" always agrees with the data.
 """
 
 from __future__ import annotations
@@ -11,25 +11,26 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 JobKind: TypeAlias = Literal["BACKFILL", "REPLAY", "RECONCILE", "ADOPT"]
-"""A REBUILD or a POPULATE is the jobs of these kinds that it runs, all with its query id."""
+"""A REBUILD or a POPULATE runs several jobs of these kinds, all with its query id."""
 
 JobState: TypeAlias = Literal["running", "done", "failed", "cancelled"]
-"""As it is stored. Whoever shows a running job whose process has ended calls it dead."""
+"""The stored state. A running job whose process has ended is displayed as dead."""
 
 ChunkState: TypeAlias = Literal[
     "planned", "computed", "published", "compared", "failed", "already covered", "joined", "gone"
 ]
-"""computed: its rows are there, invisible; published: a commit has made them visible; compared: a
-reconciliation has used them; joined: a merge put its parts into another chunk's; gone:
-its blocks are there no more."""
+"""computed: its rows are staged, invisible; published: a commit made them visible; compared: a
+reconciliation used them; joined: a merge joined its parts with another chunk's; gone: its blocks
+are not live any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobChunk:
-    """One chunk: parts of one partition of the source, `rows` and `bytes` (on disk) of it.
+    """One chunk: parts of one partition of the source, with their `rows` and `bytes` on disk.
 
-    `commit` is 0 until it is published; within a commit 0 means that very commit's number.
-    `finished_ms` is 0 while it is only planned."""
+    `commit` is 0 until it is published; inside a commit 0 means that commit's own number.
+    `finished_ms` is 0 while it is only planned.
+    """
 
     chunk: int
     partition: str
@@ -46,8 +47,8 @@ class JobChunk:
 
 @dataclass(frozen=True, slots=True)
 class ViewJob:
-    """`view` is the view's name when the job began, `executor` where its chunks are computed,
-    `staged` whether a backfill publishes all of them at once."""
+    """A job. `view` is the view's name when it began, `executor` where its chunks are computed,
+    `staged` whether a backfill publishes all of them in one commit."""
 
     id: str
     view_id: str

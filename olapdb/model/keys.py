@@ -1,8 +1,9 @@
-"""Keys of rows that a table accepted, as hashes of 128 bits: what redelivered rows are known by.
+"""Keys of rows that a table accepted, as hashes of 128 bits, by which redelivered rows are
+recognized.
 
 `keys` are everywhere an array of shape (n, 2) of uint64: high and low half of each hash.  A key's
 *ordinal* counts the keys that its table ever accepted, from 0; so a window of the newest n keys is
-a range of ordinals, and one of time too, since commits have times that never go back.
+a range of ordinals, as is a window of time, since the times of commits never go back.
 """
 
 from __future__ import annotations
@@ -14,29 +15,32 @@ import numpy as np
 
 KEY_BYTES = 16
 SEGMENT = np.dtype([("count", "<i8"), ("accepted_ms", "<i8")])
-"""Keys in a row that one commit accepted."""
+"""A run of keys that one commit accepted."""
 
 
 def no_keys() -> np.ndarray:
+    """Return no keys, shape (0, 2)."""
     return np.zeros((0, 2), np.uint64)
 
 
 def keys_to_bytes(keys: np.ndarray) -> bytes:
+    """Return the keys as little-endian bytes."""
     return np.ascontiguousarray(keys, "<u8").tobytes()
 
 
 def keys_of_bytes(data: bytes) -> np.ndarray:
+    """Return the keys of `keys_to_bytes`."""
     return np.frombuffer(data, "<u8").astype(np.uint64, copy=False).reshape(-1, 2)
 
 
 def segments_to_bytes(segments: Iterable[tuple[int, int]]) -> bytes:
-    """Of (count, accepted_ms) pairs."""
+    """Return (count, accepted_ms) pairs as bytes of dtype SEGMENT."""
     return np.array(list(segments), SEGMENT).tobytes()
 
 
 @dataclass(frozen=True)
 class SortedKeys:
-    """Keys in the order of their high halves; `rows` says where each was before."""
+    """Keys ordered by their high halves; `rows` are their original positions."""
 
     high: np.ndarray
     low: np.ndarray
@@ -44,7 +48,7 @@ class SortedKeys:
 
     @classmethod
     def of(cls, keys: np.ndarray, rows: np.ndarray | None = None) -> SortedKeys:
-        """All keys, or those of `rows`."""
+        """Sort all keys, or those at the positions `rows`."""
         high = keys[:, 0] if rows is None else keys[rows, 0]
         order = np.argsort(high)
         at = order if rows is None else rows[order]
@@ -54,10 +58,11 @@ class SortedKeys:
         return len(self.high)
 
     def where(self, mask: np.ndarray) -> SortedKeys:
+        """Return the keys that the mask selects."""
         return SortedKeys(self.high[mask], self.low[mask], self.rows[mask])
 
     def first_of_each(self) -> np.ndarray:
-        """Whether each key is the one of the smallest row among its equals."""
+        """Return for each key whether it has the smallest row among its equals; bool."""
         first = np.ones(len(self), bool)
         same = self.high[1:] == self.high[:-1]
         if not same.any():
@@ -72,10 +77,11 @@ class SortedKeys:
 
 @dataclass(frozen=True)
 class KeyRun:
-    """Keys of neighbouring ordinals, ordered by their high half to be searched.
+    """Keys of consecutive ordinals, ordered by their high half for binary search.
 
-    Of the ordinals `first` to `end`, the latter excluded; `offsets` are ordinals less `first`; `segment_offsets` and `segment_ms` say from which offset
-    on keys were accepted when, ascending in both.
+    They have the ordinals `first` to `end`, excluded; `offsets` are ordinals minus `first`.
+    `segment_offsets` and `segment_ms`, both ascending, hold the offset from which on keys were
+    accepted at that time.
     """
 
     first: int
@@ -88,8 +94,8 @@ class KeyRun:
 
     @classmethod
     def of(cls, first: int, keys: np.ndarray, segments: np.ndarray) -> KeyRun:
-        """Keys in the order of their ordinals, of which `first` is the first one's; `segments` of
-        dtype SEGMENT."""
+        """Build a run of keys given by ascending ordinal, from `first` on; `segments` of dtype
+        SEGMENT."""
         ordered = SortedKeys.of(keys)
         ends = np.cumsum(segments["count"])
         return cls(
@@ -106,13 +112,14 @@ class KeyRun:
         return len(self.high)
 
     def found(self, keys: SortedKeys, oldest: int = 0) -> np.ndarray:
-        """Whether each key is here with an ordinal of at least `oldest`; as `keys` are ordered."""
+        """Return for each key, in the order of `keys`, whether the run has it with an ordinal of at
+        least `oldest`."""
         found = np.zeros(len(keys), bool)
         at = np.searchsorted(self.high, keys.high)
         waiting = np.flatnonzero(at < len(self))
         at = at[waiting]
         oldest_offset = max(oldest - self.first, 0)
-        # One step a key that shares the high half: nearly always one in all.
+        # One round for each key that shares the high half: nearly always one in total.
         while len(waiting):
             same = self.high[at] == keys.high[waiting]
             waiting, at = waiting[same], at[same]
@@ -124,14 +131,14 @@ class KeyRun:
         return found
 
     def oldest_after(self, cutoff_ms: int) -> int | None:
-        """The first ordinal that was accepted later than `cutoff_ms`; None where none was."""
+        """Return the first ordinal accepted later than `cutoff_ms`; None without one."""
         at = int(np.searchsorted(self.segment_ms, cutoff_ms, "right"))
         if at == len(self.segment_ms):
             return None
         return self.first + int(self.segment_offsets[at])
 
     def joined(self, later: KeyRun, oldest: int) -> KeyRun:
-        """With the run of the ordinals that follow; keys before `oldest` may be left out."""
+        """Return this run followed by `later`; keys before the ordinal `oldest` may be dropped."""
         shift = np.uint32(later.first - self.first)
         high = np.concatenate((self.high, later.high))
         low = np.concatenate((self.low, later.low))
@@ -156,10 +163,10 @@ class KeyRun:
 
 @dataclass(frozen=True, slots=True)
 class KeyLedger:
-    """What a table holds of accepted keys: ordinals `oldest` to `next`, the latter excluded.
+    """The range of a table's stored keys: ordinals `oldest` to `next`, excluded.
 
-    `definition` says which columns were hashed how.  `epoch` counts how often all keys were
-    forgotten.  `dropped` counts the rows that were dropped since the table was made.
+    `definition` is which columns were hashed how.  `epoch` counts how often all keys were deleted.
+    `dropped` counts the duplicate rows dropped since the table was created.
     """
 
     definition: str = ""
@@ -172,14 +179,14 @@ class KeyLedger:
 
 @dataclass(frozen=True, slots=True)
 class KeyBatch:
-    """A stretch of accepted keys as the catalog keeps it, in the order of their ordinals."""
+    """A stretch of accepted keys as the catalog stores it, by ascending ordinal."""
 
     first: int
     segments: bytes
     keys: bytes
 
     def run_since(self, since: int) -> KeyRun:
-        """As a run, without the keys before the ordinal `since`."""
+        """Return the keys from the ordinal `since` on as a run."""
         keys, segments = keys_of_bytes(self.keys), np.frombuffer(self.segments, SEGMENT)
         skipped = max(since - self.first, 0)
         if skipped:

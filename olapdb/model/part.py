@@ -1,7 +1,7 @@
-"""Parts, blocks and what target parts were made from.
+"""Parts, blocks, and contributions: from which source blocks a target part was made.
 
-A block number belongs to a table and is assigned inside the commit.  Whoever stages a part before
-that names the number to come: `NewBlock(table, 0)` is the first new block of that table in this
+A block number belongs to a table and is assigned inside the commit.  A part is staged before that,
+so it names the future number: `NewBlock(table, 0)` is the first new block of that table in this
 commit.  The catalog replaces every such name when it applies the commit:
 
     staged     Part(blocks=NewBlock("t", 0), …)     Contribution(blocks=(NewBlock("s", 0),), …)
@@ -21,10 +21,11 @@ from olapdb.errors import InternalError
 
 
 def new_part_id() -> str:
-    """Return 32 hexadecimal digits, unique, those of later milliseconds greater.
+    """Return 32 hexadecimal digits, unique; ids of later milliseconds are greater.
 
-    So the catalog's indexes of parts grow at their end and are forgotten at their beginning: a
-    commit touches a page of each, not as many as it has parts."""
+    So the catalog's indexes of parts grow at their end and are purged at their beginning: a commit
+    touches one page of each instead of one for each part.
+    """
     return f"{time.time_ns() // 1_000_000:012x}{uuid.uuid4().hex[12:]}"
 
 
@@ -40,15 +41,17 @@ class BlockRange:
             raise InternalError(f"Not a block range: {self.first}..{self.last}.")
 
     def contains(self, other: BlockRange) -> bool:
+        """Return whether `other` lies within this range."""
         return self.first <= other.first and other.last <= self.last
 
     def overlaps(self, other: BlockRange) -> bool:
+        """Return whether the ranges share a block."""
         return self.first <= other.last and other.first <= self.last
 
 
 @dataclass(frozen=True, slots=True)
 class NewBlock:
-    """The number that this commit will give to the `index`-th new block of `table_id`."""
+    """The number that this commit will assign to the `index`-th new block of `table_id`."""
 
     table_id: str
     index: int
@@ -58,39 +61,40 @@ Blocks: TypeAlias = BlockRange | NewBlock
 
 
 def union_ranges(ranges: Iterable[BlockRange]) -> tuple[BlockRange, ...]:
-    """Sorted, disjoint, adjacent ones joined: {1..2, 3..4, 7..7} -> {1..4, 7..7}."""
+    """Return the union, sorted and disjoint, adjacent ranges joined: {1..2, 3..4, 7..7} -> {1..4,
+    7..7}."""
     joined: list[BlockRange] = []
-    for one in sorted(ranges):
-        if joined and one.first <= joined[-1].last + 1:
-            joined[-1] = BlockRange(joined[-1].first, max(joined[-1].last, one.last))
+    for blocks in sorted(ranges):
+        if joined and blocks.first <= joined[-1].last + 1:
+            joined[-1] = BlockRange(joined[-1].first, max(joined[-1].last, blocks.last))
         else:
-            joined.append(one)
+            joined.append(blocks)
     return tuple(joined)
 
 
 def subtract_ranges(
     ranges: Iterable[BlockRange], without: Iterable[BlockRange]
 ) -> tuple[BlockRange, ...]:
-    """What of the ranges lies in none of `without`, joined: {1..9} - {3..4, 7..7} -> {1..2, 5..6,
-    8..9}."""
-    left: list[BlockRange] = []
+    """Return the blocks of `ranges` that are not in `without`, joined: {1..9} - {3..4, 7..7} ->
+    {1..2, 5..6, 8..9}."""
+    remaining: list[BlockRange] = []
     removed = union_ranges(without)
-    for one in union_ranges(ranges):
-        first = one.first
-        for gone in removed:
-            if gone.last < first or gone.first > one.last:
+    for blocks in union_ranges(ranges):
+        first = blocks.first
+        for hole in removed:
+            if hole.last < first or hole.first > blocks.last:
                 continue
-            if gone.first > first:
-                left.append(BlockRange(first, gone.first - 1))
-            first = gone.last + 1
-        if first <= one.last:
-            left.append(BlockRange(first, one.last))
-    return tuple(left)
+            if hole.first > first:
+                remaining.append(BlockRange(first, hole.first - 1))
+            first = hole.last + 1
+        if first <= blocks.last:
+            remaining.append(BlockRange(first, blocks.last))
+    return tuple(remaining)
 
 
 def detached_table(table_id: str) -> str:
-    """The id under which the catalog keeps the parts that were detached from a table: they are
-    parts of no table, but their files are referred to."""
+    """Return the pseudo table id under which the catalog keeps a table's detached parts. They
+    belong to no table, but their files stay referenced."""
     return f"{table_id}{_DETACHED}"
 
 
@@ -102,17 +106,17 @@ def is_detached(table_id: str) -> bool:
 _DETACHED = "/detached"
 
 
-def covers(ranges: Iterable[BlockRange], wanted: BlockRange) -> bool:
-    """Whether one of the (joined) ranges contains `wanted`."""
-    return any(one.contains(wanted) for one in ranges)
+def covers(ranges: Iterable[BlockRange], inner: BlockRange) -> bool:
+    """Return whether one of the (joined) ranges contains `inner`."""
+    return any(blocks.contains(inner) for blocks in ranges)
 
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """Source blocks that a target part holds the result of, for one view.
+    """Source blocks whose result a target part holds, for one view.
 
-    `source_partition` None: the whole block (a trigger); else just that partition's rows of it (a
-    backfill chunk).  `rows` counts the target rows that the contribution produced before merges.
+    `source_partition` None: whole blocks (a trigger); otherwise just that partition's rows of them
+    (a backfill chunk).  `rows` counts the target rows that the contribution produced before merges.
     """
 
     view_id: str
@@ -124,8 +128,8 @@ class Contribution:
 
 
 ColumnBounds: TypeAlias = tuple[object, object, int]
-"""(minimum, maximum, nulls) as JSON-able values; minimum None where there is no value. Dates are
-days, timestamps ticks of the column's unit, decimals and bytes are left out."""
+"""(minimum, maximum, nulls) as JSON-able values; minimum None if there is no value. Dates are days,
+timestamps ticks of the column's unit; decimals and bytes have no bounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +137,10 @@ class Part:
     """An immutable sorted piece of one partition of one table.
 
     `path` is relative to the warehouse; "" for a part whose rows lie in the catalog (`inline`) and
-    for a void part (`rows` 0: a block that contributed nothing, kept for its contributions).
-    `bounds` is by column name at the time of writing.  `contributions` is empty for rows that no
-    view made; in the target of a view such rows are *bypass*.  `detached_reason` is "broken" for a
-    detached part that was put into quarantine.
+    for a placeholder part (`rows` 0), which only records the contributions of blocks without
+    result. `bounds` is by column name at the time of writing.  `contributions` is empty for rows
+    that no view made; in the target of a view such rows are *bypass*.  `detached_reason` is
+    "broken" for a detached part that was put into quarantine.
     """
 
     id: str
@@ -162,15 +166,15 @@ class Part:
 
     @property
     def block_range(self) -> BlockRange:
-        """The committed block range; an InternalError while it is only staged."""
+        """The committed block range. Raises InternalError while the part is only staged."""
         if isinstance(self.blocks, NewBlock):
             raise InternalError(f"Part {self.id} is staged: its block number is not assigned yet.")
         return self.blocks
 
     def made_by(self, view_ids: AbstractSet[str]) -> bool:
-        """Whether one of these views made the rows. Of those that write the table now; what a
-        dropped view made is bypass to the others."""
-        return any(one.view_id in view_ids for one in self.contributions)
+        """Return whether one of these views made the rows. Pass the views that write the table now:
+        rows of a dropped view are bypass for the others."""
+        return any(contribution.view_id in view_ids for contribution in self.contributions)
 
     @property
     def name(self) -> str:

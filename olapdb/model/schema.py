@@ -1,4 +1,4 @@
-"""What the catalog knows of databases, tables and views: frozen facts.
+"""Databases, tables and views of the catalog: frozen facts.
 
 Identity is the `id`, never the name: ids are not reused, RENAME and EXCHANGE keep them, and a
 column that is dropped and added again is a new one.
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
+from olapdb.config import SESSION_SETTINGS, TABLE_SETTINGS, SettingValue
 from olapdb.types import DataType, quote_identifier, stored_type
 
 DefaultKind: TypeAlias = Literal["", "DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL"]
@@ -18,8 +19,8 @@ DefaultKind: TypeAlias = Literal["", "DEFAULT", "MATERIALIZED", "ALIAS", "EPHEME
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`default` is SQL text, "" where there is none; `since` the schema version since which parts
-    hold the column: older ones read its default."""
+    """A column. `default` is SQL text, "" without one; `since` is the schema version from which on
+    parts hold the column: older ones read its default."""
 
     id: int
     name: str
@@ -41,9 +42,8 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class PastColumn:
-    """What a column was in parts of schema versions below `before`: its name and (the name of) its
-    type there, and whether their bounds still hold (a type that orders values otherwise ends
-    that)."""
+    """The former name and type name of a column in parts of schema versions below `before`, and
+    whether their bounds still hold (they do not if the type change reordered values)."""
 
     column_id: int
     before: int
@@ -67,12 +67,12 @@ ENGINE_ROLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "VersionedCollapsingMergeTree": ("sign", "version"),
     }
 )
-"""What the arguments of an engine stand for, in their order."""
+"""The roles of an engine's arguments, in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """`arguments` are column names in their order: SummingMergeTree(a, b) -> ("a", "b");
+    """A table engine. `arguments` are column names in order: SummingMergeTree(a, b) -> ("a", "b");
     ReplacingMergeTree(v) -> ("v",), which is its `version`."""
 
     name: str
@@ -80,27 +80,29 @@ class Engine:
 
     @property
     def is_merge_tree(self) -> bool:
+        """Whether the engine is of the MergeTree family."""
         return self.name.endswith("MergeTree")
 
     @property
     def combines(self) -> bool:
-        """Whether merges and FINAL join rows of equal sorting key."""
+        """Whether merges and FINAL combine rows of equal sorting key."""
         return self.is_merge_tree and self.name != "MergeTree"
 
     @property
     def stores_rows(self) -> bool:
+        """Whether the engine keeps rows: all but Null do."""
         return self.name != "Null"
 
     @property
     def depends_on_order(self) -> bool:
-        """Whether the order of insertion shows: in which row of a key stays, or, without a sorting
-        key, in the order of the rows. Only neighbours may then merge."""
+        """Whether the order of insertion matters: for which row of a key survives or, without a
+        sorting key, for the order of the rows. Then only adjacent parts may merge."""
         return self.name in ENGINE_ROLES or not self.is_merge_tree
 
     @property
     def merges_values(self) -> bool:
-        """Whether states and sums of equal keys are joined; the other combining engines keep whole
-        rows and drop the rest."""
+        """Whether states and sums of equal keys are merged; the other combining engines keep one
+        whole row."""
         return self.name in ("SummingMergeTree", "AggregatingMergeTree")
 
     @property
@@ -110,12 +112,12 @@ class Engine:
 
     @property
     def sign(self) -> str | None:
-        """The column whose 1 states a row and whose -1 cancels it."""
+        """The column whose 1 asserts a row and whose -1 cancels it."""
         return self._argument("sign")
 
     @property
     def version(self) -> str | None:
-        """The column by which the newest row of a key is told."""
+        """The column that decides which row of a key is the newest."""
         return self._argument("version")
 
     @property
@@ -134,6 +136,8 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseEntry:
+    """A database of the catalog."""
+
     id: str
     name: str
     comment: str = ""
@@ -144,8 +148,9 @@ IndexType: TypeAlias = Literal["minmax", "set", "bloom_filter"]
 
 @dataclass(frozen=True, slots=True)
 class SkipIndex:
-    """`expression` is SQL text over `columns`; `argument` the most values of a set (0: any number)
-    or the rate of false positives of a bloom_filter; `granularity` is in granules."""
+    """A skip index. `expression` is SQL text over `columns`; `argument` is the maximum number of
+    values of a set (0: any) or the rate of false positives of a bloom_filter; `granularity` is in
+    granules."""
 
     name: str
     expression: str
@@ -156,7 +161,7 @@ class SkipIndex:
 
     @property
     def type_full(self) -> str:
-        """As it is written: `set(100)`."""
+        """The type as SQL text: `set(100)`."""
         if self.type == "minmax":
             return "minmax"
         text = str(int(self.argument)) if self.type == "set" else repr(self.argument)
@@ -165,8 +170,8 @@ class SkipIndex:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """`sorting_key` () means ORDER BY tuple(); `primary_key` is how many of its items are the
-    primary key; `partition_key` is SQL text, "" where the table has one partition, "all".
+    """A stored table. `sorting_key` () means ORDER BY tuple(); `primary_key` is how many of its
+    items form the primary key; `partition_key` is SQL text, "" for the single partition "all".
     `version` counts its schema changes; `revision` see `SchemaObject`."""
 
     id: str
@@ -190,16 +195,20 @@ class Table:
     revision: int = field(default=0, compare=False)
 
     def column(self, name: str) -> Column | None:
+        """Return the column of that name, or None."""
         return next((c for c in self.columns if c.name == name), None)
 
-    def setting(self, name: str, default: str | int | float | bool) -> str | int | float | bool:
-        return dict(self.settings).get(name, default)
+    def setting(self, name: str) -> SettingValue:
+        """Return a setting of the table, its default where CREATE TABLE did not give it."""
+        return dict(self.settings).get(name, TABLE_SETTINGS[name].default)
 
     @property
     def stored_columns(self) -> tuple[Column, ...]:
+        """The columns that parts have."""
         return tuple(c for c in self.columns if c.stored)
 
     def renamed(self, database: str, name: str) -> Table:
+        """Return the table under another name."""
         return replace(self, database=database, name=name)
 
 
@@ -218,23 +227,25 @@ class View:
     revision: int = field(default=0, compare=False)
 
     def renamed(self, database: str, name: str) -> View:
+        """Return the view under another name."""
         return replace(self, database=database, name=name)
 
 
 Standing: TypeAlias = Literal["", "candidate", "previous"]
-"""Of a materialized view's version. candidate: SYSTEM REBUILD VIEW is making it; previous: it was
-replaced, and is kept for SYSTEM ROLLBACK VIEW. Both fire on every INSERT and own their targets."""
+"""The role of a materialized view's version. candidate: SYSTEM REBUILD VIEW is building it;
+previous: it was replaced and is kept for SYSTEM ROLLBACK VIEW. Both fire on every INSERT and own
+their targets."""
 
 
 @dataclass(frozen=True, slots=True)
 class MaterializedView:
     """An INSERT trigger from `source_id` into `target_id`.
 
-    `query` is frozen: names qualified, `*` expanded; `settings` are those that change its
-    meaning, as they were at CREATE.  `references` are the ids of all tables that it reads, the
-    source first; when one of them is renamed, `query` is rewritten in the same commit.
-    `version` is the definition's version.  `inner` tells that the target belongs to the view.
-    `unprovable` is "" or the reason why the view cannot be proven.
+    `query` is frozen: names qualified, `*` expanded; `settings` are those that change its meaning,
+    as of CREATE.  `references` are the ids of all tables that it reads, the source first; when one
+    of them is renamed, `query` is rewritten in the same commit.  `version` is the definition's
+    version.  `inner` means that the view owns its target.  `unprovable` is the reason why the view
+    cannot be proven, or "".
     """
 
     id: str
@@ -255,31 +266,32 @@ class MaterializedView:
     comment: str = ""
     created_ms: int = 0
     first_block: int = 1
-    """The source block from which on triggers fired; older blocks are its first gap."""
+    """The source block from which on the trigger fired; older blocks are its first gap."""
     standing: Standing = ""
     stands_beside: str = ""
-    """The id of the view that it is to replace, or that replaced it, see `Standing`."""
+    """The id of the view that this version will replace, or that replaced it, see `Standing`."""
     generation: int = 1
-    """Counts the REBUILDs; it names a version that has not, or no longer, the view's own name."""
+    """Counts the REBUILDs; it is part of the name of a candidate or previous version."""
     revision: int = field(default=0, compare=False)
 
     @property
     def dimension_mode(self) -> str:
-        """`current`: what was made with a dimension is stale when that changes; `at_insert`: it
-        stays as it was made."""
-        return str(dict(self.settings).get("dimensions", "current"))
+        """`current`: a change of a dimension makes dependent rows stale; `at_insert`: rows stay as
+        inserted."""
+        return str(dict(self.settings).get("dimensions", SESSION_SETTINGS["dimensions"].default))
 
     def needs(self, object_id: str) -> bool:
-        """Whether the view cannot be without the object: its source, target, or what it reads."""
+        """Return whether the object is the view's source or target, or is read by it."""
         ids = (self.source_id, self.target_id, *self.dimension_ids, *self.references)
         return object_id in ids
 
     def renamed(self, database: str, name: str) -> MaterializedView:
+        """Return the view under another name."""
         return replace(self, database=database, name=name)
 
 
 SchemaObject: TypeAlias = Table | View | MaterializedView
-"""`revision` is the number of the commit that put the object as it is: any change raises it, while
-`version` counts only changes of what the object means. An object that is read, changed and put back
-carries the revision that was read, and the put fails where another one came between. 0: not put
+"""`revision` is the number of the commit that last put the object: any change raises it, while
+`version` counts only changes of the object's meaning. A changed object is put back with the
+revision that was read, and the put conflicts if another commit changed it meanwhile. 0: not put
 yet."""

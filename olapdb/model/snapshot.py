@@ -1,10 +1,11 @@
-"""The catalog as one reader sees it: everything as of one commit number."""
+"""The interface of a snapshot: the catalog as of one commit number."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Protocol, TypeVar
 
+from olapdb.errors import Position, UnknownTable
 from olapdb.model.damage import Damage
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import DatabaseEntry, MaterializedView, SchemaObject, Table
@@ -14,72 +15,111 @@ Derived = TypeVar("Derived")
 
 
 class Snapshot(Protocol):
-    """Immutable; parts and view states are read from the catalog at first use, as of `number`.
+    """The catalog as of the commit `number`. Immutable; parts and view states are read at first
+    use.
 
-    May raise SnapshotTooOld when that was vacuumed meanwhile.
+    Any method may raise SnapshotTooOld if vacuum has removed the snapshot meanwhile.
     """
 
     @property
-    def number(self) -> int: ...
+    def number(self) -> int:
+        """The commit number."""
+        ...
 
     @property
-    def databases(self) -> Mapping[str, DatabaseEntry]: ...
+    def databases(self) -> Mapping[str, DatabaseEntry]:
+        """The databases by name."""
+        ...
 
-    def find(self, database: str, name: str) -> SchemaObject | None: ...
+    def find(self, database: str, name: str) -> SchemaObject | None:
+        """Return the object of that name, or None."""
+        ...
 
-    def by_id(self, object_id: str) -> SchemaObject | None: ...
+    def by_id(self, object_id: str) -> SchemaObject | None:
+        """Return the object with the id, or None."""
+        ...
 
     def objects(self, database: str | None = None) -> Iterable[SchemaObject]:
-        """By database and name, in that order."""
+        """Return the objects (of one database), ordered by database and name."""
         ...
 
     def views_on(self, table_id: str) -> tuple[MaterializedView, ...]:
-        """Materialized views that this table triggers, attached or not, by (database, name)."""
+        """Return the materialized views that this table triggers, attached or not, by (database,
+        name)."""
         ...
 
-    def views_into(self, table_id: str) -> tuple[MaterializedView, ...]: ...
+    def views_into(self, table_id: str) -> tuple[MaterializedView, ...]:
+        """Return the materialized views that write this table, by (database, name)."""
+        ...
 
     def parts(self, table_id: str) -> tuple[Part, ...]:
-        """Live parts, void ones too, by (partition_id, first block, last block)."""
+        """Return the live parts, placeholders included, by (partition_id, first block, last
+        block)."""
+        ...
+
+    def part_count(self, table_id: str, partition_id: str) -> int:
+        """Return the number of the partition's live parts, void ones too."""
         ...
 
     def inline_rows(self, part: Part) -> bytes:
-        """The Arrow IPC file bytes of an inline part."""
+        """Return the Arrow IPC file bytes of an inline part."""
         ...
 
-    def next_block(self, table: Table) -> int: ...
+    def next_block(self, table: Table) -> int:
+        """Return the number that the table's next block will get."""
+        ...
 
     def data_version(self, table_id: str, partition_id: str) -> int:
-        """0 until a row-changing commit other than INSERT touched the partition."""
+        """Return how many commits other than INSERTs and merges changed the partition's rows."""
         ...
 
     def coverage(self, view_id: str) -> Coverage:
-        """Clipped to the source blocks that this snapshot has."""
+        """Return the view's coverage, clipped to the source blocks of this snapshot."""
         ...
 
     def invalidations(self, view_id: str | None = None) -> tuple[Invalidation, ...]:
-        """Those not yet repaired."""
+        """Return the invalidations that were not repaired (of one view)."""
         ...
 
     def retained(self, view_id: str | None = None) -> tuple[Retained, ...]:
-        """What left by retention, by the order in which it first did."""
+        """Return the ledger of rows removed by retention, in the order of their first removal."""
         ...
 
     def checks(self, view_id: str | None = None) -> tuple[Check, ...]:
-        """The newest for each (view, target partition)."""
+        """Return the newest check for each (view, target partition)."""
         ...
 
     def damaged(self) -> tuple[Damage, ...]:
-        """Live parts that are known, as of now, to be damaged, of all tables."""
+        """Return the live parts of all tables that are known now to be damaged."""
         ...
 
-    def blocks(self, table_id: str) -> tuple[BlockInfo, ...]: ...
+    def blocks(self, table_id: str) -> tuple[BlockInfo, ...]:
+        """Return the table's blocks, ascending."""
+        ...
 
     def derived(self, key: Hashable, make: Callable[[], Derived]) -> Derived:
-        """Return what `make` gives; a snapshot may keep it, and give it again for the same key."""
+        """Return the result of `make`, which a snapshot may cache under `key`."""
         ...
 
     def block_span(self, table_id: str, blocks: BlockRange) -> tuple[int, int]:
-        """(how many of these blocks there are, when the oldest of them came in milliseconds or 0),
-        without reading the log of all."""
+        """Return (number of these blocks, time in ms of the oldest or 0) without reading the log of
+        all."""
         ...
+
+
+def target_of(
+    snapshot: Snapshot, view: MaterializedView, position: Position | None = None
+) -> Table:
+    """Return the table that the view writes.
+
+    Raises UnknownTable where it was dropped; `position` is the place in the SQL to point at.
+    """
+    target = snapshot.by_id(view.target_id)
+    if isinstance(target, Table):
+        return target
+    name = f"{view.database}.{view.name}"
+    raise UnknownTable(
+        f"The target of view {name} does not exist.",
+        hint=f"DROP VIEW {name}, or create it anew with a target.",
+        position=position,
+    )

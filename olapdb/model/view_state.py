@@ -1,4 +1,4 @@
-"""What the ledger holds of a materialized view: coverage, invalidations, verdicts, jobs."""
+"""The ledger of a materialized view: coverage, invalidations, retained slices, verdicts."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ Cause: TypeAlias = Literal[
     "QUARANTINE PART",
     "ALTER",
 ]
-"""VIEW FAILED is no stale slice but the reason of a gap, see `olapdb.ingest.view_failure`."""
+"""VIEW FAILED is not the cause of a stale slice but of a gap, see `olapdb.ingest.view_failure`."""
 
 Verdict: TypeAlias = Literal["equal", "different", "unverifiable", "retained"]
 
 
 @dataclass(frozen=True, slots=True)
 class CoverageRow:
-    """`partition` None: every partition of those source blocks (triggers); else one (chunks)."""
+    """Source blocks that a view has seen. `partition` None: every partition of them (triggers);
+    otherwise one (chunks)."""
 
     view_id: str
     partition: str | None
@@ -45,8 +46,8 @@ class CoverageRow:
 class Coverage:
     """The source blocks that a view has seen, at one snapshot.
 
-    A source slice (partition p, blocks r) is covered when r lies in the ranges of all partitions,
-    or in those together with p's own.
+    A source slice (partition p, blocks r) is covered if r lies in the union of the ranges of all
+    partitions and p's own.
     """
 
     view_id: str
@@ -54,12 +55,15 @@ class Coverage:
     by_partition: Mapping[str, tuple[BlockRange, ...]] = field(default_factory=dict)
 
     def ranges(self, partition: str) -> tuple[BlockRange, ...]:
+        """Return all covered ranges of the partition, joined."""
         return union_ranges((*self.everywhere, *self.by_partition.get(partition, ())))
 
     def covers(self, partition: str, blocks: BlockRange) -> bool:
+        """Return whether all these blocks of the partition are covered."""
         return covers(self.ranges(partition), blocks)
 
     def touches(self, partition: str, blocks: BlockRange) -> bool:
+        """Return whether any of these blocks of the partition is covered."""
         return any(one.overlaps(blocks) for one in self.ranges(partition))
 
 
@@ -67,8 +71,8 @@ class Coverage:
 class Invalidation:
     """A slice of a view's target that a change of its inputs made stale.
 
-    `target_partition` None: all of them. `keys` are example keys as text, at most ten.
-    `id` and `commit` are assigned when committed.
+    `target_partition` None: all of them. `keys` are example keys as text, at most ten. `id` and
+    `commit` are assigned by the commit.
     """
 
     view_id: str
@@ -84,8 +88,8 @@ class Invalidation:
 
 
 KeyValue: TypeAlias = "int | str | None"
-"""Of a sorting key's item: dates are days, timestamps ticks of the column's unit.  Of a text that is
-no UTF-8 the bytes stand as lone surrogates, `ESCAPED`."""
+"""The value of a sorting key's item: dates are days, timestamps ticks of the column's unit.  Bytes
+of a text that are not UTF-8 are lone surrogates, `ESCAPED`."""
 ESCAPED = "surrogateescape"
 
 
@@ -93,8 +97,8 @@ ESCAPED = "surrogateescape"
 class KeyBounds:
     """Sorting keys between `low` and `high`, item by item, both included.
 
-    An item of None is not bounded (its type has no order that could be kept); `nulls` tells that
-    the item may be NULL as well.
+    An item of None is unbounded (its type has no order that could be stored); `nulls` is whether
+    the item may also be NULL.
     """
 
     low: tuple[KeyValue, ...]
@@ -102,7 +106,7 @@ class KeyBounds:
     nulls: tuple[bool, ...]
 
     def joined(self, other: KeyBounds) -> KeyBounds | None:
-        """The narrowest bounds around both; None where they are of different keys."""
+        """Return the narrowest bounds around both; None if the keys have different lengths."""
         if len(self.low) != len(other.low):
             return None
         ends = [
@@ -118,7 +122,7 @@ class KeyBounds:
 def _around(
     low: KeyValue, high: KeyValue, other_low: KeyValue, other_high: KeyValue
 ) -> tuple[KeyValue, KeyValue]:
-    if low is None or high is None:  # no value but NULL, or a type that no bounds are kept of
+    if low is None or high is None:  # only NULLs, or a type without bounds
         return other_low, other_high
     if other_low is None or other_high is None:
         return low, high
@@ -127,18 +131,18 @@ def _around(
 
 
 def _in_order(value: int | str) -> Any:
-    """Texts order as their bytes do."""
+    """Return a sort key: texts are ordered by their bytes."""
     return value.encode("utf-8", ESCAPED) if isinstance(value, str) else value
 
 
 FrozenVerdict: TypeAlias = Literal["proven", "covered", "stale", "different"]
-"""What was known of a slice when its rows left; the later, the worse."""
+"""The verdict about a slice when its rows were removed, from best to worst."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetainedSlice:
-    """What rows that left by retention had reached of one partition of the target: the keys in
-    `bounds` (None: any key) stay as they are. `partition` None: any partition."""
+    """The part of one target partition that rows removed by retention had contributed to: the keys
+    in `bounds` (None: any key) stay unchanged. `partition` None: any partition."""
 
     partition: str | None
     rows: int
@@ -148,12 +152,12 @@ class RetainedSlice:
 
 @dataclass(frozen=True, slots=True)
 class Retained:
-    """Rows of one partition that left by retention, and the slices of a view that are frozen
-    since (rule 4).
+    """Rows of one partition that retention removed, and the slices of a view that are frozen since
+    (rule 4).
 
     `side` "source": rows of the view's source; "target": rows of its own target, whose `slices`
-    are then not what was recomputed but what is not to come back.  Retained rows of one view, side
-    and partition are one row of the ledger: a later commit adds to it.
+    must not come back by a recomputation.  The ledger has one row for each view, side and
+    partition, which later commits extend.
     """
 
     view_id: str
@@ -175,8 +179,8 @@ class Retained:
 class Check:
     """A verdict of reconciliation about one target partition, at one snapshot.
 
-    It lapses when the source's data versions or blocks, or the target's parts, move on:
-    `fingerprint` is made of those, see `olapdb.views.proof.reconcile`.
+    It lapses when the source's data versions or blocks, or the target's parts, change:
+    `fingerprint` is a hash of those, see `olapdb.views.proof.reconcile`.
     """
 
     view_id: str
@@ -196,8 +200,8 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class SourceOffset:
-    """How far a table has come in a stream that feeds it: `position` is the first that is not in
-    it yet. `commit`, `time_ms` and `token` are those of the INSERT that brought it there."""
+    """A table's position in a stream that feeds it: `position` is that of the first row not in the
+    table yet. `commit`, `time_ms` and `token` are those of the INSERT that reached it."""
 
     stream: str
     position: int
@@ -208,9 +212,9 @@ class SourceOffset:
 
 @dataclass(frozen=True, slots=True)
 class BlockInfo:
-    """A block of a table and the statement that brought it; of old ones a span of blocks,
-    `first`..`number`, kind "older", without a statement: `commit` is the newest of theirs,
-    `created_ms` the time of the oldest."""
+    """A block of a table and the statement that inserted it. Old blocks form a span
+    `first`..`number` of kind "older" without a statement, with the newest `commit` and the oldest
+    `created_ms`."""
 
     table_id: str
     number: int
@@ -223,4 +227,5 @@ class BlockInfo:
 
     @property
     def range(self) -> BlockRange:
+        """The blocks of the entry as a range."""
         return BlockRange(self.first or self.number, self.number)

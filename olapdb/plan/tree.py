@@ -181,6 +181,20 @@ def all_scans(root: nodes.Node) -> Iterator[nodes.Scan]:
     return (node for node in all_nodes(root) if isinstance(node, nodes.Scan))
 
 
+def all_expressions(root: nodes.Node) -> Iterator[expressions.Expression]:
+    """Yield every expression of the plan and all below it, those of its subqueries too."""
+    for node in all_nodes(root):
+        for expression in expressions_of(node):
+            yield from expressions.walk(expression)
+
+
+def all_aggregate_calls(root: nodes.Node) -> Iterator[expressions.AggregateCall]:
+    """Yield the calls of every GROUP BY of the plan, those of its subqueries too."""
+    for node in all_nodes(root):
+        if isinstance(node, nodes.Aggregate):
+            yield from (call for _, call in node.aggregates)
+
+
 def columns_read(root: nodes.Node, table_id: str) -> frozenset[str]:
     """The columns of the table that the plan reads, in subqueries too."""
     found: set[str] = set()

@@ -1,1 +1,2 @@
-"""What the statements of one open warehouse share: services, caches, activity, logs, failpoints."""
+"""Services of one open warehouse in one process: caches, activity, logs, deferred work,
+failpoints."""

@@ -1,7 +1,7 @@
 """What this process does and did: running statements, the log of ended ones, counters, errors.
 
-In memory: a log in the warehouse would make a read a write.  What changed the warehouse is in its
-commits (system.snapshots), for good.
+It is kept in memory: a log in the warehouse would turn each read into a write.  What changed the
+warehouse is recorded in its commits (system.snapshots) for good.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FAILED_CODE = 1001
 
 @dataclass(frozen=True)
 class RunningQuery:
-    """A statement that has not ended; `statistics` grow, `cancelled` ends it."""
+    """A statement that has not ended. Its `statistics` grow; setting `cancelled` ends it."""
 
     query_id: str
     query: str
@@ -36,12 +36,14 @@ class RunningQuery:
 
     @property
     def elapsed_seconds(self) -> float:
+        """Seconds since the statement began."""
         return time.perf_counter() - self._started
 
 
 @dataclass(frozen=True, slots=True)
 class EndedQuery:
-    """`exception` is "" where the statement succeeded; `written_rows` 0 where it wrote none."""
+    """An entry of the log. `exception` is "" on success; `written_rows` is 0 if the statement wrote
+    none."""
 
     query_id: str
     query: str
@@ -61,6 +63,8 @@ class EndedQuery:
 
 @dataclass(frozen=True, slots=True)
 class ErrorCount:
+    """How often statements failed with one error, and its last occurrence."""
+
     name: str
     code: int
     count: int
@@ -71,6 +75,8 @@ class ErrorCount:
 
 @dataclass(frozen=True)
 class RunningMerge:
+    """A merge in progress: its input parts, their rows and their bytes."""
+
     table_id: str
     partition_id: str
     part_names: tuple[str, ...]
@@ -80,11 +86,13 @@ class RunningMerge:
 
     @property
     def elapsed_seconds(self) -> float:
+        """Seconds since the merge began."""
         return time.perf_counter() - self._started
 
 
 class Activity:
-    """Safe for many threads; the newest `ENTRIES_MAX` ended statements are kept."""
+    """The statements, merges and counters of one open warehouse. Thread-safe; the newest
+    `ENTRIES_MAX` ended statements are kept."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -95,6 +103,7 @@ class Activity:
         self._merges: list[RunningMerge] = []
 
     def begin(self, query: RunningQuery) -> None:
+        """Add a running statement and count it."""
         with self._lock:
             self._running[query.query_id] = query
             self._events["Query"] += 1
@@ -110,6 +119,7 @@ class Activity:
     def end(
         self, query: RunningQuery, written_rows: int, error: BaseException | None = None
     ) -> None:
+        """Move a running statement to the log and count it; do nothing if it has ended before."""
         statistics = query.statistics
         code, name, message = _described(error)
         entry = EndedQuery(
@@ -130,7 +140,7 @@ class Activity:
         )
         with self._lock:
             if self._running.pop(query.query_id, None) is None:
-                return  # it has ended before, and was interrupted while it was told so
+                return  # it has ended before: an interrupt came while it did
             self._ended.append(entry)
             self._events["SelectedRows"] += statistics.rows_read
             self._events["SelectedBytes"] += statistics.bytes_read
@@ -139,11 +149,11 @@ class Activity:
                 self._events["FailedQuery"] += 1
                 if query.kind in ("Select", "Insert"):
                     self._events[f"Failed{query.kind}Query"] += 1
-                before = self._errors.get(name)
+                previous = self._errors.get(name)
                 self._errors[name] = ErrorCount(
                     name,
                     code,
-                    (before.count if before else 0) + 1,
+                    (previous.count if previous else 0) + 1,
                     query.started_ms + int(query.elapsed_seconds * 1000),
                     message,
                     query.query_id,
@@ -151,7 +161,7 @@ class Activity:
 
     @contextmanager
     def merging(self, merge: RunningMerge) -> Iterator[None]:
-        """Shows the merge while it runs, and counts it when it has succeeded."""
+        """List the merge while the `with` block runs, and count it if the block succeeds."""
         with self._lock:
             self._merges.append(merge)
         try:
@@ -163,29 +173,32 @@ class Activity:
                 self._merges.remove(merge)
 
     def merges(self) -> tuple[RunningMerge, ...]:
+        """Return the merges in progress."""
         with self._lock:
             return tuple(self._merges)
 
     def count(self, event: str, by: int = 1) -> None:
+        """Add `by` to the counter `event`."""
         with self._lock:
             self._events[event] += by
 
     def running(self) -> tuple[RunningQuery, ...]:
-        """Oldest first."""
+        """Return the running statements, oldest first."""
         with self._lock:
             return tuple(self._running.values())
 
     def ended(self) -> tuple[EndedQuery, ...]:
-        """Oldest first."""
+        """Return the ended statements, oldest first."""
         with self._lock:
             return tuple(self._ended)
 
     def errors(self) -> tuple[ErrorCount, ...]:
+        """Return one entry for each error name that occurred."""
         with self._lock:
             return tuple(self._errors.values())
 
     def events(self) -> Mapping[str, int]:
-        """Counters since the warehouse was opened in this process; those of zero are left out."""
+        """Return the nonzero counters since this process opened the warehouse."""
         with self._lock:
             return {name: value for name, value in self._events.items() if value}
 

@@ -13,9 +13,10 @@ ENTRIES_MAX = 1024
 
 
 class Cache:
-    """Values that can be made again from their key, least recently used ones dropped first.
+    """A thread-safe cache of values computed from their keys; the least recently used are dropped
+    first.
 
-    Two threads that miss together may both make the value; the first one stored is kept, so keys
+    Two threads that miss together may both compute the value; the first one stored is kept, so keys
     must name everything that the value depends on.  A pickled cache arrives empty.
     """
 
@@ -25,16 +26,17 @@ class Cache:
         self._lock = threading.Lock()
 
     def get_or_make(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """Return the cached value of `key`, else call `make` and cache its result."""
         with self._lock:
             if key in self._entries:
                 self._entries.move_to_end(key)
                 return cast(Made, self._entries[key])
-        made = make()
+        value = make()
         with self._lock:
-            kept = self._entries.setdefault(key, made)
+            cached = self._entries.setdefault(key, value)
             while len(self._entries) > self._entries_max:
                 self._entries.popitem(last=False)
-        return cast(Made, kept)
+        return cast(Made, cached)
 
     def __len__(self) -> int:
         return len(self._entries)

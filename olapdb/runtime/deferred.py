@@ -1,8 +1,7 @@
-"""What results that nobody read to their end leave to be done: snapshots unpinned, threads ended.
+"""Work that results leave behind when they are dropped unread: unpin a snapshot, end threads.
 
-Python finds out that nobody holds a result wherever it makes an object, in the midst of other
-statements too, whose locks the work would wait for.  So it is only put down there, and done by the
-next statement, or by vacuum.
+Python may free a result wherever it allocates an object, in the middle of another statement whose
+locks the work needs.  So the finalizer only queues the work; the next statement or vacuum runs it.
 """
 
 from __future__ import annotations
@@ -12,20 +11,21 @@ from queue import Empty, SimpleQueue
 
 
 class DeferredWork:
-    """Safe for many threads, and to be added to from a finalizer (`SimpleQueue.put` may be called
-    in the midst of itself)."""
+    """A thread-safe queue of callbacks. Finalizers may add to it: `SimpleQueue.put` is
+    reentrant."""
 
     def __init__(self) -> None:
         self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
 
     def add(self, work: Callable[[], None]) -> None:
+        """Queue a callback."""
         self._work.put(work)
 
-    def settle(self) -> None:
-        """Does what has been left up to now."""
+    def run_pending(self) -> None:
+        """Run the callbacks queued so far."""
         while not self._work.empty():
             try:
                 work = self._work.get_nowait()
-            except Empty:  # another thread was faster
+            except Empty:  # another thread took it
                 return
             work()

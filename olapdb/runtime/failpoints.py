@@ -1,9 +1,9 @@
-"""The stages of everything that writes, by name, for tests that stop, fail or kill there.
+"""Named points of everything that writes, at which tests stop, fail or kill the process.
 
-    reach("insert.before_commit")      does nothing in a process that nobody watches
+    failpoint("insert.before_commit")      does nothing unless a test watches
 
-A crash test lets its child process call `kill_at("insert.before_commit", 3)`: the third time that
-the stage is reached, the process kills itself with SIGKILL.
+A crash test lets its child process call `kill_at("insert.before_commit", 3)`: when the point is
+reached for the third time, the process kills itself with SIGKILL.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from olapdb.errors import BadArguments, InternalError
-from olapdb.model.failpoint import Reach, reach_nothing
+from olapdb.model.failpoint import FailpointObserver, ignore_failpoint
 
 FAILPOINTS = (
     "store.written",
@@ -77,70 +77,72 @@ FAILPOINTS = (
     "vacuum.blocks_compacted",
     "vacuum.space_given_back",
 )
-"""Every stage there is; reaching another one while somebody watches is an error."""
+"""Every failpoint; reaching an unlisted one while a test watches is an error."""
 
 
 class _Watch:
-    """Whom to tell. One a process: a stage is reached deep inside code that knows nothing of it."""
+    """The process's observer. It is global, because failpoints lie deep in code without access to
+    services."""
 
     def __init__(self) -> None:
-        self.told: Reach = reach_nothing
+        self.observer: FailpointObserver = ignore_failpoint
 
 
 _watch = _Watch()
 
 
 def failpoint(stage: str) -> None:
-    """Says that a stage is reached."""
-    told = _watch.told
-    if told is not reach_nothing:
+    """Call the observer, if there is one, with the name of the point that was reached."""
+    observer = _watch.observer
+    if observer is not ignore_failpoint:
         if stage not in FAILPOINTS:
-            raise InternalError(f"Stage {stage!r} is not listed in transaction.points.STAGES.")
-        told(stage)
+            raise InternalError(f"Stage {stage!r} is not listed in runtime.failpoints.FAILPOINTS.")
+        observer(stage)
 
 
 @contextmanager
-def watching(told: Reach) -> Iterator[None]:
-    """Tells `told` of every stage that any thread reaches inside the `with`; what it raises is
-    raised there."""
-    before, _watch.told = _watch.told, told
+def watching(observer: FailpointObserver) -> Iterator[None]:
+    """Call `observer` for every failpoint that any thread reaches inside the `with`. What it raises
+    is raised at the failpoint."""
+    before, _watch.observer = _watch.observer, observer
     try:
         yield
     finally:
-        _watch.told = before
+        _watch.observer = before
 
 
 BACKGROUND_THREADS = ("olapdb-merges", "olapdb-vacuum")
-"""Threads that no statement waits for."""
+"""Threads for which no statement waits."""
 
 
 @contextmanager
 def recording() -> Iterator[list[str]]:
-    """The stages reached inside the `with`, in their order, but for those of merges and vacuum in the
-    background: any warehouse that the process has open may reach these at any time."""
+    """Yield a list that collects the failpoints reached inside the `with`, in order. Background
+    merges and vacuum are left out: any open warehouse of the process may reach theirs at any time.
+    """
     reached: list[str] = []
 
-    def told(stage: str) -> None:
+    def observe(stage: str) -> None:
         if threading.current_thread().name not in BACKGROUND_THREADS:
             reached.append(stage)
 
-    with watching(told):
+    with watching(observe):
         yield reached
 
 
 def kill_at(stage: str, count: int = 1) -> None:
-    """From now on: SIGKILL to this process when `stage` is reached for the `count`-th time."""
+    """Send SIGKILL to this process when `stage` is reached for the `count`-th time from now on."""
     if stage not in FAILPOINTS:
-        raise BadArguments(f"There is no stage {stage!r}.", hint="See STAGES.")
+        raise BadArguments(f"There is no stage {stage!r}.", hint="See FAILPOINTS.")
     lock = threading.Lock()
-    left = [count]
+    remaining = [count]
 
-    def told(reached: str) -> None:
+    def observe(reached: str) -> None:
         if reached != stage:
             return
         with lock:
-            left[0] -= 1
-            if left[0] == 0:
+            remaining[0] -= 1
+            if remaining[0] == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    _watch.told = told
+    _watch.observer = observe

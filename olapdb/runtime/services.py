@@ -1,4 +1,4 @@
-"""What every writing path is handed: the catalog, the store, the lease and the clock."""
+"""The services of an open warehouse: catalog, store, lease, clock, caches and logs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from olapdb.functions.base import Environment
 from olapdb.runtime.activity import Activity
 from olapdb.runtime.cache import Cache
 from olapdb.runtime.deferred import DeferredWork
@@ -23,11 +24,11 @@ SettingValue = str | int | float | bool
 class Services:
     """One open warehouse, as writers see it. Immutable and shared by all threads.
 
-    `lease_id` names the files that this process stages; `notify_written(table_id)` tells the merge
-    scheduler that a table got parts, and never blocks; `clock_ms` is wall-clock milliseconds;
-    `cache` keeps what is made from schema alone: bound triggers, layouts;
-    `view_log` keeps what recent INSERTs' views did; `activity` what statements do and did;
-    `leftovers` what results that nobody read leave to be done.
+    `lease_id` names the files that this process stages.  `notify_written(table_id)` tells the merge
+    scheduler that a table got parts, and never blocks.  `clock_ms` is wall-clock milliseconds.
+    `cache` keeps what is derived from the schema alone: bound triggers, layouts.  `view_log` keeps
+    what the views of recent INSERTs did, `activity` the running and ended statements.  `deferred`
+    queues the work of results that were dropped unread.
     """
 
     catalog: Catalog
@@ -40,5 +41,16 @@ class Services:
     cache: Cache = field(default_factory=Cache)
     view_log: ViewLog = field(default_factory=ViewLog)
     activity: Activity = field(default_factory=Activity)
-    leftovers: DeferredWork = field(default_factory=DeferredWork)
+    deferred: DeferredWork = field(default_factory=DeferredWork)
     opened_seconds: float = field(default_factory=time.time)
+
+    def environment(self, query_id: str = "") -> Environment:
+        """Return what work that is no statement of a client (merges, TTL, chunks of a job) holds
+        fixed: a column that a part lacks may be now() or serverUUID() there too."""
+        return Environment(
+            zone=self.zone,
+            now_seconds=self.clock_ms() / 1000,
+            query_id=query_id,
+            opened_seconds=self.opened_seconds,
+            warehouse_id=self.catalog.warehouse_id,
+        )

@@ -1,4 +1,4 @@
-"""The views that recent INSERTs fired, in memory: what system.query_views_log shows."""
+"""The views that recent INSERTs fired, in memory: the content of system.query_views_log."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ ENTRIES_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class ViewExecution:
-    """One view's work in one INSERT: the names are those of then. `exception` is "" where it
-    succeeded; `lands` tells whether the INSERT was committed all the same."""
+    """The work of one view in one INSERT, under the names of that time. `exception` is "" on
+    success; `lands` is whether the INSERT was committed nevertheless."""
 
     time_ms: int
     duration_ns: int
@@ -35,16 +35,17 @@ class ViewExecution:
 
 @dataclass(frozen=True)
 class ViewLog:
-    """The newest `ENTRIES_MAX`, of this process; safe for many threads."""
+    """The newest `ENTRIES_MAX` executions of this process. Thread-safe."""
 
     _entries: deque[ViewExecution] = field(default_factory=lambda: deque(maxlen=ENTRIES_MAX))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, entry: ViewExecution) -> None:
+        """Append an entry; the oldest is dropped if the log is full."""
         with self._lock:
             self._entries.append(entry)
 
     def entries(self) -> tuple[ViewExecution, ...]:
-        """Oldest first."""
+        """Return the entries, oldest first."""
         with self._lock:
             return tuple(self._entries)

@@ -11,6 +11,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, TypeAlias
 
+from olapdb.config import Settings
 from olapdb.errors import Error, FolderNotShared, QueryWasCancelled
 from olapdb.spark.folder import StoreAddress, marked_folder, verify_staged
 from olapdb.spark.items import run_items, task_attempts
@@ -184,7 +185,7 @@ def make_executor(
     active session, else on a new one of this machine's cores."""
     from olapdb.spark.session import spark_session
 
-    jobs = int(str(settings.get("backfill_threads", 0)))
+    jobs = Settings.of(settings).integer("backfill_threads")
     return SparkExecutor(spark_session(), services, jobs)
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import FileDoesntExist, NotSupportedError, UnknownIdentifier
 from olapdb.functions.base import Environment
-from olapdb.functions.kernels.columns import decimal_class
+from olapdb.functions.kernels.decimal_width import decimal_class
 from olapdb.ingest.read_parts import read_pieces
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.model.frozen import FrozenSnapshot, freeze

@@ -89,7 +89,7 @@ class StatementContext:
     cancelled: threading.Event
     progress: Progress | None
     statistics: QueryStatistics
-    calls_others: bool = False
+    runs_user_code: bool = False
     """Whether it runs code of the caller's (a stream that makes rows, `progress`), whose errors are
     the caller's own."""
 
@@ -238,7 +238,9 @@ class StatementContext:
         return None if found is None else tuple(Field(n, t) for n, t in found.fields)
 
     def _read_system(self, snapshot: Snapshot) -> Callable[[str, Sequence[str]], Any]:
-        context = SystemContext(snapshot, self.services, self.settings, self.database)
+        context = SystemContext(
+            snapshot, self.services, self.settings, self.database, self.engine.system
+        )
 
         def read(name: str, columns: Sequence[str]) -> Any:
             database, _, inside = name.rpartition(".")

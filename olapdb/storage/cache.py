@@ -1,4 +1,4 @@
-"""What a process remembers of the parts that it read and wrote, bounded."""
+"""Bounded caches of the parts that a process reads and writes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Value = TypeVar("Value")
 
 
 class BoundedCache(Generic[Value]):
-    """Least recently used first out, by total weight; thread-safe."""
+    """A thread-safe cache that evicts the least recently used entries beyond a total weight."""
 
     def __init__(self, weight_max: int) -> None:
         self._weight_max = weight_max
@@ -34,7 +34,7 @@ class BoundedCache(Generic[Value]):
             return entry[0]
 
     def put(self, key: Hashable, value: Value, weight: int = 1) -> None:
-        """An entry heavier than the whole cache is not kept."""
+        """Store a value. An entry heavier than the whole cache is not stored."""
         with self._lock:
             self._drop(key)
             if weight > self._weight_max:
@@ -58,10 +58,12 @@ class BoundedCache(Generic[Value]):
 
 
 class PartCache:
-    """`footers` by path and `inline` decoded rows by part id, both only when their checksum was
-    right; `layouts` by table id, what the writer derives from a table; `defaults`, by whoever reads
-    columns that parts lack; `indexes`, skip indexes by (path, name); `suspects`, parts that a read
-    failed on."""
+    """All caches about parts.
+
+    `footers` by path and `inline` decoded rows by part id, both only after their checksum was
+    verified; `layouts` by table id, for the writer; `defaults`, values for columns that parts lack;
+    `indexes`, skip indexes by (path, name); `suspects`, parts on which a read failed.
+    """
 
     def __init__(
         self, footers_max: int = FOOTERS_MAX, inline_bytes_max: int = INLINE_BYTES_MAX

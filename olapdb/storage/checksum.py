@@ -1,9 +1,9 @@
 """Checksums of parts.
 
-A file's checksum is two: CRC-32 of all of its bytes, and BLAKE2b of its footer.  A reader checks
-the footer and the size when it opens a file, and the CRC that Parquet keeps with each page as it
-reads the page; so a point query does not read a file whole to trust it.  Small files are checked
-whole at once.  `verify_file` (CHECK TABLE, recovery) always reads everything.
+A file's checksum has two parts: the CRC-32 of all of its bytes, and the BLAKE2b of its footer.  A
+reader checks the size and the footer when it opens a file, and each page's own CRC as it reads the
+page; so a point query does not read a whole file to trust it.  Small files are checked whole at
+once.  `verify_file` (CHECK TABLE, recovery) always reads everything.
 """
 
 from __future__ import annotations
@@ -26,11 +26,13 @@ _LACKS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno
 
 
 def checksum_of_bytes(data: bytes | memoryview) -> str:
+    """Return the CRC-32 as 8 hexadecimal digits: the checksum of an inline part."""
     return f"{zlib.crc32(data):08x}"
 
 
 def checksum_of_file(source: pa.NativeFile) -> str:
-    """`<CRC-32 of the file>-<BLAKE2b of the footer>`; raises CorruptedData where there is none."""
+    """Return `<CRC-32 of the file>-<BLAKE2b of the footer>`. Raises CorruptedData for a file
+    without a footer."""
     source.seek(0)
     crc = 0
     while chunk := source.read_buffer(_CHUNK_BYTES):
@@ -41,12 +43,14 @@ def checksum_of_file(source: pa.NativeFile) -> str:
 
 
 def checksum_of_parts(crc: int, footer: bytes) -> str:
-    """The same, of the CRC-32 of a whole file and its footer with its length and magic."""
+    """Return a file's checksum from the CRC-32 of all its bytes and its footer with length and
+    magic."""
     return f"{crc:08x}-{_footer_digest(footer)}"
 
 
 def read_footer(source: pa.NativeFile) -> bytes:
-    """The footer with its length and magic; raises CorruptedData on what is no Parquet file."""
+    """Return the footer with its length and magic. Raises CorruptedData for a file that is not
+    Parquet."""
     size = source.size()
     if size < _TAIL_BYTES + len(_MAGIC):
         raise errors.CorruptedData("The file is shorter than a Parquet footer.")
@@ -59,8 +63,7 @@ def read_footer(source: pa.NativeFile) -> bytes:
 
 
 def verify_open(source: pa.NativeFile, part: Part) -> bytes:
-    """What a reader checks before it trusts a file: size and footer; all of a small one. Returns
-    the footer."""
+    """Check size and footer of a part's file, and all bytes of a small file; return the footer."""
     if source.size() != part.bytes:
         raise mismatch(part, f"has {source.size()} bytes, {part.bytes} were written")
     if part.bytes <= WHOLE_FILE_BYTES_MAX:
@@ -76,22 +79,24 @@ def verify_open(source: pa.NativeFile, part: Part) -> bytes:
 
 
 def verify_file(store: Store, part: Part) -> None:
-    """Reads the whole file of a part; ChecksumDoesntMatch or FileDoesntExist where it is wrong."""
+    """Read and check the whole file of a part. Raises ChecksumDoesntMatch or FileDoesntExist."""
     with store.open_input(part.path) as source:
         if source.size() != part.bytes:
             raise mismatch(part, f"has {source.size()} bytes, {part.bytes} were written")
         try:
-            found = checksum_of_file(source)
+            checksum = checksum_of_file(source)
         except errors.CorruptedData as error:
             raise mismatch(part, error.message) from error
         except OSError as error:
             raise unreadable(part, error) from error
-        _compare(part, found)
+        _compare(part, checksum)
 
 
 def unreadable(part: Part, error: Exception) -> errors.OperationalError:
-    """Of a part whose bytes cannot be had (EIO among others), or mean nothing: CorruptedData. What
-    this process lacks for a moment (memory, file descriptors) says nothing of the part."""
+    """Return the error for a part whose bytes cannot be read (EIO, say) or parsed: CorruptedData.
+
+    A lack of memory or file descriptors says nothing about the part and keeps its own error.
+    """
     if isinstance(error, MemoryError):
         return errors.MemoryLimitExceeded(f"There is no memory to read part {part.id}: {error}.")
     if isinstance(error, OSError) and error.errno in _LACKS:
@@ -103,8 +108,8 @@ def unreadable(part: Part, error: Exception) -> errors.OperationalError:
     )
 
 
-def tells_of_damage(error: errors.Error) -> bool:
-    """Whether the error says that a part's bytes are not there, are others, or cannot be had."""
+def indicates_damage(error: errors.Error) -> bool:
+    """Return whether the error means that a part's bytes are missing, changed or unreadable."""
     cause = error.__cause__
     if isinstance(cause, OSError) and cause.errno == errno.EIO:
         return True
@@ -112,28 +117,30 @@ def tells_of_damage(error: errors.Error) -> bool:
 
 
 def verify_inline(part: Part, rows: bytes) -> None:
+    """Check the bytes of an inline part. Raises ChecksumDoesntMatch."""
     _compare(part, checksum_of_bytes(rows))
 
 
-def mismatch(part: Part, what: str) -> errors.ChecksumDoesntMatch:
+def mismatch(part: Part, difference: str) -> errors.ChecksumDoesntMatch:
+    """Return the error for a part that differs from the bytes written; `difference` says how."""
     place = part.path or "the catalog (inline)"
     return errors.ChecksumDoesntMatch(
-        f"Part {part.id} of table {part.table_id}, partition {part.partition_id}, in {place}: {what}.",
+        f"Part {part.id} of table {part.table_id}, partition {part.partition_id}, in {place}: {difference}.",
         hint=quarantine_hint(part),
     )
 
 
 def quarantine_hint(part: Part) -> str:
-    """What to do about a part that cannot be read."""
+    """Return the hint of errors about a part that cannot be read."""
     return (
         f"Restore the file from a backup, or set the part aside: SYSTEM QUARANTINE PART '{part.id}'"
         " ON the table; other parts stay readable."
     )
 
 
-def _compare(part: Part, found: str) -> None:
-    if found != part.checksum:
-        raise mismatch(part, f"checksum {found}, but {part.checksum} was written")
+def _compare(part: Part, checksum: str) -> None:
+    if checksum != part.checksum:
+        raise mismatch(part, f"checksum {checksum}, but {part.checksum} was written")
 
 
 def _footer_digest(footer: bytes) -> str:

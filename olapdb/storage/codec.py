@@ -1,4 +1,4 @@
-"""What CODEC of a column means in Parquet: a compression and, for some, an encoding."""
+"""Translate a column's CODEC to Parquet: a compression and, for some codecs, an encoding."""
 
 from __future__ import annotations
 
@@ -29,9 +29,13 @@ _WIDTHS = ("1", "2", "4", "8")
 _OF_NO_FIXED_SIZE = (types.String, types.Array, types.Map, types.Tuple)
 
 
+DEFAULT_CODEC = "LZ4"
+
+
 @dataclass(frozen=True, slots=True)
 class ParquetCodec:
-    """`encoding` "" means what Parquet's writer chooses; `dictionary` whether it may use one."""
+    """Parquet's settings for a column. `encoding` "" lets the writer choose; `dictionary` allows a
+    dictionary."""
 
     compression: str
     level: int | None
@@ -40,15 +44,16 @@ class ParquetCodec:
 
 
 def column_codec(column: Column, table: Table) -> ParquetCodec:
-    """`CODEC(Delta, ZSTD(3))` and the like; by default LZ4, or the table's
-    `default_compression_codec`. Raises BadArguments or NotSupportedError."""
+    """Return the Parquet settings for a column's chain, such as `CODEC(Delta, ZSTD(3))`.
+
+    The default is LZ4, or the table's `default_compression_codec`. Raises BadArguments or
+    NotSupportedError.
+    """
     text = column.codec.strip()
     if text[:6].upper() == "CODEC(" and text.endswith(")"):
         text = text[6:-1]
     chain = _steps(text)
-    chain = [step for step in chain if step[0] != "default"] or _steps(
-        str(table.setting("default_compression_codec", "LZ4"))
-    )
+    chain = [step for step in chain if step[0] != "default"] or _steps(DEFAULT_CODEC)
     compression, level, encoding = "lz4", None, ""
     for name, argument in chain:
         match name:
@@ -72,8 +77,8 @@ def column_codec(column: Column, table: Table) -> ParquetCodec:
 
 
 def check_codec(column: Column, table: Table) -> None:
-    """Raises what ClickHouse raises for a chain that cannot work: transformations of values that
-    have no fixed size, and nothing behind them that compresses."""
+    """Raise ClickHouse's error for a chain that cannot work: a transformation of values without a
+    fixed size, or no compression after the transformations."""
     column_codec(column, table)
     steps = [name for name, _ in _chain(column)]
     transforming = [name for name in steps if name in _TRANSFORMING]
@@ -101,7 +106,7 @@ def check_codec(column: Column, table: Table) -> None:
 
 
 def _check_arguments(column: Column) -> None:
-    """Which codecs take arguments, and Delta's: the bytes of a value."""
+    """Check that only codecs with arguments have one, and that Delta's is the bytes of a value."""
     for name, argument in _chain(column):
         spelt = argument.strip()
         if spelt and name in ("none", "lz4", "default"):
@@ -116,7 +121,7 @@ def _check_arguments(column: Column) -> None:
 
 
 def _check_kinds(column: Column, transforming: list[str]) -> None:
-    """Codecs that are for numbers of another kind than the column's."""
+    """Raise for codecs whose kind of numbers is not the column's."""
     kind = types.plain(column.type)
     for name in transforming:
         if name == "t64" and isinstance(kind, types.Float):
@@ -137,8 +142,8 @@ def _check_kinds(column: Column, transforming: list[str]) -> None:
 
 
 def codec_text(column: Column) -> str:
-    """The chain with its arguments, as ClickHouse spells it: `Delta(4), ZSTD(1)`; "" where the
-    column has none."""
+    """Return the chain with its arguments as ClickHouse spells it, `Delta(4), ZSTD(1)`; "" without
+    a codec."""
     words = []
     for name, argument in _chain(column):
         if not argument and name in ("delta", "gorilla"):
@@ -150,13 +155,13 @@ def codec_text(column: Column) -> str:
 
 
 def codec_clause(column: Column) -> str:
-    """`CODEC(Delta(4), ZSTD(1))`, or ""."""
+    """Return `CODEC(Delta(4), ZSTD(1))`, or "" without a codec."""
     text = codec_text(column)
     return f"CODEC({text})" if text else ""
 
 
 def parquet_text(column: Column, table: Table) -> str:
-    """What the codec is in the files: `ZSTD(3), DELTA_BINARY_PACKED`."""
+    """Return the codec as it is in the files: `ZSTD(3), DELTA_BINARY_PACKED`."""
     codec = column_codec(column, table)
     words = [codec.compression.upper() + (f"({codec.level})" if codec.level is not None else "")]
     if codec.encoding:
@@ -172,7 +177,7 @@ def _chain(column: Column) -> list[tuple[str, str]]:
 
 
 def _width(column: Column) -> int:
-    """Bytes of a value, in ClickHouse."""
+    """Return the bytes of a value in ClickHouse."""
     kind = types.plain(column.type)
     if isinstance(kind, types.Integer | types.Float):
         return kind.bits // 8
@@ -185,13 +190,13 @@ def _steps(text: str) -> list[tuple[str, str]]:
     steps = []
     at = 0
     while at < len(text):
-        found = _STEP.match(text, at)
-        if found is None or (found.end() < len(text) and text[found.end()] != ","):
+        step = _STEP.match(text, at)
+        if step is None or (step.end() < len(text) and text[step.end()] != ","):
             raise errors.BadArguments(
                 f"Not a codec: {text!r}.", hint="For example CODEC(Delta, ZSTD(3))."
             )
-        steps.append((found.group(1).lower(), found.group(2) or ""))
-        at = found.end() + 1
+        steps.append((step.group(1).lower(), step.group(2) or ""))
+        at = step.end() + 1
     return steps
 
 
@@ -205,7 +210,8 @@ def _zstd_level(argument: str) -> int:
 
 
 def _encoding(name: str, column: Column) -> str:
-    """Differences of whole numbers, split bytes of floats; "" where Parquet has nothing alike."""
+    """Return Parquet's encoding for a transformation: deltas for whole numbers, split bytes for
+    floats, "" if Parquet has no equivalent."""
     kind = types.plain(column.type)
     if name in ("delta", "doubledelta"):
         if isinstance(kind, types.Date | types.Date32 | types.DateTime | types.DateTime64):
@@ -218,7 +224,8 @@ def _encoding(name: str, column: Column) -> str:
 
 
 def _has_dictionary(column: Column) -> bool:
-    """Dictionaries pay for text; for numbers they cost the writer twice the time (measured)."""
+    """Return whether to allow a dictionary. It pays for text; for numbers it doubles the writer's
+    time (measured)."""
     return isinstance(column.type, types.LowCardinality) or isinstance(
         types.plain(column.type), types.String | types.FixedString
     )

@@ -1,7 +1,7 @@
 """Minima and maxima of columns, for pruning: of a whole part, and of each of its row groups.
 
-Absent bounds mean "anything may be there".  A float column with a NaN has none: a NaN is in no
-interval, but `NOT (x > 5)` keeps it.
+Absent bounds mean "any value may occur".  A float column with a NaN has none: a NaN is in no
+interval, but `NOT (x > 5)` selects it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,7 +26,7 @@ _WORD = re.compile(r"\w+")
 
 
 def has_bounds(data_type: types.DataType) -> bool:
-    """Whether values of the type have an order that bounds can carry as JSON."""
+    """Return whether values of the type have an order that bounds can carry as JSON."""
     return isinstance(
         types.plain(data_type),
         types.Integer
@@ -42,19 +43,20 @@ def has_bounds(data_type: types.DataType) -> bool:
 def table_bounds(
     table: Table, rows: pa.Table, names: Iterable[str] | None = None
 ) -> dict[str, ColumnBounds]:
-    """Bounds of the named columns (None: all) that can have some; shape: column -> bounds."""
-    wanted = None if names is None else set(names)
+    """Return the bounds of the named columns (None: all) that can have bounds, by column name."""
+    chosen = None if names is None else set(names)
     bounds = {}
     for column in table.stored_columns:
-        if (wanted is None or column.name in wanted) and has_bounds(column.type):
-            found = column_bounds(rows.column(column.name), column.type)
-            if found is not None:
-                bounds[column.name] = found
+        if (chosen is None or column.name in chosen) and has_bounds(column.type):
+            column_range = column_bounds(rows.column(column.name), column.type)
+            if column_range is not None:
+                bounds[column.name] = column_range
     return bounds
 
 
 def column_bounds(values: pa.ChunkedArray, data_type: types.DataType) -> ColumnBounds | None:
-    """(minimum, maximum, nulls) of a column of `data_type.arrow`, or None (see the module)."""
+    """Return (minimum, maximum, nulls) of a column of `data_type.arrow`, or None (see the
+    module)."""
     nulls = values.null_count
     kind = types.plain(data_type)
     if isinstance(kind, types.Integer) and not nulls and pa.types.is_integer(values.type):
@@ -80,32 +82,46 @@ def column_bounds(values: pa.ChunkedArray, data_type: types.DataType) -> ColumnB
 
 
 def _integer_bounds(values: pa.ChunkedArray) -> ColumnBounds:
-    """As below, for a fifth of what Arrow's kernel costs on the few rows of a small part."""
-    chunks = [one.to_numpy() for one in values.chunks if len(one)]
+    """Return the bounds of integers without nulls, at a fifth of the cost of Arrow's kernel for
+    small parts."""
+    chunks = [chunk.to_numpy() for chunk in values.chunks if len(chunk)]
     if not chunks:
         return (None, None, 0)
-    return (int(min(one.min() for one in chunks)), int(max(one.max() for one in chunks)), 0)
+    return (int(min(chunk.min() for chunk in chunks)), int(max(chunk.max() for chunk in chunks)), 0)
+
+
+class ChunkStatistics(Protocol):
+    """The part of `pq.Statistics` that bounds need."""
+
+    has_null_count: bool
+    null_count: int
+    has_min_max: bool
+    num_values: int
+    min_raw: int
+    max_raw: int
+    min: object
+    max: object
 
 
 def statistics_bounds(
-    statistics: object, data_type: types.DataType, ticks_per_unit: int
+    statistics: ChunkStatistics | None, data_type: types.DataType, ticks_per_unit: int
 ) -> ColumnBounds | None:
-    """The same from a column chunk's Parquet statistics (a `pq.Statistics` or None).
+    """Return the bounds from the Parquet statistics of a column chunk (a `pq.Statistics` or None).
 
-    `ticks_per_unit` is how many stored ticks a unit of the table's type has (Parquet knows no
-    seconds, so that a DateTime lies there in milliseconds: 1000).
+    `ticks_per_unit` is how many stored ticks a unit of the table's type has. Parquet has no
+    seconds, so a DateTime is stored in milliseconds: 1000.
     """
-    if statistics is None or not statistics.has_null_count:  # type: ignore[attr-defined]
+    if statistics is None or not statistics.has_null_count:
         return None
-    nulls: int = statistics.null_count  # type: ignore[attr-defined]
-    if not statistics.has_min_max:  # type: ignore[attr-defined]
-        return (None, None, nulls) if statistics.num_values == 0 else None  # type: ignore[attr-defined]
+    nulls = statistics.null_count
+    if not statistics.has_min_max:
+        return (None, None, nulls) if statistics.num_values == 0 else None
     kind = types.plain(data_type)
     if isinstance(kind, types.DateTime | types.DateTime64 | types.Date | types.Date32):
-        low, high = statistics.min_raw, statistics.max_raw  # type: ignore[attr-defined]
-        return (low // ticks_per_unit, high // ticks_per_unit, nulls)
+        raw_low, raw_high = statistics.min_raw, statistics.max_raw
+        return (raw_low // ticks_per_unit, raw_high // ticks_per_unit, nulls)
     try:
-        low, high = statistics.min, statistics.max  # type: ignore[attr-defined]
+        low, high = statistics.min, statistics.max
     except UnicodeDecodeError:
         return None
     if isinstance(low, date | datetime | bytes):
@@ -114,8 +130,8 @@ def statistics_bounds(
 
 
 def bounds_hold(before: types.DataType, after: types.DataType) -> bool:
-    """Whether bounds of values of one type are those of the same values as the other: what a
-    change of a column's type leaves of its parts' bounds."""
+    """Return whether bounds stay valid when a column changes from one type to the other with the
+    same values."""
     old, new = types.plain(before), types.plain(after)
     match old, new:
         case types.Integer(), types.Integer():
@@ -131,13 +147,13 @@ def bounds_hold(before: types.DataType, after: types.DataType) -> bool:
 
 
 def key_columns(table: Table) -> frozenset[str]:
-    """Columns whose name occurs in the sorting key, the partition key or the TTL."""
+    """Return the columns whose name occurs in the sorting key, the partition key or the TTL."""
     texts = [item.expression for item in table.sorting_key]
     words = set(_WORD.findall(" ".join((*texts, table.partition_key, table.ttl))))
     return frozenset(c.name for c in table.columns if c.name in words)
 
 
 def without(bounds: Mapping[str, ColumnBounds], names: Iterable[str]) -> dict[str, ColumnBounds]:
-    """The bounds but for those columns."""
+    """Return the bounds without those of the named columns."""
     dropped = set(names)
-    return {name: one for name, one in bounds.items() if name not in dropped}
+    return {name: column_range for name, column_range in bounds.items() if name not in dropped}

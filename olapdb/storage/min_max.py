@@ -1,7 +1,7 @@
-"""Finds the ends of a large column among few of its rows.
+"""Find the minimum and maximum of a large column among few of its rows.
 
-Arrow's `min_max` compares texts one by one, about 10 ns each, and floats with care for NaN.  Most
-texts are told apart by their first byte, so that few rows are left to be compared.
+Arrow's `min_max` compares texts one by one, about 10 ns each, and handles NaN in floats slowly.
+Most texts differ in their first byte, so few rows remain to compare.
 """
 
 from __future__ import annotations
@@ -13,30 +13,31 @@ from olapdb.functions.kernels.arrow_buffers import empty
 from olapdb.functions.kernels.columns import numpy_values
 
 ROWS_MIN = 4_096
-"""Columns with fewer rows are left as they are."""
+"""Columns with fewer rows are compared whole."""
 _SAMPLE_ROWS = 1_024
 _HEADS_MIN = 4
-"""First bytes in a sample of the rows; where there are fewer, they tell too few rows apart."""
+"""Distinct first bytes in a sample of the rows; with fewer, filtering by them would keep too many
+rows."""
 _WORD_BYTES = (1, 2, 4, 8)
 
 
 def min_max_candidates(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Some of the rows: among them the least and the greatest value, and a NaN or a NULL where
-    there is one."""
-    return pa.chunked_array([_few(chunk) for chunk in values.chunks], values.type)
+    """Return a subset of the rows that includes the minimum, the maximum, and a NaN or a NULL if
+    the column has one."""
+    return pa.chunked_array([_candidates(chunk) for chunk in values.chunks], values.type)
 
 
-def _few(array: pa.Array) -> pa.Array:
+def _candidates(array: pa.Array) -> pa.Array:
     if len(array) < ROWS_MIN or array.null_count:
         return array
     arrow = array.type
     if pa.types.is_float32(arrow) or pa.types.is_float64(arrow):
         numbers = numpy_values(array)
         return pa.array([numbers.min(), numbers.max()], arrow)  # both are NaN where one is
-    return _few_texts(array) if pa.types.is_string(arrow) else array
+    return _text_candidates(array) if pa.types.is_string(arrow) else array
 
 
-def _few_texts(array: pa.Array) -> pa.Array:
+def _text_candidates(array: pa.Array) -> pa.Array:
     rows = len(array)
     _, offset_buffer, byte_buffer = array.buffers()
     offsets = np.frombuffer(offset_buffer, np.int32, rows + 1, array.offset * 4)
@@ -52,22 +53,22 @@ def _few_texts(array: pa.Array) -> pa.Array:
             words = texts.view(f">u{width}").reshape(rows)
             return array.take(pa.array([int(words.argmin()), int(words.argmax())]))
         heads = texts[:, 0]
-        return _by_heads(array, heads)
-    if not _differ(data[np.minimum(offsets[:_SAMPLE_ROWS], end - 1)]):
+        return _with_extreme_heads(array, heads)
+    if not _are_selective(data[np.minimum(offsets[:_SAMPLE_ROWS], end - 1)]):
         return array
     heads = data.take(offsets[:-1], out=empty(rows, np.uint8), mode="clip")
-    heads[lengths == 0] = 0  # the least, as "" is
-    return _by_heads(array, heads)
+    heads[lengths == 0] = 0  # "" sorts first
+    return _with_extreme_heads(array, heads)
 
 
-def _by_heads(array: pa.Array, heads: np.ndarray) -> pa.Array:
-    """The rows whose first byte is the least or the greatest."""
-    if not _differ(heads[:_SAMPLE_ROWS]):
+def _with_extreme_heads(array: pa.Array, heads: np.ndarray) -> pa.Array:
+    """Return the rows whose first byte is the smallest or the largest."""
+    if not _are_selective(heads[:_SAMPLE_ROWS]):
         return array
-    near = heads == heads.min()
-    near |= heads == heads.max()
-    return array.filter(pa.array(near))
+    is_candidate = heads == heads.min()
+    is_candidate |= heads == heads.max()
+    return array.filter(pa.array(is_candidate))
 
 
-def _differ(heads: np.ndarray) -> bool:
+def _are_selective(heads: np.ndarray) -> bool:
     return len(np.unique(heads)) >= _HEADS_MIN

@@ -1,7 +1,7 @@
-"""Reads parts: only the columns and row groups that are asked for, and only bytes that match.
+"""Read parts: only the requested columns and row groups, and only bytes whose checksum matches.
 
-Columns are found by their id, not their name: a renamed column reads its old parts, and one that
-was dropped and added again does not.  Values of a column whose type was changed since are cast.
+Columns are found by their id, not their name: a renamed column is still found in old parts, and a
+column that was dropped and added again is not.  Values of a column whose type changed are cast.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import pyarrow.parquet as pq
 from olapdb.errors import CorruptedData, InternalError, OperationalError, SnapshotTooOld
 from olapdb.functions import cast_column, parse_type
 from olapdb.functions.base import Environment
-from olapdb.functions.kernels.columns import with_precision
+from olapdb.functions.kernels.decimal_width import with_precision
 from olapdb.model.columns import PartColumns
 from olapdb.model.part import ColumnBounds, Part
 from olapdb.model.schema import Column, SkipIndex, Table
 from olapdb.storage.checksum import (
+    indicates_damage,
     mismatch,
-    tells_of_damage,
     unreadable,
     verify_inline,
     verify_open,
@@ -47,8 +47,8 @@ class InlineRows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FileColumn:
-    """A column of a file: its leaves are Parquet columns first..first+count-1; `type_name` is
-    ClickHouse's, "" where the file does not say it."""
+    """A column of a file. Its leaves are the Parquet columns first_leaf..first_leaf+leaf_count-1;
+    `type_name` is ClickHouse's, "" where the file does not name it."""
 
     id: int
     name: str
@@ -60,7 +60,7 @@ class FileColumn:
 
 @dataclass(frozen=True)
 class PartFooter:
-    """A verified footer. `columns` by id."""
+    """A verified footer; `columns` by column id."""
 
     metadata: pq.FileMetaData
     columns: Mapping[int, FileColumn]
@@ -68,8 +68,8 @@ class PartFooter:
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """`bounds` by the table's column names, worked out as they are asked for; a column whose
-    bounds are not known is absent."""
+    """A row group of a part. `bounds` maps the table's column names to bounds, computed at first
+    access; a column without known bounds is absent."""
 
     index: int
     rows: int
@@ -77,9 +77,9 @@ class RowGroup:
 
 
 class PartReader:
-    """One part, seen through `table` (maybe a newer schema than the one it was written with).
+    """A reader of one part through `table`, whose schema may be newer than the part's.
 
-    Safe to use from many threads; files are opened for each read, footers kept by the store.
+    Safe for many threads; files are opened for each read, footers are cached by the store.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class PartReader:
         table: Table,
         environment: Environment | None = None,
     ) -> None:
-        """`environment` (the zone) counts where values are cast to or from text only."""
+        """`environment` (the time zone) matters only where values are cast to or from text."""
         self._store = store
         self._snapshot = snapshot
         self._part = part
@@ -104,7 +104,7 @@ class PartReader:
 
     @cached_property
     def row_groups(self) -> tuple[RowGroup, ...]:
-        """In order; none for a void part, one for an inline part."""
+        """The row groups in order; none for a placeholder part, one for an inline part."""
         part = self._part
         if part.rows == 0:
             return ()
@@ -124,29 +124,30 @@ class PartReader:
         use_threads: bool = False,
         coded: Collection[str] = (),
     ) -> pa.Table:
-        """The named columns, typed as the table has them, of the row groups (None: all) in order.
+        """Return the named columns of the row groups (None: all) in order, with the table's types.
 
-        Text columns named in `coded` come as dictionaries where the part has them so: much faster,
-        as no text is made for each row.
-        Columns that the part lacks are left out; so is the number of rows where no column is
-        left (`part.rows` and `row_groups` tell it).  Raises FileDoesntExist, ChecksumDoesntMatch
-        or CorruptedData, which name the part.
+        Text columns named in `coded` come as dictionaries where the part has them so, which is much
+        faster: no text is made for each row.
+
+        Columns that the part lacks are left out. If no column is left, so is the number of rows;
+        take it from `part.rows` or `row_groups`. Raises FileDoesntExist, ChecksumDoesntMatch or
+        CorruptedData, which name the part.
         """
         refuse_if_ending()
-        wanted = [self._column(name) for name in columns]
+        requested = [self._column(name) for name in columns]
         if self._part.rows == 0:
-            return pa.table({c.name: pa.array([], c.type.arrow) for c in wanted})
-        found = (
-            self._inline(wanted)
+            return pa.table({c.name: pa.array([], c.type.arrow) for c in requested})
+        rows = (
+            self._inline(requested)
             if self._part.inline
-            else self._file(wanted, row_groups, use_threads, coded)
+            else self._file(requested, row_groups, use_threads, coded)
         )
         if row_groups is not None and self._part.inline and 0 not in row_groups:
-            return found.slice(0, 0)
-        return found
+            return rows.slice(0, 0)
+        return rows
 
     def has_column(self, name: str) -> bool:
-        """Whether the part holds the column, or the caller must fill it."""
+        """Return whether the part holds the column; if not, the caller fills in its default."""
         column = self._column(name)
         if self._part.rows == 0:
             return True
@@ -155,9 +156,12 @@ class PartReader:
         return column.id in self._footer().columns
 
     def skip_index(self, index: SkipIndex, arrow: pa.DataType) -> pa.RecordBatch | None:
-        """The part's index, a row for each block of `index.granularity` row groups (see
-        `storage.skip_indexes`); None where it was written before the index was as it is now, over
-        values of the type `arrow`."""
+        """Return the part's index, a row for each block of `index.granularity` row groups (see
+        `storage.skip_indexes`).
+
+        Return None if the part was written before the index had its present definition over values
+        of the type `arrow`.
+        """
         if self._part.inline or not self._part.rows or self._converts(index.columns):
             return None
         text = (self._footer().metadata.metadata or {}).get(
@@ -169,10 +173,10 @@ class PartReader:
         if not place.serves(index, self._table, arrow):
             return None
         key = (self._part.path, index.name)
-        kept = self._store.cache.indexes.get(key)
-        if isinstance(kept, pa.RecordBatch):
-            return kept
-        with self._suspecting(), self._opened() as source:
+        cached = self._store.cache.indexes.get(key)
+        if isinstance(cached, pa.RecordBatch):
+            return cached
+        with self._suspecting(), self._open() as source:
             try:
                 batch = parse_index(place, source.read_at(place.size_bytes, place.offset))
             except CorruptedData as error:
@@ -181,7 +185,7 @@ class PartReader:
         return batch
 
     def _converts(self, names: Collection[str]) -> bool:
-        """Whether the values of one of the columns are read otherwise than they were written."""
+        """Return whether values of any of the columns are cast when they are read."""
         if not self._table.past:
             return False
         columns = (self._columns[name] for name in names if name in self._columns)
@@ -190,7 +194,7 @@ class PartReader:
         )
 
     def bounds_of(self, name: str, group: int) -> ColumnBounds | None:
-        """Bounds of one column in one row group, None where they are not known."""
+        """Return the bounds of one column in one row group, None where they are not known."""
         column = self._columns.get(name)
         if column is None or not has_bounds(column.type):
             return None
@@ -198,7 +202,7 @@ class PartReader:
         stored = footer.columns.get(column.id)
         if stored is None or stored.leaf_count != 1:
             return None
-        # Parquet's statistics skip NaN; the part's bounds tell whether there was one.
+        # Parquet's statistics skip NaN; the part's bounds are absent if there was one.
         if isinstance(plain(column.type), Float) and stored.name not in self._part.bounds:
             return None
         ticks = _ticks_per_unit(stored.type, column.type.arrow)
@@ -215,22 +219,22 @@ class PartReader:
 
     # --- inline parts
 
-    def _inline(self, wanted: Sequence[Column]) -> pa.Table:
+    def _inline(self, requested: Sequence[Column]) -> pa.Table:
         table = self._inline_table()
         positions = _ids(table.schema)
-        return self._as_asked(
+        return self._with_table_names(
             [
                 (c, table.column(positions[c.id]), _type_name(table.schema.field(positions[c.id])))
-                for c in wanted
+                for c in requested
                 if c.id in positions
             ]
         )
 
     def _inline_table(self) -> pa.Table:
         cache = self._store.cache.inline
-        kept = cache.get(self._part.id)
-        if isinstance(kept, pa.Table):
-            return kept
+        cached = cache.get(self._part.id)
+        if isinstance(cached, pa.Table):
+            return cached
         with self._suspecting():
             data = self._snapshot.inline_rows(self._part)
             verify_inline(self._part, data)
@@ -245,13 +249,13 @@ class PartReader:
 
     def _file(
         self,
-        wanted: Sequence[Column],
+        requested: Sequence[Column],
         row_groups: Sequence[int] | None,
         use_threads: bool,
         coded: Collection[str],
     ) -> pa.Table:
         footer = self._footer()
-        stored = [(c, footer.columns[c.id]) for c in wanted if c.id in footer.columns]
+        stored = [(c, footer.columns[c.id]) for c in requested if c.id in footer.columns]
         if not stored:
             return pa.table({})
         leaves = sorted(
@@ -259,9 +263,9 @@ class PartReader:
         )
         groups = range(footer.metadata.num_row_groups) if row_groups is None else row_groups
         as_dictionaries = [
-            s.name for c, s in stored if c.name in coded and self._is_plain(c, s.type_name)
+            s.name for c, s in stored if c.name in coded and self._is_unchanged(c, s.type_name)
         ]
-        with self._suspecting(), self._opened() as source:
+        with self._suspecting(), self._open() as source:
             if source.size() != self._part.bytes:
                 raise mismatch(self._part, f"has {source.size()} bytes now")
             file = pq.ParquetFile(
@@ -274,14 +278,14 @@ class PartReader:
             rows = file.reader.read_row_groups(
                 list(groups), column_indices=leaves, use_threads=use_threads
             )
-        return self._as_asked([(c, rows.column(s.name), s.type_name) for c, s in stored])
+        return self._with_table_names([(c, rows.column(s.name), s.type_name) for c, s in stored])
 
     def _footer(self) -> PartFooter:
         cache = self._store.cache.footers
-        kept = cache.get(self._part.path)
-        if isinstance(kept, PartFooter):
-            return kept
-        with self._suspecting(), self._opened() as source:
+        cached = cache.get(self._part.path)
+        if isinstance(cached, PartFooter):
+            return cached
+        with self._suspecting(), self._open() as source:
             verify_open(source, self._part)
             file = pq.ParquetFile(source)
             footer = PartFooter(file.metadata, _file_columns(file.schema_arrow))
@@ -289,8 +293,8 @@ class PartReader:
         return footer
 
     @contextmanager
-    def _opened(self) -> Iterator[pa.NativeFile]:
-        """The part's file; what fails while it is read is an error that names the part."""
+    def _open(self) -> Iterator[pa.NativeFile]:
+        """Open the part's file; errors while it is read become errors that name the part."""
         try:
             with self._store.open_input(self._part.path) as source:
                 yield source
@@ -299,34 +303,34 @@ class PartReader:
 
     @contextmanager
     def _suspecting(self) -> Iterator[None]:
-        """A read that fails makes the part a suspect: whether it is damaged is found out later."""
+        """Note the part as a suspect if the read fails; whether it is damaged is checked later."""
         try:
             yield
         except OperationalError as error:
-            # Rows that the catalog lacks may be those of a snapshot that vacuum has passed.
-            if tells_of_damage(error) or isinstance(error, SnapshotTooOld):
+            # The catalog may lack the rows because vacuum has removed the snapshot.
+            if indicates_damage(error) or isinstance(error, SnapshotTooOld):
                 self._store.cache.suspects.add(self._part)
             raise
 
     # --- types
 
     def _bounds_hold(self, column: Column, type_name: str) -> bool:
-        """Whether the file's bounds are those of the values as they are read."""
-        if self._is_plain(column, type_name):
+        """Return whether the file's bounds are valid for the values as they are read."""
+        if self._is_unchanged(column, type_name):
             return True
         types = [*map(parse_type, self._past.types_in(self._part, column)), column.type]
         pairs = zip([parse_type(type_name), *types], types, strict=False)
         return all(bounds_hold(before, after) for before, after in pairs)
 
-    def _as_asked(self, columns: Sequence[tuple[Column, pa.ChunkedArray, str]]) -> pa.Table:
-        """The columns under the table's names, as values of its types."""
+    def _with_table_names(self, columns: Sequence[tuple[Column, pa.ChunkedArray, str]]) -> pa.Table:
+        """Return the columns under the table's names, cast to its types."""
         arrays = [self._typed(column, values, name) for column, values, name in columns]
         return pa.table(arrays, names=[column.name for column, _, _ in columns])
 
     def _typed(self, column: Column, values: pa.ChunkedArray, type_name: str) -> pa.ChunkedArray:
         if pa.types.is_dictionary(values.type):
             return values
-        if self._is_plain(column, type_name):
+        if self._is_unchanged(column, type_name):
             same = values.type == column.type.arrow
             return values if same else _cast(values, column.type.arrow)
         stored = parse_type(type_name)
@@ -336,25 +340,26 @@ class PartReader:
         before = stored
         for after in (*map(parse_type, self._past.types_in(self._part, column)), column.type):
             arrays = [
-                cast_column(one, before, after, self._environment, strict=True) for one in arrays
+                cast_column(array, before, after, self._environment, strict=True)
+                for array in arrays
             ]
             before = after
         return pa.chunked_array(arrays, column.type.arrow)
 
-    def _is_plain(self, column: Column, type_name: str) -> bool:
-        """Whether what is stored is of the type that is asked for, and was so ever since; a file
-        that does not say its types is taken at that."""
+    def _is_unchanged(self, column: Column, type_name: str) -> bool:
+        """Return whether the stored type is the requested one and never changed in between; True
+        for a file that does not name its types."""
         if type_name == "":
             return True
         if type_name != column.type.name:
             return False
         if not self._table.past:
             return True
-        return all(one == type_name for one in self._past.types_in(self._part, column))
+        return all(past_type == type_name for past_type in self._past.types_in(self._part, column))
 
 
 class _GroupBounds(Mapping[str, ColumnBounds]):
-    """Bounds of a row group, read from the footer's statistics one column at a time."""
+    """The bounds of a row group, read from the footer's statistics one column at a time."""
 
     def __init__(self, reader: PartReader, group: int) -> None:
         self._reader = reader
@@ -404,7 +409,7 @@ def _leaf_count(arrow: pa.DataType) -> int:
 
 
 def _ids(schema: pa.Schema) -> dict[int, int]:
-    """Column id -> position."""
+    """Return column id -> position."""
     ids = ((_field_id(field), position) for position, field in enumerate(schema))
     return {column_id: position for column_id, position in ids if column_id is not None}
 
@@ -419,22 +424,23 @@ def _type_name(field: pa.Field) -> str:
 
 
 def _cast(values: pa.ChunkedArray, arrow: pa.DataType) -> pa.ChunkedArray:
-    """What a file holds otherwise than the engine does: seconds lie as milliseconds, decimals with
+    """Cast what a file stores differently from the engine: seconds as milliseconds, decimals with
     the most digits of their width."""
     if not pa.types.is_decimal(arrow):
         return values.cast(arrow)
-    return pa.chunked_array([with_precision(one, arrow) for one in values.chunks], arrow)
+    return pa.chunked_array([with_precision(chunk, arrow) for chunk in values.chunks], arrow)
 
 
-def _ticks_per_unit(stored: pa.DataType, wanted: pa.DataType) -> int | None:
-    """1, or 1000 for seconds that lie as milliseconds; None where the types are not comparable."""
-    if stored == wanted:
-        # The reader restores seconds in the schema, but the file has none: see the module bounds.
+def _ticks_per_unit(stored: pa.DataType, requested: pa.DataType) -> int | None:
+    """Return 1, or 1000 for seconds stored as milliseconds; None where the types are not
+    comparable."""
+    if stored == requested:
+        # pyarrow restores seconds in the schema, but the file has milliseconds.
         return 1000 if pa.types.is_timestamp(stored) and stored.unit == "s" else 1
-    if pa.types.is_integer(stored) and pa.types.is_integer(wanted):
+    if pa.types.is_integer(stored) and pa.types.is_integer(requested):
         return 1
-    if pa.types.is_floating(stored) and pa.types.is_floating(wanted):
+    if pa.types.is_floating(stored) and pa.types.is_floating(requested):
         return 1
-    if pa.types.is_timestamp(stored) and pa.types.is_timestamp(wanted):
-        return 1000 if (stored.unit, wanted.unit) == ("ms", "s") else None
+    if pa.types.is_timestamp(stored) and pa.types.is_timestamp(requested):
+        return 1000 if (stored.unit, requested.unit) == ("ms", "s") else None
     return None

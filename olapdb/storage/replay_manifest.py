@@ -1,14 +1,13 @@
-"""What a replay swaps in, and for what: told beside its parts, for a catalog that is rebuilt from
-footers.
+"""The manifest of a replay: which files it replaces by which. Needed to rebuild a lost catalog.
 
     data/<table id>/<lease id>-<swap id>.swap
-        {"slices": null}                                   under way: none of its parts counts
-        {"slices": [{"new": [path, …], "gone": [path, …]}, …]}   they stand for those that are gone
+        {"slices": null}                                   in progress: ignore the new parts
+        {"slices": [{"new": [path, …], "gone": [path, …]}, …]}   "new" replaces "gone"
 
-A replay writes parts while it does not know yet what they will replace, and many of them for one
-that goes; so their footers name the swap, and the note tells the rest.  It is there before the
-first of the parts, and tells all before the commit.  Where there is none the parts are parts like
-any others: vacuum removes a note once nothing is left of what it tells of.
+A replay writes parts before it knows which ones they will replace, and many parts may replace one;
+so the parts' footers name the swap's id, and this file lists the replacements.  It is written
+before the first part and completed before the commit.  Without it the parts count like any others:
+vacuum removes a manifest once the files of either side are gone.
 """
 
 from __future__ import annotations
@@ -22,66 +21,69 @@ import pyarrow as pa
 from olapdb.errors import FileDoesntExist
 from olapdb.storage.store import Store
 
-SWAP_SUFFIX = ".swap"
+MANIFEST_SUFFIX = ".swap"
 
 
 @dataclass(frozen=True, slots=True)
-class SwappedSlice:
-    """Paths of files of one partition: `new` are there for all rows that `gone` had."""
+class ReplacedSlice:
+    """Paths of files of one partition: `new` hold all rows that `gone` held."""
 
     new: tuple[str, ...]
     gone: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class SwapNote:
-    """`slices` None: under way."""
+class ManifestFile:
+    """The content of a manifest file; `slices` is None while the replay is in progress."""
 
     path: str
-    slices: tuple[SwappedSlice, ...] | None = None
+    slices: tuple[ReplacedSlice, ...] | None = None
 
     @property
     def swap_id(self) -> str:
-        return self.path.rpartition("-")[2].removesuffix(SWAP_SUFFIX)
+        return self.path.rpartition("-")[2].removesuffix(MANIFEST_SUFFIX)
 
-    def tells(self, present: AbstractSet[str]) -> bool:
-        """Whether a complete note says anything about the files that are there."""
+    def applies_to(self, present: AbstractSet[str]) -> bool:
+        """Return whether both sides of any slice are among the present files, so that the manifest
+        decides which counts."""
         return any(
-            not present.isdisjoint(one.new) and not present.isdisjoint(one.gone)
-            for one in self.slices or ()
+            not present.isdisjoint(swapped.new) and not present.isdisjoint(swapped.gone)
+            for swapped in self.slices or ()
         )
 
 
-def still_tells(store: Store, path: str, present: AbstractSet[str]) -> bool:
-    """Whether the file is the note of a swap that is still worth keeping, whoever wrote it: one that
-    is complete, while both sides of it are there."""
-    if not path.endswith(SWAP_SUFFIX):
+def is_in_use(store: Store, path: str, present: AbstractSet[str]) -> bool:
+    """Return whether the file is a complete manifest of which both sides still have files in
+    `present`."""
+    if not path.endswith(MANIFEST_SUFFIX):
         return False
     try:
-        return read_swap_note(store, path).tells(present)
+        return read_manifest(store, path).applies_to(present)
     except (KeyError, ValueError, FileDoesntExist):
         return False
 
 
 def is_complete(store: Store, path: str) -> bool:
-    """Whether it is a note that tells all. Raises the Store's errors."""
+    """Return whether the file is a manifest whose replay listed all replacements. Raises the
+    Store's errors."""
     try:
-        return read_swap_note(store, path).slices is not None
+        return read_manifest(store, path).slices is not None
     except (KeyError, ValueError):
         return False
 
 
-def swap_path(folder: str, table_id: str, lease_id: str, swap_id: str) -> str:
-    """Named as a part's file is, so that vacuum knows whose it is."""
-    return f"{folder}/{table_id}/{lease_id}-{swap_id}{SWAP_SUFFIX}"
+def manifest_path(folder: str, table_id: str, lease_id: str, swap_id: str) -> str:
+    """Return the path of a manifest. It contains the lease's id like a part's path, so that vacuum
+    knows the owner."""
+    return f"{folder}/{table_id}/{lease_id}-{swap_id}{MANIFEST_SUFFIX}"
 
 
-def write_swap_note(store: Store, note: SwapNote) -> None:
-    """Writes the note, or the one of that name anew. Raises the Store's errors."""
+def write_manifest(store: Store, note: ManifestFile) -> None:
+    """Write the manifest, replacing an older one at its path. Raises the Store's errors."""
     slices = (
         None
         if note.slices is None
-        else [{"new": list(one.new), "gone": list(one.gone)} for one in note.slices]
+        else [{"new": list(swapped.new), "gone": list(swapped.gone)} for swapped in note.slices]
     )
     data = json.dumps({"slices": slices}).encode()
 
@@ -91,12 +93,14 @@ def write_swap_note(store: Store, note: SwapNote) -> None:
     store.write(note.path, write)
 
 
-def read_swap_note(store: Store, path: str) -> SwapNote:
-    """Raises ValueError or KeyError for what is no note, and the Store's errors."""
+def read_manifest(store: Store, path: str) -> ManifestFile:
+    """Read a manifest. Raises ValueError or KeyError for a file that is none, and the Store's
+    errors."""
     with store.open_input(path) as source:
         slices = json.loads(source.read())["slices"]
     if slices is None:
-        return SwapNote(path)
-    return SwapNote(
-        path, tuple(SwappedSlice(tuple(one["new"]), tuple(one["gone"])) for one in slices)
+        return ManifestFile(path)
+    return ManifestFile(
+        path,
+        tuple(ReplacedSlice(tuple(swapped["new"]), tuple(swapped["gone"])) for swapped in slices),
     )

@@ -1,14 +1,14 @@
-"""Skip indexes of a part: for each block of granules, what an expression's values can be.
+"""Skip indexes of a part: for each block of granules, which values an expression can have.
 
-An index lies in the Parquet file between the last row group and the footer, as an Arrow IPC
-stream of one record batch with a row for each block; the footer's metadata says where
+An index lies in the Parquet file between the last row group and the footer, as an Arrow IPC stream
+of one record batch with a row for each block; the footer's metadata holds its position
 (`olapdb.index.<name>`).  Other readers of Parquet do not see it.
 
     minmax         low, high (of the expression's type), nulls
     set(n)         values, a list, null where there are more than n
-    bloom_filter   bits, hashes; a value is in where all its `hashes` bits are set.  Bit i of a value
-                   with hash h is (low half + i * high half) modulo the number of bits (Kirsch and
-                   Mitzenmacher 2006), h by olapdb.functions.kernels.hashing
+    bloom_filter   bits, hashes; a value may occur where all its `hashes` bits are set.  Bit i of a
+                   value with hash h is (low half + i * high half) modulo the number of bits (Kirsch
+                   and Mitzenmacher 2006), h by olapdb.functions.kernels.hashing
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ _SETTINGS = ("expression", "type", "argument", "granularity")
 
 @dataclass(frozen=True, slots=True)
 class IndexPlace:
-    """Where a file has an index, and of what: the ids of the columns that it was made of."""
+    """The position of an index in a file, and its definition: type, expression, ids of its
+    columns."""
 
     offset: int
     size_bytes: int
@@ -49,16 +50,18 @@ class IndexPlace:
     granularity: int
 
     def to_json(self) -> str:
+        """Return the text for the footer's metadata."""
         return json.dumps({name: getattr(self, name) for name in self.__dataclass_fields__})
 
     @classmethod
     def of_json(cls, text: bytes) -> IndexPlace:
+        """Parse the text of `to_json`."""
         facts = json.loads(text)
         return cls(**{**facts, "column_ids": tuple(facts["column_ids"])})
 
     def serves(self, index: SkipIndex, table: Table, arrow: pa.DataType) -> bool:
-        """Whether it is the table's index as that is now, over values of the type `arrow`: a column
-        that was dropped and added again, renamed or given another type makes another one."""
+        """Return whether the stored index matches the table's current definition over values of
+        type `arrow`. It does not if a column was dropped and added again, renamed or retyped."""
         if self.value_type != str(arrow):
             return False
         if any(getattr(self, name) != getattr(index, name) for name in _SETTINGS):
@@ -67,12 +70,13 @@ class IndexPlace:
 
 
 def column_ids(index: SkipIndex, table: Table) -> tuple[int, ...]:
-    found = (table.column(name) for name in index.columns)
-    return tuple(column.id if column is not None else 0 for column in found)
+    """Return the ids of the index's columns; 0 for one that the table lacks."""
+    columns = (table.column(name) for name in index.columns)
+    return tuple(column.id if column is not None else 0 for column in columns)
 
 
 def build_index(index: SkipIndex, values: pa.Array, granule_rows: int) -> bytes:
-    """The index over a part's values, in the part's order."""
+    """Return the index over a part's values, given in the part's order, as an Arrow IPC stream."""
     blocks = list(_blocks(values, granule_rows * index.granularity))
     match index.type:
         case "minmax":
@@ -91,6 +95,7 @@ def build_index(index: SkipIndex, values: pa.Array, granule_rows: int) -> bytes:
 def place_of(
     index: SkipIndex, table: Table, arrow: pa.DataType, offset: int, data: bytes
 ) -> IndexPlace:
+    """Return the description of an index whose bytes `data` were written at `offset`."""
     return IndexPlace(
         offset,
         len(data),
@@ -105,7 +110,8 @@ def place_of(
 
 
 def parse_index(place: IndexPlace, data: bytes) -> pa.RecordBatch:
-    """CorruptedData for bytes that are not those that were written."""
+    """Return the index as one batch, a row for each block. Raises CorruptedData if the CRC
+    differs."""
     if zlib.crc32(data) != place.crc:
         raise CorruptedData(f"The index on {place.expression} is damaged.")
     with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
@@ -113,16 +119,16 @@ def parse_index(place: IndexPlace, data: bytes) -> pa.RecordBatch:
 
 
 def bloom_contains(batch: pa.RecordBatch, hashes: np.ndarray) -> np.ndarray:
-    """Which blocks may have any of the hashed values; bool, shape (blocks,)."""
-    found = np.zeros(batch.num_rows, bool)
+    """Return which blocks may contain any of the hashed values; bool, shape (blocks,)."""
+    may_contain = np.zeros(batch.num_rows, bool)
     for at, (bits, count) in enumerate(
         zip(batch.column("bits"), batch.column("hashes").to_pylist(), strict=True)
     ):
         stored = np.frombuffer(bits.as_buffer(), np.uint8)
         places = _places(hashes, count, len(stored) * 8)
         set_bits = (stored[places >> np.uint64(3)] >> (places & np.uint64(7)).astype(np.uint8)) & 1
-        found[at] = bool(set_bits.all(axis=1).any())
-    return found
+        may_contain[at] = bool(set_bits.all(axis=1).any())
+    return may_contain
 
 
 def _blocks(values: pa.Array, rows: int) -> Iterator[pa.Array]:
@@ -141,28 +147,35 @@ def _minmax(blocks: list[pa.Array], arrow: pa.DataType) -> pa.RecordBatch:
     )
 
 
-def _sets(blocks: list[pa.Array], arrow: pa.DataType, most: int) -> pa.RecordBatch:
+def _sets(blocks: list[pa.Array], arrow: pa.DataType, values_max: int) -> pa.RecordBatch:
     distinct = [pc.unique(block) for block in blocks]
-    kept = [one if not most or len(one) <= most else None for one in distinct]
-    lengths = [0 if one is None else len(one) for one in kept]
-    flat = pa.concat_arrays([one for one in kept if one is not None] or [pa.array([], arrow)])
+    sets = [
+        values_of_block if not values_max or len(values_of_block) <= values_max else None
+        for values_of_block in distinct
+    ]
+    lengths = [0 if values_of_block is None else len(values_of_block) for values_of_block in sets]
+    flat = pa.concat_arrays(
+        [values_of_block for values_of_block in sets if values_of_block is not None]
+        or [pa.array([], arrow)]
+    )
     offsets = pa.array(np.concatenate(([0], np.cumsum(lengths))), type=pa.int32())
-    mask = pa.array([one is None for one in kept])
+    mask = pa.array([values_of_block is None for values_of_block in sets])
     return pa.record_batch({"values": pa.ListArray.from_arrays(offsets, flat, mask=mask)})
 
 
 def _blooms(blocks: list[pa.Array], false_positives: float) -> pa.RecordBatch:
-    made = [_bloom(block, false_positives) for block in blocks]
+    filters = [_bloom(block, false_positives) for block in blocks]
     return pa.record_batch(
         {
-            "bits": pa.array([bits for bits, _ in made], type=pa.binary()),
-            "hashes": pa.array([count for _, count in made], type=pa.uint8()),
+            "bits": pa.array([bits for bits, _ in filters], type=pa.binary()),
+            "hashes": pa.array([count for _, count in filters], type=pa.uint8()),
         }
     )
 
 
 def _bloom(values: pa.Array, false_positives: float) -> tuple[bytes, int]:
-    """Of optimal size for the block's distinct values."""
+    """Return the bits and the number of hashes of a filter sized for the block's distinct
+    values."""
     if pa.types.is_list(values.type):
         values = pc.list_flatten(values)
     hashes = np.unique(hash_values(pc.drop_null(values)))
@@ -175,7 +188,7 @@ def _bloom(values: pa.Array, false_positives: float) -> tuple[bytes, int]:
 
 
 def _places(hashes: np.ndarray, count: int, bits: int) -> np.ndarray:
-    """Bit numbers, shape (values, count)."""
+    """Return bit numbers, shape (values, count)."""
     low = hashes & np.uint64(0xFFFFFFFF)
     high = (hashes >> np.uint64(32)) | np.uint64(1)
     steps = np.arange(count, dtype=np.uint64)

@@ -1,8 +1,8 @@
-"""Where bytes lie: a small seam over files, with the order of writes that a commit relies on.
+"""Files of a warehouse behind a small interface, with the write order that a commit relies on.
 
 A file becomes visible under its name only when it is whole: it is written under a temporary name,
-flushed to the device, then renamed.  `sync()` flushes the folders, after which the names survive
-a crash of the machine as well.  Paths are relative to the warehouse and use "/".
+flushed to the device, then renamed.  `sync()` flushes the folders, after which the names survive a
+crash of the machine as well.  Paths are relative to the warehouse and use "/".
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from olapdb.errors import BadArguments, FileDoesntExist, OperationalError, ReadOnly, system_error
-from olapdb.model.failpoint import Durability, Reach, reach_nothing
+from olapdb.model.failpoint import Durability, FailpointObserver, ignore_failpoint
 from olapdb.storage.cache import PartCache
 
 TEMPORARY_SUFFIX = ".tmp"
@@ -28,55 +28,59 @@ TEMPORARY_SUFFIX = ".tmp"
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
+    """One file of the listing; `modified_ms` is milliseconds since 1970."""
+
     path: str
     bytes: int
     modified_ms: int
 
 
 class Store(Protocol):
-    """Files of a warehouse; safe to use from many threads."""
+    """The interface to a warehouse's files; safe for many threads."""
 
     @property
     def cache(self) -> PartCache:
-        """What this process remembers of parts that it read from here."""
+        """The process's caches of footers, inline rows and skip indexes read from this store."""
         ...
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """Random access; raises FileDoesntExist."""
+        """Open a file for random access. Raises FileDoesntExist."""
         ...
 
     def write(self, path: str, write_to: Callable[[pa.NativeFile], None]) -> int:
-        """Makes the file `path` of what `write_to` writes, whole or not at all; its bytes.
+        """Create the file `path` from what `write_to` writes, whole or not at all; return its
+        bytes.
 
-        Raises NotEnoughSpace, ReadOnly or OperationalError, and leaves no file then."""
+        On NotEnoughSpace, ReadOnly or OperationalError no file is left.
+        """
         ...
 
     def sync(self) -> None:
-        """Makes the names of all files written before this call durable, and that those deleted
-        are gone."""
+        """Make durable the names of all files written, and the absence of all files deleted, before
+        this call."""
         ...
 
     def delete(self, path: str) -> None:
-        """No error where there is no such file."""
+        """Delete the file; do nothing if it does not exist."""
         ...
 
     def exists(self, path: str) -> bool: ...
 
     def size(self, path: str) -> int:
-        """Bytes of the file; raises FileDoesntExist."""
+        """Return the file's bytes. Raises FileDoesntExist."""
         ...
 
     def list(self, prefix: str) -> Iterator[StoredFile]:
-        """All files whose path begins with `prefix`, temporary ones too, in no order."""
+        """Yield all files whose path begins with `prefix`, temporary ones included, in no order."""
         ...
 
     def local_path(self, path: str) -> str | None:
-        """The file's place for other readers, None where it is not in a file system."""
+        """Return the file's path for other readers; None where it is not in a file system."""
         ...
 
 
 class LocalStore:
-    """A folder of the local file system."""
+    """A store in a folder of the local file system."""
 
     def __init__(
         self,
@@ -84,14 +88,14 @@ class LocalStore:
         durability: Durability = "full",
         *,
         read_only: bool = False,
-        reach: Reach = reach_nothing,
+        failpoint: FailpointObserver = ignore_failpoint,
     ) -> None:
         if durability not in ("full", "process"):
             raise BadArguments(f"durability is 'full' or 'process', not {durability!r}.")
         self.root = Path(root)
         self.durability = durability
         self.read_only = read_only
-        self._reach = reach
+        self._failpoint = failpoint
         self._cache = PartCache()
         self._unsynced: set[str] = set()
         self._known_folders: set[str] = set()
@@ -111,8 +115,8 @@ class LocalStore:
             raise storage_error(error, path) from error
 
     def _own_lock(self) -> threading.Lock:
-        """In a child of a fork another than the parent's, which a thread may hold that is not
-        there."""
+        """Return the lock, replaced in the child of a fork: a thread that the child lacks may hold
+        the parent's."""
         if self._process_id != os.getpid():
             self._process_id, self._lock = os.getpid(), threading.Lock()
         return self._lock
@@ -126,11 +130,11 @@ class LocalStore:
             self._make_folder(os.path.dirname(path))
             with pa.OSFile(temporary, "wb") as sink:
                 write_to(sink)
-            self._reach("store.written")
+            self._failpoint("store.written")
             size = self._flush(temporary)
-            self._reach("store.flushed")
+            self._failpoint("store.flushed")
             os.replace(temporary, final)
-            self._reach("store.renamed")
+            self._failpoint("store.renamed")
         except BaseException as error:
             _unlink(temporary)
             if isinstance(error, OSError):
@@ -142,7 +146,7 @@ class LocalStore:
         return size
 
     def sync(self) -> None:
-        # The lock is held throughout: whoever finds nothing left to do knows that it is done.
+        # The lock is held throughout, so a caller that finds no folder left knows they are synced.
         with self._own_lock():
             folders = sorted(self._unsynced)
             for folder in folders:
@@ -152,7 +156,7 @@ class LocalStore:
                     raise storage_error(error, folder) from error
                 self._unsynced.discard(folder)
             if folders:
-                self._reach("store.synced")
+                self._failpoint("store.synced")
 
     def delete(self, path: str) -> None:
         if self.read_only:
@@ -186,7 +190,7 @@ class LocalStore:
         start = self.root / prefix.rpartition("/")[0]
 
         def failed(error: OSError) -> None:
-            # Half of the files would be taken for all: vacuum forgets what it does not see.
+            # An incomplete listing must fail: vacuum forgets what it does not see.
             if not isinstance(error, FileNotFoundError):
                 raise storage_error(error, str(error.filename)) from error
 
@@ -208,7 +212,7 @@ class LocalStore:
         return str(self.root / path)
 
     def _make_folder(self, folder: str) -> None:
-        """Creates the folder; each new one is an entry of its parent that needs a sync too."""
+        """Create the folder. Each new one is an entry of its parent, which needs a sync too."""
         if folder in self._known_folders and (self.root / folder).is_dir():
             return
         missing = []
@@ -219,7 +223,7 @@ class LocalStore:
         (self.root / folder).mkdir(parents=True, exist_ok=True)
         with self._own_lock():
             if self.durability == "full":
-                self._unsynced.update(str(one.parent) for one in missing)
+                self._unsynced.update(str(new_folder.parent) for new_folder in missing)
             self._known_folders.add(folder)
 
     def _flush(self, temporary: str) -> int:
@@ -233,10 +237,10 @@ class LocalStore:
 
 
 class MemoryStore:
-    """Files in memory, for in-memory warehouses."""
+    """A store in memory, for in-memory warehouses."""
 
-    def __init__(self, reach: Reach = reach_nothing) -> None:
-        self._reach = reach
+    def __init__(self, failpoint: FailpointObserver = ignore_failpoint) -> None:
+        self._failpoint = failpoint
         self._cache = PartCache()
         self._files: dict[str, tuple[pa.Buffer, int]] = {}
         self._lock = threading.Lock()
@@ -252,10 +256,10 @@ class MemoryStore:
         sink = pa.BufferOutputStream()
         write_to(sink)
         buffer = sink.getvalue()
-        self._reach("store.written")
+        self._failpoint("store.written")
         with self._lock:
             self._files[path] = (buffer, int(time.time() * 1000))
-        self._reach("store.renamed")
+        self._failpoint("store.renamed")
         return int(buffer.size)
 
     def sync(self) -> None:
@@ -274,31 +278,31 @@ class MemoryStore:
 
     def list(self, prefix: str) -> Iterator[StoredFile]:
         with self._lock:
-            found = [
+            files = [
                 StoredFile(path, int(buffer.size), modified_ms)
                 for path, (buffer, modified_ms) in self._files.items()
                 if path.startswith(prefix)
             ]
-        yield from found
+        yield from files
 
     def local_path(self, path: str) -> str | None:
         return None
 
     def _file(self, path: str) -> tuple[pa.Buffer, int]:
-        found = self._files.get(path)
-        if found is None:
+        entry = self._files.get(path)
+        if entry is None:
             raise _missing(path)
-        return found
+        return entry
 
 
 def storage_error(error: OSError, path: str) -> OperationalError:
-    """The error of the tree that an operating system's error on `path` means."""
+    """Return our error for an operating system's error on `path`."""
     return _missing(path) if error.errno == errno.ENOENT else system_error(error, path)
 
 
 @contextmanager
 def system_errors(path: str) -> Iterator[None]:
-    """What the operating system says inside of the `with`, as an error of the tree."""
+    """Convert OSErrors raised inside the `with` to errors of our tree."""
     try:
         yield
     except OSError as error:
@@ -321,7 +325,7 @@ def _unlink(path: str) -> None:
 
 
 def flush_folder(folder: str | os.PathLike[str]) -> None:
-    """Makes the names in the folder durable."""
+    """Make the names in the folder durable (fsync)."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

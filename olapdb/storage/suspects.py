@@ -1,8 +1,8 @@
-"""Parts that a read of this process failed on, until it is looked into whether they are damaged.
+"""Parts on which a read of this process failed, until a check finds out whether they are damaged.
 
-A failed read is no proof: memory or file descriptors may have run out, or the reader's snapshot may
-have been vacuumed.  So a reader, which may be in any thread and may hold any lock, only notes the
-part here; `olapdb.maintenance.damaged_parts` looks at its bytes when the statement has ended.
+A failed read is no proof: memory or file descriptors may have run out, or vacuum may have removed
+the reader's snapshot.  A reader may be in any thread and hold any lock, so it only notes the part
+here; `olapdb.maintenance.damaged_parts` checks its bytes when the statement has ended.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ SUSPECTS_MAX = 1_000
 
 
 class Suspects:
-    """Thread-safe; bounded: of more than `SUSPECTS_MAX` parts the next read tells again."""
+    """A thread-safe set of parts, bounded by `SUSPECTS_MAX`; the next failing read adds those
+    beyond it."""
 
     def __init__(self) -> None:
         self._parts: dict[str, Part] = {}
@@ -30,7 +31,7 @@ class Suspects:
                 self._parts[part.id] = part
 
     def take(self) -> tuple[Part, ...]:
-        """All of them; they are no suspects any more."""
+        """Return all suspects and clear the set."""
         with self._lock:
             taken, self._parts = tuple(self._parts.values()), {}
         return taken

@@ -1,8 +1,9 @@
-"""Makes a part of sorted rows: a Parquet file, bytes for the catalog, or nothing but its facts.
+"""Write a part of sorted rows: a Parquet file, bytes for the catalog, or only a placeholder's
+facts.
 
 The file is plain Parquet that any reader opens: sorted, row groups of about 65,536 rows (or the
-table's `index_granularity`), statistics, page index and page checksums on, and the part's facts
-as JSON in the footer under `olapdb.part`.
+table's `index_granularity`), statistics, page index and page checksums on, and the part's facts as
+JSON in the footer under `olapdb.part`.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from olapdb.errors import InternalError, OperationalError
-from olapdb.functions.kernels.columns import decimal_class, with_precision
+from olapdb.functions.kernels.decimal_width import decimal_class, with_precision
 from olapdb.model.encoding import FOOTER_KEY, encode_footer
 from olapdb.model.part import Blocks, ColumnBounds, Contribution, Part, new_part_id
 from olapdb.model.schema import Column, Table
 from olapdb.storage.checksum import checksum_of_bytes, checksum_of_file
 from olapdb.storage.codec import column_codec
 from olapdb.storage.column_statistics import key_columns, table_bounds
-from olapdb.storage.row_groups import cores, parquet_writer
+from olapdb.storage.parquet.row_group_writer import parquet_writer
 from olapdb.storage.skip_indexes import METADATA_PREFIX, build_index, place_of
 from olapdb.storage.store import Store, storage_error
-from olapdb.threads import ThreadPool
+from olapdb.threads import ThreadPool, cores
 from olapdb.types import AggregateFunction, Date, Date32, DateTime, DateTime64, Integer, is_nullable
 
 ROW_GROUP_ROWS = 65_536
@@ -38,7 +39,8 @@ _FIELD_ID = b"PARQUET:field_id"
 
 @dataclass(frozen=True, slots=True)
 class StagedPart:
-    """Written, but in no catalog yet. `inline_rows` is what AddPart carries for an inline part."""
+    """A part that is written but not committed. `inline_rows` are the bytes for AddPart of an
+    inline part."""
 
     part: Part
     inline_rows: bytes | None = None
@@ -107,36 +109,42 @@ def write_part(
 
 
 def part_path(table_id: str, lease_id: str, part_id: str) -> str:
-    """The lease's id is in the name, so that vacuum knows whose file it is."""
+    """Return the path of a part's file. It contains the lease's id, so that vacuum knows which
+    process staged it."""
     return f"{DATA_FOLDER}/{table_id}/{lease_id}-{part_id}.parquet"
 
 
 def lease_of_path(path: str) -> str:
-    """The lease under which the file was staged; "" where the name is none of ours."""
+    """Return the lease under which the file was staged; "" for a name that is not of a part."""
     lease, dash, _ = path.rpartition("/")[2].partition("-")
     return lease if dash else ""
 
 
 def row_group_rows(table: Table) -> int:
-    return int(table.setting("index_granularity", ROW_GROUP_ROWS))
+    """Return the rows of a row group of the table's files."""
+    return int(table.setting("index_granularity"))
 
 
 def stored_schema(table: Table) -> pa.Schema:
-    """The schema of files and inline bytes: names, types, nullability, column ids, type names."""
+    """Return the schema of files and inline bytes: names, types, nullability, column ids, type
+    names."""
     return pa.schema([_field(column) for column in table.stored_columns])
 
 
 def _widened(layout: _Layout, rows: pa.Table) -> pa.Table:
-    """The rows as a file holds them. Decimals have the most digits of their width, 9, 18, 38 or 76:
-    a sum may have grown beyond its column's precision, and Parquet would cut it to the bytes that
-    the precision needs. The type's name in the field's metadata says what the column is."""
+    """Return the rows with the types of a file: decimals with the most digits of their width, 9,
+    18, 38 or 76.
+
+    A sum may exceed its column's precision, and Parquet would truncate it to the bytes that the
+    precision needs. The field's metadata names the column's own type.
+    """
     schema, columns = layout.schema, []
     for position, values in enumerate(rows.columns):
         field = schema.field(position)
         if pa.types.is_decimal(field.type):
             wide = decimal_class(field.type)
             schema = schema.set(position, field.with_type(wide))
-            chunks = [with_precision(one, wide) for one in values.chunks]
+            chunks = [with_precision(chunk, wide) for chunk in values.chunks]
             values = pa.chunked_array(chunks, wide)
         columns.append(values)
     return pa.Table.from_arrays(columns, schema=schema)
@@ -151,7 +159,7 @@ def _field(column: Column) -> pa.Field:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """What the writer derives from a table once, not for each small part."""
+    """What the writer derives from a table, cached so that small parts need not derive it again."""
 
     table: Table
     schema: pa.Schema
@@ -159,12 +167,12 @@ class _Layout:
 
 
 def _layout(store: Store, table: Table) -> _Layout:
-    kept = store.cache.layouts.get(table.id)
-    if isinstance(kept, _Layout) and kept.table is table:
-        return kept
-    made = _Layout(table, stored_schema(table), key_columns(table))
-    store.cache.layouts.put(table.id, made)
-    return made
+    cached = store.cache.layouts.get(table.id)
+    if isinstance(cached, _Layout) and cached.table is table:
+        return cached
+    layout = _Layout(table, stored_schema(table), key_columns(table))
+    store.cache.layouts.put(table.id, layout)
+    return layout
 
 
 def _check_rows(table: Table, rows: pa.Table) -> None:
@@ -202,7 +210,8 @@ def _inline_part(part: Part, layout: _Layout, rows: pa.Table) -> StagedPart:
 
 
 def _bytes(values: pa.ChunkedArray) -> int:
-    """`values.nbytes`, which takes its time for each of many small parts."""
+    """Return `values.nbytes`, computed directly for integers: the property is slow for many small
+    parts."""
     if pa.types.is_integer(values.type) and not values.null_count:
         return len(values) * int(values.type.byte_width)
     return int(values.nbytes)
@@ -232,7 +241,7 @@ def _file_part(
         options = _writer_options(table, shaped)
         size = row_group_rows(table)
         with (
-            _meanwhile(rows.num_rows, table_bounds, table, rows) as found,
+            _meanwhile(rows.num_rows, table_bounds, table, rows) as computed_bounds,
             parquet_writer(
                 sink,
                 shaped.schema,
@@ -249,7 +258,7 @@ def _file_part(
                     data = build_index(index, values, row_group_rows(table))
                     place = place_of(index, table, values.type, writer.write(data), data)
                     writer.add_key_value_metadata({METADATA_PREFIX + index.name: place.to_json()})
-            bounds.update(found())
+            bounds.update(computed_bounds())
             writer.add_key_value_metadata({FOOTER_KEY: footer(replace(part, bounds=bounds))})
             closed.append((writer.close(), writer.checksum()))
 
@@ -260,10 +269,10 @@ def _file_part(
             with store.open_input(part.path) as source:
                 checksum = checksum_of_file(source)
     except BaseException as error:
-        # Nobody else knows the file's name; if this fails as well, vacuum finds it by its lease.
+        # No other process knows the file's name; if this fails too, vacuum finds it by its lease.
         with suppress(OperationalError):
             store.delete(part.path)
-        if isinstance(error, OSError):  # it was written, and cannot be read back
+        if isinstance(error, OSError):  # it was written, but cannot be read back
             raise storage_error(error, part.path) from error
         raise
     compressed, uncompressed = column_bytes(metadata, table)
@@ -281,8 +290,8 @@ def _file_part(
 def _meanwhile(
     rows: int, work: Callable[..., dict[str, ColumnBounds]], *arguments: object
 ) -> Iterator[Callable[[], dict[str, ColumnBounds]]]:
-    """Runs the work beside the `with` block where there are enough rows to pay for a thread; its
-    answer is only needed for the footer."""
+    """Run the work on another thread during the `with` block if there are enough rows to pay for
+    it. Yields a function that returns the result, which only the footer needs."""
     if rows <= ROW_GROUP_ROWS:
         yield partial(work, *arguments)
         return
@@ -291,7 +300,7 @@ def _meanwhile(
 
 
 def _writer_options(table: Table, rows: pa.Table) -> dict[str, object]:
-    """Keyword arguments of `pq.ParquetWriter`; per leaf column where codecs differ."""
+    """Return keyword arguments for `pq.ParquetWriter`; per leaf column where codecs differ."""
     leaves = leaf_paths(table)
     codecs = [(column_codec(column, table), leaves[column.name]) for column in table.stored_columns]
     levels = {path: codec.level for codec, paths in codecs for path in paths if codec.level}
@@ -319,8 +328,9 @@ def _writer_options(table: Table, rows: pa.Table) -> dict[str, object]:
 
 
 def _dense_key(table: Table, rows: pa.Table) -> str | None:
-    """The first column of the sorting key where its differences are small numbers: so encoded, it
-    is written twice and read four times as fast, and takes a fraction of the space (measured)."""
+    """Return the first column of the sorting key if its differences are small numbers.
+    Delta-encoded it is written twice and read four times as fast, in a fraction of the space
+    (measured)."""
     first = next(iter(table.sorting_key), None)
     column = table.column(first.expression.strip("`")) if first is not None else None
     if column is None or column.codec or not isinstance(column.type, _DENSE_KINDS):
@@ -336,11 +346,11 @@ def _dense_key(table: Table, rows: pa.Table) -> str | None:
 
 _DENSE_KINDS = (Integer, Date, Date32, DateTime, DateTime64)
 _DENSE_BITS_MAX = 16
-"""Bits of a difference, on average, above which plain values are the faster ones."""
+"""Bits of a difference, on average, above which plain values are faster."""
 
 
 def leaf_paths(table: Table) -> Mapping[str, list[str]]:
-    """Parquet's leaf columns of each column: `{"s": ["s.sum", "s.count"], "x": ["x"]}`."""
+    """Return Parquet's leaf columns of each column: `{"s": ["s.sum", "s.count"], "x": ["x"]}`."""
     return {column.name: _paths(column.name, column.type.arrow) for column in table.stored_columns}
 
 
@@ -358,7 +368,8 @@ def _paths(prefix: str, arrow: pa.DataType) -> list[str]:
 
 
 def _sorting_columns(table: Table) -> list[pq.SortingColumn]:
-    """The longest prefix of the sorting key that is plain columns; Parquet can say no more."""
+    """Return the longest prefix of the sorting key that consists of plain columns: Parquet can
+    express no more."""
     leaf_index = {}
     at = 0
     for name, paths in leaf_paths(table).items():
@@ -374,7 +385,8 @@ def _sorting_columns(table: Table) -> list[pq.SortingColumn]:
 
 
 def column_bytes(metadata: pq.FileMetaData, table: Table) -> tuple[dict[str, int], dict[str, int]]:
-    """(compressed, uncompressed) bytes by column of the table, summed over row groups and leaves."""
+    """Return (compressed, uncompressed) bytes by column of the table, summed over row groups and
+    leaves."""
     owners = [name for name, paths in leaf_paths(table).items() for _ in paths]
     compressed = dict.fromkeys(owners, 0)
     uncompressed = dict.fromkeys(owners, 0)

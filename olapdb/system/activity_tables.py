@@ -1,7 +1,7 @@
 """system.processes, query_log, errors, events, metrics, merges and part_log.
 
-All but the last are of this process, since it opened the warehouse; part_log is the warehouse's.
-Column names are ClickHouse's where it has the column.
+All but the last are about this process, since it opened the warehouse; part_log is about the
+warehouse.  Column names are ClickHouse's where it has the column.
 """
 
 from __future__ import annotations
@@ -9,15 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from olapdb import types
 from olapdb.catalog.protocol import PartChange
 from olapdb.maintenance.vacuum import backlog
 from olapdb.model.schema import Table
 from olapdb.system.registry import Row, SystemContext, SystemTable, moment
-
-_SETTINGS: types.DataType = types.Map(types.STRING, types.STRING)
-_NAMES: types.DataType = types.Array(types.STRING)
-_MOMENT: types.DataType = types.DateTime64(6)
 
 EVENTS: Mapping[str, str] = {
     "Query": "Statements begun.",
@@ -44,63 +39,63 @@ def _settings_text(settings: Mapping[str, object]) -> dict[str, str]:
 
 
 def _processes(context: SystemContext) -> Iterator[Row]:
-    for one in context.services.activity.running():
-        read = one.statistics
+    for query in context.services.activity.running():
+        statistics = query.statistics
         yield (
             1,
-            one.query_id,
-            one.elapsed_seconds,
-            int(one.cancelled.is_set()),
-            read.rows_read,
-            read.bytes_read,
-            read.rows_written,
-            read.memory_peak_bytes,
-            one.query,
-            one.kind,
-            one.database,
-            _settings_text(one.settings),
-            one.query_id,
-            read.memory_peak_bytes,
+            query.query_id,
+            query.elapsed_seconds,
+            int(query.cancelled.is_set()),
+            statistics.rows_read,
+            statistics.bytes_read,
+            statistics.rows_written,
+            statistics.memory_peak_bytes,
+            query.query,
+            query.kind,
+            query.database,
+            _settings_text(query.settings),
+            query.query_id,
+            statistics.memory_peak_bytes,
         )
 
 
 def _query_log(context: SystemContext) -> Iterator[Row]:
-    for one in context.services.activity.ended():
-        ended_ms = one.started_ms + one.duration_seconds * 1000
+    for query in context.services.activity.ended():
+        ended_ms = query.started_ms + query.duration_seconds * 1000
         yield (
-            "ExceptionWhileProcessing" if one.exception else "QueryFinish",
+            "ExceptionWhileProcessing" if query.exception else "QueryFinish",
             moment(ended_ms).date(),
             moment(ended_ms),
             moment(ended_ms),
-            moment(one.started_ms),
-            int(one.duration_seconds * 1000),
-            one.read_rows,
-            one.read_bytes,
-            one.written_rows,
-            one.memory_peak_bytes,
-            one.database,
-            one.query,
-            one.kind,
-            one.exception_code,
-            one.exception,
-            one.query_id,
-            _settings_text(one.settings),
-            moment(one.started_ms),
+            moment(query.started_ms),
+            int(query.duration_seconds * 1000),
+            query.read_rows,
+            query.read_bytes,
+            query.written_rows,
+            query.memory_peak_bytes,
+            query.database,
+            query.query,
+            query.kind,
+            query.exception_code,
+            query.exception,
+            query.query_id,
+            _settings_text(query.settings),
+            moment(query.started_ms),
             1,
-            one.query_id,
-            moment(one.started_ms),
+            query.query_id,
+            moment(query.started_ms),
         )
 
 
 def _errors(context: SystemContext) -> Iterator[Row]:
-    for one in sorted(context.services.activity.errors(), key=lambda e: e.name):
+    for error in sorted(context.services.activity.errors(), key=lambda e: e.name):
         yield (
-            one.name,
-            one.code,
-            one.count,
-            moment(one.last_ms),
-            one.last_message,
-            one.last_query_id,
+            error.name,
+            error.code,
+            error.count,
+            moment(error.last_ms),
+            error.last_message,
+            error.last_query_id,
             0,
         )
 
@@ -129,7 +124,7 @@ def _metrics(context: SystemContext) -> Iterator[Row]:
             "Dropped parts older than old_parts_lifetime that vacuum has not forgotten yet.",
         ),
         ("VacuumBacklogSeconds", math.ceil(behind.seconds), "The work that they are, in seconds."),
-        ("Lease", sum(one.state == "live" for one in leases), "Live leases of all processes."),
+        ("Lease", sum(lease.state == "live" for lease in leases), "Live leases of all processes."),
     ):
         yield name, value, description, name
 
@@ -180,19 +175,19 @@ def _part_event(change: PartChange) -> str:
 
 
 def _merges(context: SystemContext) -> Iterator[Row]:
-    for one in context.services.activity.merges():
-        table = context.snapshot.by_id(one.table_id)
+    for merge in context.services.activity.merges():
+        table = context.snapshot.by_id(merge.table_id)
         if isinstance(table, Table):
             yield (
                 table.database,
                 table.name,
-                one.elapsed_seconds,
-                len(one.part_names),
-                list(one.part_names),
-                one.partition_id,
+                merge.elapsed_seconds,
+                len(merge.part_names),
+                list(merge.part_names),
+                merge.partition_id,
                 0,
-                one.rows,
-                one.bytes,
+                merge.rows,
+                merge.bytes,
                 "Regular",
             )
 
@@ -200,119 +195,43 @@ def _merges(context: SystemContext) -> Iterator[Row]:
 TABLES = (
     SystemTable(
         "processes",
-        (
-            ("is_initial_query", types.UINT8),
-            ("query_id", types.STRING),
-            ("elapsed", types.FLOAT64),
-            ("is_cancelled", types.UINT8),
-            ("read_rows", types.UINT64),
-            ("read_bytes", types.UINT64),
-            ("written_rows", types.UINT64),
-            ("peak_memory_usage", types.INT64),
-            ("query", types.STRING),
-            ("query_kind", types.STRING),
-            ("current_database", types.STRING),
-            ("Settings", _SETTINGS),
-            ("initial_query_id", types.STRING),
-            ("memory_usage", types.INT64),
-        ),
+        """is_initial_query UInt8, query_id String, elapsed Float64, is_cancelled UInt8,
+        read_rows UInt64, read_bytes UInt64, written_rows UInt64, peak_memory_usage Int64,
+        query String, query_kind String, current_database String, Settings Map(String, String),
+        initial_query_id String, memory_usage Int64""",
         _processes,
     ),
     SystemTable(
         "query_log",
-        (
-            ("type", types.STRING),
-            ("event_date", types.DATE),
-            ("event_time", types.DATETIME),
-            ("event_time_microseconds", _MOMENT),
-            ("query_start_time", types.DATETIME),
-            ("query_duration_ms", types.UINT64),
-            ("read_rows", types.UINT64),
-            ("read_bytes", types.UINT64),
-            ("written_rows", types.UINT64),
-            ("memory_usage", types.UINT64),
-            ("current_database", types.STRING),
-            ("query", types.STRING),
-            ("query_kind", types.STRING),
-            ("exception_code", types.INT32),
-            ("exception", types.STRING),
-            ("query_id", types.STRING),
-            ("Settings", _SETTINGS),
-            ("query_start_time_microseconds", _MOMENT),
-            ("is_initial_query", types.UINT8),
-            ("initial_query_id", types.STRING),
-            ("initial_query_start_time", types.DATETIME),
-        ),
+        """type String, event_date Date, event_time DateTime, event_time_microseconds DateTime64(6),
+        query_start_time DateTime, query_duration_ms UInt64, read_rows UInt64, read_bytes UInt64,
+        written_rows UInt64, memory_usage UInt64, current_database String, query String,
+        query_kind String, exception_code Int32, exception String, query_id String,
+        Settings Map(String, String), query_start_time_microseconds DateTime64(6),
+        is_initial_query UInt8, initial_query_id String, initial_query_start_time DateTime""",
         _query_log,
     ),
     SystemTable(
         "errors",
-        (
-            ("name", types.STRING),
-            ("code", types.INT32),
-            ("value", types.UINT64),
-            ("last_error_time", types.DATETIME),
-            ("last_error_message", types.STRING),
-            ("query_id", types.STRING),
-            ("remote", types.UINT8),
-        ),
+        """name String, code Int32, value UInt64, last_error_time DateTime,
+        last_error_message String, query_id String, remote UInt8""",
         _errors,
     ),
-    SystemTable(
-        "events",
-        (
-            ("event", types.STRING),
-            ("value", types.UINT64),
-            ("description", types.STRING),
-            ("name", types.STRING),
-        ),
-        _events,
-    ),
-    SystemTable(
-        "metrics",
-        (
-            ("metric", types.STRING),
-            ("value", types.INT64),
-            ("description", types.STRING),
-            ("name", types.STRING),
-        ),
-        _metrics,
-    ),
+    SystemTable("events", "event String, value UInt64, description String, name String", _events),
+    SystemTable("metrics", "metric String, value Int64, description String, name String", _metrics),
     SystemTable(
         "part_log",
-        (
-            ("query_id", types.STRING),
-            ("event_type", types.STRING),
-            ("event_date", types.DATE),
-            ("event_time", types.DATETIME),
-            ("database", types.STRING),
-            ("table", types.STRING),
-            ("table_uuid", types.STRING),
-            ("part_name", types.STRING),
-            ("partition_id", types.STRING),
-            ("rows", types.UINT64),
-            ("size_in_bytes", types.UINT64),
-            ("merged_from", _NAMES),
-            ("path_on_disk", types.STRING),
-            ("commit_kind", types.STRING),
-            ("commit", types.UINT64),
-        ),
+        """query_id String, event_type String, event_date Date, event_time DateTime,
+        database String, table String, table_uuid String, part_name String, partition_id String,
+        rows UInt64, size_in_bytes UInt64, merged_from Array(String), path_on_disk String,
+        commit_kind String, commit UInt64""",
         _part_log,
     ),
     SystemTable(
         "merges",
-        (
-            ("database", types.STRING),
-            ("table", types.STRING),
-            ("elapsed", types.FLOAT64),
-            ("num_parts", types.UINT64),
-            ("source_part_names", _NAMES),
-            ("partition_id", types.STRING),
-            ("is_mutation", types.UINT8),
-            ("rows_read", types.UINT64),
-            ("total_size_bytes_compressed", types.UINT64),
-            ("merge_type", types.STRING),
-        ),
+        """database String, table String, elapsed Float64, num_parts UInt64,
+        source_part_names Array(String), partition_id String, is_mutation UInt8,
+        rows_read UInt64, total_size_bytes_compressed UInt64, merge_type String""",
         _merges,
     ),
 )

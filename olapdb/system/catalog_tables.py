@@ -10,11 +10,9 @@ from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
 from olapdb.storage.codec import codec_clause, parquet_text
 from olapdb.storage.store import LocalStore
 from olapdb.system.ddl import create_statement, engine_full, key_list
+from olapdb.system.information_schema import DATABASE, information_tables
 from olapdb.system.part_tables import live_parts
 from olapdb.system.registry import SYSTEM_DATABASES, Row, SystemContext, SystemTable, moment
-
-_STRINGS: types.DataType = types.Array(types.STRING)
-_MAYBE_COUNT: types.DataType = types.Nullable(types.UINT64)
 
 
 def _databases(context: SystemContext) -> Iterator[Row]:
@@ -27,7 +25,7 @@ def _databases(context: SystemContext) -> Iterator[Row]:
 
 
 def _root(context: SystemContext) -> str:
-    """The folder of the warehouse; "" in memory."""
+    """Return the folder of the warehouse; "" in memory."""
     store = context.services.store
     return f"{store.root.absolute()}/" if isinstance(store, LocalStore) else ""
 
@@ -35,8 +33,8 @@ def _root(context: SystemContext) -> str:
 def _totals(context: SystemContext, item: SchemaObject) -> tuple[int | None, int | None]:
     target = item if isinstance(item, Table) else None
     if isinstance(item, MaterializedView) and item.inner:
-        found = context.snapshot.by_id(item.target_id)
-        target = found if isinstance(found, Table) else None
+        inner = context.snapshot.by_id(item.target_id)
+        target = inner if isinstance(inner, Table) else None
     if target is None:
         return None, None
     parts = live_parts(context, target)
@@ -79,80 +77,19 @@ def _tables(context: SystemContext) -> Iterator[Row]:
             "default" if table and table.engine.is_merge_tree else "",
             [f"{root}data/{table.id}/"] if root and table else [],
         )
-    from olapdb.system.information_schema import DATABASE, information_tables
-    from olapdb.system.registry import tables
-
     for name in information_tables():
-        yield (
-            DATABASE,
-            name,
-            "",
-            "View",
-            "",
-            "",
-            "",
-            "",
-            "",
-            "",
-            None,
-            None,
-            "",
-            moment(0),
-            0,
-            [],
-            [],
-            "",
-            "",
-            "",
-            0,
-            None,
-            None,
-            None,
-            None,
-            0,
-            [],
-            "",
-            [],
-        )
-
-    for name, known in tables().items():
-        yield (
-            "system",
-            name,
-            "",
-            f"System{name.title().replace('_', '')}",
-            "",
-            "",
-            "",
-            "",
-            "",
-            "",
-            None,
-            None,
-            known.comment,
-            moment(0),
-            0,
-            [],
-            [],
-            "",
-            "",
-            "",
-            0,
-            None,
-            None,
-            None,
-            None,
-            0,
-            [],
-            "",
-            [],
-        )
+        yield {"database": DATABASE, "name": name, "engine": "View"}
+    for name, system_table in context.tables.items():
+        engine = f"System{name.title().replace('_', '')}"
+        comment = system_table.comment
+        yield {"database": "system", "name": name, "engine": engine, "comment": comment}
 
 
 def _part_counts(
     context: SystemContext, table: Table | None
 ) -> tuple[int | None, int | None, int | None, int | None]:
-    """Parts, active ones, which is all of them, row groups, and bytes before compression."""
+    """Return the number of parts, of active parts (all of them), of row groups, and the
+    uncompressed bytes."""
     if table is None:
         return None, None, None, None
     parts = live_parts(context, table)
@@ -165,13 +102,10 @@ def _part_counts(
 
 
 def _columns(context: SystemContext) -> Iterator[Row]:
-    from olapdb.system.information_schema import DATABASE, information_tables
-    from olapdb.system.registry import tables
-
     for item in context.snapshot.objects():
         table = item if isinstance(item, Table) else None
         parts = live_parts(context, table) if table else []
-        known = PartColumns(table) if table else None
+        part_columns = PartColumns(table) if table else None
         keys = [k.expression.strip("`") for k in table.sorting_key] if table else []
         sorting, primary = set(keys), set(keys[: table.primary_key] if table else [])
         for position, column in enumerate(item.columns, 1):
@@ -183,8 +117,12 @@ def _columns(context: SystemContext) -> Iterator[Row]:
                 position,
                 column.default_kind,
                 column.default,
-                sum(known.sizes(p, p.compressed_bytes, column) for p in parts) if known else 0,
-                sum(known.sizes(p, p.uncompressed_bytes, column) for p in parts) if known else 0,
+                sum(part_columns.sizes(p, p.compressed_bytes, column) for p in parts)
+                if part_columns
+                else 0,
+                sum(part_columns.sizes(p, p.uncompressed_bytes, column) for p in parts)
+                if part_columns
+                else 0,
                 column.comment,
                 int(table is not None and column.name in table.partition_key),
                 int(column.name in sorting),
@@ -195,35 +133,32 @@ def _columns(context: SystemContext) -> Iterator[Row]:
                 0,
                 *_precision(column.type),
             )
-    known_tables = [("system", one) for one in tables().values()]
-    known_tables += [(DATABASE, one) for one in information_tables().values()]
+    known_tables = [("system", system_table) for system_table in context.tables.values()]
+    known_tables += [(DATABASE, system_table) for system_table in information_tables().values()]
     for database, system_table in known_tables:
         for position, (name, data_type) in enumerate(system_table.fields, 1):
-            yield (
-                database,
-                system_table.name,
-                name,
-                data_type.name,
-                position,
-                "",
-                "",
-                0,
-                0,
-                "",
-                0,
-                0,
-                "",
-                "",
-                0,
-                0,
-                0,
-                *_precision(data_type),
-            )
+            yield {
+                "database": database,
+                "table": system_table.name,
+                "name": name,
+                "type": data_type.name,
+                "position": position,
+                **dict(zip(_PRECISION, _precision(data_type), strict=True)),
+            }
+
+
+_PRECISION = (
+    "character_octet_length",
+    "numeric_precision",
+    "numeric_precision_radix",
+    "numeric_scale",
+    "datetime_precision",
+)
 
 
 def _precision(data_type: types.DataType) -> tuple[int | None, ...]:
-    """Bytes of a text; digits of a number, their base and those after the point; digits after the
-    point of a second."""
+    """Return the values of `_PRECISION`: bytes of a text; digits of a number, their base and scale;
+    fractional digits of a second."""
     inner = types.plain(data_type)
     match inner:
         case types.FixedString(length):
@@ -270,134 +205,69 @@ def _snapshots(context: SystemContext) -> Iterator[Row]:
 
 
 def _dropped_tables(context: SystemContext) -> Iterator[Row]:
-    for index, one in enumerate(context.services.catalog.dropped_tables()):
-        table = one.table
+    for index, dropped in enumerate(context.services.catalog.dropped_tables()):
+        table = dropped.table
         yield (
             index,
             table.database,
             table.name,
             table.id,
             table.engine.name,
-            moment(one.dropped_ms),
-            int(one.complete),
+            moment(dropped.dropped_ms),
+            int(dropped.complete),
         )
 
 
 TABLES = (
     SystemTable(
         "databases",
-        (
-            ("name", types.STRING),
-            ("engine", types.STRING),
-            ("uuid", types.STRING),
-            ("comment", types.STRING),
-            ("data_path", types.STRING),
-            ("is_external", types.UINT8),
-        ),
+        """name String, engine String, uuid String, comment String, data_path String,
+        is_external UInt8""",
         _databases,
     ),
     SystemTable(
         "dropped_tables",
-        (
-            ("index", types.UINT32),
-            ("database", types.STRING),
-            ("table", types.STRING),
-            ("uuid", types.STRING),
-            ("engine", types.STRING),
-            ("table_dropped_time", types.DATETIME),
-            ("complete", types.UINT8),
-        ),
+        """index UInt32, database String, table String, uuid String, engine String,
+        table_dropped_time DateTime, complete UInt8""",
         _dropped_tables,
         "What UNDROP TABLE may bring back, while its parts are complete",
     ),
     SystemTable(
         "tables",
-        (
-            ("database", types.STRING),
-            ("name", types.STRING),
-            ("uuid", types.STRING),
-            ("engine", types.STRING),
-            ("engine_full", types.STRING),
-            ("create_table_query", types.STRING),
-            ("as_select", types.STRING),
-            ("partition_key", types.STRING),
-            ("sorting_key", types.STRING),
-            ("primary_key", types.STRING),
-            ("total_rows", _MAYBE_COUNT),
-            ("total_bytes", _MAYBE_COUNT),
-            ("comment", types.STRING),
-            ("metadata_modification_time", types.DATETIME),
-            ("is_temporary", types.UINT8),
-            ("dependencies_database", _STRINGS),
-            ("dependencies_table", _STRINGS),
-            ("target_database", types.STRING),
-            ("target_table", types.STRING),
-            ("sampling_key", types.STRING),
-            ("has_own_data", types.UINT8),
-            ("parts", _MAYBE_COUNT),
-            ("active_parts", _MAYBE_COUNT),
-            ("total_marks", _MAYBE_COUNT),
-            ("total_bytes_uncompressed", _MAYBE_COUNT),
-            ("metadata_version", types.INT32),
-            ("skipping_indices_types", _STRINGS),
-            ("storage_policy", types.STRING),
-            ("data_paths", _STRINGS),
-        ),
+        """database String, name String, uuid String, engine String, engine_full String,
+        create_table_query String, as_select String, partition_key String, sorting_key String,
+        primary_key String, total_rows Nullable(UInt64), total_bytes Nullable(UInt64),
+        comment String, metadata_modification_time DateTime, is_temporary UInt8,
+        dependencies_database Array(String), dependencies_table Array(String),
+        target_database String, target_table String, sampling_key String, has_own_data UInt8,
+        parts Nullable(UInt64), active_parts Nullable(UInt64), total_marks Nullable(UInt64),
+        total_bytes_uncompressed Nullable(UInt64), metadata_version Int32,
+        skipping_indices_types Array(String), storage_policy String, data_paths Array(String)""",
         _tables,
     ),
     SystemTable(
         "columns",
-        (
-            ("database", types.STRING),
-            ("table", types.STRING),
-            ("name", types.STRING),
-            ("type", types.STRING),
-            ("position", types.UINT64),
-            ("default_kind", types.STRING),
-            ("default_expression", types.STRING),
-            ("data_compressed_bytes", types.UINT64),
-            ("data_uncompressed_bytes", types.UINT64),
-            ("comment", types.STRING),
-            ("is_in_partition_key", types.UINT8),
-            ("is_in_sorting_key", types.UINT8),
-            ("compression_codec", types.STRING),
-            ("parquet_codec", types.STRING),
-            ("is_in_primary_key", types.UINT8),
-            ("marks_bytes", types.UINT64),
-            ("is_in_sampling_key", types.UINT8),
-            ("character_octet_length", _MAYBE_COUNT),
-            ("numeric_precision", _MAYBE_COUNT),
-            ("numeric_precision_radix", _MAYBE_COUNT),
-            ("numeric_scale", _MAYBE_COUNT),
-            ("datetime_precision", _MAYBE_COUNT),
-        ),
+        """database String, table String, name String, type String, position UInt64,
+        default_kind String, default_expression String, data_compressed_bytes UInt64,
+        data_uncompressed_bytes UInt64, comment String, is_in_partition_key UInt8,
+        is_in_sorting_key UInt8, compression_codec String, parquet_codec String,
+        is_in_primary_key UInt8, marks_bytes UInt64, is_in_sampling_key UInt8,
+        character_octet_length Nullable(UInt64), numeric_precision Nullable(UInt64),
+        numeric_precision_radix Nullable(UInt64), numeric_scale Nullable(UInt64),
+        datetime_precision Nullable(UInt64)""",
         _columns,
     ),
     SystemTable(
         "data_skipping_indices",
-        (
-            ("database", types.STRING),
-            ("table", types.STRING),
-            ("name", types.STRING),
-            ("type", types.STRING),
-            ("type_full", types.STRING),
-            ("expr", types.STRING),
-            ("granularity", types.UINT64),
-            ("creation", types.STRING),
-        ),
+        """database String, table String, name String, type String, type_full String, expr String,
+        granularity UInt64, creation String""",
         _indexes,
     ),
     SystemTable(
         "snapshots",
-        (
-            ("number", types.UINT64),
-            ("kind", types.STRING),
-            ("query_id", types.STRING),
-            ("statement", types.STRING),
-            ("time", types.DateTime64(3)),
-            ("process_id", types.UINT64),
-        ),
+        """number UInt64, kind String, query_id String, statement String, time DateTime64(3),
+        process_id UInt64""",
         _snapshots,
     ),
-    SystemTable("one", (("dummy", types.UINT8),), lambda context: [(0,)]),
+    SystemTable("one", "dummy UInt8", lambda context: [(0,)]),
 )

@@ -18,11 +18,12 @@ from olapdb.types import quote_identifier
 
 
 def qualified(database: str, name: str) -> str:
+    """Return the quoted name with its database."""
     return f"{quote_identifier(database)}.{quote_identifier(name)}"
 
 
 def create_database(name: str, database: DatabaseEntry | None) -> str:
-    """`database` None: one of the system's own."""
+    """Return the CREATE DATABASE statement; `database` None: a database of system tables."""
     if database is None:
         return f"CREATE DATABASE {quote_identifier(name)} ENGINE = Memory"
     text = f"CREATE DATABASE {quote_identifier(name)} ENGINE = Atomic"
@@ -30,7 +31,7 @@ def create_database(name: str, database: DatabaseEntry | None) -> str:
 
 
 def create_statement(item: SchemaObject, snapshot: Snapshot) -> str:
-    """One line that makes the object again, names qualified."""
+    """Return the statement that creates the object, in one line with qualified names."""
     match item:
         case Table():
             return _create_table(item)
@@ -44,7 +45,8 @@ def create_statement(item: SchemaObject, snapshot: Snapshot) -> str:
 
 
 def engine_full(table: Table) -> str:
-    """`MergeTree PARTITION BY … ORDER BY … SETTINGS …`, as system.tables.engine_full."""
+    """Return `MergeTree PARTITION BY … ORDER BY … SETTINGS …`, the content of
+    system.tables.engine_full."""
     text = str(table.engine)
     if not table.engine.is_merge_tree:
         return text + _settings(table.settings)
@@ -66,21 +68,22 @@ def _settings(settings: tuple[tuple[str, object], ...]) -> str:
 
 
 def _order_by(table: Table) -> tuple[KeyItem, ...]:
-    """The sorting key but for the version that VersionedCollapsingMergeTree adds to it."""
-    *said, last = table.sorting_key or (None,)
+    """Return the sorting key without the version that VersionedCollapsingMergeTree appends to
+    it."""
+    *declared, last = table.sorting_key or (None,)
     version = table.engine.version if table.engine.sign is not None else None
-    if last is None or last.expression.strip("`") != version or table.primary_key != len(said):
+    if last is None or last.expression.strip("`") != version or table.primary_key != len(declared):
         return table.sorting_key
     return table.sorting_key[:-1]
 
 
 def key_text(items: tuple[KeyItem, ...]) -> str:
-    """`a` or `(a, b DESC)`."""
+    """Return a key as SQL: `a` or `(a, b DESC)`."""
     return key_list(items) if len(items) == 1 else f"({key_list(items)})"
 
 
 def key_list(items: tuple[KeyItem, ...]) -> str:
-    """`a, b DESC`, as system.tables.sorting_key."""
+    """Return `a, b DESC`, the content of system.tables.sorting_key."""
     return ", ".join(i.expression + (" DESC" if i.descending else "") for i in items)
 
 
@@ -102,9 +105,11 @@ def _create_table(table: Table) -> str:
 
 def _create_materialized_view(view: MaterializedView, snapshot: Snapshot) -> str:
     target = snapshot.by_id(view.target_id)
-    unusual = tuple(one for one in view.settings if one[1] != SESSION_SETTINGS[one[0]].default)
+    changed = tuple(
+        setting for setting in view.settings if setting[1] != SESSION_SETTINGS[setting[0]].default
+    )
     name = qualified(view.database, view.name)
-    rest = f"AS {view.query}{_settings(unusual)}{_comment(view.comment)}"
+    rest = f"AS {view.query}{_settings(changed)}{_comment(view.comment)}"
     if view.inner and isinstance(target, Table):
         return (
             f"CREATE MATERIALIZED VIEW {name} ({_columns(target.columns)})"

@@ -1,53 +1,50 @@
-"""information_schema: the SQL standard's names for what the system tables have, as ClickHouse
-answers them to BI tools. Each column has its name in lower and in upper case."""
+"""information_schema: the content of system tables under the SQL standard's names, for BI tools.
+
+Each column has its name in lower and in upper case, as in ClickHouse.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import TypeAlias
 
-from olapdb.system.registry import Row, SystemContext, SystemTable, tables
-from olapdb.types import DATETIME, INT32, INT64, STRING, UINT32, UINT64, DataType, Nullable
+from olapdb.system.registry import Row, SystemContext, SystemTable
 
 DATABASE = "information_schema"
 _COLLATION = "utf8mb4_0900_ai_ci"
-_TEXT, _COUNT = Nullable(STRING), Nullable(UINT64)
-_TIME, _NUMBER = Nullable(DATETIME), Nullable(INT64)
 
-Entry = Mapping[str, object]
-Fields = tuple[tuple[str, DataType], ...]
+Entry: TypeAlias = Mapping[str, object]
 
 
+@cache
 def information_tables() -> Mapping[str, SystemTable]:
-    """By name in lower case, without the database."""
-    return {
-        name: SystemTable(
-            name, (*fields, *((n.upper(), t) for n, t in fields)), partial(_twice, fields, entries)
-        )
-        for name, (fields, entries) in _DEFINITIONS.items()
-    }
+    """Return the tables by name in lower case, without the database."""
+    return {table.name: _in_both_cases(table) for table in _TABLES}
 
 
-def _twice(
-    fields: Fields, entries: Callable[[SystemContext], Iterator[Entry]], context: SystemContext
-) -> Iterator[Row]:
-    """Rows of the named values, NULL for those without, once for each spelling of the names."""
-    for entry in entries(context):
-        row = tuple(entry.get(name) for name, _ in fields)
-        yield (*row, *row)
+def _in_both_cases(table: SystemTable) -> SystemTable:
+    """Return the table with each column twice, its name in lower and in upper case."""
+    upper = ", ".join(f"{name.upper()} {data_type.name}" for name, data_type in table.fields)
+
+    def rows(context: SystemContext) -> Iterator[Row]:
+        return ((*row, *row) for row in table.row_tuples(context))
+
+    return SystemTable(table.name, f"{table.columns}, {upper}", rows)
 
 
-def _system(name: str, context: SystemContext) -> Iterator[dict[str, object]]:
-    table = tables()[name]
+def _system(name: str, context: SystemContext) -> Iterator[Entry]:
+    """Yield the rows of a system table as mappings by column name."""
+    table = context.tables[name]
     names = [field for field, _ in table.fields]
-    return (dict(zip(names, row, strict=True)) for row in table.rows(context))
+    return (dict(zip(names, row, strict=True)) for row in table.row_tuples(context))
 
 
 def _schemata(context: SystemContext) -> Iterator[Entry]:
-    for one in _system("databases", context):
+    for database in _system("databases", context):
         yield {
-            "catalog_name": one["name"],
-            "schema_name": one["name"],
+            "catalog_name": database["name"],
+            "schema_name": database["name"],
             "schema_owner": "default",
             "default_collation_name": _COLLATION,
             "default_encryption": "NO",
@@ -63,44 +60,44 @@ def _table_type(engine: str, has_own_data: object) -> str:
 
 
 def _tables(context: SystemContext) -> Iterator[Entry]:
-    for one in _system("tables", context):
-        engine = str(one["engine"])
-        kind = _table_type(engine, one["has_own_data"])
+    for table in _system("tables", context):
+        engine = str(table["engine"])
+        kind = _table_type(engine, table["has_own_data"])
         yield {
-            "table_catalog": one["database"],
-            "table_schema": one["database"],
-            "table_name": one["name"],
+            "table_catalog": table["database"],
+            "table_schema": table["database"],
+            "table_name": table["name"],
             "table_type": kind,
-            "table_rows": one["total_rows"],
-            "data_length": one["total_bytes"],
+            "table_rows": table["total_rows"],
+            "data_length": table["total_bytes"],
             "index_length": 0,
             "table_collation": _COLLATION,
-            "table_comment": one["comment"],
+            "table_comment": table["comment"],
             "engine": None if kind.endswith("VIEW") else engine,
         }
 
 
 def _views(context: SystemContext) -> Iterator[Entry]:
-    for one in _system("tables", context):
-        if not str(one["engine"]).endswith("View"):
+    for table in _system("tables", context):
+        if not str(table["engine"]).endswith("View"):
             continue
         yield {
-            "table_catalog": one["database"],
-            "table_schema": one["database"],
-            "table_name": one["name"],
-            "view_definition": one["as_select"],
+            "table_catalog": table["database"],
+            "table_schema": table["database"],
+            "table_name": table["name"],
+            "view_definition": table["as_select"],
             "check_option": "NONE",
             "is_updatable": "NO",
-            "is_insertable_into": "YES" if _inner_view(one) else "NO",
+            "is_insertable_into": "YES" if _inner_view(table) else "NO",
             "is_trigger_updatable": "NO",
             "is_trigger_deletable": "NO",
             "is_trigger_insertable_into": "NO",
         }
 
 
-def _inner_view(one: Entry) -> bool:
-    """A view with a table of its own takes INSERTs into it."""
-    return one["engine"] == "MaterializedView" and one["total_rows"] is not None
+def _inner_view(table: Entry) -> bool:
+    """Return whether the view accepts INSERTs, because it owns a table."""
+    return table["engine"] == "MaterializedView" and table["total_rows"] is not None
 
 
 _EXTRA = {
@@ -111,28 +108,28 @@ _EXTRA = {
 
 
 def _columns(context: SystemContext) -> Iterator[Entry]:
-    for one in _system("columns", context):
-        kind = str(one["default_kind"])
+    for column in _system("columns", context):
+        kind = str(column["default_kind"])
         yield {
-            "table_catalog": one["database"],
-            "table_schema": one["database"],
-            "table_name": one["table"],
-            "column_name": one["name"],
-            "ordinal_position": one["position"],
-            "column_default": one["default_expression"],
-            "is_nullable": str(int(str(one["type"]).startswith(_NULLABLE))),
-            "data_type": one["type"],
-            "character_octet_length": one["character_octet_length"],
-            "numeric_precision": one["numeric_precision"],
-            "numeric_precision_radix": one["numeric_precision_radix"],
-            "numeric_scale": one["numeric_scale"],
-            "datetime_precision": one["datetime_precision"],
+            "table_catalog": column["database"],
+            "table_schema": column["database"],
+            "table_name": column["table"],
+            "column_name": column["name"],
+            "ordinal_position": column["position"],
+            "column_default": column["default_expression"],
+            "is_nullable": str(int(str(column["type"]).startswith(_NULLABLE))),
+            "data_type": column["type"],
+            "character_octet_length": column["character_octet_length"],
+            "numeric_precision": column["numeric_precision"],
+            "numeric_precision_radix": column["numeric_precision_radix"],
+            "numeric_scale": column["numeric_scale"],
+            "datetime_precision": column["datetime_precision"],
             "extra": _EXTRA.get(kind, ""),
-            "column_comment": one["comment"],
-            "column_type": one["type"],
-            "column_key": "PRI" if one["is_in_primary_key"] else "",
+            "column_comment": column["comment"],
+            "column_type": column["type"],
+            "column_key": "PRI" if column["is_in_primary_key"] else "",
             "privileges": "",
-            "generation_expression": one["default_expression"]
+            "generation_expression": column["default_expression"]
             if kind in ("MATERIALIZED", "ALIAS")
             else "",
         }
@@ -142,178 +139,104 @@ _NULLABLE = ("Nullable(", "LowCardinality(Nullable(")
 
 
 def _key_column_usage(context: SystemContext) -> Iterator[Entry]:
-    for one in _system("columns", context):
-        if one["is_in_primary_key"]:
+    for column in _system("columns", context):
+        if column["is_in_primary_key"]:
             yield {
                 "constraint_catalog": "def",
-                "constraint_schema": one["database"],
+                "constraint_schema": column["database"],
                 "constraint_name": "PRIMARY",
                 "table_catalog": "def",
-                "table_schema": one["database"],
-                "table_name": one["table"],
-                "column_name": one["name"],
+                "table_schema": column["database"],
+                "table_name": column["table"],
+                "column_name": column["name"],
                 "ordinal_position": 1,
             }
 
 
 def _engines(context: SystemContext) -> Iterator[Entry]:
-    for one in _system("table_engines", context):
-        default = one["name"] == "MergeTree"
-        yield {"engine": one["name"], "support": "DEFAULT" if default else "YES"}
+    for engine in _system("table_engines", context):
+        is_default = engine["name"] == "MergeTree"
+        yield {"engine": engine["name"], "support": "DEFAULT" if is_default else "YES"}
 
 
 def _none(context: SystemContext) -> Iterator[Entry]:
-    """No foreign keys, and no indexes as the standard has them."""
+    """Yield nothing: there are no foreign keys, and no indexes in the sense of the standard."""
     return iter(())
 
 
-_Definition = tuple[Fields, Callable[[SystemContext], Iterator[Entry]]]
-_DEFINITIONS: Mapping[str, _Definition] = {
-    "schemata": (
-        (
-            ("catalog_name", STRING),
-            ("schema_name", STRING),
-            ("schema_owner", STRING),
-            ("default_character_set_catalog", _TEXT),
-            ("default_character_set_schema", _TEXT),
-            ("default_character_set_name", _TEXT),
-            ("sql_path", _TEXT),
-            ("default_collation_name", STRING),
-            ("default_encryption", STRING),
-        ),
+_TABLES = (
+    SystemTable(
+        "schemata",
+        """catalog_name String, schema_name String, schema_owner String,
+        default_character_set_catalog Nullable(String),
+        default_character_set_schema Nullable(String),
+        default_character_set_name Nullable(String), sql_path Nullable(String),
+        default_collation_name String, default_encryption String""",
         _schemata,
     ),
-    "tables": (
-        (
-            ("table_catalog", STRING),
-            ("table_schema", STRING),
-            ("table_name", STRING),
-            ("table_type", STRING),
-            ("table_rows", _COUNT),
-            ("data_length", _COUNT),
-            ("index_length", _COUNT),
-            ("table_collation", _TEXT),
-            ("table_comment", _TEXT),
-            ("engine", _TEXT),
-            ("version", _COUNT),
-            ("row_format", _TEXT),
-            ("avg_row_length", _COUNT),
-            ("max_data_length", _COUNT),
-            ("data_free", _COUNT),
-            ("auto_increment", _COUNT),
-            ("create_time", _TIME),
-            ("update_time", _TIME),
-            ("check_time", _TIME),
-            ("checksum", _NUMBER),
-            ("create_options", _TEXT),
-        ),
+    SystemTable(
+        "tables",
+        """table_catalog String, table_schema String, table_name String, table_type String,
+        table_rows Nullable(UInt64), data_length Nullable(UInt64),
+        index_length Nullable(UInt64), table_collation Nullable(String),
+        table_comment Nullable(String), engine Nullable(String), version Nullable(UInt64),
+        row_format Nullable(String), avg_row_length Nullable(UInt64),
+        max_data_length Nullable(UInt64), data_free Nullable(UInt64),
+        auto_increment Nullable(UInt64), create_time Nullable(DateTime),
+        update_time Nullable(DateTime), check_time Nullable(DateTime), checksum Nullable(Int64),
+        create_options Nullable(String)""",
         _tables,
     ),
-    "columns": (
-        (
-            ("table_catalog", STRING),
-            ("table_schema", STRING),
-            ("table_name", STRING),
-            ("column_name", STRING),
-            ("ordinal_position", UINT64),
-            ("column_default", STRING),
-            ("is_nullable", STRING),
-            ("data_type", STRING),
-            ("character_maximum_length", _COUNT),
-            ("character_octet_length", _COUNT),
-            ("numeric_precision", _COUNT),
-            ("numeric_precision_radix", _COUNT),
-            ("numeric_scale", _COUNT),
-            ("datetime_precision", _COUNT),
-            ("character_set_catalog", _TEXT),
-            ("character_set_schema", _TEXT),
-            ("character_set_name", _TEXT),
-            ("collation_catalog", _TEXT),
-            ("collation_schema", _TEXT),
-            ("collation_name", _TEXT),
-            ("domain_catalog", _TEXT),
-            ("domain_schema", _TEXT),
-            ("domain_name", _TEXT),
-            ("extra", _TEXT),
-            ("column_comment", STRING),
-            ("column_type", STRING),
-            ("column_key", STRING),
-            ("privileges", STRING),
-            ("generation_expression", STRING),
-            ("srs_id", Nullable(UINT32)),
-        ),
+    SystemTable(
+        "columns",
+        """table_catalog String, table_schema String, table_name String, column_name String,
+        ordinal_position UInt64, column_default String, is_nullable String, data_type String,
+        character_maximum_length Nullable(UInt64), character_octet_length Nullable(UInt64),
+        numeric_precision Nullable(UInt64), numeric_precision_radix Nullable(UInt64),
+        numeric_scale Nullable(UInt64), datetime_precision Nullable(UInt64),
+        character_set_catalog Nullable(String), character_set_schema Nullable(String),
+        character_set_name Nullable(String), collation_catalog Nullable(String),
+        collation_schema Nullable(String), collation_name Nullable(String),
+        domain_catalog Nullable(String), domain_schema Nullable(String),
+        domain_name Nullable(String), extra Nullable(String), column_comment String,
+        column_type String, column_key String, privileges String, generation_expression String,
+        srs_id Nullable(UInt32)""",
         _columns,
     ),
-    "views": (
-        (
-            ("table_catalog", STRING),
-            ("table_schema", STRING),
-            ("table_name", STRING),
-            ("view_definition", STRING),
-            ("check_option", STRING),
-            ("is_updatable", STRING),
-            ("is_insertable_into", STRING),
-            ("is_trigger_updatable", STRING),
-            ("is_trigger_deletable", STRING),
-            ("is_trigger_insertable_into", STRING),
-        ),
+    SystemTable(
+        "views",
+        """table_catalog String, table_schema String, table_name String, view_definition String,
+        check_option String, is_updatable String, is_insertable_into String,
+        is_trigger_updatable String, is_trigger_deletable String,
+        is_trigger_insertable_into String""",
         _views,
     ),
-    "key_column_usage": (
-        (
-            ("constraint_catalog", STRING),
-            ("constraint_schema", STRING),
-            ("constraint_name", _TEXT),
-            ("table_catalog", STRING),
-            ("table_schema", STRING),
-            ("table_name", STRING),
-            ("column_name", _TEXT),
-            ("ordinal_position", UINT32),
-            ("position_in_unique_constraint", Nullable(UINT32)),
-            ("referenced_table_schema", _TEXT),
-            ("referenced_table_name", _TEXT),
-            ("referenced_column_name", _TEXT),
-        ),
+    SystemTable(
+        "key_column_usage",
+        """constraint_catalog String, constraint_schema String, constraint_name Nullable(String),
+        table_catalog String, table_schema String, table_name String,
+        column_name Nullable(String), ordinal_position UInt32,
+        position_in_unique_constraint Nullable(UInt32),
+        referenced_table_schema Nullable(String), referenced_table_name Nullable(String),
+        referenced_column_name Nullable(String)""",
         _key_column_usage,
     ),
-    "referential_constraints": (
-        (
-            ("constraint_catalog", STRING),
-            ("constraint_schema", STRING),
-            ("constraint_name", _TEXT),
-            ("unique_constraint_catalog", STRING),
-            ("unique_constraint_schema", STRING),
-            ("unique_constraint_name", _TEXT),
-            ("match_option", STRING),
-            ("update_rule", STRING),
-            ("delete_rule", STRING),
-            ("table_name", STRING),
-            ("referenced_table_name", STRING),
-        ),
+    SystemTable(
+        "referential_constraints",
+        """constraint_catalog String, constraint_schema String, constraint_name Nullable(String),
+        unique_constraint_catalog String, unique_constraint_schema String,
+        unique_constraint_name Nullable(String), match_option String, update_rule String,
+        delete_rule String, table_name String, referenced_table_name String""",
         _none,
     ),
-    "statistics": (
-        (
-            ("table_catalog", STRING),
-            ("table_schema", STRING),
-            ("table_name", STRING),
-            ("non_unique", INT32),
-            ("index_schema", STRING),
-            ("index_name", _TEXT),
-            ("seq_in_index", UINT32),
-            ("column_name", _TEXT),
-            ("collation", _TEXT),
-            ("cardinality", _NUMBER),
-            ("sub_part", _NUMBER),
-            ("packed", _TEXT),
-            ("nullable", STRING),
-            ("index_type", STRING),
-            ("comment", STRING),
-            ("index_comment", STRING),
-            ("is_visible", STRING),
-            ("expression", _TEXT),
-        ),
+    SystemTable(
+        "statistics",
+        """table_catalog String, table_schema String, table_name String, non_unique Int32,
+        index_schema String, index_name Nullable(String), seq_in_index UInt32,
+        column_name Nullable(String), collation Nullable(String), cardinality Nullable(Int64),
+        sub_part Nullable(Int64), packed Nullable(String), nullable String, index_type String,
+        comment String, index_comment String, is_visible String, expression Nullable(String)""",
         _none,
     ),
-    "engines": ((("engine", STRING), ("support", STRING)), _engines),
-}
+    SystemTable("engines", "engine String, support String", _engines),
+)

@@ -1,18 +1,14 @@
-"""system.view_jobs and system.view_job_chunks: what SYSTEM … VIEW statements do, and did.
+"""system.view_jobs and system.view_job_chunks: running and ended SYSTEM … VIEW statements.
 
-Like leases they tell of processes, so they are read as they are now, whatever snapshot the query
-has."""
+Like leases they describe processes, so they show the present, whatever snapshot the query reads.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from olapdb.system.registry import Row, SystemContext, SystemTable, moment_if_any
-from olapdb.types import STRING, UINT8, UINT64, DataType, DateTime64, Nullable
 from olapdb.views.jobs.job_listing import view_jobs
-
-_MAYBE_TIME: DataType = Nullable(DateTime64(3))
-_MAYBE_NUMBER: DataType = Nullable(UINT64)
 
 
 def _jobs(context: SystemContext) -> Iterator[Row]:
@@ -51,70 +47,40 @@ def _jobs(context: SystemContext) -> Iterator[Row]:
 
 def _chunks(context: SystemContext) -> Iterator[Row]:
     for row in view_jobs(context.services.catalog):
-        for one in row.chunks:
+        for chunk in row.chunks:
             yield (
                 row.job.id,
                 row.job.query_id,
-                one.chunk,
-                one.partition,
-                one.parts,
-                one.rows,
-                one.bytes,
-                one.state,
-                one.target_rows,
-                one.commit or None,
-                one.elapsed_ms,
-                moment_if_any(one.finished_ms),
-                one.error,
+                chunk.chunk,
+                chunk.partition,
+                chunk.parts,
+                chunk.rows,
+                chunk.bytes,
+                chunk.state,
+                chunk.target_rows,
+                chunk.commit or None,
+                chunk.elapsed_ms,
+                moment_if_any(chunk.finished_ms),
+                chunk.error,
             )
 
 
 TABLES = (
     SystemTable(
         "view_jobs",
-        (
-            ("job", STRING),
-            ("database", STRING),
-            ("view", STRING),
-            ("view_uuid", STRING),
-            ("kind", STRING),
-            ("state", STRING),
-            ("chunks", UINT64),
-            ("chunks_done", UINT64),
-            ("chunks_failed", UINT64),
-            ("rows", UINT64),
-            ("rows_done", UINT64),
-            ("bytes", UINT64),
-            ("started", _MAYBE_TIME),
-            ("finished", _MAYBE_TIME),
-            ("elapsed_ms", _MAYBE_NUMBER),
-            ("error", STRING),
-            ("executor", STRING),
-            ("is_staged", UINT8),
-            ("query_id", STRING),
-            ("statement", STRING),
-            ("process_id", UINT64),
-        ),
+        """job String, database String, view String, view_uuid String, kind String, state String,
+        chunks UInt64, chunks_done UInt64, chunks_failed UInt64, rows UInt64, rows_done UInt64,
+        bytes UInt64, started Nullable(DateTime64(3)), finished Nullable(DateTime64(3)),
+        elapsed_ms Nullable(UInt64), error String, executor String, is_staged UInt8,
+        query_id String, statement String, process_id UInt64""",
         _jobs,
         "SYSTEM BACKFILL, REPLAY, RECONCILE and ADOPT VIEW of all processes, the newest 1,000.",
     ),
     SystemTable(
         "view_job_chunks",
-        (
-            ("job", STRING),
-            ("query_id", STRING),
-            ("chunk", UINT64),
-            ("partition_id", STRING),
-            ("parts", UINT64),
-            ("rows", UINT64),
-            ("bytes", UINT64),
-            ("state", STRING),
-            ("target_rows", UINT64),
-            ("commit", _MAYBE_NUMBER),
-            ("elapsed_ms", UINT64),
-            ("finished", _MAYBE_TIME),
-            ("error", STRING),
-        ),
+        """job String, query_id String, chunk UInt64, partition_id String, parts UInt64,
+        rows UInt64, bytes UInt64, state String, target_rows UInt64, commit Nullable(UInt64),
+        elapsed_ms UInt64, finished Nullable(DateTime64(3)), error String""",
         _chunks,
         "The chunks of those jobs: parts of one partition of the view's source.",
     ),

@@ -1,4 +1,5 @@
-"""system.mutations: the commits that rewrote rows of parts. Each was done when its statement ended."""
+"""system.mutations: the commits that rewrote rows of parts. Each was complete when its statement
+ended."""
 
 from __future__ import annotations
 
@@ -6,13 +7,10 @@ from collections.abc import Iterator
 
 from olapdb.catalog.protocol import PartChange
 from olapdb.system.registry import Row, SystemContext, SystemTable, moment
-from olapdb.types import DATETIME, INT64, STRING, UINT8, UINT64, Array, DataType, Map
 
-_NAMES: DataType = Array(STRING)
-_NUMBERS: DataType = Array(INT64)
 _KINDS = ("UPDATE", "DELETE", "DEDUPLICATE", "ALTER")
 HISTORY_MAX = 100_000
-"""Parts that are looked at, the newest first."""
+"""Changes of parts that are read, the newest first."""
 
 
 def _mutations(context: SystemContext) -> Iterator[Row]:
@@ -57,34 +55,17 @@ def _mutations(context: SystemContext) -> Iterator[Row]:
 
 
 _NEVER = moment(0)
-_REASONS: DataType = Map(STRING, STRING)
 
 TABLES = (
     SystemTable(
         "mutations",
-        (
-            ("database", STRING),
-            ("table", STRING),
-            ("mutation_id", STRING),
-            ("command", STRING),
-            ("create_time", DATETIME),
-            ("finish_time", DATETIME),
-            ("block_numbers.partition_id", _NAMES),
-            ("block_numbers.number", _NUMBERS),
-            ("parts_in_progress_names", _NAMES),
-            ("parts_to_do_names", _NAMES),
-            ("parts_to_do", INT64),
-            ("is_done", UINT8),
-            ("is_killed", UINT8),
-            ("latest_failed_part", STRING),
-            ("latest_fail_time", DATETIME),
-            ("latest_fail_reason", STRING),
-            ("latest_fail_error_code_name", STRING),
-            ("parts_done", UINT64),
-            ("query_id", STRING),
-            ("commit", UINT64),
-            ("parts_postpone_reasons", _REASONS),
-        ),
+        """database String, table String, mutation_id String, command String, create_time DateTime,
+        finish_time DateTime, block_numbers.partition_id Array(String),
+        block_numbers.number Array(Int64), parts_in_progress_names Array(String),
+        parts_to_do_names Array(String), parts_to_do Int64, is_done UInt8, is_killed UInt8,
+        latest_failed_part String, latest_fail_time DateTime, latest_fail_reason String,
+        latest_fail_error_code_name String, parts_done UInt64, query_id String, commit UInt64,
+        parts_postpone_reasons Map(String, String)""",
         _mutations,
     ),
 )

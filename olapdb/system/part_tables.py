@@ -1,4 +1,5 @@
-"""system.parts, parts_columns, detached_parts and view_retained; how a partition's value is shown."""
+"""system.parts, parts_columns, detached_parts and view_retained; the display of partition
+values."""
 
 from __future__ import annotations
 
@@ -12,56 +13,39 @@ from olapdb.functions import display
 from olapdb.model.columns import PartColumns
 from olapdb.model.part import Part, detached_table
 from olapdb.model.schema import Column, MaterializedView, Table
+from olapdb.storage.codec import DEFAULT_CODEC
 from olapdb.system.registry import Row, SystemContext, SystemTable, moment
-from olapdb.types import (
-    DATE,
-    DATETIME,
-    INT64,
-    STRING,
-    UINT8,
-    UINT32,
-    UINT64,
-    DataType,
-    Date,
-    DateTime,
-    DateTime64,
-    Decimal,
-    Float,
-    Integer,
-    Nullable,
-    plain,
-)
-
-_MAYBE_STRING: DataType = Nullable(STRING)
+from olapdb.types import DataType, Date, DateTime, Decimal, Float, Integer, plain
 
 
 class PartitionTexts:
-    """The values of a table's partitions as ClickHouse shows them: 202401, 2024-01-05, eu,
+    """The values of a table's partitions as ClickHouse displays them: 202401, 2024-01-05, eu,
     ('eu',202401), tuple()."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._known: dict[tuple[object, ...], str] = {}
+        self._texts: dict[tuple[object, ...], str] = {}
 
     def of(self, part: Part) -> str:
+        """Return the value of the part's partition."""
         value = part.partition_value
         if not value:
             return "tuple()"
-        found = self._known.get(value)
-        if found is None:
-            found = self._known[value] = self._text(value)
-        return found
+        text = self._texts.get(value)
+        if text is None:
+            text = self._texts[value] = self._text(value)
+        return text
 
     def _text(self, value: tuple[object, ...]) -> str:
         types = [e.type for e in TableLayout(self._table).partition_expressions]
         if len(types) != len(value):
             return str(value)
-        texts = [_one(v, t, quoted=len(types) > 1) for v, t in zip(value, types, strict=True)]
+        texts = [_display(v, t, quoted=len(types) > 1) for v, t in zip(value, types, strict=True)]
         return texts[0] if len(texts) == 1 else f"({','.join(texts)})"
 
 
-def _one(value: object, data_type: DataType, *, quoted: bool) -> str:
-    """A value as the catalog keeps it: dates are days, timestamps ticks."""
+def _display(value: object, data_type: DataType, *, quoted: bool) -> str:
+    """Return a value's text; in the catalog dates are days, timestamps ticks."""
     if value is None:
         return "NULL"
     arrow = plain(data_type).arrow
@@ -83,21 +67,21 @@ def _one(value: object, data_type: DataType, *, quoted: bool) -> str:
 
 
 def live_parts(context: SystemContext, table: Table) -> list[Part]:
-    """Those with rows."""
+    """Return the table's live parts that have rows."""
     return [p for p in context.snapshot.parts(table.id) if p.rows]
 
 
 class _Times:
-    """What parts have of the first Date and the first DateTime of a table's partition key."""
+    """The bounds that parts have of the first Date and the first DateTime in the partition key."""
 
     def __init__(self, table: Table) -> None:
-        self._known = PartColumns(table)
+        self._texts = PartColumns(table)
         named = [c for c in table.stored_columns if _names(table.partition_key, c.name)]
         self._date = next((c for c in named if isinstance(plain(c.type), Date)), None)
         self._time = next((c for c in named if isinstance(plain(c.type), DateTime)), None)
 
     def of(self, part: Part) -> tuple[object, object, object, object]:
-        """(min_date, max_date, min_time, max_time); the epoch where there is none."""
+        """Return (min_date, max_date, min_time, max_time); the epoch where a column is missing."""
         days, seconds = self._bounds(part, self._date), self._bounds(part, self._time)
         return (
             *(moment(day * 86_400_000).date() for day in days),
@@ -105,7 +89,7 @@ class _Times:
         )  # type: ignore[return-value]
 
     def _bounds(self, part: Part, column: Column | None) -> tuple[int, int]:
-        name = None if column is None else self._known.name_in(part, column)
+        name = None if column is None else self._texts.name_in(part, column)
         low, high, _ = part.bounds.get(name or "", (None, None, 0))
         return (low, high) if isinstance(low, int) and isinstance(high, int) else (0, 0)
 
@@ -124,7 +108,6 @@ def _parts(context: SystemContext) -> Iterator[Row]:
             continue
         writers = {view.id for view in context.snapshot.views_into(item.id)}
         partitions, times = PartitionTexts(item), _Times(item)
-        codec = str(item.setting("default_compression_codec", "LZ4"))
         for part in context.snapshot.parts(item.id):
             blocks = part.block_range
             yield (
@@ -159,7 +142,7 @@ def _parts(context: SystemContext) -> Iterator[Row]:
                 int(bool(part.path)),
                 *times.of(part),
                 part.checksum,
-                codec,
+                DEFAULT_CODEC,
                 0,
                 0,
                 1,
@@ -170,13 +153,13 @@ def _parts_columns(context: SystemContext) -> Iterator[Row]:
     for item in context.snapshot.objects():
         if not isinstance(item, Table):
             continue
-        known, partitions, times = PartColumns(item), PartitionTexts(item), _Times(item)
+        part_columns, partitions, times = PartColumns(item), PartitionTexts(item), _Times(item)
         for part in live_parts(context, item):
-            blocks, between = part.block_range, times.of(part)
+            blocks, bounds = part.block_range, times.of(part)
             for position, column in enumerate(item.stored_columns, 1):
-                if known.name_in(part, column) is None:
+                if part_columns.name_in(part, column) is None:
                     continue
-                compressed = known.sizes(part, part.compressed_bytes, column)
+                compressed = part_columns.sizes(part, part.compressed_bytes, column)
                 yield (
                     item.database,
                     item.name,
@@ -191,7 +174,7 @@ def _parts_columns(context: SystemContext) -> Iterator[Row]:
                     position,
                     compressed,
                     compressed,
-                    known.sizes(part, part.uncompressed_bytes, column),
+                    part_columns.sizes(part, part.uncompressed_bytes, column),
                     part.id,
                     _part_type(part),
                     part.granules,
@@ -202,7 +185,7 @@ def _parts_columns(context: SystemContext) -> Iterator[Row]:
                     blocks.first,
                     blocks.last,
                     part.level,
-                    *between,
+                    *bounds,
                     item.engine.name,
                     "default",
                     part.path,
@@ -238,147 +221,67 @@ def _retained(context: SystemContext) -> Iterator[Row]:
     for item in context.snapshot.objects():
         if not isinstance(item, MaterializedView):
             continue
-        for one in context.snapshot.retained(item.id):
-            for each in one.slices:
+        for retained in context.snapshot.retained(item.id):
+            for target_slice in retained.slices:
                 yield (
                     item.database,
                     item.name,
-                    one.side,
-                    one.partition,
-                    one.rows,
-                    each.partition,
-                    each.rows,
-                    each.verdict,
-                    one.cause,
-                    one.statement,
-                    one.query_id,
-                    moment(one.since_ms),
-                    one.commit,
+                    retained.side,
+                    retained.partition,
+                    retained.rows,
+                    target_slice.partition,
+                    target_slice.rows,
+                    target_slice.verdict,
+                    retained.cause,
+                    retained.statement,
+                    retained.query_id,
+                    moment(retained.since_ms),
+                    retained.commit,
                 )
 
 
 TABLES = (
     SystemTable(
         "parts",
-        (
-            ("database", STRING),
-            ("table", STRING),
-            ("uuid", STRING),
-            ("name", STRING),
-            ("partition_id", STRING),
-            ("partition", STRING),
-            ("part_type", STRING),
-            ("active", UINT8),
-            ("rows", UINT64),
-            ("bytes_on_disk", UINT64),
-            ("data_compressed_bytes", UINT64),
-            ("data_uncompressed_bytes", UINT64),
-            ("marks", UINT64),
-            ("min_block_number", INT64),
-            ("max_block_number", INT64),
-            ("level", UINT32),
-            ("schema_version", UINT64),
-            ("checksum", STRING),
-            ("path", STRING),
-            ("is_bypass", UINT8),
-            ("contributed_rows", UINT64),
-            ("modification_time", DATETIME),
-            ("commit", UINT64),
-            ("engine", STRING),
-            ("bytes", UINT64),
-            ("disk_name", STRING),
-            ("marks_bytes", UINT64),
-            ("primary_key_bytes_in_memory", UINT64),
-            ("files", UINT64),
-            ("min_date", DATE),
-            ("max_date", DATE),
-            ("min_time", DATETIME),
-            ("max_time", DATETIME),
-            ("hash_of_all_files", STRING),
-            ("default_compression_codec", STRING),
-            ("is_frozen", UINT8),
-            ("has_lightweight_delete", UINT8),
-            ("visible", UINT8),
-        ),
+        """database String, table String, uuid String, name String, partition_id String,
+        partition String, part_type String, active UInt8, rows UInt64, bytes_on_disk UInt64,
+        data_compressed_bytes UInt64, data_uncompressed_bytes UInt64, marks UInt64,
+        min_block_number Int64, max_block_number Int64, level UInt32, schema_version UInt64,
+        checksum String, path String, is_bypass UInt8, contributed_rows UInt64,
+        modification_time DateTime, commit UInt64, engine String, bytes UInt64, disk_name String,
+        marks_bytes UInt64, primary_key_bytes_in_memory UInt64, files UInt64, min_date Date,
+        max_date Date, min_time DateTime, max_time DateTime, hash_of_all_files String,
+        default_compression_codec String, is_frozen UInt8, has_lightweight_delete UInt8,
+        visible UInt8""",
         _parts,
     ),
     SystemTable(
         "parts_columns",
-        (
-            ("database", STRING),
-            ("table", STRING),
-            ("name", STRING),
-            ("partition_id", STRING),
-            ("partition", STRING),
-            ("active", UINT8),
-            ("rows", UINT64),
-            ("bytes_on_disk", UINT64),
-            ("column", STRING),
-            ("type", STRING),
-            ("column_position", UINT64),
-            ("column_bytes_on_disk", UINT64),
-            ("column_data_compressed_bytes", UINT64),
-            ("column_data_uncompressed_bytes", UINT64),
-            ("uuid", STRING),
-            ("part_type", STRING),
-            ("marks", UINT64),
-            ("bytes", UINT64),
-            ("data_compressed_bytes", UINT64),
-            ("data_uncompressed_bytes", UINT64),
-            ("modification_time", DATETIME),
-            ("min_block_number", INT64),
-            ("max_block_number", INT64),
-            ("level", UINT32),
-            ("min_date", DATE),
-            ("max_date", DATE),
-            ("min_time", DATETIME),
-            ("max_time", DATETIME),
-            ("engine", STRING),
-            ("disk_name", STRING),
-            ("path", STRING),
-            ("default_kind", STRING),
-            ("default_expression", STRING),
-        ),
+        """database String, table String, name String, partition_id String, partition String,
+        active UInt8, rows UInt64, bytes_on_disk UInt64, column String, type String,
+        column_position UInt64, column_bytes_on_disk UInt64, column_data_compressed_bytes UInt64,
+        column_data_uncompressed_bytes UInt64, uuid String, part_type String, marks UInt64,
+        bytes UInt64, data_compressed_bytes UInt64, data_uncompressed_bytes UInt64,
+        modification_time DateTime, min_block_number Int64, max_block_number Int64, level UInt32,
+        min_date Date, max_date Date, min_time DateTime, max_time DateTime, engine String,
+        disk_name String, path String, default_kind String, default_expression String""",
         _parts_columns,
         "The columns that each part holds, with their bytes",
     ),
     SystemTable(
         "detached_parts",
-        (
-            ("database", STRING),
-            ("table", STRING),
-            ("partition_id", _MAYBE_STRING),
-            ("name", STRING),
-            ("bytes_on_disk", UINT64),
-            ("modification_time", DATETIME),
-            ("disk", STRING),
-            ("path", STRING),
-            ("reason", _MAYBE_STRING),
-            ("min_block_number", Nullable(INT64)),
-            ("max_block_number", Nullable(INT64)),
-            ("level", Nullable(UINT32)),
-            ("rows", UINT64),
-        ),
+        """database String, table String, partition_id Nullable(String), name String,
+        bytes_on_disk UInt64, modification_time DateTime, disk String, path String,
+        reason Nullable(String), min_block_number Nullable(Int64),
+        max_block_number Nullable(Int64), level Nullable(UInt32), rows UInt64""",
         _detached,
         "Parts that were detached and not attached again.",
     ),
     SystemTable(
         "view_retained",
-        (
-            ("database", STRING),
-            ("view", STRING),
-            ("side", STRING),
-            ("partition_id", STRING),
-            ("rows", UINT64),
-            ("target_partition_id", _MAYBE_STRING),
-            ("target_rows", UINT64),
-            ("verdict", STRING),
-            ("cause", STRING),
-            ("statement", STRING),
-            ("query_id", STRING),
-            ("since", DateTime64(3)),
-            ("commit", UINT64),
-        ),
+        """database String, view String, side String, partition_id String, rows UInt64,
+        target_partition_id Nullable(String), target_rows UInt64, verdict String, cause String,
+        statement String, query_id String, since DateTime64(3), commit UInt64""",
         _retained,
         "Slices of views that are frozen, since rows left by retention, with their last verdict.",
     ),

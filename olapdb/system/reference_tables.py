@@ -1,5 +1,5 @@
 """system.table_engines, data_type_families, aggregate_function_combinators, formats, time_zones and
-build_options: what this release knows, whatever the warehouse holds."""
+build_options: facts about this release, independent of the warehouse."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from importlib.metadata import version
 import pyarrow as pa
 
 from olapdb.system.registry import Row, SystemContext, SystemTable
-from olapdb.types import STRING, UINT8, type_families
+from olapdb.types import type_families
 
 _ENGINES = (
     ("MergeTree", "Sorted parts, merged in the background."),
@@ -89,43 +89,35 @@ def _build_options(context: SystemContext) -> Iterator[Row]:
 TABLES = (
     SystemTable(
         "table_engines",
-        (
-            ("name", STRING),
-            ("supports_settings", UINT8),
-            ("supports_skipping_indices", UINT8),
-            ("supports_projections", UINT8),
-            ("supports_sort_order", UINT8),
-            ("supports_ttl", UINT8),
-            ("supports_replication", UINT8),
-            ("supports_deduplication", UINT8),
-            ("supports_parallel_insert", UINT8),
-            ("description", STRING),
-        ),
+        """name String, supports_settings UInt8, supports_skipping_indices UInt8,
+        supports_projections UInt8, supports_sort_order UInt8, supports_ttl UInt8,
+        supports_replication UInt8, supports_deduplication UInt8, supports_parallel_insert UInt8,
+        description String""",
         _table_engines,
         "The engines that a table can have",
     ),
     SystemTable(
         "data_type_families",
-        (("name", STRING), ("case_insensitive", UINT8), ("alias_to", STRING)),
+        "name String, case_insensitive UInt8, alias_to String",
         _data_type_families,
         "The types that a column can have, and their other names",
     ),
     SystemTable(
         "aggregate_function_combinators",
-        (("name", STRING), ("is_internal", UINT8), ("description", STRING)),
+        "name String, is_internal UInt8, description String",
         _combinators,
         "What may stand behind the name of an aggregate function",
     ),
     SystemTable(
         "formats",
-        (("name", STRING), ("is_input", UINT8), ("is_output", UINT8), ("description", STRING)),
+        "name String, is_input UInt8, is_output UInt8, description String",
         _formats,
         "Formats that statements may name; results are Arrow",
     ),
-    SystemTable("time_zones", (("time_zone", STRING),), _time_zones, "The names of time zones"),
+    SystemTable("time_zones", "time_zone String", _time_zones, "The names of time zones"),
     SystemTable(
         "build_options",
-        (("name", STRING), ("value", STRING)),
+        "name String, value String",
         _build_options,
         "The release and what it runs on",
     ),

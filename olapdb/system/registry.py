@@ -1,57 +1,70 @@
-"""The `system` tables: what each one is called, its columns, and who fills it."""
+"""System tables: a name, its columns as ClickHouse spells them, and a function that lists the rows."""
 
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TypeAlias
 
 import pyarrow as pa
 
 from olapdb.config import Settings
+from olapdb.functions import parse_type
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.services import Services
-from olapdb.types import DataType, arrow_schema
+from olapdb.types import Array, DataType, Map, Nullable, String
+from olapdb.types.arrow import arrow_schema
 
 SYSTEM_DATABASES = ("system", "information_schema", "INFORMATION_SCHEMA")
+_COMMA = re.compile(r",\s*(?![^()]*\))")
+
+Row: TypeAlias = Sequence[object] | Mapping[str, object]
+"""The values in the order of the columns; or by name, the others being empty: NULL, "", [], 0."""
 
 
 @dataclass(frozen=True)
 class SystemContext:
-    """What a system table may look at: the snapshot of the query that reads it."""
+    """The query that reads a system table: its snapshot, settings and database; `tables` are all
+    system tables by name."""
 
     snapshot: Snapshot
     services: Services
     settings: Settings
     database: str
-
-
-Row = tuple[Any, ...]
+    tables: Mapping[str, SystemTable]
 
 
 def moment(milliseconds: float) -> datetime.datetime:
-    """Of the catalog's clock, in UTC, as Arrow takes it."""
+    """Return a time of the catalog's clock as a datetime in UTC."""
     return datetime.datetime.fromtimestamp(milliseconds / 1000, tz=datetime.UTC)
 
 
 def moment_if_any(milliseconds: float) -> datetime.datetime | None:
-    """None for 0, which stands for never."""
+    """Return a time as `moment` does, None for 0, which means never."""
     return moment(milliseconds) if milliseconds else None
 
 
 @dataclass(frozen=True)
 class SystemTable:
-    """`rows` gives tuples in the order of `fields`; they are metadata, so few."""
+    """A system table. `columns` are "name Type, name Type"; `rows` lists its few rows."""
 
     name: str
-    fields: tuple[tuple[str, DataType], ...]
+    columns: str
     rows: Callable[[SystemContext], Iterable[Row]]
     comment: str = ""
 
+    @cached_property
+    def fields(self) -> tuple[tuple[str, DataType], ...]:
+        """The (name, type) of each column."""
+        pairs = (column.split(maxsplit=1) for column in _COMMA.split(self.columns))
+        return tuple((name, parse_type(type_name)) for name, type_name in pairs)
+
     def read(self, context: SystemContext, columns: Sequence[str]) -> pa.Table:
-        """The asked columns, in their order, as Arrow with the fields' types."""
-        rows = list(self.rows(context))
+        """Return the named columns, in that order, as Arrow with the fields' types."""
+        rows = self.row_tuples(context)
         position = {name: i for i, (name, _) in enumerate(self.fields)}
         types = dict(self.fields)
         arrays = [pa.array([r[position[c]] for r in rows], type=types[c].arrow) for c in columns]
@@ -60,32 +73,22 @@ class SystemTable:
             return pa.table({"": pa.nulls(len(rows))}).select([])
         return pa.Table.from_arrays(arrays, schema=schema)
 
+    def row_tuples(self, context: SystemContext) -> list[Sequence[object]]:
+        """Return all rows as sequences in the order of the columns."""
+        empty = {name: _empty(data_type) for name, data_type in self.fields}
+        return [
+            tuple({**empty, **row}.values()) if isinstance(row, Mapping) else row
+            for row in self.rows(context)
+        ]
 
-def tables() -> Mapping[str, SystemTable]:
-    """All of them, by name."""
-    from olapdb.system import (
-        activity_tables,
-        catalog_tables,
-        job_tables,
-        mutation_tables,
-        part_tables,
-        reference_tables,
-        settings_tables,
-        source_tables,
-        storage_tables,
-        view_tables,
-    )
 
-    made = (
-        *activity_tables.TABLES,
-        *catalog_tables.TABLES,
-        *job_tables.TABLES,
-        *mutation_tables.TABLES,
-        *part_tables.TABLES,
-        *reference_tables.TABLES,
-        *settings_tables.TABLES,
-        *source_tables.TABLES,
-        *storage_tables.TABLES,
-        *view_tables.TABLES,
-    )
-    return {t.name: t for t in made}
+def _empty(data_type: DataType) -> object:
+    match data_type:
+        case Nullable():
+            return None
+        case Array() | Map():
+            return []
+        case String():
+            return ""
+        case _:
+            return 0

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from olapdb.config import SESSION_SETTINGS, TABLE_SETTINGS, SettingDefinition, SettingValue
+from olapdb.functions.aggregates.registry import aggregate_descriptions
+from olapdb.functions.registry import function_descriptions
+from olapdb.functions.windows import window_names
 from olapdb.system.registry import Row, SystemContext, SystemTable
-from olapdb.types import STRING, UINT8, Array, DataType, Nullable
-
-_TEXT: DataType = Nullable(STRING)
-_TEXTS: DataType = Array(STRING)
 
 
 def _text(value: SettingValue) -> str:
@@ -59,10 +58,6 @@ def _table_settings(context: SystemContext) -> Iterator[Row]:
 
 
 def _functions(context: SystemContext) -> Iterator[Row]:
-    from olapdb.functions.aggregates.registry import aggregate_descriptions
-    from olapdb.functions.registry import function_descriptions
-    from olapdb.functions.windows import window_names
-
     for name, insensitive, alias_to in function_descriptions():
         yield name, 0, int(insensitive), alias_to, "", "System"
     for name, insensitive, alias_to in aggregate_descriptions():
@@ -74,50 +69,22 @@ def _functions(context: SystemContext) -> Iterator[Row]:
 TABLES = (
     SystemTable(
         "settings",
-        (
-            ("name", STRING),
-            ("value", STRING),
-            ("default", STRING),
-            ("changed", UINT8),
-            ("description", STRING),
-            ("type", STRING),
-            ("is_neutral", UINT8),
-            ("min", _TEXT),
-            ("max", _TEXT),
-            ("disallowed_values", _TEXTS),
-            ("readonly", UINT8),
-            ("alias_for", STRING),
-            ("is_obsolete", UINT8),
-        ),
+        """name String, value String, default String, changed UInt8, description String,
+        type String, is_neutral UInt8, min Nullable(String), max Nullable(String),
+        disallowed_values Array(String), readonly UInt8, alias_for String, is_obsolete UInt8""",
         _settings,
     ),
     SystemTable(
         "merge_tree_settings",
-        (
-            ("name", STRING),
-            ("value", STRING),
-            ("description", STRING),
-            ("type", STRING),
-            ("default", STRING),
-            ("changed", UINT8),
-            ("min", _TEXT),
-            ("max", _TEXT),
-            ("disallowed_values", _TEXTS),
-            ("readonly", UINT8),
-            ("is_obsolete", UINT8),
-        ),
+        """name String, value String, description String, type String, default String,
+        changed UInt8, min Nullable(String), max Nullable(String),
+        disallowed_values Array(String), readonly UInt8, is_obsolete UInt8""",
         _table_settings,
     ),
     SystemTable(
         "functions",
-        (
-            ("name", STRING),
-            ("is_aggregate", UINT8),
-            ("case_insensitive", UINT8),
-            ("alias_to", STRING),
-            ("create_query", STRING),
-            ("origin", STRING),
-        ),
+        """name String, is_aggregate UInt8, case_insensitive UInt8, alias_to String,
+        create_query String, origin String""",
         _functions,
     ),
 )

@@ -1,4 +1,4 @@
-"""system.source_offsets and deduplication: what tells a delivery that came before."""
+"""system.source_offsets and deduplication: by what duplicate deliveries are recognized."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from olapdb.ingest.deduplication_key import key_rule
 from olapdb.model.schema import Table
 from olapdb.system.registry import Row, SystemContext, SystemTable, moment
-from olapdb.types import STRING, UINT64, Array, DateTime64, Nullable
 
 
 def _tables(context: SystemContext) -> Iterator[Table]:
@@ -15,22 +14,23 @@ def _tables(context: SystemContext) -> Iterator[Table]:
 
 
 def _source_offsets(context: SystemContext) -> Iterator[Row]:
-    """As of the snapshot of the query: positions and the rows that they speak of agree."""
+    """Yield the positions as of the query's snapshot, so that they agree with its rows."""
     for table in _tables(context):
-        for one in context.services.catalog.source_offsets(table.id, context.snapshot.number):
+        for offset in context.services.catalog.source_offsets(table.id, context.snapshot.number):
             yield (
                 table.database,
                 table.name,
-                one.stream,
-                one.position,
-                one.commit,
-                moment(one.time_ms),
-                one.token,
+                offset.stream,
+                offset.position,
+                offset.commit,
+                moment(offset.time_ms),
+                offset.token,
             )
 
 
 def _deduplication(context: SystemContext) -> Iterator[Row]:
-    """As of now. Keys that have left the window since the last INSERT are not counted."""
+    """Yield the present ledgers. Keys that left the window since the last INSERT are not
+    counted."""
     catalog, now_ms = context.services.catalog, context.services.clock_ms()
     for table in _tables(context):
         rule = key_rule(table)
@@ -53,39 +53,23 @@ def _deduplication(context: SystemContext) -> Iterator[Row]:
             rule.window_ms // 1_000,
             moment(oldest_ms) if held else None,
             moment(ledger.newest_ms) if held else None,
-            catalog.held_key_bytes(table.id),
+            catalog.accepted_key_bytes(table.id),
         )
 
 
 TABLES = (
     SystemTable(
         "source_offsets",
-        (
-            ("database", STRING),
-            ("table", STRING),
-            ("stream", STRING),
-            ("position", UINT64),
-            ("commit", UINT64),
-            ("time", DateTime64(3)),
-            ("token", STRING),
-        ),
+        """database String, table String, stream String, position UInt64, commit UInt64,
+        time DateTime64(3), token String""",
         _source_offsets,
         "How far each table has come in the streams that feed it",
     ),
     SystemTable(
         "deduplication",
-        (
-            ("database", STRING),
-            ("table", STRING),
-            ("columns", Array(STRING)),
-            ("keys_held", UINT64),
-            ("rows_dropped", UINT64),
-            ("window_rows", UINT64),
-            ("window_seconds", UINT64),
-            ("oldest", Nullable(DateTime64(3))),
-            ("newest", Nullable(DateTime64(3))),
-            ("bytes", UINT64),
-        ),
+        """database String, table String, columns Array(String), keys_held UInt64,
+        rows_dropped UInt64, window_rows UInt64, window_seconds UInt64,
+        oldest Nullable(DateTime64(3)), newest Nullable(DateTime64(3)), bytes UInt64""",
         _deduplication,
         "The keys of accepted rows that tables with deduplicate_by remember",
     ),

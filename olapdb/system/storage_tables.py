@@ -1,4 +1,4 @@
-"""system.disks, storage_policies and asynchronous_metrics: where the warehouse lies, its size."""
+"""system.disks, storage_policies and asynchronous_metrics: the warehouse's place and size."""
 
 from __future__ import annotations
 
@@ -9,13 +9,10 @@ from collections.abc import Iterator
 from olapdb.model.schema import Table
 from olapdb.storage.store import LocalStore
 from olapdb.system.registry import Row, SystemContext, SystemTable
-from olapdb.types import FLOAT32, FLOAT64, STRING, UINT8, UINT64, Array, DataType
-
-_NAMES: DataType = Array(STRING)
 
 
 def _disks(context: SystemContext) -> Iterator[Row]:
-    """One, `default`; of an in-memory warehouse without a path and without bounds."""
+    """Yield the one disk, `default`; for an in-memory warehouse without path and size."""
     store = context.services.store
     path, kind, read_only, free, total = "", "Memory", 0, 0, 0
     if isinstance(store, LocalStore):
@@ -30,7 +27,7 @@ def _storage_policies(context: SystemContext) -> Iterator[Row]:
 
 
 def _asynchronous_metrics(context: SystemContext) -> Iterator[Row]:
-    """Computed when they are read: as of the snapshot of the query."""
+    """Yield metrics computed at the read, as of the query's snapshot."""
     snapshot = context.snapshot
     tables = [item for item in snapshot.objects() if isinstance(item, Table)]
     sorted_tables = [table for table in tables if table.engine.is_merge_tree]
@@ -54,46 +51,24 @@ def _asynchronous_metrics(context: SystemContext) -> Iterator[Row]:
 TABLES = (
     SystemTable(
         "disks",
-        (
-            ("name", STRING),
-            ("path", STRING),
-            ("free_space", UINT64),
-            ("total_space", UINT64),
-            ("unreserved_space", UINT64),
-            ("keep_free_space", UINT64),
-            ("type", STRING),
-            ("object_storage_type", STRING),
-            ("metadata_type", STRING),
-            ("is_encrypted", UINT8),
-            ("is_read_only", UINT8),
-            ("is_write_once", UINT8),
-            ("is_remote", UINT8),
-            ("is_broken", UINT8),
-            ("cache_path", STRING),
-        ),
+        """name String, path String, free_space UInt64, total_space UInt64, unreserved_space UInt64,
+        keep_free_space UInt64, type String, object_storage_type String, metadata_type String,
+        is_encrypted UInt8, is_read_only UInt8, is_write_once UInt8, is_remote UInt8,
+        is_broken UInt8, cache_path String""",
         _disks,
         "Where the warehouse lies",
     ),
     SystemTable(
         "storage_policies",
-        (
-            ("policy_name", STRING),
-            ("volume_name", STRING),
-            ("volume_priority", UINT64),
-            ("disks", _NAMES),
-            ("volume_type", STRING),
-            ("max_data_part_size", UINT64),
-            ("move_factor", FLOAT32),
-            ("prefer_not_to_merge", UINT8),
-            ("perform_ttl_move_on_insert", UINT8),
-            ("load_balancing", STRING),
-        ),
+        """policy_name String, volume_name String, volume_priority UInt64, disks Array(String),
+        volume_type String, max_data_part_size UInt64, move_factor Float32,
+        prefer_not_to_merge UInt8, perform_ttl_move_on_insert UInt8, load_balancing String""",
         _storage_policies,
         "The one policy: all parts lie on the one disk",
     ),
     SystemTable(
         "asynchronous_metrics",
-        (("metric", STRING), ("value", FLOAT64), ("description", STRING)),
+        "metric String, value Float64, description String",
         _asynchronous_metrics,
         "Sizes of the warehouse",
     ),

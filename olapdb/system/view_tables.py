@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from olapdb import types
 from olapdb.ingest.view_failure import FAILED
 from olapdb.model.schema import MaterializedView, SchemaObject
 from olapdb.model.snapshot import Snapshot
@@ -16,8 +15,6 @@ from olapdb.views.proof.coverage import coverage_rows, stores_rows
 from olapdb.views.proof.failed_repairs import still_holds
 from olapdb.views.proof.status import view_status
 from olapdb.views.proof.verdicts import failures
-
-_MAYBE_TIME: types.DataType = types.Nullable(types.DateTime64(3))
 
 
 def _views_of(context: SystemContext) -> Iterator[MaterializedView]:
@@ -71,7 +68,7 @@ def _views(context: SystemContext) -> Iterator[Row]:
 
 
 def _full_name(item: SchemaObject | None) -> str:
-    """ "" for none."""
+    """Return "database.name", or "" for None."""
     return "" if item is None else f"{item.database}.{item.name}"
 
 
@@ -93,48 +90,49 @@ def _coverage(context: SystemContext) -> Iterator[Row]:
 
 def _invalidations(context: SystemContext) -> Iterator[Row]:
     for view in _views_of(context):
-        for one in _marks(view, context.snapshot):
+        for invalidation in _marks(view, context.snapshot):
             yield (
                 view.database,
                 view.name,
-                one.target_partition,
-                one.cause,
-                one.statement,
-                one.query_id,
-                one.commit,
-                moment_if_any(one.since_ms),
-                one.rows,
-                list(one.keys),
+                invalidation.target_partition,
+                invalidation.cause,
+                invalidation.statement,
+                invalidation.query_id,
+                invalidation.commit,
+                moment_if_any(invalidation.since_ms),
+                invalidation.rows,
+                list(invalidation.keys),
             )
 
 
 def _marks(view: MaterializedView, snapshot: Snapshot) -> Iterator[Invalidation]:
-    """Failures only as long as they are the reason of a gap; over a Null source for good."""
-    for_good = not stores_rows(snapshot, view.source_id)
+    """Yield the view's invalidations, and failures only while they cause a gap (over a Null source
+    always)."""
+    failures_last = not stores_rows(snapshot, view.source_id)
     reasons = set(failures(view, snapshot))
-    for one in snapshot.invalidations(view.id):
-        if one.cause != FAILED or for_good or one in reasons:
-            yield one
+    for invalidation in snapshot.invalidations(view.id):
+        if invalidation.cause != FAILED or failures_last or invalidation in reasons:
+            yield invalidation
 
 
 def _checks(context: SystemContext) -> Iterator[Row]:
     for view in _views_of(context):
-        for one in context.snapshot.checks(view.id):
+        for check in context.snapshot.checks(view.id):
             yield (
                 view.database,
                 view.name,
-                one.target_partition,
-                one.snapshot,
-                one.mode,
-                one.verdict,
-                int(still_holds(one, view, context.snapshot)),
-                one.keys_compared,
-                one.missing,
-                one.extra,
-                one.differing,
-                one.largest_difference,
-                list(one.examples),
-                moment_if_any(one.checked_ms),
+                check.target_partition,
+                check.snapshot,
+                check.mode,
+                check.verdict,
+                int(still_holds(check, view, context.snapshot)),
+                check.keys_compared,
+                check.missing,
+                check.extra,
+                check.differing,
+                check.largest_difference,
+                list(check.examples),
+                moment_if_any(check.checked_ms),
             )
 
 
@@ -149,163 +147,85 @@ def _dependencies(context: SystemContext) -> Iterator[Row]:
 
 
 def _log(context: SystemContext) -> Iterator[Row]:
-    for one in context.services.view_log.entries():
-        at = moment(one.time_ms)
-        status = "ExceptionWhileProcessing" if one.exception else "QueryFinish"
+    for execution in context.services.view_log.entries():
+        at = moment(execution.time_ms)
+        status = "ExceptionWhileProcessing" if execution.exception else "QueryFinish"
         yield (
             at.date(),
             at.replace(microsecond=0),
             at,
-            one.duration_ns // 1_000_000,
-            one.query_id,
-            one.view_name,
-            one.view_id,
+            execution.duration_ns // 1_000_000,
+            execution.query_id,
+            execution.view_name,
+            execution.view_id,
             "Materialized",
-            one.view_query,
-            one.target_name,
-            one.rows_read,
-            one.bytes_read,
-            one.rows_written,
-            one.bytes_written,
-            one.peak_bytes,
+            execution.view_query,
+            execution.target_name,
+            execution.rows_read,
+            execution.bytes_read,
+            execution.rows_written,
+            execution.bytes_written,
+            execution.peak_bytes,
             {},
             status,
-            one.exception_code,
-            one.exception,
+            execution.exception_code,
+            execution.exception,
             "",
-            int(one.lands),
-            one.parts,
-            list(one.warnings),
+            int(execution.lands),
+            execution.parts,
+            list(execution.warnings),
         )
 
 
 TABLES = (
     SystemTable(
         "query_views_log",
-        (
-            ("event_date", types.Date()),
-            ("event_time", types.DateTime()),
-            ("event_time_microseconds", types.DateTime64(6)),
-            ("view_duration_ms", types.UINT64),
-            ("initial_query_id", types.STRING),
-            ("view_name", types.STRING),
-            ("view_uuid", types.STRING),
-            ("view_type", types.STRING),
-            ("view_query", types.STRING),
-            ("view_target", types.STRING),
-            ("read_rows", types.UINT64),
-            ("read_bytes", types.UINT64),
-            ("written_rows", types.UINT64),
-            ("written_bytes", types.UINT64),
-            ("peak_memory_usage", types.INT64),
-            ("ProfileEvents", types.Map(types.STRING, types.UINT64)),
-            ("status", types.STRING),
-            ("exception_code", types.INT32),
-            ("exception", types.STRING),
-            ("stack_trace", types.STRING),
-            ("insert_landed", types.UINT8),
-            ("written_parts", types.UINT64),
-            ("warnings", types.Array(types.STRING)),
-        ),
+        """event_date Date, event_time DateTime, event_time_microseconds DateTime64(6),
+        view_duration_ms UInt64, initial_query_id String, view_name String, view_uuid String,
+        view_type String, view_query String, view_target String, read_rows UInt64,
+        read_bytes UInt64, written_rows UInt64, written_bytes UInt64, peak_memory_usage Int64,
+        ProfileEvents Map(String, UInt64), status String, exception_code Int32, exception String,
+        stack_trace String, insert_landed UInt8, written_parts UInt64, warnings Array(String)""",
         _log,
         "What views did in INSERTs of this process, the newest 10,000, in memory.",
     ),
     SystemTable(
         "views",
-        (
-            ("database", types.STRING),
-            ("name", types.STRING),
-            ("uuid", types.STRING),
-            ("source_database", types.STRING),
-            ("source_table", types.STRING),
-            ("target_database", types.STRING),
-            ("target_table", types.STRING),
-            ("as_select", types.STRING),
-            ("definition_version", types.UINT64),
-            ("attached", types.UINT8),
-            ("verdict", types.STRING),
-            ("reason", types.STRING),
-            ("covered_rows", types.UINT64),
-            ("gap_rows", types.UINT64),
-            ("gap_parts", types.UINT64),
-            ("bypass_rows", types.UINT64),
-            ("stale_slices", types.UINT64),
-            ("oldest_stale", _MAYBE_TIME),
-            ("last_check", _MAYBE_TIME),
-            ("mend", types.STRING),
-            ("comment", types.STRING),
-            ("lag_blocks", types.UINT64),
-            ("lag_since", _MAYBE_TIME),
-            ("lag_seconds", types.UINT64),
-            ("retained_rows", types.UINT64),
-            ("last_proof", _MAYBE_TIME),
-            ("running_jobs", types.Array(types.STRING)),
-            ("standing", types.STRING),
-            ("version_of", types.STRING),
-        ),
+        """database String, name String, uuid String, source_database String, source_table String,
+        target_database String, target_table String, as_select String, definition_version UInt64,
+        attached UInt8, verdict String, reason String, covered_rows UInt64, gap_rows UInt64,
+        gap_parts UInt64, bypass_rows UInt64, stale_slices UInt64,
+        oldest_stale Nullable(DateTime64(3)), last_check Nullable(DateTime64(3)), mend String,
+        comment String, lag_blocks UInt64, lag_since Nullable(DateTime64(3)), lag_seconds UInt64,
+        retained_rows UInt64, last_proof Nullable(DateTime64(3)), running_jobs Array(String),
+        standing String, version_of String""",
         _views,
     ),
     SystemTable(
         "view_coverage",
-        (
-            ("database", types.STRING),
-            ("view", types.STRING),
-            ("partition_id", types.STRING),
-            ("status", types.STRING),
-            ("parts", types.UINT64),
-            ("rows", types.UINT64),
-            ("bytes", types.UINT64),
-            ("first_block", types.UINT64),
-            ("last_block", types.UINT64),
-        ),
+        """database String, view String, partition_id String, status String, parts UInt64,
+        rows UInt64, bytes UInt64, first_block UInt64, last_block UInt64""",
         _coverage,
     ),
     SystemTable(
         "view_invalidations",
-        (
-            ("database", types.STRING),
-            ("view", types.STRING),
-            ("partition_id", types.Nullable(types.STRING)),
-            ("cause", types.STRING),
-            ("statement", types.STRING),
-            ("query_id", types.STRING),
-            ("commit", types.UINT64),
-            ("since", _MAYBE_TIME),
-            ("rows", types.UINT64),
-            ("keys", types.Array(types.STRING)),
-        ),
+        """database String, view String, partition_id Nullable(String), cause String,
+        statement String, query_id String, commit UInt64, since Nullable(DateTime64(3)),
+        rows UInt64, keys Array(String)""",
         _invalidations,
     ),
     SystemTable(
         "view_checks",
-        (
-            ("database", types.STRING),
-            ("view", types.STRING),
-            ("partition_id", types.STRING),
-            ("snapshot", types.UINT64),
-            ("mode", types.STRING),
-            ("verdict", types.STRING),
-            ("is_current", types.UINT8),
-            ("keys_compared", types.UINT64),
-            ("missing", types.UINT64),
-            ("extra", types.UINT64),
-            ("differing", types.UINT64),
-            ("largest_difference", types.FLOAT64),
-            ("examples", types.Array(types.STRING)),
-            ("checked", _MAYBE_TIME),
-        ),
+        """database String, view String, partition_id String, snapshot UInt64, mode String,
+        verdict String, is_current UInt8, keys_compared UInt64, missing UInt64, extra UInt64,
+        differing UInt64, largest_difference Float64, examples Array(String),
+        checked Nullable(DateTime64(3))""",
         _checks,
     ),
     SystemTable(
         "view_dependencies",
-        (
-            ("database", types.STRING),
-            ("view", types.STRING),
-            ("kind", types.STRING),
-            ("depends_on_database", types.STRING),
-            ("depends_on", types.STRING),
-            ("mode", types.STRING),
-        ),
+        """database String, view String, kind String, depends_on_database String, depends_on String,
+        mode String""",
         _dependencies,
     ),
 )

@@ -1,4 +1,4 @@
-"""What every data type is."""
+"""The base class of data types."""
 
 from __future__ import annotations
 
@@ -15,29 +15,34 @@ UTC = "UTC"
 
 @dataclass(frozen=True)
 class DataType:
-    """Base of all types. Equality and hash are by value."""
+    """The base of all types. Equality and hash are by value."""
 
     @property
     def name(self) -> str:
+        """ClickHouse's name of the type, arguments included ("Decimal(9, 2)")."""
         raise NotImplementedError
 
     @cached_property
     def arrow(self) -> pa.DataType:
         """The Arrow type of a column; nullability is not part of it."""
-        import pyarrow as pa
+        from olapdb.types.arrow import arrow_type  # pyarrow: `olapdb.dbapi` and the model load none
 
-        return self._arrow(pa)
-
-    def _arrow(self, pa_module: object) -> pa.DataType:
-        raise NotImplementedError
+        return arrow_type(self)
 
     def __str__(self) -> str:
         return self.name
 
 
+_QUOTED_WORDS = frozenset(
+    {"all", "distinct", "false", "from", "null", "select", "table", "true", "values"}
+)
+"""Words that ClickHouse quotes where they are names."""
+
+
 def quote_identifier(name: str) -> str:
-    """Backquoted unless it is a plain word."""
-    if name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit():
+    """Return the name as ClickHouse writes it: in backquotes unless it is a plain word."""
+    plain = name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit()
+    if plain and name.lower() not in _QUOTED_WORDS:
         return name
     escaped = name.replace("\\", "\\\\").replace("`", "\\`")
     return f"`{escaped}`"

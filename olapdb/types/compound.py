@@ -1,33 +1,27 @@
-"""Types around other types, and what is asked of them: whether it is Nullable, what is inside."""
+"""Types built of other types, and functions that wrap and unwrap them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from olapdb.types.base import DataType, quote_identifier
 from olapdb.types.scalars import Boolean, Decimal, ExactFloat, Float, Integer, Nothing, WideInteger
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 @dataclass(frozen=True)
 class Nullable(DataType):
+    """A type whose values may be NULL."""
+
     inner: DataType
 
     @property
     def name(self) -> str:
         return f"Nullable({self.inner.name})"
 
-    def _arrow(self, pa_module: object) -> pa.DataType:
-        return self.inner.arrow
-
 
 @dataclass(frozen=True)
 class LowCardinality(DataType):
-    """A hint only: the values are those of `inner`; Parquet's own dictionaries do the rest."""
+    """A hint that values repeat; they are those of `inner`, and Parquet's dictionaries compress them."""
 
     inner: DataType
 
@@ -35,27 +29,21 @@ class LowCardinality(DataType):
     def name(self) -> str:
         return f"LowCardinality({self.inner.name})"
 
-    def _arrow(self, pa_module: object) -> pa.DataType:
-        return self.inner.arrow
-
 
 @dataclass(frozen=True)
 class Array(DataType):
+    """A list of values of one type."""
+
     inner: DataType
 
     @property
     def name(self) -> str:
         return f"Array({self.inner.name})"
 
-    def _arrow(self, pa_module: object) -> pa.DataType:
-        import pyarrow as pa
-
-        return pa.list_(self.inner.arrow)
-
 
 @dataclass(frozen=True)
 class Tuple(DataType):
-    """`names` is empty for an unnamed tuple; its Arrow fields are then called 1, 2, …"""
+    """A tuple; `names` is empty for an unnamed one, whose Arrow fields are called 1, 2, …"""
 
     elements: tuple[DataType, ...]
     names: tuple[str, ...] = ()
@@ -73,18 +61,14 @@ class Tuple(DataType):
 
     @property
     def field_names(self) -> tuple[str, ...]:
+        """The names of the Arrow fields."""
         return self.names or tuple(str(i + 1) for i in range(len(self.elements)))
-
-    def _arrow(self, pa_module: object) -> pa.DataType:
-        import pyarrow as pa
-
-        return pa.struct(
-            [pa.field(n, t.arrow) for n, t in zip(self.field_names, self.elements, strict=True)]
-        )
 
 
 @dataclass(frozen=True)
 class Map(DataType):
+    """A list of key and value pairs."""
+
     key: DataType
     value: DataType
 
@@ -92,21 +76,14 @@ class Map(DataType):
     def name(self) -> str:
         return f"Map({self.key.name}, {self.value.name})"
 
-    def _arrow(self, pa_module: object) -> pa.DataType:
-        import pyarrow as pa
-
-        # {} is a Map(Nothing, …), but Arrow's keys cannot be of its null type
-        key = pa.string() if isinstance(self.key, Nothing) else self.key.arrow
-        return pa.map_(key, self.value.arrow)
-
 
 @dataclass(frozen=True)
 class AggregateFunction(DataType):
-    """A partial aggregate as a value.
+    """The state of a partial aggregation as a value.
 
-    `function` with combinators ("sumIf"), `parameters` as SQL literals ("0.9"), `arguments` its
-    argument types.  `state` is the plain type that represents it (avg: `Tuple(sum, count)`),
-    given by the aggregate itself, see `olapdb.functions`; two equal names have equal states.
+    `function` includes combinators ("sumIf"), `parameters` are SQL literals ("0.9"), `arguments`
+    are the argument types.  `state` is the plain type that represents it (avg: `Tuple(sum,
+    count)`); the aggregate defines it, see `olapdb.functions`.  Equal names have equal states.
     """
 
     function: str
@@ -120,9 +97,6 @@ class AggregateFunction(DataType):
         rest = "".join(f", {a.name}" for a in self.arguments)
         return f"AggregateFunction({self.function}{parameters}{rest})"
 
-    def _arrow(self, pa_module: object) -> pa.DataType:
-        return self.state.arrow
-
 
 @dataclass(frozen=True)
 class SimpleAggregateFunction(DataType):
@@ -135,13 +109,13 @@ class SimpleAggregateFunction(DataType):
     def name(self) -> str:
         return f"SimpleAggregateFunction({self.function}, {self.inner.name})"
 
-    def _arrow(self, pa_module: object) -> pa.DataType:
-        return self.inner.arrow
-
 
 def is_nullable(data_type: DataType) -> bool:
-    """True for Nullable(T), LowCardinality(Nullable(T)), SimpleAggregateFunction(f, Nullable(T))
-    and Nothing."""
+    """Return whether a column of the type may hold NULL.
+
+    True for Nullable(T), LowCardinality(Nullable(T)), SimpleAggregateFunction(f, Nullable(T)) and
+    Nothing.
+    """
     match data_type:
         case Nullable() | Nothing():
             return True
@@ -152,14 +126,17 @@ def is_nullable(data_type: DataType) -> bool:
 
 
 def plain(data_type: DataType) -> DataType:
-    """Without Nullable, LowCardinality and SimpleAggregateFunction around it."""
+    """Return the type without Nullable, LowCardinality and SimpleAggregateFunction around it."""
     while isinstance(data_type, Nullable | LowCardinality | SimpleAggregateFunction):
         data_type = data_type.inner
     return data_type
 
 
 def make_nullable(data_type: DataType) -> DataType:
-    """Nullable(T); unchanged where it is nullable, or cannot be (Array, Map, states)."""
+    """Return Nullable(T); a type that is nullable or cannot be (Array, Map, states) as given.
+
+    LowCardinality stays outside; a SimpleAggregateFunction is dropped.
+    """
     if is_nullable(data_type) or isinstance(data_type, Array | Map | AggregateFunction):
         return data_type
     if isinstance(data_type, LowCardinality):
@@ -170,8 +147,10 @@ def make_nullable(data_type: DataType) -> DataType:
 
 
 def stored_type(data_type: DataType) -> DataType:
-    """The type of a table's column that holds such values: a WideInteger is a Decimal there,
-    an ExactFloat a Float64."""
+    """Return the type that a table's column needs to hold such values.
+
+    WideInteger becomes Decimal and ExactFloat Float64, also inside of other types.
+    """
     match data_type:
         case WideInteger():
             return Decimal(data_type.precision, data_type.scale)
@@ -193,18 +172,5 @@ def stored_type(data_type: DataType) -> DataType:
 
 
 def is_number(data_type: DataType) -> bool:
-    """Integers, floats, decimals and Bool, whatever is around them."""
+    """Return whether the type, without Nullable and the like, is a number or Bool."""
     return isinstance(plain(data_type), Integer | Float | Decimal | Boolean)
-
-
-def arrow_schema(names: Sequence[str], data_types: Sequence[DataType]) -> pa.Schema:
-    """An Arrow schema whose fields carry their ClickHouse type in the metadata, under
-    `olapdb.type`; nullable only where the type is."""
-    import pyarrow as pa
-
-    return pa.schema(
-        [
-            pa.field(n, t.arrow, nullable=is_nullable(t), metadata={"olapdb.type": t.name})
-            for n, t in zip(names, data_types, strict=True)
-        ]
-    )

@@ -1,8 +1,9 @@
-"""From the name of a type to the type."""
+"""Parsing of type names, and the list of all type families."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from zoneinfo import ZoneInfo
 
 from olapdb import errors
 from olapdb.types.base import DataType
@@ -27,6 +28,7 @@ from olapdb.types.scalars import (
     INT16,
     INT32,
     INT64,
+    INTERVAL_UNITS,
     NOTHING,
     STRING,
     UINT8,
@@ -43,7 +45,7 @@ from olapdb.types.scalars import (
 )
 
 StateOf = Callable[[str, tuple[str, ...], tuple[DataType, ...]], DataType]
-"""(function, parameters as SQL, argument types) -> the type that represents the state."""
+"""A function from (name, parameters as SQL, argument types) to the type that represents a state."""
 
 _BY_NAME: dict[str, DataType] = {
     **{t.name: t for t in (UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64)},
@@ -75,21 +77,8 @@ _ALIASES: dict[str, DataType] = {
     "DATETIME": DATETIME,
     "UUID": UUID_TYPE,
 }
-_WRAPPED = (Nullable, LowCardinality)
-_UNITS = (
-    "Nanosecond",
-    "Microsecond",
-    "Millisecond",
-    "Second",
-    "Minute",
-    "Hour",
-    "Day",
-    "Week",
-    "Month",
-    "Quarter",
-    "Year",
-)
-_LATER = frozenset(
+_WRAPPERS = (Nullable, LowCardinality)
+_UNSUPPORTED = frozenset(
     {
         "Int128",
         "UInt128",
@@ -134,8 +123,8 @@ _PARAMETRIC = (
 
 
 def type_families() -> tuple[tuple[str, int, str], ...]:
-    """(name, whether any case is understood, what it is another name of or "") of all types."""
-    own = (*_BY_NAME, *_PARAMETRIC, *(f"Interval{unit}" for unit in _UNITS))
+    """Return (name, 1 if it is case insensitive, alias target or "") of each type, by name."""
+    own = (*_BY_NAME, *_PARAMETRIC, *(f"Interval{unit}" for unit in INTERVAL_UNITS))
     insensitive = {"DATE", "DATETIME", "BOOL", "UUID"}
     families = {name: (name, int(name.upper() in insensitive), "") for name in own}
     families["Decimal"] = ("Decimal", 1, "")
@@ -147,9 +136,7 @@ def type_families() -> tuple[tuple[str, int, str], ...]:
 
 
 def known_zone(zone: str) -> str:
-    """The zone, if there is one of that name; BadArguments otherwise."""
-    from zoneinfo import ZoneInfo
-
+    """Return `zone` if it names a time zone; raise BadArguments otherwise."""
     try:
         ZoneInfo(zone)
     except (ValueError, OSError, KeyError) as error:  # the last is ZoneInfoNotFoundError
@@ -160,9 +147,9 @@ def known_zone(zone: str) -> str:
 
 
 def parse_type(text: str, state_of: StateOf) -> DataType:
-    """The type that a ClickHouse type name denotes.
+    """Return the type that a ClickHouse type name denotes.
 
-    `state_of` gives the representation of aggregate states; callers use
+    `state_of` returns the representation of aggregate states; callers use
     `olapdb.functions.parse_type`, which passes the real one.  Raises UnknownType or SyntaxError.
     """
     parser = _TypeParser(text, state_of)
@@ -172,7 +159,7 @@ def parse_type(text: str, state_of: StateOf) -> DataType:
 
 
 class _TypeParser:
-    """Recursive descent over the few characters that type names have."""
+    """A recursive descent parser of one type name; `at` is the position in `text`."""
 
     def __init__(self, text: str, state_of: StateOf) -> None:
         self.text, self.at, self.state_of = text, 0, state_of
@@ -186,9 +173,9 @@ class _TypeParser:
             follow = self._peek_word().upper()
             if follow in ("SIGNED", "UNSIGNED"):
                 self._word()
-                signed = _ALIASES[upper]
-                if isinstance(signed, Integer):
-                    return Integer(signed.bits, follow == "SIGNED")
+                alias = _ALIASES[upper]
+                if isinstance(alias, Integer):
+                    return Integer(alias.bits, follow == "SIGNED")
         if not self._take("("):
             return self._simple(name)
         parsed = self._parametric(name)
@@ -204,7 +191,7 @@ class _TypeParser:
             return Decimal(10, 0)
         if name == "DateTime64":
             return DateTime64(3)
-        if name.startswith("Interval") and name[8:] in _UNITS:
+        if name.startswith("Interval") and name[8:] in INTERVAL_UNITS:
             return Interval(name[8:])
         raise self._unknown(name)
 
@@ -212,10 +199,10 @@ class _TypeParser:
         upper = name.upper()
         match name:
             case "Nullable":
-                return Nullable(self._inside(name, self.parse(), (Array, Map, *_WRAPPED)))
+                return Nullable(self._checked(name, self.parse(), (Array, Map, *_WRAPPERS)))
             case "LowCardinality":
                 inner = self.parse()
-                self._inside(name, plain(inner), (Array, Map, Tuple, Decimal, AggregateFunction))
+                self._checked(name, plain(inner), (Array, Map, Tuple, Decimal, AggregateFunction))
                 return LowCardinality(inner)
             case "Array":
                 return Array(self.parse())
@@ -260,7 +247,7 @@ class _TypeParser:
             case _:
                 raise self._unknown(name)
 
-    def _inside(self, name: str, inner: DataType, refused: tuple[type[DataType], ...]) -> DataType:
+    def _checked(self, name: str, inner: DataType, refused: tuple[type[DataType], ...]) -> DataType:
         if isinstance(inner, refused):
             raise errors.IllegalTypeOfArgument(f"The type {inner} cannot be inside of {name}.")
         return inner
@@ -309,7 +296,7 @@ class _TypeParser:
         return AggregateFunction(function, tuple(parameters), tuple(arguments), state)
 
     def _unknown(self, name: str) -> errors.UnknownType:
-        if name in _LATER:
+        if name in _UNSUPPORTED:
             return errors.UnknownType(
                 f"The type {name} is ClickHouse's, but olapdb does not have it yet."
             )

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from olapdb.types.base import UTC, DataType
+from olapdb.types.base import DataType
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+DECIMAL128_DIGITS = 38
+"""The most digits that Arrow's 128-bit decimals hold."""
 
 
 @dataclass(frozen=True)
 class Integer(DataType):
-    """UInt8…UInt64, Int8…Int64."""
+    """UInt8 to UInt64, Int8 to Int64."""
 
     bits: int
     signed: bool
@@ -22,41 +21,33 @@ class Integer(DataType):
     def name(self) -> str:
         return f"{'' if self.signed else 'U'}Int{self.bits}"
 
-    def _arrow(self, pa_module: object) -> pa.DataType:
-        import pyarrow as pa
-
-        made: pa.DataType = getattr(pa, self.name.lower())()
-        return made
-
     @property
     def minimum(self) -> int:
+        """The least value."""
         return -(1 << (self.bits - 1)) if self.signed else 0
 
     @property
     def maximum(self) -> int:
+        """The greatest value."""
         return (1 << (self.bits - 1)) - 1 if self.signed else (1 << self.bits) - 1
 
 
 @dataclass(frozen=True)
 class Float(DataType):
+    """Float32 or Float64."""
+
     bits: int
 
     @property
     def name(self) -> str:
         return f"Float{self.bits}"
 
-    def _arrow(self, pa_module: object) -> pa.DataType:
-        import pyarrow as pa
-
-        return pa.float32() if self.bits == 32 else pa.float64()
-
 
 @dataclass(frozen=True)
 class ExactFloat(Float):
-    """The common type of a 64-bit integer and a float, where ClickHouse has a Variant.
+    """A Float64 as the common type of a 64-bit integer and a float, where ClickHouse has a Variant.
 
-    A Float64 to which an integer converts only where the Float64 holds it exactly; a cast of
-    another one is an error.
+    A cast of an integer that no Float64 holds exactly is an error.
     """
 
     bits: int = 64
@@ -64,7 +55,7 @@ class ExactFloat(Float):
 
 @dataclass(frozen=True)
 class Decimal(DataType):
-    """Decimal(P, S), P up to 76."""
+    """Decimal(P, S): P digits, 1 to 76, of which S are behind the point."""
 
     precision: int
     scale: int
@@ -73,17 +64,10 @@ class Decimal(DataType):
     def name(self) -> str:
         return f"Decimal({self.precision}, {self.scale})"
 
-    def _arrow(self, pa_module: object) -> pa.DataType:
-        import pyarrow as pa
-
-        if self.precision <= 38:
-            return pa.decimal128(self.precision, self.scale)
-        return pa.decimal256(self.precision, self.scale)
-
 
 @dataclass(frozen=True)
 class WideInteger(Decimal):
-    """Integers beyond 64 bits: the common type of UInt64 and a signed integer.
+    """An integer beyond 64 bits: the common type of UInt64 and a signed integer.
 
     ClickHouse has Int128 or Variant(Int64, UInt64) here.  Arrow and tables hold it as the Decimal
     that its name says; arithmetic treats it as an integer, so that a quotient is a Float64.
@@ -95,33 +79,25 @@ class WideInteger(Decimal):
 
 @dataclass(frozen=True)
 class Boolean(DataType):
+    """Bool."""
+
     @property
     def name(self) -> str:
         return "Bool"
 
-    def _arrow(self, pa_module: object) -> pa.DataType:
-        import pyarrow as pa
-
-        return pa.bool_()
-
 
 @dataclass(frozen=True)
 class String(DataType):
-    """Bytes by ClickHouse's meaning, mostly UTF-8; ordered and compared bytewise."""
+    """A string of any bytes, mostly UTF-8; ordered and compared bytewise."""
 
     @property
     def name(self) -> str:
         return "String"
 
-    def _arrow(self, pa_module: object) -> pa.DataType:
-        import pyarrow as pa
-
-        return pa.string()
-
 
 @dataclass(frozen=True)
 class FixedString(DataType):
-    """Exactly `length` bytes, shorter values padded with zero bytes."""
+    """A string of exactly `length` bytes; shorter values are padded with zero bytes."""
 
     length: int
 
@@ -129,43 +105,28 @@ class FixedString(DataType):
     def name(self) -> str:
         return f"FixedString({self.length})"
 
-    def _arrow(self, pa_module: object) -> pa.DataType:
-        import pyarrow as pa
-
-        return pa.binary(self.length)
-
 
 @dataclass(frozen=True)
 class Date(DataType):
-    """Days from 1970-01-01 to 2149-06-06."""
+    """A day from 1970-01-01 to 2149-06-06."""
 
     @property
     def name(self) -> str:
         return "Date"
 
-    def _arrow(self, pa_module: object) -> pa.DataType:
-        import pyarrow as pa
-
-        return pa.date32()
-
 
 @dataclass(frozen=True)
 class Date32(DataType):
-    """Days from 0001-01-01 to 9999-12-31."""
+    """A day from 0001-01-01 to 9999-12-31."""
 
     @property
     def name(self) -> str:
         return "Date32"
 
-    def _arrow(self, pa_module: object) -> pa.DataType:
-        import pyarrow as pa
-
-        return pa.date32()
-
 
 @dataclass(frozen=True)
 class DateTime(DataType):
-    """Seconds from 1970-01-01 to 2106-02-07; `zone` None means the warehouse's zone."""
+    """A second from 1970-01-01 to 2106-02-07; `zone` None means the warehouse's zone."""
 
     zone: str | None = None
 
@@ -173,15 +134,13 @@ class DateTime(DataType):
     def name(self) -> str:
         return "DateTime" if self.zone is None else f"DateTime('{self.zone}')"
 
-    def _arrow(self, pa_module: object) -> pa.DataType:
-        import pyarrow as pa
-
-        return pa.timestamp("s", tz=self.zone or UTC)
-
 
 @dataclass(frozen=True)
 class DateTime64(DataType):
-    """Ticks of 10^-precision seconds; stored in the next unit of s, ms, us, ns that holds it."""
+    """A timestamp with `precision` digits of a second, 0 to 9.
+
+    Arrow stores it in the coarsest unit of s, ms, us, ns that has the precision.
+    """
 
     precision: int
     zone: str | None = None
@@ -193,26 +152,17 @@ class DateTime64(DataType):
 
     @property
     def unit(self) -> str:
+        """Arrow's unit of a value: "s", "ms", "us" or "ns"."""
         return ("s", "ms", "us", "ns")[-(-self.precision // 3)]
-
-    def _arrow(self, pa_module: object) -> pa.DataType:
-        import pyarrow as pa
-
-        return pa.timestamp(self.unit, tz=self.zone or UTC)
 
 
 @dataclass(frozen=True)
 class UUID(DataType):
-    """16 bytes, big-endian as printed."""
+    """A UUID: 16 bytes in the order of its text."""
 
     @property
     def name(self) -> str:
         return "UUID"
-
-    def _arrow(self, pa_module: object) -> pa.DataType:
-        import pyarrow as pa
-
-        return pa.binary(16)
 
 
 @dataclass(frozen=True)
@@ -223,15 +173,10 @@ class Nothing(DataType):
     def name(self) -> str:
         return "Nothing"
 
-    def _arrow(self, pa_module: object) -> pa.DataType:
-        import pyarrow as pa
-
-        return pa.null()
-
 
 @dataclass(frozen=True)
 class Interval(DataType):
-    """A number of `unit`s ("Second", "Minute", … "Year"); only inside expressions."""
+    """A number of `unit`s, one of `INTERVAL_UNITS`; only inside expressions."""
 
     unit: str
 
@@ -239,11 +184,20 @@ class Interval(DataType):
     def name(self) -> str:
         return f"Interval{self.unit}"
 
-    def _arrow(self, pa_module: object) -> pa.DataType:
-        import pyarrow as pa
 
-        return pa.int64()
-
+INTERVAL_UNITS = (
+    "Nanosecond",
+    "Microsecond",
+    "Millisecond",
+    "Second",
+    "Minute",
+    "Hour",
+    "Day",
+    "Week",
+    "Month",
+    "Quarter",
+    "Year",
+)
 
 UINT8, UINT16, UINT32, UINT64 = (Integer(b, False) for b in (8, 16, 32, 64))
 INT8, INT16, INT32, INT64 = (Integer(b, True) for b in (8, 16, 32, 64))

@@ -17,25 +17,19 @@ from olapdb.errors import Error, InternalError
 from olapdb.maintenance.merge_planner import merge_some
 from olapdb.model.schema import Table
 from tests.definitions.steps import MEND, MERGE, Script, Step, arrow_data
-from tests.definitions.truth import TRUSTED, Status, Untruth, fingerprint, statuses, untruths
+from tests.definitions.truth import (
+    CONTENT,
+    TRUSTED,
+    Status,
+    Untruth,
+    fingerprint,
+    statuses,
+    untruths,
+)
 
 MENDS_MAX = 3
 STATEMENTS_MAX = 8
 PASSES_MAX = 4
-CONTENT = (
-    "VIOLATED_CONSTRAINT",
-    "CANNOT_PARSE",
-    "ATTEMPT_TO_READ_AFTER_EOF",
-    "CANNOT_INSERT_NULL",
-    "ARGUMENT_OUT_OF_BOUND",
-    "DECIMAL_OVERFLOW",
-    "INCORRECT_DATA",
-    "TOO_LARGE_STRING_SIZE",
-    "VALUE_IS_OUT_OF_RANGE",
-    "CANNOT_CONVERT_TYPE",
-    "TYPE_MISMATCH",
-)
-"""Errors about a value of a row."""
 
 
 @dataclass(frozen=True)

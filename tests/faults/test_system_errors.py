@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,13 +21,13 @@ def full(*arguments: object) -> int:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-@pytest.fixture
-def connection(tmp_path: Path) -> Iterator[Connection]:
-    with olapdb.connect(str(tmp_path / "warehouse"), settings={"inline_bytes_max": 0}) as opened:
-        opened.execute("SYSTEM STOP MERGES")
-        opened.execute("CREATE TABLE t (a UInt32) ENGINE = MergeTree ORDER BY a")
-        opened.execute("INSERT INTO t VALUES (1)")
-        yield opened
+pytestmark = pytest.mark.warehouse(
+    "CREATE TABLE t (a UInt32) ENGINE = MergeTree ORDER BY a",
+    "INSERT INTO t VALUES (1)",
+    merges=False,
+    on_disk=True,
+    settings={"inline_bytes_max": 0},
+)
 
 
 @pytest.mark.parametrize("call", [1, 2])

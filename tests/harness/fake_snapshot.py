@@ -51,6 +51,9 @@ class FakeSnapshot:
     def parts(self, table_id: str) -> tuple[Part, ...]:
         return ()
 
+    def part_count(self, table_id: str, partition_id: str) -> int:
+        return sum(part.partition_id == partition_id for part in self.parts(table_id))
+
     def inline_rows(self, part: Part) -> bytes:
         raise KeyError(part.id)
 

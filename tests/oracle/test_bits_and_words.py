@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-import olapdb
 from olapdb.dbapi.connection import Connection
 from tests.harness.beside import assert_same
 from tests.harness.oracle import Oracle
@@ -40,12 +37,6 @@ SELECT multiSearchAny(materialize('abc'), materialize(['c','d']))
 SELECT multiSearchAnyUTF8('aé', ['é']), multiSearchAnyCaseInsensitive('aÉ', ['é']), multiSearchAnyCaseInsensitiveUTF8('aÉ', ['é'])
 SELECT max_by(number, -number), min_by(number, number), MAX_BY(number, number), session_user(), SESSION_USER() FROM numbers(4)
 """
-
-
-@pytest.fixture
-def connection() -> Iterator[Connection]:
-    with olapdb.connect() as opened:
-        yield opened
 
 
 @pytest.mark.parametrize("query", ASKED.strip().splitlines())

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 
 import pytest
 
-import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import Error
 from tests.harness.oracle import Oracle, OracleError
@@ -19,11 +17,7 @@ TABLES = {
 MONTHS = (202401, 202402, 202403)
 
 
-@pytest.fixture
-def connection() -> Iterator[Connection]:
-    with olapdb.connect() as opened:
-        opened.execute("SYSTEM STOP MERGES")
-        yield opened
+pytestmark = pytest.mark.warehouse(merges=False)
 
 
 def both(connection: Connection, oracle: Oracle, statement: str) -> int:

@@ -315,50 +315,6 @@ def test_random_reads_for_long(both: Both) -> None:
     compare(both, iter(range(1_000_000, 2_000_000)), 600)
 
 
-# --- what was found
-
-SAME = (
-    "SELECT x, (x, 1) = (NULL, 1), (x, 2) < (2, 1), (3, x) > (-16, 1), (3, x) > (3, 1), (3, x) = (2, 1)"
-    " FROM (SELECT arrayJoin([1, NULL]) AS x)",
-    "SELECT (nan, 1) = (nan, 1), (1, nan) < (1, 2), (nan, 1) != (nan, 1), ((1, 2), 2) < ((1, 3), 1)",
-    "SELECT (1, 'a') = ('1', 'a'), (toDate('2024-01-01'), 1) > ('2023-01-01', 5),"
-    " (toUInt64(18446744073709551615), 1) > (-1, 1)",
-    "SELECT (x, 1) IS NOT DISTINCT FROM (x, 1), (x, 1) <=> (1, 1)"
-    " FROM (SELECT arrayJoin([1, NULL]) AS x)",
-    "SELECT x / 0.0, x / -0.0, x IN (0.0), x IN (-0.0), x IN (0.0, -0.0)"
-    " FROM (SELECT arrayJoin([1.0, 0.0]) AS x)",
-    "SELECT toDateTime(5) = 5, toDateTime64('1970-01-01 00:00:05', 3) < 5.5, now() > 0",
-    "SELECT toInt32(toFixedString('12', 4)), toDate(toFixedString('2024-01-05', 12))",
-    "SELECT toStartOfInterval(toDateTime('2018-03-11 03:13:20', 'America/New_York'), INTERVAL 6 HOUR),"
-    " toStartOfInterval(toDateTime('2018-11-04 05:13:20', 'America/New_York'), INTERVAL 6 HOUR)",
-    "SELECT toDate(toDateTime(0, 'America/New_York')), toDate(5000000000), toDate(18446744073709551615)",
-    "SELECT toDecimal32(1.5, 1) IN (20240305, 1.5), toDate('2024-01-01') IN ('2024-01-01', NULL)",
-    "SELECT quantile(0.75)(d), median(d) FROM (SELECT toDecimal32(arrayJoin([-2, -1.5, 0.15, 0.5]), 2) AS d)",
-    "SELECT number, z FROM numbers(1) LEFT ARRAY JOIN [1, 2] AS z WHERE number > 5",
-    "SELECT x.c, z FROM (SELECT 1 AS a, [1] AS c) AS x LEFT SEMI JOIN (SELECT 2 AS a) AS y"
-    " ON x.a = y.a LEFT ARRAY JOIN [1, 2] AS z",
-)
-REFUSED = (
-    "SELECT 1 WHERE toDecimal32(1.5, 1)",
-    "SELECT (1, 2) = (1, 2, 3)",
-    "SELECT tuple() = tuple()",
-)
-
-
-@pytest.mark.parametrize("query", SAME)
-def test_same_answer(query: str, both: Both) -> None:
-    both.same(query)
-
-
-@pytest.mark.parametrize("query", REFUSED)
-def test_same_error(query: str, both: Both) -> None:
-    with pytest.raises(OracleError) as theirs:
-        both.oracle.query(query)
-    with pytest.raises(olapdb.Error) as ours:
-        both.ours(query)
-    assert ours.value.name == theirs.value.name
-
-
 def test_a_state_of_median_is_one_of_quantile(both: Both) -> None:
     both.run("CREATE TABLE m (k UInt8, v AggregateFunction(median, Int32)) ORDER BY k")
     both.run("INSERT INTO m SELECT 1, medianState(toInt32(number)) FROM numbers(4)")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import UnknownTable
 from tests.harness.beside import assert_same
@@ -36,21 +33,19 @@ INFORMATION = (
 )
 
 
-@pytest.fixture
-def connection() -> Iterator[Connection]:
-    with olapdb.connect() as opened:
-        opened.execute("CREATE DATABASE shop")
-        opened.execute(
-            "CREATE TABLE shop.sales (day Date, at DateTime, item String, paid Decimal(9, 2), "
-            "note Nullable(FixedString(8)), INDEX i paid TYPE minmax) "
-            "ENGINE = MergeTree PARTITION BY (toYYYYMM(day), toDate(at)) ORDER BY (item, day)"
-        )
-        opened.execute(
-            "INSERT INTO shop.sales VALUES ('2024-01-05', '2024-01-05 10:00:00', 'a', 1.5, NULL), "
-            "('2024-01-09', '2024-01-05 12:00:00', 'b', 2, 'x')"
-        )
-        opened.execute("CREATE VIEW shop.seen AS SELECT item FROM shop.sales")
-        yield opened
+pytestmark = pytest.mark.warehouse(
+    "CREATE DATABASE shop",
+    (
+        "CREATE TABLE shop.sales (day Date, at DateTime, item String, paid Decimal(9, 2), "
+        "note Nullable(FixedString(8)), INDEX i paid TYPE minmax) "
+        "ENGINE = MergeTree PARTITION BY (toYYYYMM(day), toDate(at)) ORDER BY (item, day)"
+    ),
+    (
+        "INSERT INTO shop.sales VALUES ('2024-01-05', '2024-01-05 10:00:00', 'a', 1.5, NULL), "
+        "('2024-01-09', '2024-01-05 12:00:00', 'b', 2, 'x')"
+    ),
+    "CREATE VIEW shop.seen AS SELECT item FROM shop.sales",
+)
 
 
 def _settled(name: str) -> str:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from olapdb.functions.aggregates import exact_quantile, quantile, segments
+from olapdb.functions.aggregates import exact_quantile, group_kernels, quantile
 from olapdb.functions.base import Groups
 from olapdb.functions.kernels import columns, slices
 
@@ -49,11 +49,11 @@ BOTH_ENDS = (pa.array([-128, 127, -128], pa.int8()), Groups(np.array([0, 1, 1]),
 @example(BOTH_ENDS)
 def test_distinct_numbers_are_those_of_the_ranking(case: tuple[pa.Array, Groups]) -> None:
     array, groups = case
-    found = segments.distinct_numbers(array, groups)
+    found = group_kernels.distinct_integers(array, groups)
     if found is None:
         return
-    ranking = segments.rank([array])
-    offsets, ranks = segments.distinct(ranking, groups)
+    ranking = group_kernels.rank_rows([array])
+    offsets, ranks = group_kernels.distinct_ranks(ranking, groups)
     assert found[1].dtype == columns.dtype_of(array.type)
     slow = columns.numpy_values(array)[ranking.rows[ranks]]
     assert by_group(*found) == by_group(offsets, slow)
@@ -64,7 +64,7 @@ def test_distinct_numbers_of_few_groups(last: int) -> None:
     random = np.random.default_rng(4)
     values = random.integers(0, 1 << 63, 1500).astype(np.uint64)[random.integers(0, 1500, 3000)]
     groups = Groups(random.integers(1, last, 3000), 8)
-    offsets, found = segments.distinct_numbers(pa.array(values), groups)
+    offsets, found = group_kernels.distinct_integers(pa.array(values), groups)
     expected = [np.unique(values[groups.codes == group]).tolist() for group in range(8)]
     assert by_group(offsets, found) == expected
 
@@ -81,23 +81,23 @@ def test_sums_and_extremes_of_one_group(case: tuple[pa.Array, Groups], largest: 
     values = columns.numpy_values(case[0])
     one, two = (Groups(np.zeros(len(values), np.int64), count) for count in (1, 2))
     for dtype in (np.dtype(np.int64), np.dtype(np.uint64)):
-        fast, slow = (segments.sum_integers(values, g, dtype) for g in (one, two))
+        fast, slow = (group_kernels.sum_integers(values, g, dtype) for g in (one, two))
         assert fast.dtype == dtype
         assert fast.tolist() == slow[:1].tolist()
-    fast, slow = (segments.extremes(values, g, largest=largest) for g in (one, two))
+    fast, slow = (group_kernels.extreme_keys(values, g, largest=largest) for g in (one, two))
     assert (fast.dtype, fast.tolist()) == (values.dtype, slow[:1].tolist())
 
 
 @given(st.lists(st.floats(allow_nan=False)))
 def test_buckets_by_bits(values: list[float]) -> None:
     array = np.array(values, np.float64)
-    assert quantile.buckets_of(array).tolist() == quantile._buckets_of_any(array).tolist()
+    assert quantile.bucket_numbers(array).tolist() == quantile._buckets_of_any(array).tolist()
 
 
 @given(st.lists(st.floats(1e-300, 1e300) | st.just(0.0)))
 def test_buckets_of_common_numbers(values: list[float]) -> None:
     array = np.array([*values, *(-v for v in values)], np.float64)
-    assert quantile.buckets_of(array).tolist() == quantile._buckets_of_any(array).tolist()
+    assert quantile.bucket_numbers(array).tolist() == quantile._buckets_of_any(array).tolist()
 
 
 @pytest.mark.parametrize("spread", [3, 1 << 17])
@@ -117,7 +117,7 @@ def test_values_of_buckets_are_counted(spread: int) -> None:
 def test_decimals_that_fit_into_64_bits_compare_as_numbers(rows: list[int], skipped: int) -> None:
     values = [Decimal(row).scaleb(-2) for row in rows]
     array = pa.array(values, pa.decimal128(18, 2)).slice(min(skipped, len(rows)))
-    assert segments.comparable(array).tolist() == rows[skipped:]
+    assert group_kernels.order_keys(array).tolist() == rows[skipped:]
 
 
 @pytest.mark.parametrize("others", [[], ["b%"], ["a%"], ["%"]])

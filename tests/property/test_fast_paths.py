@@ -19,7 +19,7 @@ from olapdb.engine.layout import TableLayout
 from olapdb.engine.monotonic_keys import constant_value, key_values
 from olapdb.functions import parse_type
 from olapdb.functions.base import Environment
-from olapdb.functions.strings.text import display_array
+from olapdb.functions.strings.rendering import display_array
 from olapdb.maintenance.merge_policy import MergeLimits, choose
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import Column

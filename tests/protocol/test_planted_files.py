@@ -12,7 +12,6 @@ from unittest import mock
 
 import pytest
 
-import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import Aborted, CommitUnknown, Error, OperationalError, SnapshotTooOld
 from olapdb.ingest import block_stager
@@ -29,14 +28,13 @@ from tests.schedules.operation import Answer
 INSERT = "INSERT INTO s VALUES (1)"
 
 
-@pytest.fixture
-def connection(tmp_path: Path) -> Iterator[Connection]:
-    """A table without inline parts: every part is a file."""
-    settings = {"inline_bytes_max": 0}
-    with olapdb.connect(str(tmp_path / "warehouse"), settings=settings) as opened:
-        opened.execute("SYSTEM STOP MERGES")
-        opened.execute("CREATE TABLE s (n UInt64) ENGINE = MergeTree ORDER BY n")
-        yield opened
+# A table without inline parts: every part is a file.
+pytestmark = pytest.mark.warehouse(
+    "CREATE TABLE s (n UInt64) ENGINE = MergeTree ORDER BY n",
+    merges=False,
+    on_disk=True,
+    settings={"inline_bytes_max": 0},
+)
 
 
 def problems(connection: Connection) -> list[str]:
@@ -58,7 +56,7 @@ def at(stage: str, act: Callable[[], object]) -> Iterator[None]:
     waiting = [act]
 
     def told(reached: str) -> None:
-        if reached == block_stager and waiting:
+        if reached == stage and waiting:
             waiting.pop()()
 
     with watching(told):
@@ -229,8 +227,8 @@ def test_13_mark(connection: Connection, fault: bool) -> None:
     clean(connection)
     with ExitStack() as stack:
         if fault:
-            for home in ("head", "sqlite"):
-                stack.enter_context(mock.patch(f"olapdb.catalog.{home}.refuse_vacuumed"))
+            for home in ("head_cache", "catalog"):
+                stack.enter_context(mock.patch(f"olapdb.catalog.sqlite.{home}.refuse_vacuumed"))
             catalog.pin(snapshot.number)
             assert not files_of(connection, snapshot), "it reads what is not there"
         else:

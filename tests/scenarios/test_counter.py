@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import pytest
 
@@ -135,12 +134,7 @@ def _assert_daily_equals_source(connection: Connection, source: str = "counter")
     )
 
 
-@pytest.fixture
-def connection(tmp_path: Path) -> Iterator[Connection]:
-    with olapdb.connect(tmp_path / "warehouse") as opened:
-        opened.execute(COUNTER)
-        opened.execute(COUNTER_DAILY)
-        yield opened
+pytestmark = pytest.mark.warehouse(COUNTER, COUNTER_DAILY, on_disk=True)
 
 
 # --- as published: a cutoff in the view, and the older rows by hand -------------------------------

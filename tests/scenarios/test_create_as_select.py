@@ -4,13 +4,11 @@ import pytest
 
 import olapdb
 
-
-@pytest.fixture
-def connection(tmp_path):
-    with olapdb.connect(tmp_path / "warehouse") as made:
-        made.execute("CREATE TABLE s (k UInt32, v String) ENGINE = MergeTree ORDER BY k")
-        made.execute("INSERT INTO s SELECT number, toString(number) FROM numbers(100000)")
-        yield made
+pytestmark = pytest.mark.warehouse(
+    "CREATE TABLE s (k UInt32, v String) ENGINE = MergeTree ORDER BY k",
+    "INSERT INTO s SELECT number, toString(number) FROM numbers(100000)",
+    on_disk=True,
+)
 
 
 def commits(connection):

@@ -6,7 +6,7 @@ import datetime
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,6 @@ import pytest
 
 import olapdb
 from olapdb import errors
-
-
-@pytest.fixture
-def connection() -> Iterator[olapdb.Connection]:
-    with olapdb.connect() as opened:
-        yield opened
 
 
 def _execute(connection: olapdb.Connection, value: object) -> None:

@@ -1,4 +1,5 @@
-"""Makes the changes of one commit in an open transaction, and tells what they came to."""
+"""Make the changes of one commit in an open transaction, and collect their effects for the head
+cache."""
 
 from __future__ import annotations
 
@@ -33,8 +34,8 @@ from olapdb.model.schema import DatabaseEntry, MaterializedView, SchemaObject, T
 
 
 class CommitApplier:
-    """One commit being applied as `number`.  Afterwards `added`, `removed`, `schema` and `blocks`
-    hold its differences; they mean something only once the transaction is committed."""
+    """One commit being applied as `number`. Afterwards `added`, `removed`, `schema` and `blocks`
+    hold its effects, valid once the transaction is committed."""
 
     def __init__(self, current: Current, number: int, now_ms: int, commit: changes.Commit) -> None:
         self._current = current
@@ -53,7 +54,7 @@ class CommitApplier:
 
     @property
     def schema(self) -> SchemaState:
-        """As after the commit; the very same object where the commit leaves it alone."""
+        """The schema after the commit; the identical object if the commit does not change it."""
         if self._databases is None and self._objects is None:
             return self._current.schema
         before = self._current.schema
@@ -239,18 +240,18 @@ class CommitApplier:
 
     def _object(self, object_id: str) -> MaterializedView:
         objects = self._current.schema.by_id if self._objects is None else self._objects
-        found = objects.get(object_id)
-        if not isinstance(found, MaterializedView):
+        view = objects.get(object_id)
+        if not isinstance(view, MaterializedView):
             raise InternalError(f"{object_id} is no materialized view.")
-        return found
+        return view
 
     def _create_database(self, database: DatabaseEntry) -> None:
-        known = self._known_databases()
-        if database.name in known:
+        databases = self._changed_databases()
+        if database.name in databases:
             raise conflict(
                 changes.DatabaseExists(database.name), f"Database {database.name} exists already."
             )
-        known[database.name] = database
+        databases[database.name] = database
         sql.insert_database(
             self._connection,
             id=database.id,
@@ -261,19 +262,19 @@ class CommitApplier:
         )
 
     def _drop_database(self, name: str) -> None:
-        if self._known_databases().pop(name, None) is None:
+        if self._changed_databases().pop(name, None) is None:
             raise conflict(changes.DatabaseExists(name))
         sql.drop_database(self._connection, of_name=name, number=self._number)
 
     def _put_object(self, item: SchemaObject) -> None:
-        known = self._known_objects()
-        self._check_revision(item, known.get(item.id))
+        objects = self._changed_objects()
+        self._check_revision(item, objects.get(item.id))
         item = replace(item, revision=self._number)
-        if isinstance(item, MaterializedView) and item.id not in known:
+        if isinstance(item, MaterializedView) and item.id not in objects:
             # The trigger fires from the next block on, whatever its creator's snapshot said.
             newest = sql.newest_block.value(self._connection, of_table=item.source_id) or 0
-            own = sum(1 for block in self.blocks if block.table_id == item.source_id)
-            item = replace(item, first_block=newest - own + 1)
+            own_blocks = sum(1 for block in self.blocks if block.table_id == item.source_id)
+            item = replace(item, first_block=newest - own_blocks + 1)
         sql.drop_object(self._connection, object_id=item.id, number=self._number)
         sql.insert_object(
             self._connection,
@@ -283,18 +284,18 @@ class CommitApplier:
             created_commit=self._number,
             dropped_commit=None,
         )
-        known[item.id] = item
+        objects[item.id] = item
         self._put.add(item.id)
 
     def _check_revision(self, item: SchemaObject, before: SchemaObject | None) -> None:
-        """A put replaces what its maker read, or creates what never was."""
+        """Raise CommitConflict unless the object was put as it was read, or is new."""
         if item.id in self._put:
             return
         if item.revision != (0 if before is None else before.revision):
             raise conflict(changes.RevisionIs(item.id, item.revision))
 
     def _drop_object(self, object_id: str, recoverable: bool) -> None:
-        item = self._known_objects().pop(object_id, None)
+        item = self._changed_objects().pop(object_id, None)
         if item is None:
             raise conflict(changes.RevisionIs(object_id, 0))
         sql.drop_object(self._connection, object_id=object_id, number=self._number)
@@ -315,31 +316,31 @@ class CommitApplier:
                 assert_never(item)
 
     def _undrop(self, change: changes.UndropTable) -> None:
-        found = dropped_tables.bring_back(self._connection, change.table_id, self._number)
-        if found is None:
+        recovered = dropped_tables.recover(self._connection, change.table_id, self._number)
+        if recovered is None:
             raise conflict(
                 changes.RevisionIs(change.table_id, 0),
                 "The table, or a part of it, has been vacuumed.",
             )
-        table, parts = found
+        table, parts = recovered
         self._put_object(table)
         for part in parts:
             self.added.setdefault(part.table_id, []).append(part)
         self.emptied += (table.id, detached_table(table.id))
 
-    def _known_databases(self) -> dict[str, DatabaseEntry]:
+    def _changed_databases(self) -> dict[str, DatabaseEntry]:
         if self._databases is None:
             self._databases = dict(self._current.schema.databases)
         return self._databases
 
-    def _known_objects(self) -> dict[str, SchemaObject]:
+    def _changed_objects(self) -> dict[str, SchemaObject]:
         if self._objects is None:
             self._objects = dict(self._current.schema.by_id)
         return self._objects
 
     def _check_names(self) -> None:
-        """Two objects of one name: the commit lacked a NameIsFree. An object without a database: it
-        was created while its database was dropped, or the other way round."""
+        """Check that object names are unique (else the commit lacked a NameIsFree) and that each
+        object's database exists (a concurrent commit may have dropped it)."""
         if self._objects is None and self._databases is None:
             return
         objects = self._current.schema.by_id if self._objects is None else self._objects
@@ -347,6 +348,6 @@ class CommitApplier:
         if len(set(names)) != len(names):
             raise InternalError("A commit would give two objects one name.")
         databases = self._current.schema.databases if self._databases is None else self._databases
-        homeless = next((d for d, _ in names if d not in databases), None)
-        if homeless is not None:
-            raise conflict(changes.DatabaseExists(homeless))
+        missing_database = next((d for d, _ in names if d not in databases), None)
+        if missing_database is not None:
+            raise conflict(changes.DatabaseExists(missing_database))

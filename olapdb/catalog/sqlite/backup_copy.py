@@ -1,4 +1,4 @@
-"""Copies of a catalog: one file that knows just what its newest commit sees, and the way back."""
+"""Copies of a catalog in one file, with its newest commit only; writing and loading them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from olapdb.model.part import Part
 
 
 def copy_catalog(connections: Connections, path: str) -> CopyFacts:
-    """Writes a copy to the new file `path`, durable when this returns.
+    """Write a copy to the new file `path`, durable when this returns.
 
-    It has no history: dropped parts and objects are left out, and so are leases, which belong to
-    processes of the original."""
+    It has no history: dropped parts and objects are left out, as are leases, which belong to
+    processes of the original.
+    """
     try:
         with connections.reading() as source, closing(_connect(path)) as copy:
             source.backup(copy)
-            _forget_history(copy)
+            _purge_history(copy)
             facts = _facts(copy)
     except sqlite3.Error as error:
         raise catalog_error(error, path) from error
@@ -36,19 +37,20 @@ def copy_catalog(connections: Connections, path: str) -> CopyFacts:
 
 
 def facts_of_copy(path: str) -> CopyFacts:
-    """CannotOpenWarehouse where the file is no catalog, or of a newer release."""
+    """Return the copy's warehouse and commit. Raises CannotOpenWarehouse for a file that is not a
+    catalog or of a newer release."""
     with _reading(path) as copy:
         return _facts(copy)
 
 
 def parts_of_copy(path: str) -> tuple[Part, ...]:
-    """All parts that the copy knows, of all tables."""
+    """Return all parts of the copy, of all tables."""
     with _reading(path) as copy:
         return tuple(decode_part(*row) for row in sql.all_parts(copy))
 
 
 def load_copy(path: str, connection: sqlite3.Connection) -> CopyFacts:
-    """Makes the copy the content of `connection`'s catalog, in one transaction of it."""
+    """Replace the content of `connection`'s catalog by the copy, in one transaction of it."""
     with _reading(path) as copy:
         facts = _facts(copy)
         copy.backup(connection)
@@ -85,22 +87,22 @@ def _facts(copy: sqlite3.Connection) -> CopyFacts:
     return CopyFacts(facts["warehouse_id"], int(sql.newest_commit.value(copy)))
 
 
-def _forget_history(copy: sqlite3.Connection) -> None:
+def _purge_history(copy: sqlite3.Connection) -> None:
     number = int(sql.newest_commit.value(copy))
     copy.execute("BEGIN IMMEDIATE")
     sql.set_meta(copy, name="vacuumed_to", content=str(number))
     for forget in (
-        sql.forget_inline_of_dropped,
-        *sql.forget_dropped,
-        sql.forget_dropped_parts,
-        sql.forget_dropped_tables,
+        sql.purge_inline_of_dropped,
+        *sql.purge_dropped,
+        sql.purge_dropped_parts,
+        sql.purge_dropped_tables,
     ):
         forget(copy, up_to=number)
-    sql.forget_all_leases(copy)
+    sql.purge_all_leases(copy)
     if damaged_parts.name in table_names(copy):  # format 1 has no such list
-        sql.forget_all_damaged(copy)  # the copy's files are its own
+        sql.clear_all_damaged(copy)  # the copy's files are its own
     copy.execute("COMMIT")
-    # One file without a log beside it, so that it can be moved as it is.
+    # One file without a log beside it, so that it can be moved.
     copy.execute("PRAGMA journal_mode = DELETE")
     copy.execute("VACUUM")
 

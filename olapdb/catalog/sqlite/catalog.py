@@ -1,7 +1,7 @@
 """The catalog on SQLite: one file, or ":memory:".
 
-A commit is one transaction of the file.  Writers take turns (see `writing`), readers never wait.
-What the process knows of the newest commit (`_Head`) follows each commit by its differences.
+A commit is one transaction of the file.  Writers take turns (see `writer`), readers never wait. The
+process's cache of the newest commit (`HeadCache`) follows each commit by its differences.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from olapdb.catalog.sqlite.damaged_parts import DamagedParts
 from olapdb.catalog.sqlite.deliveries import key_batches, key_ledger, oldest_key
 from olapdb.catalog.sqlite.dropped_tables import list_dropped
 from olapdb.catalog.sqlite.errors import catalog_error
-from olapdb.catalog.sqlite.free_space import give_back
-from olapdb.catalog.sqlite.garbage import due_history, forget_history, forget_parts
+from olapdb.catalog.sqlite.free_space import release_space
+from olapdb.catalog.sqlite.garbage import due_history, purge_history, purge_parts
 from olapdb.catalog.sqlite.head_cache import HeadCache
 from olapdb.catalog.sqlite.open import migrate, open_or_create
 from olapdb.catalog.sqlite.process_registry import Registration, living
@@ -47,7 +47,7 @@ from olapdb.errors import Error as OlapdbError
 from olapdb.model.changes import Commit, Committed, Requirement
 from olapdb.model.damage import Damage
 from olapdb.model.encoding import decode_part
-from olapdb.model.failpoint import Durability, Reach, reach_nothing
+from olapdb.model.failpoint import Durability, FailpointObserver, ignore_failpoint
 from olapdb.model.job import JobChunk, JobState, ViewJob
 from olapdb.model.keys import KeyBatch, KeyLedger
 from olapdb.model.part import Part
@@ -57,13 +57,12 @@ LOCK_TIMEOUT_MS = 30_000
 
 
 class SqliteCatalog:
-    """Implements `olapdb.catalog.protocol.Catalog`; read there what each method promises.
+    """Implements `olapdb.catalog.protocol.Catalog`, which documents the methods.
 
-    `path` is the file, made where there is none (unless `read_only`), or ":memory:".
-    `sync_files` makes the names of staged files durable (`Store.sync`); it is called before every
-    commit, so that no committed part can lose its file.  `clock_ms` and `reach` are for tests.
-    Raises CannotOpenWarehouse for a file that is no catalog, of a newer release, or on a network
-    mount.
+    `path` is the file, created if missing (unless `read_only`), or ":memory:". `sync_files` makes
+    the names of staged files durable (`Store.sync`); it is called before every commit, so that no
+    committed part can lose its file.  `clock_ms` and `failpoint` are for tests. Raises
+    CannotOpenWarehouse for a file that is not a catalog, of a newer release, or on a network mount.
     """
 
     def __init__(
@@ -76,13 +75,13 @@ class SqliteCatalog:
         lock_timeout_ms: int = LOCK_TIMEOUT_MS,
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         sync_files: Callable[[], None] = lambda: None,
-        reach: Reach = reach_nothing,
+        failpoint: FailpointObserver = ignore_failpoint,
     ) -> None:
         self.path = os.fspath(path)
         self._read_only = read_only
         self._clock_ms = clock_ms
         self._sync_files = sync_files
-        self._reach = reach
+        self._failpoint = failpoint
         self.connections = Connections(self.path, durability, read_only)
         in_memory = self.connections.in_memory
         try:
@@ -141,17 +140,18 @@ class SqliteCatalog:
             return SqliteSnapshot(self, number, self._head.schema_at(connection, number))
 
     def parts_at(self, table_id: str, number: int) -> tuple[Part, ...]:
-        """The live parts of a table as of a commit; what a snapshot's `parts` reads."""
+        """Return the live parts of a table as of a commit; `Snapshot.parts` reads them here."""
         self._notice_fork()
-        found = self._head.known_parts(table_id, number)
-        if found is not None:
-            return found
+        parts = self._head.known_parts(table_id, number)
+        if parts is not None:
+            return parts
         with self._reading_for_head() as connection:
             return self._head.load_parts(connection, table_id, number)
 
     @contextmanager
     def _reading_for_head(self) -> Iterator[sqlite3.Connection]:
-        """For reads whose results are kept: nothing is kept of a read that was worth nothing."""
+        """Yield a connection for reads that fill the head cache; clear the cache if the read was
+        invalid."""
         try:
             with self.connections.consistent() as connection:
                 yield connection
@@ -160,10 +160,11 @@ class SqliteCatalog:
             raise
 
     def part_count_at(self, table_id: str, partition_id: str, number: int) -> int:
-        """Live parts of a partition; of the newest commit without building their list."""
-        known = self._head.known_count(table_id, partition_id, number)
-        if known is not None:
-            return known
+        """Return the number of live parts of a partition; for the newest commit without listing
+        them."""
+        count = self._head.known_count(table_id, partition_id, number)
+        if count is not None:
+            return count
         return sum(1 for p in self.parts_at(table_id, number) if p.partition_id == partition_id)
 
     def source_offsets(self, table_id: str, number: int | None = None) -> tuple[SourceOffset, ...]:
@@ -200,10 +201,10 @@ class SqliteCatalog:
             ledger = key_ledger(connection, table_id) or KeyLedger()
             return oldest_key(connection, table_id, ledger.oldest, cutoff_ms, ledger.next)
 
-    def held_key_bytes(self, table_id: str) -> int:
+    def accepted_key_bytes(self, table_id: str) -> int:
         self._notice_fork()
         with self.connections.reading() as connection:
-            return int(sql.held_key_bytes.value(connection, of_table=table_id) or 0)
+            return int(sql.accepted_key_bytes.value(connection, of_table=table_id) or 0)
 
     # --- writing
 
@@ -212,31 +213,31 @@ class SqliteCatalog:
         with self._writer.writing(commit.kind) as connection:
             commit_id = uuid.uuid4().hex
             try:
-                application, number = self._prepare(connection, commit, commit_id)
+                applier, number = self._prepare(connection, commit, commit_id)
             except sqlite3.Error as error:
-                self._writer.abandon(connection)
+                self._writer.rollback(connection)
                 raise catalog_error(error, self.path) from error
             except BaseException:
-                self._writer.abandon(connection)
+                self._writer.rollback(connection)
                 raise
-            self._reach("catalog.before_commit")
+            self._failpoint("catalog.before_commit")
             self._writer.commit(connection, commit_id, number)
-            self._reach("catalog.committed")
-            self._head.note(application, number)
-            return Committed(number, tuple(application.blocks.items()))
+            self._failpoint("catalog.committed")
+            self._head.note(applier, number)
+            return Committed(number, tuple(applier.blocks.items()))
 
     def _prepare(
         self, connection: sqlite3.Connection, commit: Commit, commit_id: str
     ) -> tuple[CommitApplier, int]:
-        """Everything but the COMMIT: what fails here was surely not committed."""
+        """Apply the commit up to its COMMIT; if this raises, nothing was committed."""
         connection.execute("BEGIN IMMEDIATE")
         newest = int(sql.newest_commit.value(connection))
         current = Current(connection, newest, self._head.at(connection, newest).schema)
         check_all(current, commit.requirements)
-        self._reach("catalog.checked")
+        self._failpoint("catalog.checked")
         now_ms = self._clock_ms()
-        application = CommitApplier(current, newest + 1, now_ms, commit)
-        application.run()
+        applier = CommitApplier(current, newest + 1, now_ms, commit)
+        applier.run()
         sql.insert_commit(
             connection,
             number=newest + 1,
@@ -247,17 +248,17 @@ class SqliteCatalog:
             time_ms=now_ms,
             process_id=os.getpid(),
         )
-        return application, newest + 1
+        return applier, newest + 1
 
     def turn(self, what: str) -> AbstractContextManager[None]:
         return self._writer.turn(what)
 
-    def give_up_turn(self) -> None:
-        self._writer.give_up()
+    def abandon_turn(self) -> None:
+        self._writer.abandon_turn()
 
     def violated(self, requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
         self._notice_fork()
-        found: list[Requirement] = []
+        violated: list[Requirement] = []
         with self.connections.consistent() as connection:
             newest = int(sql.newest_commit.value(connection))
             current = Current(connection, newest, self._head.at(connection, newest).schema)
@@ -265,8 +266,8 @@ class SqliteCatalog:
                 try:
                     check(current, requirement)
                 except (errors.Aborted, errors.CommitConflict, errors.DuplicateInsert):
-                    found.append(requirement)
-        return tuple(found)
+                    violated.append(requirement)
+        return tuple(violated)
 
     # --- jobs of views
 
@@ -278,7 +279,7 @@ class SqliteCatalog:
         with self._writer.housekeeping("plan a job") as connection:
             jobs.plan_job(connection, job_id, chunks)
 
-    def note_job(self, job_id: str, chunks: Sequence[JobChunk]) -> None:
+    def record_progress(self, job_id: str, chunks: Sequence[JobChunk]) -> None:
         with self._writer.housekeeping("note a job's progress") as connection:
             jobs.note_chunks(connection, job_id, chunks)
 
@@ -302,11 +303,11 @@ class SqliteCatalog:
             return jobs.all_chunks(connection)
 
     def living_leases(self) -> frozenset[str]:
-        live = [one for one in self.leases() if one.state == "live"]
+        live = [lease for lease in self.leases() if lease.state == "live"]
         if self.connections.in_memory:
-            return frozenset(one.id for one in live)
-        owners = living(f"{_stem(self.path)}.processes", {one.owner for one in live})
-        return frozenset(one.id for one in live if one.owner in owners)
+            return frozenset(lease.id for lease in live)
+        owners = living(f"{_stem(self.path)}.processes", {lease.owner for lease in live})
+        return frozenset(lease.id for lease in live if lease.owner in owners)
 
     # --- damage
 
@@ -314,11 +315,11 @@ class SqliteCatalog:
         self._notice_fork()
         return self._damaged.all()
 
-    def note_damaged(self, damaged: Iterable[Damage]) -> None:
+    def record_damaged(self, damaged: Iterable[Damage]) -> None:
         self._notice_fork()
         self._damaged.note(damaged)
 
-    def forget_damaged(self, part_ids: Collection[str]) -> None:
+    def clear_damaged(self, part_ids: Collection[str]) -> None:
         self._notice_fork()
         self._damaged.forget(part_ids)
 
@@ -356,7 +357,11 @@ class SqliteCatalog:
 
     def revoke_dead_leases(self) -> tuple[str, ...]:
         alive, _ = self._registration.survey()
-        dead = [one.id for one in self.leases() if one.state == "live" and one.owner not in alive]
+        dead = [
+            lease.id
+            for lease in self.leases()
+            if lease.state == "live" and lease.owner not in alive
+        ]
         if dead:
             self._end_leases(dead, "revoked")
         return tuple(dead)
@@ -395,7 +400,7 @@ class SqliteCatalog:
         snapshot = self.snapshot()
         try:
             self.pin(snapshot.number)
-        except errors.SnapshotTooOld:  # vacuumed between the two: the newest now cannot be
+        except errors.SnapshotTooOld:  # vacuum came between; the now newest snapshot is safe
             snapshot = self.snapshot()
             self.pin(snapshot.number)
         return snapshot
@@ -412,15 +417,15 @@ class SqliteCatalog:
     ) -> tuple[DroppedPart, ...]:
         horizon = self.oldest_pin()
         with self.connections.reading() as connection:
-            found = sql.dropped_parts(
+            cursor = sql.dropped_parts(
                 connection,
                 after=after,
                 up_to=self._due(connection, horizon, until_ms, until_of),
                 until_ms=until_ms,
                 until_of=json.dumps(until_of or {}),
             )
-            rows = found.fetchmany(limit)
-            found.close()
+            rows = cursor.fetchmany(limit)
+            cursor.close()
         return tuple(DroppedPart(decode_part(*row[:-2]), row[-2], row[-1]) for row in rows)
 
     def overdue_parts(self, until_ms: int, until_of: Mapping[str, int] | None = None) -> int:
@@ -443,8 +448,8 @@ class SqliteCatalog:
         until_ms: int,
         until_of: Mapping[str, int] | None,
     ) -> int:
-        """Return the newest commit that may have dropped a part that is due: so those that are not
-        need not be looked at."""
+        """Return the newest commit that may have dropped a due part, so that later drops need not
+        be read."""
         latest_ms = max((until_ms, *(until_of or {}).values()))
         newest = sql.newest_commit_until.value(connection, until_ms=latest_ms)
         return min(horizon, int(newest or 0))
@@ -454,26 +459,26 @@ class SqliteCatalog:
         with self.connections.consistent() as connection:
             return list_dropped(connection)
 
-    def forget_parts(self, parts: Sequence[DroppedPart]) -> tuple[str, ...]:
-        return forget_parts(self._writer, parts, self.oldest_pin, self._reach)
+    def purge_parts(self, parts: Sequence[DroppedPart]) -> tuple[str, ...]:
+        return purge_parts(self._writer, parts, self.oldest_pin, self._failpoint)
 
-    def forget_history(self, until_ms: int, commits_max: int) -> None:
+    def purge_history(self, until_ms: int, commits_max: int) -> None:
         newest = self.snapshot().number
         with self.connections.reading() as connection:
             past = int(sql.newest_commit_until.value(connection, until_ms=until_ms) or 0)
         horizon = min(self.oldest_pin(), past)
         with self.connections.consistent() as connection:
             due = due_history(connection, horizon, newest - commits_max + 1)
-        if due is not None:  # an idle warehouse is not written, and its past stays readable
-            forget_history(self._writer, due, self.oldest_pin, self._clock_ms, self._reach)
+        if due is not None:  # vacuum does not write to an idle warehouse
+            purge_history(self._writer, due, self.oldest_pin, self._clock_ms, self._failpoint)
 
-    def give_back_space(self) -> int:
-        return give_back(self._writer, self.connections, self.path, self._reach)
+    def release_space(self) -> int:
+        return release_space(self._writer, self.connections, self.path, self._failpoint)
 
-    def forget_leases(self, lease_ids: Sequence[str]) -> None:
+    def purge_leases(self, lease_ids: Sequence[str]) -> None:
         if lease_ids:
             with self._writer.housekeeping("vacuum") as connection:
-                sql.forget_leases(connection, lease_ids=json.dumps(list(lease_ids)))
+                sql.purge_leases(connection, lease_ids=json.dumps(list(lease_ids)))
 
     def referenced_paths(self) -> frozenset[str]:
         self._notice_fork()
@@ -493,9 +498,9 @@ class SqliteCatalog:
     def part_changes(self, up_to: int, limit: int) -> tuple[PartChange, ...]:
         self._notice_fork()
         with self.connections.reading() as connection:
-            found = sql.part_history(connection, up_to=up_to)
-            rows = found.fetchmany(limit)
-            found.close()
+            cursor = sql.part_history(connection, up_to=up_to)
+            rows = cursor.fetchmany(limit)
+            cursor.close()
         return tuple(
             PartChange(decode_part(*part), bool(dropped), CommitInfo(*commit, process_id=0))
             for *part, dropped, number, kind, query_id, statement, time_ms in rows
@@ -508,7 +513,7 @@ class SqliteCatalog:
         self._notice_fork()
         return copy_catalog(self.connections, path)
 
-    def refuse_used(self) -> None:
+    def refuse_if_used(self) -> None:
         newest = self.snapshot().number
         if newest > 1:
             raise errors.BadArguments(
@@ -518,8 +523,8 @@ class SqliteCatalog:
 
     def load_copy(self, path: str) -> None:
         with self._writer.writing("restore") as connection:
-            self.refuse_used()
-            live = [one for one in self.leases() if one.state == "live"]
+            self.refuse_if_used()
+            live = [lease for lease in self.leases() if lease.state == "live"]
             facts = load_copy(path, connection)
             migrate(connection)
             self._warehouse_id = facts.warehouse_id
@@ -533,8 +538,7 @@ class SqliteCatalog:
         if self._closed:
             return
         if not self._notice_fork() and self._own_leases:
-            # Where the catalog cannot be written they are left, as by a killed process: vacuum
-            # revokes them.
+            # If the catalog cannot be written, they stay as after a kill, and vacuum revokes them.
             with suppress(OlapdbError):
                 self._end_leases(sorted(self._own_leases), "closed")
         self._closed = True
@@ -543,7 +547,8 @@ class SqliteCatalog:
         self.connections.close()
 
     def _notice_fork(self) -> bool:
-        """In a child: everything that held a lock or a file of the parent's is made anew."""
+        """In a child process, recreate all locks and files inherited from the parent; return
+        whether it is one."""
         if not self.connections.forked():
             return False
         self._writer.forget_inherited()

@@ -1,4 +1,4 @@
-"""Joins blocks that no readable snapshot needs one by one into spans.
+"""Join blocks into spans once no readable snapshot needs them individually.
 
 A table's blocks grow with its INSERTs, its spans with the logarithm of its age.  Two neighbours are
 joined when together they last no longer than an eighth of the younger one's age:
@@ -6,9 +6,9 @@ joined when together they last no longer than an eighth of the younger one's age
     age       1 s ... 1 min ... 1 h ... 1 day         a span of blocks that are a day old lasts
     spans     |||||||||  |  |  |    |     |           three hours at most
 
-So how many blocks a range has stays exact, and when the oldest of them came is known to an eighth
-of its age.  Blocks on which a view failed keep their rows: the failure names their commit.  The
-newest block of a table keeps its row, from which the next number is counted.
+So the number of blocks in a range stays exact, and the time of its oldest block is known to an
+eighth of its age.  Blocks on which a view failed keep their rows: the failure names their commit.
+The newest block of a table keeps its row, from which the next number is counted.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from dataclasses import dataclass
 
 from olapdb.catalog.sqlite import statements as sql
 from olapdb.catalog.sqlite.writer import Writer
-from olapdb.model.failpoint import Reach
+from olapdb.model.failpoint import FailpointObserver
 from olapdb.model.part import BlockRange
 
 BLOCKS_KEPT_MAX = 1_000
-"""Blocks of a table that may stay one by one: a warehouse at rest is not written."""
+"""Blocks of a table that may stay individual: vacuum does not write to a warehouse at rest."""
 BLOCKS_A_STEP = 5_000
 """Blocks that one transaction joins: INSERTs wait for it."""
 SHARE_OF_AGE = 8
@@ -32,7 +32,8 @@ SPAN_MS_MIN = 1_000
 
 @dataclass(frozen=True, slots=True)
 class BlockSpan:
-    """Blocks `first`..`last` of a table, of commits `first_commit`..`last_commit`; `rows` of all."""
+    """Blocks `first`..`last` of a table, of commits `first_commit`..`last_commit`; `rows` is their
+    sum."""
 
     first: int
     last: int
@@ -43,16 +44,15 @@ class BlockSpan:
     newest_ms: int
 
     def count_in(self, blocks: BlockRange) -> int:
-        """Return how many of its blocks lie in the range: a table's blocks have no holes."""
+        """Return how many of its blocks lie in the range; a table's blocks have no gaps."""
         return max(0, min(self.last, blocks.last) - max(self.first, blocks.first) + 1)
 
 
 def joined_spans(spans: Iterable[BlockSpan], now_ms: int) -> list[BlockSpan]:
-    """Join neighbours, by the rule above; the spans are in the order of their blocks.
+    """Join neighbours by the rule above; the spans are in the order of their blocks.
 
-    >>> spans = [BlockSpan(n, n, n, n, 1, 100 * n, 100 * n) for n in (1, 2, 4)]
-    >>> [(s.first, s.last) for s in joined_spans(spans, 10_000)]
-    [(1, 2), (4, 4)]
+    >>> spans = [BlockSpan(n, n, n, n, 1, 100 * n, 100 * n) for n in (1, 2, 4)] >>> [(s.first,
+    s.last) for s in joined_spans(spans, 10_000)] [(1, 2), (4, 4)]
     """
     joined: list[BlockSpan] = []
     for span in spans:
@@ -94,17 +94,22 @@ def crowded_tables(connection: sqlite3.Connection, horizon: int) -> tuple[str, .
 
 
 def compact_blocks(
-    writer: Writer, tables: Iterable[str], horizon: int, clock_ms: Callable[[], int], reach: Reach
+    writer: Writer,
+    tables: Iterable[str],
+    horizon: int,
+    clock_ms: Callable[[], int],
+    failpoint: FailpointObserver,
 ) -> None:
     """Join the tables' blocks of commits up to `horizon`, step by step, each in a transaction.
 
-    The mark `vacuumed_to` says `horizon` already: no older snapshot is read any more."""
+    The mark `vacuumed_to` is `horizon` already, so no older snapshot is read any more.
+    """
     for table_id in tables:
         after: int | None = 0
         while after is not None:
             with writer.housekeeping("vacuum") as connection:
                 after = _compact_step(connection, table_id, horizon, after, clock_ms())
-            reach("vacuum.blocks_compacted")
+            failpoint("vacuum.blocks_compacted")
 
 
 def _compact_step(
@@ -112,11 +117,11 @@ def _compact_step(
 ) -> int | None:
     """Join the next blocks after the number `after`; return the last one, None at the end."""
     newest = sql.newest_block.value(connection, of_table=table_id) or 0
-    found = sql.blocks_until(
+    cursor = sql.blocks_until(
         connection, of_table=table_id, up_to=horizon, before=newest, after=after
     )
-    rows = found.fetchmany(BLOCKS_A_STEP)
-    found.close()
+    rows = cursor.fetchmany(BLOCKS_A_STEP)
+    cursor.close()
     failures = {commit for (commit,) in sql.commits_of_failures(connection, up_to=horizon)}
     blocks = [row for row in rows if row[1] not in failures]
     before = spans_of(connection, table_id)

@@ -1,4 +1,4 @@
-"""Connections of a process to the catalog's file, and what a fork or a read-only folder needs."""
+"""A process's connections to the catalog's file; handles forks and read-only folders."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _JOURNAL_BYTES_MAX = 64 << 20
 
 
 class _File(NamedTuple):
-    """The catalog's file at a moment: whether a log stands beside it, and when it changed."""
+    """The state of the catalog's file: whether a log is beside it, and when it changed."""
 
     logged: bool
     modified_nanoseconds: int
@@ -34,9 +34,9 @@ class _File(NamedTuple):
 
 
 class Connections:
-    """A pool of reading connections and one for writing; all the same one for ":memory:".
+    """A pool of reading connections and one for writing; a single one for ":memory:".
 
-    A fork is noticed at the next use: the child opens connections of its own.
+    A fork is noticed at the next use: the child opens its own connections.
     """
 
     def __init__(self, path: str, durability: Durability, read_only: bool) -> None:
@@ -44,7 +44,7 @@ class Connections:
         self._durability = durability
         self._read_only = read_only
         self._closed = False
-        # What a fork brought along: SQLite forbids to use those connections, and to close them.
+        # Connections inherited by a fork: SQLite forbids using or closing them.
         self._inherited: list[sqlite3.Connection] = []
         self._reset()
 
@@ -60,7 +60,8 @@ class Connections:
         self._writer: sqlite3.Connection | None = None
 
     def forked(self) -> bool:
-        """Whether this is a child that has not used the catalog yet; renews everything then."""
+        """Return whether this is a child that has not used the catalog yet, and reset everything if
+        so."""
         if self._process_id == os.getpid():
             return False
         if self.in_memory:
@@ -75,7 +76,7 @@ class Connections:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection for a few SELECTs; errors of the driver come out as ours."""
+        """Yield a connection for a few SELECTs; errors of the driver become ours."""
         if self.in_memory:
             with self._shared:
                 yield self.writer()
@@ -99,10 +100,11 @@ class Connections:
 
     @contextmanager
     def _reading_only(self) -> Iterator[sqlite3.Connection]:
-        """A connection of its own for each read: what it may trust changes as writers come and go.
+        """Yield a new connection for one read, because writers may come and go.
 
-        Without a log beside the file it reads without locks: a writer that came and changed the
-        file meanwhile makes the read worthless, whatever it gave."""
+        Without a log beside the file it reads without locks: if a writer changed the file
+        meanwhile, it raises CatalogChanged, whatever the read returned.
+        """
         try:
             connection, file = self._open_read_only()
             try:
@@ -118,7 +120,7 @@ class Connections:
 
     def _file(self) -> _File:
         try:
-            # An empty log is none: SQLite makes one where a reader finds the log just removed.
+            # An empty log counts as none: SQLite creates one if a reader finds it just removed.
             logged = os.path.getsize(f"{self._path}-wal") > 0
         except FileNotFoundError:
             logged = False
@@ -132,7 +134,7 @@ class Connections:
 
     @contextmanager
     def consistent(self) -> Iterator[sqlite3.Connection]:
-        """As `reading`, but all SELECTs inside see one state."""
+        """Yield a connection as `reading` does, inside a transaction: all SELECTs see one state."""
         with self.reading() as connection:
             if connection.in_transaction:  # in memory, inside a commit
                 yield connection
@@ -145,11 +147,12 @@ class Connections:
 
     @contextmanager
     def exclusive(self) -> Iterator[sqlite3.Connection]:
-        """The writing connection, for whoever holds the turn."""
+        """Yield the writing connection to the holder of the turn."""
         with self._shared:
             yield self.writer()
 
     def writer(self) -> sqlite3.Connection:
+        """Return the writing connection, opened at first use."""
         if self._closed:
             raise InterfaceError("The warehouse is closed.", hint="Connect again.")
         if self._writer is None:
@@ -157,18 +160,20 @@ class Connections:
         return self._writer
 
     def discard_writer(self) -> None:
-        """After an error of which one does not know what it left behind."""
+        """Close the write connection after an error that may have left it in an unknown state."""
         if self._writer is not None and not self.in_memory:
             self._writer.close()
             self._writer = None
 
     def open(self) -> sqlite3.Connection:
+        """Open a connection with our settings."""
         try:
             return self._open()
         except sqlite3.Error as error:
             raise catalog_error(error, self._path) from error
 
     def close(self) -> None:
+        """Close all connections of this process."""
         self._closed = True
         if self._process_id != os.getpid():
             return
@@ -198,11 +203,13 @@ class Connections:
         return connection
 
     def _open_read_only(self) -> tuple[sqlite3.Connection, _File]:
-        """Writes nothing: not even the shared memory beside the file; and what it opened.
+        """Open a connection that writes nothing, not even shared memory beside the file; return it
+        with the file's state.
 
-        Without a log beside it the file is all there is, and is read as it stands.  While a
-        writer comes or goes, the log is there and its shared memory is not, or the other way
-        round, and SQLite cannot open the file; that passes."""
+        Without a log the file is complete and is read without locks.  While a writer comes or goes,
+        the log may exist without its shared memory or the reverse, and SQLite cannot open the file;
+        so it retries.
+        """
         until = time.monotonic() + _OPENING_SECONDS_MAX
         while True:
             file = self._file()
@@ -212,8 +219,8 @@ class Connections:
                 return connection, file
             except sqlite3.Error as error:
                 connection.close()
-                passes = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CANTOPEN
-                if not passes:
+                is_transient = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CANTOPEN
+                if not is_transient:
                     raise
                 if time.monotonic() > until:
                     raise CannotOpenWarehouse(
@@ -248,9 +255,8 @@ class Connections:
 
 
 def _add_missing_tables(connection: sqlite3.Connection) -> None:
-    """Give a catalog of format 1, which is read and not migrated, the tables that came later.
-
-    They are empty and belong to the connection, in memory: nothing of the warehouse is written."""
+    """Give a catalog of format 1, which is read without migration, empty temporary tables for those
+    that came later. They live in the connection's memory: nothing is written to the warehouse."""
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master").fetchall()}
     missing = [table for table in TABLES_OF_FORMAT_2 if table.name not in names]
     if "blocks" in names and missing:

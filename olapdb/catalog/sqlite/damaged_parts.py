@@ -1,4 +1,5 @@
-"""The catalog's list of damaged parts.  It is not versioned: it tells of the disk, as it is now."""
+"""The catalog's list of damaged parts. It is not versioned: it describes the present state of the
+disk."""
 
 from __future__ import annotations
 
@@ -12,40 +13,42 @@ from olapdb.model.damage import Damage
 
 
 class DamagedParts:
-    """What the catalog knows; where it cannot be written, what this process has met beside."""
+    """The list in the catalog and, if the catalog is read-only, those that this process found."""
 
     def __init__(self, connections: Connections, writer: Writer, read_only: bool) -> None:
         self._connections, self._writer, self._read_only = connections, writer, read_only
         self._own: dict[str, Damage] = {}
 
     def all(self) -> tuple[Damage, ...]:
+        """Return the list; the catalog's entries take precedence over this process's own."""
         with self._connections.reading() as connection:
             rows = sql.all_damaged(connection).fetchall()
-        found = {row[0]: Damage(*row) for row in rows}
-        return tuple({**self._own, **found}.values())
+        stored = {row[0]: Damage(*row) for row in rows}
+        return tuple({**self._own, **stored}.values())
 
     def note(self, damaged: Iterable[Damage]) -> None:
-        """What is known already stays as it was noted first."""
-        new = {one.part_id: one for one in damaged}
+        """Add parts to the list; known parts keep their first entry."""
+        new = {damage.part_id: damage for damage in damaged}
         if self._read_only:
             self._own = {**new, **self._own}
             return
         with self._writer.housekeeping("note damaged parts") as connection:
-            sql.forget_damaged_of_dropped(connection)
+            sql.clear_damaged_of_dropped(connection)
             known = {row[0] for row in sql.all_damaged(connection)}
-            for one in new.values():
-                if one.part_id not in known:
+            for damage in new.values():
+                if damage.part_id not in known:
                     sql.insert_damaged(
                         connection,
-                        part_id=one.part_id,
-                        table_id=one.table_id,
-                        part=one.part,
-                        reason=one.reason,
-                        found_ms=one.found_ms,
+                        part_id=damage.part_id,
+                        table_id=damage.table_id,
+                        part=damage.part,
+                        reason=damage.reason,
+                        found_ms=damage.found_ms,
                     )
 
     def forget(self, part_ids: Collection[str]) -> None:
-        self._own = {key: one for key, one in self._own.items() if key not in part_ids}
+        """Remove parts from the list."""
+        self._own = {key: damage for key, damage in self._own.items() if key not in part_ids}
         if not self._read_only:
             with self._writer.housekeeping("forget damaged parts") as connection:
-                sql.forget_damaged(connection, part_ids=json.dumps(sorted(part_ids)))
+                sql.clear_damaged(connection, part_ids=json.dumps(sorted(part_ids)))

@@ -1,9 +1,9 @@
-"""What tells a delivery that was here before: accepted keys, source offsets (rule 12).
+"""Accepted keys and source offsets, by which duplicate deliveries are recognized (rule 12).
 
-Keys are kept in rows of many, as they were accepted.  An INSERT adds a row; each time that 16 rows
-of one tier have gathered at the end they become one of the next tier, so that the rows stay few
-and each key is written again a few times at most.  Whole rows are deleted once all of their keys
-have left the window; `oldest` of the ledger cuts through the rows that remain.
+Keys are stored in rows of many, in the order of acceptance.  An INSERT adds a row; once 16 rows of
+one tier are at the end they are joined to one of the next tier, so that the rows stay few and each
+key is rewritten a few times at most.  A row is deleted once all of its keys have left the window;
+`oldest` of the ledger cuts through the rows that remain.
 """
 
 from __future__ import annotations
@@ -25,27 +25,29 @@ from olapdb.model.keys import (
 )
 
 ROW_KEYS_MAX = 1 << 20
-"""Of a row as an INSERT writes it; more are several rows."""
+"""Keys of a row as an INSERT writes it; more keys make several rows."""
 JOINED_KEYS_MAX = 1 << 16
-"""Of a row that smaller ones were joined to: 1 MiB."""
+"""Keys of a row that smaller ones are joined to: 1 MiB."""
 JOINED_ROWS = 16
 TIER_LAST = 99
-"""Of rows that are not joined any more."""
+"""The tier of rows that are not joined any more."""
 
 
 # --- source offsets -------------------------------------------------------------------------------
 
 
 def offset_is(connection: sqlite3.Connection, requirement: OffsetIs) -> bool:
-    found = sql.offset_of_stream.value(
+    """Return whether the stream's stored position equals the required one."""
+    position = sql.offset_of_stream.value(
         connection, of_table=requirement.table_id, of_stream=requirement.stream
     )
-    return bool(found == requirement.position)
+    return bool(position == requirement.position)
 
 
 def record_offset(
     connection: sqlite3.Connection, change: RecordOffset, number: int, now_ms: int
 ) -> None:
+    """Store the stream's new position in the commit `number`."""
     sql.drop_offset(connection, of_table=change.table_id, of_stream=change.stream, number=number)
     sql.insert_offset(
         connection,
@@ -63,17 +65,19 @@ def record_offset(
 
 
 def key_ledger(connection: sqlite3.Connection, table_id: str) -> KeyLedger | None:
+    """Return the table's ledger, None if it never accepted a key."""
     row = sql.key_ledger(connection, of_table=table_id).fetchone()
     return None if row is None else KeyLedger(*row)
 
 
 def key_batches(connection: sqlite3.Connection, table_id: str, since: int) -> tuple[KeyBatch, ...]:
-    """The rows that hold the ordinals from `since` on; the first may begin before it."""
+    """Return the rows with the ordinals from `since` on; the first row may begin before it."""
     rows = sql.keys_since(connection, of_table=table_id, since=since)
     return tuple(KeyBatch(*row) for row in rows)
 
 
 def keys_are_new(connection: sqlite3.Connection, requirement: KeysAreNew) -> bool:
+    """Return whether the requirement's keys were not accepted since its INSERT looked."""
     ledger = key_ledger(connection, requirement.table_id) or KeyLedger()
     if ledger.epoch != requirement.epoch:
         return False
@@ -88,11 +92,11 @@ def keys_are_new(connection: sqlite3.Connection, requirement: KeysAreNew) -> boo
 
 
 def record_keys(connection: sqlite3.Connection, change: RecordKeys, now_ms: int) -> None:
-    """Adds the keys, joins small rows, forgets what left the window."""
+    """Add the keys, join small rows, and delete keys that left the window."""
     before = key_ledger(connection, change.table_id) or KeyLedger(change.definition)
     if before.definition != change.definition:
-        before = _forgotten(connection, change.table_id, before)
-    now_ms = max(now_ms, before.newest_ms)  # a clock that was set back makes nothing younger
+        before = _new_epoch(connection, change.table_id, before)
+    now_ms = max(now_ms, before.newest_ms)  # the clock may have been set back
     keys = change.keys[-change.window_rows * KEY_BYTES :]
     count = len(change.keys) // KEY_BYTES
     ordinal = before.next + count - len(keys) // KEY_BYTES
@@ -106,7 +110,7 @@ def record_keys(connection: sqlite3.Connection, change: RecordKeys, now_ms: int)
             connection, of_table=change.table_id, oldest=oldest, cutoff_ms=cutoff_ms
         )
         oldest, _ = oldest_key(connection, change.table_id, oldest, cutoff_ms, after)
-    _put(
+    _put_ledger(
         connection,
         change.table_id,
         KeyLedger(
@@ -121,16 +125,17 @@ def record_keys(connection: sqlite3.Connection, change: RecordKeys, now_ms: int)
 
 
 def forget_deliveries(connection: sqlite3.Connection, table_id: str, number: int) -> None:
-    """Keys, tokens and offsets of the table."""
+    """Delete the table's keys, tokens and offsets."""
     sql.forget_tokens(connection, of_table=table_id)
     sql.drop_all_offsets(connection, of_table=table_id, number=number)
     ledger = key_ledger(connection, table_id)
     if ledger is not None:
-        _put(connection, table_id, _forgotten(connection, table_id, ledger))
+        _put_ledger(connection, table_id, _new_epoch(connection, table_id, ledger))
 
 
-def _forgotten(connection: sqlite3.Connection, table_id: str, ledger: KeyLedger) -> KeyLedger:
-    """Ordinals go on, so that nobody takes what was forgotten for what comes."""
+def _new_epoch(connection: sqlite3.Connection, table_id: str, ledger: KeyLedger) -> KeyLedger:
+    """Delete all keys and begin a new epoch. Ordinals continue, so that old ones are never
+    reused."""
     sql.delete_keys_from(connection, of_table=table_id, first=0)
     return KeyLedger(
         ledger.definition,
@@ -142,7 +147,7 @@ def _forgotten(connection: sqlite3.Connection, table_id: str, ledger: KeyLedger)
     )
 
 
-def _put(connection: sqlite3.Connection, table_id: str, ledger: KeyLedger) -> None:
+def _put_ledger(connection: sqlite3.Connection, table_id: str, ledger: KeyLedger) -> None:
     sql.put_key_ledger(
         connection,
         table_id=table_id,
@@ -163,7 +168,7 @@ def _add_rows(
         count = len(piece) // KEY_BYTES
         tier = 0 if count < JOINED_KEYS_MAX // JOINED_ROWS else TIER_LAST
         segments = segments_to_bytes([(count, now_ms)])
-        _insert(connection, table_id, ordinal, count, tier, now_ms, segments, piece)
+        _insert_row(connection, table_id, ordinal, count, tier, now_ms, segments, piece)
         ordinal += count
 
 
@@ -175,7 +180,7 @@ def _join_rows(connection: sqlite3.Connection, table_id: str) -> None:
             return
         first, after = newest[-1][0], newest[0][1]
         batches = key_batches(connection, table_id, first)
-        # Forgotten and then counted on, ordinals may have gaps; only neighbours become one row.
+        # A new epoch leaves gaps between ordinals; only adjacent rows are joined.
         if sum(len(batch.keys) for batch in batches) != (after - first) * KEY_BYTES:
             return
         tier = newest[0][2] + 1 if after - first < JOINED_KEYS_MAX // JOINED_ROWS else TIER_LAST
@@ -183,10 +188,10 @@ def _join_rows(connection: sqlite3.Connection, table_id: str) -> None:
         newest_ms = int(np.frombuffer(segments, SEGMENT)["accepted_ms"][-1])
         sql.delete_keys_from(connection, of_table=table_id, first=first)
         keys = b"".join(batch.keys for batch in batches)
-        _insert(connection, table_id, first, after - first, tier, newest_ms, segments, keys)
+        _insert_row(connection, table_id, first, after - first, tier, newest_ms, segments, keys)
 
 
-def _insert(
+def _insert_row(
     connection: sqlite3.Connection,
     table_id: str,
     first: int,
@@ -211,8 +216,8 @@ def _insert(
 def oldest_key(
     connection: sqlite3.Connection, table_id: str, oldest: int, cutoff_ms: int, after: int
 ) -> tuple[int, int]:
-    """The first ordinal that is held, not before `oldest` and accepted after the cutoff, and when
-    it was; (`after`, 0) where none is."""
+    """Return (ordinal, time in ms) of the first stored key not before `oldest` and accepted after
+    the cutoff; (`after`, 0) if there is none."""
     for row in sql.oldest_keys(connection, of_table=table_id):
         first, segments = int(row[0]), np.frombuffer(row[1], SEGMENT)
         ends = first + np.cumsum(segments["count"])

@@ -1,4 +1,4 @@
-"""Dropped tables, which UNDROP brings back while vacuum has left their parts alone."""
+"""Dropped tables, which UNDROP recovers until vacuum purges their parts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from olapdb.model.schema import Table
 
 
 def remember(connection: sqlite3.Connection, table: Table, commit: int, now_ms: int) -> None:
-    """Of the commit that drops the table, after its parts were dropped."""
+    """Record the table in the commit that drops it, after its parts were dropped."""
     sql.remember_dropped_table(
         connection,
         table_id=table.id,
@@ -27,7 +27,7 @@ def remember(connection: sqlite3.Connection, table: Table, commit: int, now_ms: 
 
 
 def list_dropped(connection: sqlite3.Connection) -> tuple[DroppedTable, ...]:
-    """The longest gone first."""
+    """Return the dropped tables, the oldest drop first."""
     return tuple(
         DroppedTable(
             _table(body),
@@ -39,18 +39,21 @@ def list_dropped(connection: sqlite3.Connection) -> tuple[DroppedTable, ...]:
     )
 
 
-def bring_back(
+def recover(
     connection: sqlite3.Connection, table_id: str, commit: int
 ) -> tuple[Table, tuple[Part, ...]] | None:
-    """Makes the parts live again, detached ones too; None where the table is not to be had any
-    more. They get rows of their own: snapshots of before and after see what they always saw."""
-    found = next((one for one in list_dropped(connection) if one.table.id == table_id), None)
-    if found is None or not found.complete:
+    """Make a dropped table's parts live again, detached ones too; return both, None if vacuum has
+    purged a part.
+
+    The parts get new rows, so that older snapshots do not change.
+    """
+    dropped = next((d for d in list_dropped(connection) if d.table.id == table_id), None)
+    if dropped is None or not dropped.complete:
         return None
     sql.forget_dropped_table(connection, of_table=table_id)
     parts = tuple(
-        replace(one, created_commit=commit)
-        for one in _parts(connection, table_id, found.dropped_commit)
+        replace(part, created_commit=commit)
+        for part in _parts(connection, table_id, dropped.dropped_commit)
     )
     for part in parts:
         blocks = part.block_range
@@ -71,7 +74,7 @@ def bring_back(
             dropped_ms=None,
             rest=encode_part_rest(part),
         )
-    return replace(found.table, revision=0), parts
+    return replace(dropped.table, revision=0), parts
 
 
 def _table(body: str) -> Table:

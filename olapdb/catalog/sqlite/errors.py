@@ -1,4 +1,4 @@
-"""What an error of the database driver means in our error tree. Decided by code, never by text."""
+"""Translate errors of the database driver to our error tree, by code, never by text."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _PRIMARY = 0xFF
 
 
 def primary_code(error: sqlite3.Error) -> int:
-    """SQLite's primary result code; 0 where the driver itself raised."""
+    """Return SQLite's primary result code; 0 for an error of the driver itself."""
     return getattr(error, "sqlite_errorcode", 0) & _PRIMARY
 
 
 def catalog_error(error: sqlite3.Error, place: str) -> OlapdbError:
-    """`place` is the catalog's path."""
+    """Return our error for a driver's error; `place` is the catalog's path."""
     match primary_code(error):
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return errors.CatalogBusy(

@@ -1,7 +1,7 @@
-"""Fair turns for writers: of the threads of a process, and of the processes on a warehouse.
+"""Fair locks for writers: among the threads of a process, and among the processes of a warehouse.
 
 SQLite's own wait is a sleep that grows, so a busy writer can starve another for seconds.  Here
-writers are served in the order in which they came, and wait no longer than they said.
+writers are served in order of arrival, and give up after their own timeout.
 """
 
 from __future__ import annotations
@@ -23,56 +23,56 @@ except ImportError:  # not a Unix: SQLite's own lock has to do
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Ticket:
-    """A thread's place among those that want the lock; the gate opens when it is its turn."""
+    """A thread's place in the queue for the lock; its gate opens when the thread gets the lock."""
 
-    what: str
+    purpose: str
     thread: int
     gate: threading.Lock
 
 
 class FairLock:
-    """A lock that threads get in the order of their asking."""
+    """A lock that threads get in order of arrival."""
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
         self._holder: Ticket | None = None
         self._waiting: deque[Ticket] = deque()
 
-    def acquire(self, timeout_ms: int, what: str) -> Ticket:
-        """What `release` takes. Raises CatalogBusy, naming the holder, when `timeout_ms` have
-        passed."""
-        place = Ticket(what, threading.get_ident(), threading.Lock())
-        place.gate.acquire()
+    def acquire(self, timeout_ms: int, purpose: str) -> Ticket:
+        """Return the ticket for `release`. Raises CatalogBusy, naming the holder, after
+        `timeout_ms`."""
+        ticket = Ticket(purpose, threading.get_ident(), threading.Lock())
+        ticket.gate.acquire()
         try:
             with self._mutex:
                 if self._holder is None:
-                    self._holder = place
-                    return place
-                self._waiting.append(place)
-            if place.gate.acquire(timeout=timeout_ms / 1000):
-                return place
+                    self._holder = ticket
+                    return ticket
+                self._waiting.append(ticket)
+            if ticket.gate.acquire(timeout=timeout_ms / 1000):
+                return ticket
             with self._mutex:
                 holder = self._holder
-            if holder is not place:
-                what = "" if holder is None else holder.what
-                raise busy(f"a thread of this process ({what})", timeout_ms)
-            return place  # it was passed to us between the timeout and here
+            if holder is not ticket:
+                purpose = "" if holder is None else holder.purpose
+                raise busy(f"a thread of this process ({purpose})", timeout_ms)
+            return ticket  # the lock was passed to us between the timeout and here
         except BaseException:
-            self.release(place)  # Ctrl-C too: or the turn would be passed to nobody
+            self.release(ticket)  # Ctrl-C too: else the lock would stay with a dead ticket
             raise
 
-    def release(self, place: Ticket) -> None:
-        """Leaves the place, whether it was its turn or it waits. Idempotent."""
+    def release(self, ticket: Ticket) -> None:
+        """Give up a ticket, whether it holds the lock or waits. Idempotent."""
         with self._mutex:
-            if self._holder is place:
+            if self._holder is ticket:
                 self._holder = self._waiting.popleft() if self._waiting else None
                 if self._holder is not None:
                     self._holder.gate.release()
-            elif place in self._waiting:
-                self._waiting.remove(place)
+            elif ticket in self._waiting:
+                self._waiting.remove(ticket)
 
     def held_by(self, thread: int) -> Ticket | None:
-        """The place of the thread, where it is its turn."""
+        """Return the thread's ticket if it holds the lock, else None."""
         holder = self._holder
         return holder if holder is not None and holder.thread == thread else None
 
@@ -85,11 +85,11 @@ _POLL_SECONDS = 0.0005
 
 
 class TicketQueue:
-    """Fair turns between processes, by a file of tickets.
+    """A fair lock between processes, by a file of tickets.
 
     A writer draws the next number t (under a lock on byte 0) and locks byte TICKETS_AT + t; it is
-    its turn when no lower byte is locked.  The locks are the kernel's and belong to the open
-    file, so a killed process gives its place up at once.  One thread at a time (see FairLock).
+    its turn when no lower byte is locked.  The locks are the kernel's and belong to the open file,
+    so a killed process gives its place up at once.  One thread at a time (see FairLock).
 
         tickets   … 41   42      43
         locks        -   held    waits for 0..42 to be free
@@ -100,21 +100,22 @@ class TicketQueue:
         self._descriptor = -1
         self._ticket = 0
 
-    def acquire(self, timeout_ms: int, what: str) -> None:
+    def acquire(self, timeout_ms: int, purpose: str) -> None:
+        """Wait for this process's turn. Raises CatalogBusy after `timeout_ms`."""
         if fcntl is None or not hasattr(fcntl, "F_OFD_SETLK"):
             return
         if self._descriptor < 0:
             self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            self._wait(timeout_ms, what)
+            self._wait(timeout_ms, purpose)
         except BaseException:
-            # Or everybody else would wait for us as long as this process lives.  Closing gives up
-            # whatever else a failure, or an interrupt, left locked.
+            # Else all other processes would wait while this one lives.  Closing releases
+            # whatever a failure or an interrupt left locked.
             self.release()
             self.close()
             raise
 
-    def _wait(self, timeout_ms: int, what: str) -> None:
+    def _wait(self, timeout_ms: int, purpose: str) -> None:
         deadline = time.monotonic() + timeout_ms / 1000
         self._ticket = ticket = self._draw()
         while not self._lock(fcntl.F_RDLCK, _TICKETS_AT, ticket):
@@ -122,15 +123,17 @@ class TicketQueue:
                 raise busy(self._holder(), timeout_ms)
             time.sleep(_POLL_SECONDS)
         self._lock(fcntl.F_UNLCK, _TICKETS_AT, ticket)
-        text = f"process {os.getpid()} ({what[:60]})".encode()
+        text = f"process {os.getpid()} ({purpose[:60]})".encode()
         os.pwrite(self._descriptor, text[:_HOLDER_BYTES].ljust(_HOLDER_BYTES), _HOLDER_AT)
 
     def release(self) -> None:
+        """Give up the turn or the place in the queue. Idempotent."""
         if self._ticket:
             self._lock(fcntl.F_UNLCK, _TICKETS_AT + self._ticket, 1)
             self._ticket = 0
 
     def close(self) -> None:
+        """Close the file of tickets, which releases all its locks."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -139,8 +142,8 @@ class TicketQueue:
     def _draw(self) -> int:
         fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLKW, _flock(fcntl.F_WRLCK, 0, 1))
         try:
-            kept = os.pread(self._descriptor, _COUNTER.size, 0)
-            ticket = (_COUNTER.unpack(kept)[0] if len(kept) == _COUNTER.size else 0) + 1
+            counter = os.pread(self._descriptor, _COUNTER.size, 0)
+            ticket = (_COUNTER.unpack(counter)[0] if len(counter) == _COUNTER.size else 0) + 1
             os.pwrite(self._descriptor, _COUNTER.pack(ticket), 0)
             self._lock(fcntl.F_WRLCK, _TICKETS_AT + ticket, 1)
         finally:
@@ -164,6 +167,7 @@ def _flock(kind: int, start: int, length: int) -> bytes:
 
 
 def busy(holder: str, timeout_ms: int) -> CatalogBusy:
+    """Return the CatalogBusy error that names the holder."""
     return CatalogBusy(
         f"The catalog was not free within {timeout_ms} ms; {holder} has it.",
         hint="Run the statement again; a larger lock_acquire_timeout_ms waits longer.",

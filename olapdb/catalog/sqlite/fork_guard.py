@@ -1,7 +1,7 @@
-"""A fork waits until nobody in this process is in the midst of a commit.
+"""Make a fork wait until no thread of this process is in the middle of a commit.
 
-SQLite keeps in memory which locks the process has on the file.  A child of a fork inherits that
-memory, without the thread that would give a lock back: while one commits, its child could never
+SQLite keeps in memory which locks the process holds on the file.  The child of a fork inherits that
+memory, without the thread that would release a lock: if one was committing, the child could never
 write.
 """
 
@@ -14,41 +14,44 @@ from weakref import WeakSet
 
 
 class ForkAware(Protocol):
+    """A writer that can pause around a fork."""
+
     def pause(self) -> None:
-        """Returns when nobody is in the midst of a commit, for a bounded time at most."""
+        """Return when no commit is in progress, or after a bounded time."""
 
     def resume(self) -> None:
-        """After the fork, in the parent. The child makes its locks anew."""
+        """Continue after the fork, in the parent. The child recreates its locks."""
 
 
 class ForkGuard:
-    """Whom the forks of this process wait for: as long as it lives, for Python has no way to be
-    told no more. One fork at a time, and nobody comes meanwhile."""
+    """Writers to pause before os.fork(), held by weak references. The at-fork hooks are permanent:
+    Python cannot unregister them. Only one fork runs at a time."""
 
-    _waited_for: WeakSet[ForkAware] = WeakSet()
-    _guard = threading.RLock()  # the child's too: of the thread that forks
-    _told = False
+    _writers: WeakSet[ForkAware] = WeakSet()
+    _guard = threading.RLock()  # the forking thread holds it, in the child too
+    _hooked = False
 
     @classmethod
-    def wait_for(cls, one: ForkAware) -> None:
+    def register(cls, writer: ForkAware) -> None:
+        """Register a writer; from now on each fork of this process pauses it."""
         with cls._guard:
-            cls._waited_for.add(one)
-            if not cls._told and hasattr(os, "register_at_fork"):
+            cls._writers.add(writer)
+            if not cls._hooked and hasattr(os, "register_at_fork"):
                 os.register_at_fork(
                     before=cls._before,
                     after_in_parent=cls._after,
                     after_in_child=cls._guard.release,
                 )
-                cls._told = True
+                cls._hooked = True
 
     @classmethod
     def _before(cls) -> None:
         cls._guard.acquire()
-        for one in list(cls._waited_for):
-            one.pause()
+        for writer in list(cls._writers):
+            writer.pause()
 
     @classmethod
     def _after(cls) -> None:
-        for one in list(cls._waited_for):
-            one.resume()
+        for writer in list(cls._writers):
+            writer.resume()
         cls._guard.release()

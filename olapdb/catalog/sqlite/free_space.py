@@ -1,7 +1,7 @@
-"""Gives back the space of the catalog's file that forgotten rows took.
+"""Give back the space in the catalog's file that purged rows occupied.
 
-A new catalog is made with `auto_vacuum = INCREMENTAL`: free pages are cut off the file a few at a
-time.  One that was made without it is written anew once (VACUUM), when most of it is free.
+A new catalog is created with `auto_vacuum = INCREMENTAL`: free pages are cut off the file a few at
+a time.  An older one without it is rewritten once (VACUUM), when most of it is free.
 """
 
 from __future__ import annotations
@@ -12,20 +12,22 @@ import sqlite3
 from olapdb.catalog.sqlite.connections import Connections
 from olapdb.catalog.sqlite.errors import catalog_error
 from olapdb.catalog.sqlite.writer import Writer
-from olapdb.model.failpoint import Reach
+from olapdb.model.failpoint import FailpointObserver
 
 SLACK_BYTES = 4 << 20
-"""Free bytes that are left for the next rows, besides an eighth of those that are used."""
+"""Free bytes that stay for new rows, besides an eighth of the used ones."""
 PAGES_A_STEP = 256
 STEPS_MAX = 64
 REWRITTEN_BYTES_MAX = 256 << 20
-"""Of an older catalog: used bytes up to which it is written anew, while writers wait."""
+"""Used bytes up to which an older catalog is rewritten, while writers wait."""
 LOG_BYTES_MAX = 32 << 20
 _INCREMENTAL = 2
 
 
-def give_back(writer: Writer, connections: Connections, path: str, reach: Reach) -> int:
-    """Cut free pages off the catalog's file; return how many. What fails leaves the file whole."""
+def release_space(
+    writer: Writer, connections: Connections, path: str, failpoint: FailpointObserver
+) -> int:
+    """Cut free pages off the catalog's file; return how many. A failure leaves the file intact."""
     if connections.in_memory:
         return 0
     released = 0
@@ -36,10 +38,10 @@ def give_back(writer: Writer, connections: Connections, path: str, reach: Reach)
             spare = 0
     if spare and not incremental:
         released = _rewrite(writer, path)
-        reach("vacuum.space_given_back")
+        failpoint("vacuum.space_given_back")
     for _ in range(STEPS_MAX if spare and incremental else 0):
         pages = _cut(writer, path)
-        reach("vacuum.space_given_back")
+        failpoint("vacuum.space_given_back")
         released += pages
         if pages < PAGES_A_STEP:
             break
@@ -49,7 +51,7 @@ def give_back(writer: Writer, connections: Connections, path: str, reach: Reach)
 
 
 def _cut(writer: Writer, path: str) -> int:
-    """Cut some spare pages off the file, in one transaction; return how many."""
+    """Cut some spare pages off the file in one transaction; return how many."""
     with writer.writing("vacuum") as connection:
         try:
             pages = min(_spare_pages(connection), PAGES_A_STEP)
@@ -62,7 +64,8 @@ def _cut(writer: Writer, path: str) -> int:
 
 
 def _rewrite(writer: Writer, path: str) -> int:
-    """Write the file anew without free pages, from now on with incremental auto_vacuum."""
+    """Rewrite the file without free pages and with incremental auto_vacuum; return the pages
+    saved."""
     with writer.writing("vacuum") as connection:
         try:
             before = _pragma(connection, "page_count")
@@ -74,7 +77,7 @@ def _rewrite(writer: Writer, path: str) -> int:
 
 
 def _spare_pages(connection: sqlite3.Connection) -> int:
-    """Return the free pages beyond the slack; 0 where they are too few to be worth a write."""
+    """Return the free pages beyond the slack; 0 if too few to be worth a write."""
     free, all_pages = _pragma(connection, "freelist_count"), _pragma(connection, "page_count")
     slack = max(SLACK_BYTES // _pragma(connection, "page_size"), (all_pages - free) // 8)
     return max(0, free - slack)
@@ -87,9 +90,8 @@ def _is_worth_rewriting(connection: sqlite3.Connection) -> bool:
 
 
 def _shorten_log(writer: Writer, path: str) -> None:
-    """Bring the log into the file and cut it, unless a reader needs it: then a later round does.
-
-    Nothing is waited for, as INSERTs would wait too."""
+    """Checkpoint the log into the file and truncate it. If a reader needs it, a later round does:
+    waiting would block INSERTs."""
     with writer.writing("vacuum") as connection:
         timeout = _pragma(connection, "busy_timeout")
         connection.execute("PRAGMA busy_timeout = 0")

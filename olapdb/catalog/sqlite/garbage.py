@@ -1,7 +1,7 @@
-"""What vacuum removes of the catalog.
+"""Vacuum's deletions in the catalog.
 
-The mark of what is gone is written before the pins are read, and whoever pins reads it after the
-pin is written, so that one of the two sees the other.
+Vacuum writes its mark before it reads the pins, and a reader reads the mark after it has written
+its pin, so one of the two sees the other.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from olapdb.catalog.sqlite import statements as sql
 from olapdb.catalog.sqlite.compaction import compact_blocks, crowded_tables
 from olapdb.catalog.sqlite.vacuum_mark import raise_mark
 from olapdb.catalog.sqlite.writer import Writer
-from olapdb.model.failpoint import Reach
+from olapdb.model.failpoint import FailpointObserver
 
 COMMITS_A_STEP = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What vacuum may forget of the past: rows that no snapshot after `horizon` shows, the log of
-    commits from `oldest_commit` to those before `before`, the single blocks of `crowded` tables."""
+    """History that vacuum may delete: rows that no snapshot after `horizon` shows, commits of the
+    log from `oldest_commit` to before `before`, single blocks of the `crowded` tables."""
 
     horizon: int
     oldest_commit: int
@@ -33,9 +33,11 @@ class History:
 
 
 def due_history(connection: sqlite3.Connection, horizon: int, before: int) -> History | None:
-    """Return what is to be forgotten, None where it is not worth a write.
+    """Return the history to delete, None if it is not worth a write.
 
-    The log keeps the commits from the horizon on: by them vacuum knows what has had its time."""
+    The log keeps the commits from the horizon on: vacuum needs their times to know which drops are
+    due.
+    """
     before = min(before, horizon)
     crowded = crowded_tables(connection, horizon)
     if not crowded and sql.has_history.value(connection, up_to=horizon, before=before) is None:
@@ -44,58 +46,66 @@ def due_history(connection: sqlite3.Connection, horizon: int, before: int) -> Hi
     return History(horizon, oldest, before, crowded)
 
 
-def forget_parts(
-    writer: Writer, parts: Sequence[DroppedPart], oldest_pin: Callable[[], int], reach: Reach
+def purge_parts(
+    writer: Writer,
+    parts: Sequence[DroppedPart],
+    oldest_pin: Callable[[], int],
+    failpoint: FailpointObserver,
 ) -> tuple[str, ...]:
-    """Of the parts those that nobody can see, and the paths of their files that no other part has;
-    `reach` is for tests."""
+    """Delete the parts that no pinned snapshot can see; return the paths of files that no other
+    part uses, in the order of the drops. `failpoint` is for tests."""
     if not parts:
         return ()
     with writer.housekeeping("vacuum") as connection:
-        raise_mark(connection, max(one.dropped_commit for one in parts))
-    reach("vacuum.marked")
+        raise_mark(connection, max(dropped.dropped_commit for dropped in parts))
+    failpoint("vacuum.marked")
     horizon = oldest_pin()
-    gone = [one for one in parts if one.dropped_commit <= horizon]
-    ids = json.dumps([one.part.id for one in gone])
-    paths = {one.part.path for one in gone if one.part.path}
+    purged = [dropped for dropped in parts if dropped.dropped_commit <= horizon]
+    ids = json.dumps([dropped.part.id for dropped in purged])
+    paths = {dropped.part.path for dropped in purged if dropped.part.path}
     with writer.housekeeping("vacuum") as connection:
-        sql.forget_parts(connection, part_ids=ids, up_to=horizon)
-        sql.forget_inline(connection, part_ids=ids)
+        sql.purge_parts(connection, part_ids=ids, up_to=horizon)
+        sql.purge_inline(connection, part_ids=ids)
         used = sql.paths_still_used(connection, paths=json.dumps(sorted(paths)))
         paths -= {path for (path,) in used}
-    reach("vacuum.forgotten")
-    # As they were dropped: what a part replaced is gone before it is, see rebuild_catalog.
-    return tuple(dict.fromkeys(one.part.path for one in gone if one.part.path in paths))
+    failpoint("vacuum.forgotten")
+    # In the order of the drops: replaced parts go before their replacement, see rebuild_catalog.
+    return tuple(
+        dict.fromkeys(dropped.part.path for dropped in purged if dropped.part.path in paths)
+    )
 
 
-def forget_history(
+def purge_history(
     writer: Writer,
     due: History,
     oldest_pin: Callable[[], int],
     clock_ms: Callable[[], int],
-    reach: Reach,
+    failpoint: FailpointObserver,
 ) -> None:
-    """Forget what no snapshot after the horizon shows, join old blocks, shorten the log.
+    """Delete what no snapshot after the horizon shows, join old blocks, shorten the log.
 
     Each transaction is bounded, as INSERTs wait for it; a crash between two leaves the rest to the
-    next round."""
+    next round.
+    """
     with writer.housekeeping("vacuum") as connection:
         raise_mark(connection, due.horizon)
-    reach("vacuum.marked")
+    failpoint("vacuum.marked")
     horizon = min(due.horizon, oldest_pin())
     with writer.housekeeping("vacuum") as connection:
-        leaving = json.dumps([id for (id,) in sql.leaving_tables(connection, up_to=horizon)])
-        for forget in sql.forget_dropped:
+        dropped_ids = json.dumps(
+            [id for (id,) in sql.tables_dropped_until(connection, up_to=horizon)]
+        )
+        for forget in sql.purge_dropped:
             forget(connection, up_to=horizon)
-        sql.forget_dropped_tables(connection, up_to=horizon)
-        for forget in sql.forget_homeless:
-            forget(connection, of_tables=leaving)
-        sql.forget_superseded_checks(connection, up_to=horizon)
-        sql.forget_older_versions(connection, up_to=horizon)
-    reach("vacuum.history_forgotten")
-    compact_blocks(writer, due.crowded, horizon, clock_ms, reach)
+        sql.purge_dropped_tables(connection, up_to=horizon)
+        for forget in sql.purge_orphans:
+            forget(connection, of_tables=dropped_ids)
+        sql.purge_superseded_checks(connection, up_to=horizon)
+        sql.purge_older_versions(connection, up_to=horizon)
+    failpoint("vacuum.history_forgotten")
+    compact_blocks(writer, due.crowded, horizon, clock_ms, failpoint)
     before = min(due.oldest_commit, due.before)
     while before < due.before:
         before = min(before + COMMITS_A_STEP, due.before)
         with writer.housekeeping("vacuum") as connection:
-            sql.forget_commits(connection, before=before)
+            sql.purge_commits(connection, before=before)

@@ -1,7 +1,7 @@
-"""The newest commit that a process knows: its schema and snapshot, and the parts of tables in use.
+"""A process's cache of the newest commit: its schema and snapshot, and the parts of tables in use.
 
-It follows the commits by their differences: our own as they are made, those of other processes
-as they are noticed.
+It applies each commit's differences: its own when they are made, those of other processes when they
+are noticed.
 """
 
 from __future__ import annotations
@@ -27,17 +27,19 @@ if TYPE_CHECKING:
 
 TABLES_LOADED_MAX = 4_096
 FOLLOWED_COMMITS_MAX = 256
-"""Of a table that is read: its parts as of a commit longer ago than this are read for one reader."""
+"""A reader of a table as of a commit older than this reads its parts uncached."""
 
 
 @dataclass(frozen=True, slots=True)
 class Newest:
+    """The newest known snapshot and its schema."""
+
     snapshot: SqliteSnapshot
     schema: SchemaState
 
 
 class HeadCache:
-    """Thread-safe. Whoever calls with a connection holds it before the lock in here is taken."""
+    """Thread-safe. A caller that passes a connection must acquire it before this object's lock."""
 
     def __init__(self, catalog: SqliteCatalog) -> None:
         self._catalog = catalog
@@ -47,12 +49,12 @@ class HeadCache:
         self._decoded: dict[int, tuple[str, SchemaObject]] = {}
 
     def renew_lock(self) -> None:
-        """In a forked child, where a thread that is not there may hold the lock."""
+        """Replace the lock in a forked child: a thread that the child lacks may hold it."""
         self._lock = threading.Lock()
 
     def at(self, connection: sqlite3.Connection, number: int) -> Newest:
-        """The head at `number`, the newest commit that the connection sees, or at a later one
-        that a faster thread has seen."""
+        """Return the head at `number`, the newest commit that the connection sees, or at a later
+        one that another thread has seen."""
         newest = self._newest
         if newest is not None and newest.snapshot.number == number:
             return newest
@@ -61,8 +63,8 @@ class HeadCache:
             if newest is not None and newest.snapshot.number >= number:
                 return newest
             if newest is not None and vacuumed_to(connection) > newest.snapshot.number:
-                # Drops that this process has not seen yet may be forgotten: their parts and
-                # objects would be live in here for ever.
+                # Vacuum may have purged drops that this process has not seen: their parts and
+                # objects would stay live in this cache for ever.
                 self._tables.clear()
                 newest = None
             if newest is None:
@@ -77,14 +79,14 @@ class HeadCache:
                     self._follow_all(connection, before, number)
             return self._become(number, schema)
 
-    def note(self, application: CommitApplier, number: int) -> None:
-        """Follows our own commit without reading it back.
+    def note(self, applier: CommitApplier, number: int) -> None:
+        """Apply our own commit without reading it back.
 
-        The commit has happened, so nothing may be raised that reads as its failure: should the
-        differences not fit, everything is read anew.
+        The commit has happened, so this may not raise an error that reads as its failure: if the
+        differences do not fit, the cache is cleared.
         """
         try:
-            self._note(application, number)
+            self._note(applier, number)
         except (Error, LookupError, TypeError, ValueError):
             self.forget()
         except BaseException:  # Ctrl-C: some tables are ahead, one perhaps by half
@@ -92,7 +94,8 @@ class HeadCache:
             raise
 
     def _follow_all(self, connection: sqlite3.Connection, after: int, up_to: int) -> None:
-        """All tables, or none of them is known any more: one that failed may be followed by half."""
+        """Apply foreign commits to all tables; on failure clear them all, since one may be half
+        updated."""
         try:
             _follow(connection, self._tables, after, up_to)
         except BaseException:
@@ -100,55 +103,58 @@ class HeadCache:
             raise
 
     def forget(self) -> None:
-        """Everything is read anew."""
+        """Clear the cache; everything is read again."""
         with self._lock:
             self._newest = None
             self._tables.clear()
             self._decoded.clear()
 
-    def _note(self, application: CommitApplier, number: int) -> None:
+    def _note(self, applier: CommitApplier, number: int) -> None:
         with self._lock:
             newest = self._newest
             if newest is None or newest.snapshot.number != number - 1:
-                return  # a reader was faster; it has read the commit whole
-            for table_id in {*application.added, *application.removed}:
-                known = self._tables.get(table_id)
-                if known is not None:
-                    added = application.added.get(table_id, ())
-                    known.advance(number, added, application.removed.get(table_id, ()))
-            for table_id in application.emptied:
+                return  # a reader has read the commit already
+            for table_id in {*applier.added, *applier.removed}:
+                table_parts = self._tables.get(table_id)
+                if table_parts is not None:
+                    added = applier.added.get(table_id, ())
+                    table_parts.advance(number, added, applier.removed.get(table_id, ()))
+            for table_id in applier.emptied:
                 self._tables.pop(table_id, None)
-            self._become(number, application.schema)
+            self._become(number, applier.schema)
 
     def schema_at(self, connection: sqlite3.Connection, number: int) -> SchemaState:
-        """The schema as of an older commit."""
+        """Return the schema as of an older commit."""
         with self._lock:
             return self._read_schema(connection, number, keep=False)
 
     def known_parts(self, table_id: str, number: int) -> tuple[Part, ...] | None:
+        """Return the cached live parts as of a commit, None if they are not cached."""
         with self._lock:
-            known = self._tables.get(table_id)
-            return None if known is None else known.at(number)
+            table_parts = self._tables.get(table_id)
+            return None if table_parts is None else table_parts.at(number)
 
     def known_count(self, table_id: str, partition_id: str, number: int) -> int | None:
+        """Return the cached number of live parts of a partition as of a commit, None if it is not
+        cached."""
         with self._lock:
-            known = self._tables.get(table_id)
-            return None if known is None else known.count(partition_id, number)
+            table_parts = self._tables.get(table_id)
+            return None if table_parts is None else table_parts.count(partition_id, number)
 
     def load_parts(
         self, connection: sqlite3.Connection, table_id: str, number: int
     ) -> tuple[Part, ...]:
-        """Reads the parts as of a commit, and follows them from then on unless it is long past.
+        """Read the parts as of a commit; cache them unless the commit is long past.
 
-        The connection should not have read yet in its transaction: what it sees first is then not
-        older than what the head knows. Were commits able to outrun the reading, a table in heavy
-        use would be read whole by every reader and never be known.
+        Call it first in the connection's transaction: what it sees is then not older than the head.
+        Else a table that commits change all the time would be read whole by every reader and never
+        be cached.
         """
         with self._lock:
-            known = self._tables.get(table_id)
-            found = None if known is None else known.at(number)
-            if found is not None:  # another reader of the same table was faster
-                return found
+            table_parts = self._tables.get(table_id)
+            cached = None if table_parts is None else table_parts.at(number)
+            if cached is not None:  # another thread loaded the table meanwhile
+                return cached
             refuse_vacuumed(connection, number)
             loaded = TableParts(
                 number,
@@ -182,11 +188,11 @@ class HeadCache:
         decoded: dict[int, tuple[str, SchemaObject]] = {}
         for row_id, object_id, kind, body in sql.objects_at(connection, number=number):
             # The same object is kept as long as its row, so that caches may go by identity.
-            kept = self._decoded.get(row_id)
-            if kept is None or kept[0] != body:
-                kept = (body, decode_object(kind, body, parse_type))
-            decoded[row_id] = kept
-            objects[object_id] = kept[1]
+            cached = self._decoded.get(row_id)
+            if cached is None or cached[0] != body:
+                cached = (body, decode_object(kind, body, parse_type))
+            decoded[row_id] = cached
+            objects[object_id] = cached[1]
         if keep:
             self._decoded = decoded
         return SchemaState(databases, objects)
@@ -195,7 +201,7 @@ class HeadCache:
 def _follow(
     connection: sqlite3.Connection, tables: dict[str, TableParts], after: int, up_to: int
 ) -> None:
-    """Applies the commits after+1..up_to of other processes to the loaded tables."""
+    """Apply the commits after+1..up_to of other processes to the loaded tables."""
     added: dict[tuple[int, str], list[Part]] = {}
     removed: dict[tuple[int, str], list[str]] = {}
     for row in sql.parts_created_since(connection, after=after, up_to=up_to):

@@ -1,7 +1,7 @@
-"""Jobs of views in the catalog's own tables: written beside commits and within them, read by all.
+"""Jobs of views in tables of the catalog, written beside commits or within them.
 
-The rows are not versioned: they tell of processes, as leases do.  Old jobs are forgotten when a new
-one begins, so that the tables stay small however often a schedule runs.
+The rows are not versioned: they describe processes, as leases do.  Opening a job deletes old ones,
+so that the tables stay small however often a schedule runs.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from olapdb.model.job import JobChunk, JobState, ViewJob
 
 JOBS_KEPT_MAX = 1_000
 CHUNKS_KEPT_MAX = 100_000
-"""Ended jobs, and the chunks of them, that the catalog keeps: the newest."""
+"""The newest ended jobs, and their chunks, that the catalog keeps."""
 
 P = sa.bindparam
 _JOBS, _CHUNKS = t.view_jobs, t.view_job_chunks
 _JOB_COLUMNS = [c for c in _JOBS.columns if c.name != "chunk_count"]
 _CHUNK_COLUMNS = [c for c in _CHUNKS.columns if c.name != "job_id"]
 _ROW: sa.ColumnElement[int] = sa.literal_column("view_jobs.rowid")
-"""Counts up as jobs are opened, which a clock that stands still or is set back does not."""
+"""Increases as jobs are opened, even if the clock stands still or is set back."""
 
 _insert_job = CatalogStatement(
     lambda: sa.insert(_JOBS).values({c.name: P(c.name) for c in _JOBS.columns})
@@ -60,7 +60,8 @@ _all_chunks = CatalogStatement(
 
 
 def _surplus_jobs() -> sa.Select[tuple[str]]:
-    """Jobs that have ended, or whose lease is gone, beyond the newest that are kept."""
+    """Return the query of jobs beyond the newest that are kept, if they ended or their lease
+    did."""
     live = sa.select(t.leases.c.id).where(t.leases.c.state == sa.literal_column("'live'"))
     newest_first = _ROW.desc()
     ranked = sa.select(
@@ -86,7 +87,7 @@ _forget_jobs = CatalogStatement(lambda: sa.delete(_JOBS).where(_JOBS.c.id.in_(_s
 
 
 def open_job(connection: sqlite3.Connection, job: ViewJob, chunks: Iterable[JobChunk]) -> None:
-    """Adds the job, and forgets the oldest of too many."""
+    """Add the job with its plan, and delete the oldest of too many."""
     _insert_job(connection, **asdict(job), chunk_count=0)
     plan_job(connection, job.id, chunks)
     limits = {"jobs_max": JOBS_KEPT_MAX, "chunks_max": CHUNKS_KEPT_MAX}
@@ -95,7 +96,7 @@ def open_job(connection: sqlite3.Connection, job: ViewJob, chunks: Iterable[JobC
 
 
 def plan_job(connection: sqlite3.Connection, job_id: str, chunks: Iterable[JobChunk]) -> None:
-    """Another plan in the place of what is not published."""
+    """Replace the chunks of the plan that are not published."""
     planned = list(chunks)
     _forget_plan(connection, job=job_id)
     note_chunks(connection, job_id, planned)
@@ -109,31 +110,32 @@ def note_chunks(
     commit: int = 0,
     now_ms: int = 0,
 ) -> None:
-    """What became of the chunks; `commit` is the commit that does this, if it is one."""
-    for one in chunks:
-        if commit and one.state == "published" and not one.commit:
-            one = replace(one, commit=commit, finished_ms=now_ms)
+    """Store the state of chunks. Within a commit, `commit` is its number, given to chunks it
+    publishes."""
+    for chunk in chunks:
+        if commit and chunk.state == "published" and not chunk.commit:
+            chunk = replace(chunk, commit=commit, finished_ms=now_ms)
         _put_chunk(
             connection,
             job_id=job_id,
-            chunk=one.chunk,
-            partition_id=one.partition,
-            parts=one.parts,
-            row_count=one.rows,
-            byte_count=one.bytes,
-            state=one.state,
-            target_rows=one.target_rows,
-            commit_number=one.commit,
-            elapsed_ms=one.elapsed_ms,
-            finished_ms=one.finished_ms,
-            error=one.error,
+            chunk=chunk.chunk,
+            partition_id=chunk.partition,
+            parts=chunk.parts,
+            row_count=chunk.rows,
+            byte_count=chunk.bytes,
+            state=chunk.state,
+            target_rows=chunk.target_rows,
+            commit_number=chunk.commit,
+            elapsed_ms=chunk.elapsed_ms,
+            finished_ms=chunk.finished_ms,
+            error=chunk.error,
         )
 
 
 def close_job(
     connection: sqlite3.Connection, job_id: str, state: JobState, error: str, now_ms: int
 ) -> bool:
-    """False where the job had ended before, which then stays as it is."""
+    """End a running job; return False, without a change, if it had ended before."""
     done = _close(connection, job=job_id, new_state=state, reason=error, now_ms=now_ms)
     return done.rowcount > 0
 
@@ -142,21 +144,21 @@ def close_job(
 
 
 def job_state(connection: sqlite3.Connection, job_id: str) -> JobState | None:
-    """None where the catalog has forgotten the job."""
-    found: JobState | None = _state_of.value(connection, job=job_id)
-    return found
+    """Return the job's state, None if the catalog has deleted the job."""
+    state: JobState | None = _state_of.value(connection, job=job_id)
+    return state
 
 
 def all_jobs(connection: sqlite3.Connection) -> tuple[ViewJob, ...]:
-    """Oldest first."""
+    """Return all jobs, oldest first."""
     names = [c.name for c in _JOB_COLUMNS]
-    made = []
+    jobs = []
     for row in _all_jobs(connection):
         facts = dict(zip(names, row, strict=True))
-        made.append(ViewJob(**{**facts, "staged": bool(facts["staged"])}))
-    return tuple(made)
+        jobs.append(ViewJob(**{**facts, "staged": bool(facts["staged"])}))
+    return tuple(jobs)
 
 
 def all_chunks(connection: sqlite3.Connection) -> tuple[tuple[str, JobChunk], ...]:
-    """(id of the job, chunk) by job and chunk."""
+    """Return (job id, chunk), ordered by both."""
     return tuple((job_id, JobChunk(*rest)) for job_id, *rest in _all_chunks(connection))

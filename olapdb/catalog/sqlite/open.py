@@ -1,4 +1,4 @@
-"""Opens a catalog's file, or makes one: format version, identity, and what is refused."""
+"""Open a catalog's file, or create it: format version, identity, refused places."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ _NETWORK = frozenset(
 def open_or_create(
     connections: Connections, path: str, read_only: bool, zone: str, now_ms: int
 ) -> dict[str, str]:
-    """The facts of the warehouse; makes an empty one, with the database "default", where there is
-    none. CannotOpenWarehouse says why not."""
+    """Return the warehouse's facts (id, zone, format). Create an empty one with the database
+    "default" if there is none. Raises CannotOpenWarehouse."""
     if not connections.in_memory:
         _refuse_network(path)
         if read_only and not os.path.exists(path):
@@ -78,7 +78,7 @@ def _create(connection: sqlite3.Connection, zone: str, now_ms: int) -> None:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if not table_names(connection):  # nobody else made it while we waited
+        if not table_names(connection):  # no other process created it while we waited
             for text in create_statements():
                 connection.execute(text)
             facts = {
@@ -117,7 +117,8 @@ def _create(connection: sqlite3.Connection, zone: str, now_ms: int) -> None:
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Bring a catalog of an older format to this release's, in one transaction; else do nothing."""
+    """Upgrade a catalog of an older format to this release's in one transaction; do nothing for the
+    present format."""
     if "meta" not in table_names(connection) or _format(connection) != 1:
         return
     connection.execute("BEGIN IMMEDIATE")
@@ -125,7 +126,7 @@ def migrate(connection: sqlite3.Connection) -> None:
         if _format(connection) == 1:  # no other process did it while we waited
             for text in create_statements(TABLES_OF_FORMAT_2):
                 connection.execute(text)
-            for forget in sql.forget_all_homeless:
+            for forget in sql.purge_all_orphans:
                 forget(connection)
             sql.set_meta(connection, name="format_version", content="2")
         connection.execute("COMMIT")
@@ -136,17 +137,19 @@ def migrate(connection: sqlite3.Connection) -> None:
 
 
 def _format(connection: sqlite3.Connection) -> int:
-    """Return the format version; 0 where the file says none."""
+    """Return the format version; 0 if the file has none."""
     return int(sql.get_meta.value(connection, name="format_version") or 0)
 
 
 def table_names(connection: sqlite3.Connection) -> set[str]:
+    """Return the names of the file's tables."""
     query = "SELECT name FROM sqlite_master WHERE type = 'table'"
     return {name for (name,) in connection.execute(query)}
 
 
 def _refuse_network(path: str) -> None:
-    """SQLite's log needs memory shared by all processes, which network mounts do not give."""
+    """Raise on a network mount: SQLite's log needs memory shared by all processes, which it
+    lacks."""
     kind = _file_system(os.path.realpath(os.path.dirname(path) or "."))
     if kind in _NETWORK:
         raise CannotOpenWarehouse(
@@ -157,7 +160,7 @@ def _refuse_network(path: str) -> None:
 
 
 def _file_system(folder: str) -> str:
-    """Its type as the kernel names it, "" where that cannot be learnt."""
+    """Return the file system's type as the kernel names it, "" if unknown."""
     try:
         with open("/proc/self/mounts", encoding="utf-8") as mounts:
             lines = [line.split() for line in mounts]

@@ -1,9 +1,9 @@
 """Which processes have the warehouse open, and the oldest snapshot that each still reads.
 
-A process registers by a file of its own in `catalog.processes/`, on which it holds a lock as long
-as it lives: whoever can take that lock knows that the process has ended, whatever became of its
-number since.  The file holds the smallest pinned commit number (8 bytes, 0 for none), so pinning
-a snapshot costs a write of 8 bytes and no transaction.
+A process registers by a file of its own in `catalog.processes/`, which it keeps locked while it
+lives: a process that can take the lock knows that the owner has ended, even if its process id was
+reused.  The file holds the smallest pinned commit number (8 bytes, 0 for none), so pinning a
+snapshot costs a write of 8 bytes and no transaction.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _PIN = struct.Struct("<q")
 
 
 class Registration:
-    """This process's entry, and the view of all others. `folder` None: a catalog in memory, which
-    no other process has."""
+    """This process's entry, and its view of all others. `folder` None: a catalog in memory, which
+    has one process only."""
 
     def __init__(self, folder: str | None) -> None:
         self._folder = folder
@@ -39,12 +39,13 @@ class Registration:
         self.token = ""
 
     def ensure(self) -> str:
-        """Registers at first use; the token that leases carry."""
+        """Register at first use; return the token for leases."""
         with self._lock, self._named_errors():
             self._ensure()
             return self.token
 
     def pin(self, number: int) -> None:
+        """Pin a commit number; pins are counted."""
         with self._lock, self._named_errors():
             self._pins[number] += 1
             try:
@@ -54,22 +55,21 @@ class Registration:
                 raise
 
     def unpin(self, number: int) -> None:
-        """Never fails: where the file cannot be written it keeps the smaller number, which only
-        keeps parts for longer, until the next pin."""
+        """Remove a pin; never fails. If the file cannot be written it keeps the smaller number
+        until the next pin, which only keeps parts for longer."""
         with self._lock:
             self._drop(number)
             with suppress(OSError):
                 self._publish()
 
     def own_lowest(self) -> int:
-        """The smallest number pinned by this process, 0 for none."""
+        """Return the smallest number pinned by this process, 0 for none."""
         with self._lock:
             return self._lowest()
 
     def survey(self) -> tuple[frozenset[str], int]:
-        """(tokens of the living processes, smallest number that any of them has pinned or 0).
-
-        Entries of processes that have ended are removed."""
+        """Return (tokens of the living processes, smallest number that any of them has pinned or
+        0), and remove the entries of processes that have ended."""
         if self._folder is None or not os.path.isdir(self._folder):
             lowest = self.own_lowest()
             return frozenset({self.token} if self.token else ()), lowest
@@ -79,17 +79,18 @@ class Registration:
             for name in os.listdir(self._folder):
                 if name.startswith("."):
                     continue
-                pinned = self._look(name)
+                pinned = self._read_pin(name)
                 if pinned is not None:
                     alive.add(name)
                     pins.append(pinned)
         return frozenset(alive), min((p for p in pins if p > 0), default=0)
 
     def close(self) -> None:
+        """Remove this process's entry."""
         with self._lock:
             if self._descriptor >= 0:
                 if self._folder is not None:
-                    # Without a lock it is that of a process that has ended, and removed by others.
+                    # If this fails, another process removes it: the lock is free.
                     with suppress(OSError):
                         _unlink(os.path.join(self._folder, self.token))
                 os.close(self._descriptor)
@@ -99,7 +100,7 @@ class Registration:
             self._published = 0
 
     def forget_inherited(self) -> None:
-        """In a forked child: the entry is the parent's; its lock stays with the parent."""
+        """Drop the parent's entry in a forked child; the parent keeps its lock."""
         self._lock = threading.Lock()
         if self._descriptor >= 0:
             os.close(self._descriptor)
@@ -114,7 +115,7 @@ class Registration:
         token = uuid.uuid4().hex
         if self._folder is not None and fcntl is not None:
             os.makedirs(self._folder, exist_ok=True)
-            # Locked before it has its name, so that nobody takes it for that of a dead process.
+            # Locked before it has its name, so that no process takes it for a dead one's.
             hidden = os.path.join(self._folder, f".{token}")
             descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             try:
@@ -155,8 +156,8 @@ class Registration:
                 os.pwrite(self._descriptor, _PIN.pack(lowest), 0)
             self._published = lowest
 
-    def _look(self, name: str) -> int | None:
-        """The pin of a living process (0 for none), None for one that has ended."""
+    def _read_pin(self, name: str) -> int | None:
+        """Return the pin of a living process (0 for none); None for one that has ended."""
         path = os.path.join(self._folder or "", name)
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -165,8 +166,8 @@ class Registration:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            kept = os.pread(descriptor, _PIN.size, 0)
-            return int(_PIN.unpack(kept)[0]) if len(kept) == _PIN.size else 0
+            data = os.pread(descriptor, _PIN.size, 0)
+            return int(_PIN.unpack(data)[0]) if len(data) == _PIN.size else 0
         else:
             _unlink(path)
             return None
@@ -175,9 +176,9 @@ class Registration:
 
 
 def living(folder: str, tokens: Iterable[str]) -> frozenset[str]:
-    """Those of these processes that live. It only looks, so that whoever may not write can too;
-    an entry whose lock is free is that of a process that has ended."""
-    found = set()
+    """Return which of these processes live. It only reads, so that a process without write access
+    can call it; an entry whose lock is free belongs to a process that has ended."""
+    alive = set()
     for token in tokens:
         try:
             descriptor = os.open(os.path.join(folder, token), os.O_RDONLY | os.O_CLOEXEC)
@@ -188,10 +189,10 @@ def living(folder: str, tokens: Iterable[str]) -> frozenset[str]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            found.add(token)
+            alive.add(token)
         finally:
             os.close(descriptor)
-    return frozenset(found)
+    return frozenset(alive)
 
 
 def _unlink(path: str) -> None:

@@ -1,4 +1,4 @@
-"""Whether the requirements of a commit hold, inside the transaction that would apply it."""
+"""Check the requirements of a commit inside the transaction that applies it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from olapdb.catalog.sqlite.deliveries import keys_are_new, offset_is
 from olapdb.catalog.sqlite.jobs import job_state
 from olapdb.catalog.sqlite.schema_cache import SchemaState
 from olapdb.catalog.sqlite.snapshot import coverage_of_rows
-from olapdb.catalog.sqlite.view_conditions import no_bypass, nothing_missed, nothing_stale
+from olapdb.catalog.sqlite.view_conditions import has_no_bypass, has_no_gap, has_no_stale_slice
 from olapdb.errors import Aborted, CommitConflict, DuplicateInsert
 from olapdb.model import changes
 from olapdb.model.part import BlockRange
@@ -21,7 +21,7 @@ from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.view_state import Coverage
 
 LivePart: TypeAlias = tuple[str, int, int]
-"""Its id, first and last block."""
+"""(part id, first block, last block)"""
 
 
 @dataclass(frozen=True)
@@ -36,29 +36,30 @@ class Current:
     )
 
     def live_parts(self, table_id: str) -> Mapping[str, Sequence[LivePart]]:
-        """By partition, read once: a commit checks all that it requires before it changes anything,
-        and may require something of each of a thousand partitions."""
-        found = self._live.get(table_id)
-        if found is None:
-            found = self._live[table_id] = {}
+        """Return the table's live parts by partition, cached: a commit checks all requirements
+        before it changes anything, and may have one for each of a thousand partitions."""
+        by_partition = self._live.get(table_id)
+        if by_partition is None:
+            by_partition = self._live[table_id] = {}
             for part_id, partition, first, last in sql.live_parts_of(
                 self.connection, of_table=table_id
             ):
-                found.setdefault(partition, []).append((part_id, first, last))
-        return found
+                by_partition.setdefault(partition, []).append((part_id, first, last))
+        return by_partition
 
 
 def check_all(current: Current, requirements: Iterable[changes.Requirement]) -> None:
-    """Raise what `check` raises for the first requirement that does not hold. Leases come first: a
-    writer whose lease has ended learns that, not that something else has changed meanwhile."""
-    for requirement in sorted(requirements, key=lambda one: not isinstance(one, changes.LeaseLive)):
+    """Check the requirements; raise what `check` raises for the first violated one. Leases come
+    first, so that a writer whose lease has ended gets Aborted and not a conflict."""
+    for requirement in sorted(
+        requirements, key=lambda requirement: not isinstance(requirement, changes.LeaseLive)
+    ):
         check(current, requirement)
 
 
 def check(current: Current, requirement: changes.Requirement) -> None:
-    """Raise CommitConflict where the requirement does not hold; DuplicateInsert for a token.
-
-    A lease that has ended is no conflict, which a writer may try again: that is Aborted."""
+    """Raise CommitConflict if the requirement does not hold, DuplicateInsert for a known token,
+    Aborted for an ended lease (which a writer may not retry)."""
     if isinstance(requirement, changes.LeaseLive):
         if not _holds(current, requirement):
             raise lease_ended()
@@ -69,15 +70,17 @@ def check(current: Current, requirement: changes.Requirement) -> None:
 
 
 def lease_ended() -> Aborted:
+    """Return the error for a lease that was revoked."""
     return Aborted(
         "The lease of this process was revoked: it was taken for dead.",
         hint="Nothing was changed; reconnect and run it again.",
     )
 
 
-def conflict(requirement: changes.Requirement, what: str = "") -> CommitConflict:
+def conflict(requirement: changes.Requirement, message: str = "") -> CommitConflict:
+    """Return the CommitConflict of a requirement."""
     error = CommitConflict(
-        what or f"No longer holds: {requirement}.", hint="Nothing was changed; run it again."
+        message or f"No longer holds: {requirement}.", hint="Nothing was changed; run it again."
     )
     error.requirement = requirement
     return error
@@ -136,13 +139,13 @@ def _holds(current: Current, requirement: changes.Requirement) -> bool:
             return beside == set(versions)
         case changes.NoGap(view_id):
             view = schema.by_id.get(view_id)
-            return isinstance(view, MaterializedView) and nothing_missed(
+            return isinstance(view, MaterializedView) and has_no_gap(
                 connection, current.number, view.source_id, coverage(current, view_id)
             )
         case changes.NothingStale(view_id):
-            return nothing_stale(connection, current.number, view_id)
+            return has_no_stale_slice(connection, current.number, view_id)
         case changes.NoBypass(table_id, view_ids):
-            return no_bypass(connection, current.number, table_id, view_ids)
+            return has_no_bypass(connection, current.number, table_id, view_ids)
         case changes.JobRuns(job_id):
             return job_state(connection, job_id) == "running"
         case changes.NameIsFree(database, name):
@@ -154,7 +157,7 @@ def _holds(current: Current, requirement: changes.Requirement) -> bool:
         case changes.DataVersionIs(table_id, partition_id, version):
             return data_version(current, table_id, partition_id) == version
         case changes.PartsLive(table_id, part_ids):
-            return len(_named(connection, table_id, part_ids)) == len(set(part_ids))
+            return len(_live_rows(connection, table_id, part_ids)) == len(set(part_ids))
         case changes.PartsOfPartitionAre():
             return _parts_of_partition_are(current, requirement)
         case changes.NotCovered(view_id, partition_id, blocks):
@@ -176,13 +179,15 @@ def _holds(current: Current, requirement: changes.Requirement) -> bool:
 
 
 def data_version(current: Current, table_id: str, partition_id: str) -> int:
-    found = sql.data_version_at.value(
+    """Return the partition's data version at the current commit."""
+    version = sql.data_version_at.value(
         current.connection, of_table=table_id, of_partition=partition_id, at_commit=current.number
     )
-    return found or 0
+    return version or 0
 
 
 def coverage(current: Current, view_id: str) -> Coverage:
+    """Return the view's coverage at the current commit."""
     rows = sql.coverage_at(current.connection, of_view=view_id, number=current.number)
     return coverage_of_rows(view_id, ((p, a, b) for _, p, a, b in rows), None)
 
@@ -214,12 +219,12 @@ def _parts_of_partition_are(current: Current, requirement: changes.PartsOfPartit
 
 
 def _coverage_common(current: Current, requirement: changes.CoverageCommon) -> bool:
-    """The hull of the parts' blocks is wholly covered or wholly untouched, for each view on the
-    table: the merged part will span the hull, and must be one or the other as well."""
+    """Return whether, for each view on the table, the hull of the parts' blocks is wholly covered
+    or wholly uncovered. The merged part spans the hull and must be one or the other as well."""
     views = current.schema.views_on.get(requirement.table_id, ())
     if not views:
         return True
-    hulls = _hulls(_named(current.connection, requirement.table_id, requirement.part_ids))
+    hulls = _hulls(_live_rows(current.connection, requirement.table_id, requirement.part_ids))
     for view in views:
         seen = coverage(current, view.id)
         for partition, hull in hulls.items():
@@ -231,16 +236,16 @@ def _coverage_common(current: Current, requirement: changes.CoverageCommon) -> b
 def _hulls(rows: Iterable[tuple[str, str, int, int]]) -> dict[str, BlockRange]:
     hulls: dict[str, BlockRange] = {}
     for _, partition, first, last in rows:
-        kept = hulls.get(partition)
+        known = hulls.get(partition)
         hulls[partition] = (
             BlockRange(first, last)
-            if kept is None
-            else BlockRange(min(kept.first, first), max(kept.last, last))
+            if known is None
+            else BlockRange(min(known.first, first), max(known.last, last))
         )
     return hulls
 
 
-def _named(
+def _live_rows(
     connection: sqlite3.Connection, table_id: str, part_ids: Iterable[str]
 ) -> list[tuple[str, str, int, int]]:
     return sql.live_parts_named(

@@ -1,4 +1,5 @@
-"""Rows of the ledger about what left by retention: as text, and how two of them become one."""
+"""Ledger rows about rows removed by retention: their JSON text, and how two rows are merged into
+one."""
 
 from __future__ import annotations
 
@@ -13,9 +14,10 @@ from olapdb.model.view_state import FrozenVerdict, KeyBounds, Retained, Retained
 _VERDICTS: tuple[FrozenVerdict, ...] = ("proven", "covered", "stale", "different")
 
 
-def encode_retained(one: Retained) -> str:
-    body = {name: getattr(one, name) for name in one.__dataclass_fields__}
-    body["blocks"] = [one.blocks.first, one.blocks.last]
+def encode_retained(retained: Retained) -> str:
+    """Return the JSON text of a ledger row."""
+    body = {name: getattr(retained, name) for name in retained.__dataclass_fields__}
+    body["blocks"] = [retained.blocks.first, retained.blocks.last]
     body["slices"] = [
         [
             s.partition,
@@ -23,12 +25,13 @@ def encode_retained(one: Retained) -> str:
             s.verdict,
             None if s.bounds is None else [s.bounds.low, s.bounds.high, s.bounds.nulls],
         ]
-        for s in one.slices
+        for s in retained.slices
     ]
     return json.dumps(body, separators=(",", ":"))
 
 
 def decode_retained(body: str) -> Retained:
+    """Parse the text of `encode_retained`."""
     facts: dict[str, Any] = json.loads(body)
     facts["blocks"] = BlockRange(*facts["blocks"])
     facts["slices"] = tuple(
@@ -44,7 +47,7 @@ def decode_retained(body: str) -> Retained:
 
 
 def widened(known: Retained, more: Retained) -> Retained:
-    """Both as one: the older one's start, the newer one's cause."""
+    """Merge two ledger rows: sum the counts, join the slices; the older start, the newer cause."""
     return replace(
         more,
         rows=known.rows + more.rows,
@@ -59,30 +62,30 @@ def widened(known: Retained, more: Retained) -> Retained:
 
 
 def released(known: Retained, target_partition: str | None) -> Retained | None:
-    """Without the slice; None where nothing is left to say."""
+    """Return the row without the slice; None if no slice remains."""
     if target_partition is None:
         return None
-    left = tuple(s for s in known.slices if s.partition != target_partition)
-    if len(left) == len(known.slices):
+    remaining = tuple(s for s in known.slices if s.partition != target_partition)
+    if len(remaining) == len(known.slices):
         return known
-    return replace(known, slices=left) if left else None
+    return replace(known, slices=remaining) if remaining else None
 
 
 def _joined_slices(slices: Iterable[RetainedSlice]) -> tuple[RetainedSlice, ...]:
-    found: dict[str | None, RetainedSlice] = {}
-    for one in slices:
-        have = found.get(one.partition)
-        found[one.partition] = (
-            one
-            if have is None
+    joined: dict[str | None, RetainedSlice] = {}
+    for added in slices:
+        known = joined.get(added.partition)
+        joined[added.partition] = (
+            added
+            if known is None
             else RetainedSlice(
-                one.partition,
-                have.rows + one.rows,
-                _hull(have.bounds, one.bounds),
-                max(have.verdict, one.verdict, key=_VERDICTS.index),
+                added.partition,
+                known.rows + added.rows,
+                _hull(known.bounds, added.bounds),
+                max(known.verdict, added.verdict, key=_VERDICTS.index),
             )
         )
-    return tuple(found.values())
+    return tuple(joined.values())
 
 
 def _hull(left: KeyBounds | None, right: KeyBounds | None) -> KeyBounds | None:

@@ -1,6 +1,6 @@
-"""What a process keeps of the newest commit it knows: the schema, and the parts of tables in use.
+"""A process's copy of the newest commit it knows: the schema, and the parts of tables in use.
 
-Both follow the commits by their differences, so that an INSERT into a table of 10,000 parts does
+Both are updated by each commit's differences, so that an INSERT into a table of 10,000 parts does
 not read 10,000 rows.
 """
 
@@ -17,12 +17,12 @@ from olapdb.model.part import Part
 from olapdb.model.schema import DatabaseEntry, MaterializedView, SchemaObject
 
 DELTAS_MAX = 512
-"""Commits by which a reader may be behind before a table's parts are read from the catalog."""
+"""Commits a reader may lag behind before a table's parts are read from the catalog."""
 
 
 @dataclass(frozen=True)
 class SchemaState:
-    """Databases by name, objects by id; the rest is derived."""
+    """Databases by name and objects by id; the other mappings are derived."""
 
     databases: Mapping[str, DatabaseEntry] = field(default_factory=dict)
     by_id: Mapping[str, SchemaObject] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class SchemaState:
 
     @cached_property
     def views_joining(self) -> Mapping[str, tuple[MaterializedView, ...]]:
-        """The views that read a table beside their source."""
+        """The views that read a table as a dimension, beside their source."""
         grouped: dict[str, list[MaterializedView]] = {}
         for item in self.ordered:
             if isinstance(item, MaterializedView):
@@ -63,13 +63,14 @@ class SchemaState:
 
 
 def part_order(part: Part) -> tuple[str, int, int, str]:
+    """Return the sort key of parts: partition, first block, last block, id."""
     blocks = part.block_range
     return (part.partition_id, blocks.first, blocks.last, part.id)
 
 
 @dataclass(frozen=True, slots=True)
 class PartsDelta:
-    """What one commit did to the parts of one table."""
+    """The parts that one commit added to a table and removed from it."""
 
     commit: int
     added: Sequence[Part]
@@ -77,7 +78,7 @@ class PartsDelta:
 
 
 class TableParts:
-    """The live parts of a table as of the last commit it was told of, and how to step back.
+    """The live parts of a table as of the newest applied commit, and the deltas to step back.
 
     Not thread-safe: the catalog's head lock guards it.
     """
@@ -91,7 +92,7 @@ class TableParts:
         self._whole: tuple[Part, ...] | None = None
 
     def advance(self, commit: int, added: Sequence[Part], removed_ids: Iterable[str]) -> None:
-        """What a commit did to the table; nothing where the table was read after it."""
+        """Apply a commit's changes to the table; do nothing if the parts were read after it."""
         if commit <= self._newest:
             return
         self._newest = commit
@@ -100,7 +101,7 @@ class TableParts:
             self._oldest = self._deltas[0].commit
         self._deltas.append(PartsDelta(commit, tuple(added), tuple(removed)))
         for part in removed:
-            _take(self._ordered, part)
+            _remove(self._ordered, part)
             self._counts[part.partition_id] -= 1
         for part in added:
             insort(self._ordered, part, key=part_order)
@@ -109,11 +110,11 @@ class TableParts:
         self._whole = None
 
     def reached(self, commit: int) -> None:
-        """All commits up to this one are in, whether they touched the table or not."""
+        """Mark all commits up to this one as applied, whether they changed the table or not."""
         self._newest = max(self._newest, commit)
 
     def at(self, number: int) -> tuple[Part, ...] | None:
-        """The live parts as of a commit, None where that is too far back to know."""
+        """Return the live parts as of a commit, None if it is older than the deltas."""
         if number < self._oldest:
             return None
         if self._whole is None:
@@ -124,13 +125,14 @@ class TableParts:
         ordered = list(self._ordered)
         for delta in later:
             for part in delta.added:
-                _take(ordered, part)
+                _remove(ordered, part)
             for part in delta.removed:
                 insort(ordered, part, key=part_order)
         return tuple(ordered)
 
     def count(self, partition_id: str, number: int) -> int | None:
-        """Live parts of a partition as of a commit, None where that is too far back to know."""
+        """Return the number of live parts of a partition as of a commit, None if it is older than
+        the deltas."""
         if number < self._oldest:
             return None
         count = self._counts[partition_id]
@@ -140,9 +142,9 @@ class TableParts:
         return count
 
     def _later(self, number: int) -> list[PartsDelta]:
-        """The differences after a commit, the last one first."""
+        """Return the deltas after a commit, the newest first."""
         return list(takewhile(lambda delta: delta.commit > number, reversed(self._deltas)))
 
 
-def _take(ordered: list[Part], part: Part) -> None:
+def _remove(ordered: list[Part], part: Part) -> None:
     del ordered[bisect_left(ordered, part_order(part), key=part_order)]

@@ -1,4 +1,5 @@
-"""A snapshot on SQLite: the schema at hand, everything else read at first use as of its number."""
+"""A snapshot on SQLite: the schema in memory, everything else read at first use as of its
+number."""
 
 from __future__ import annotations
 
@@ -26,11 +27,12 @@ if TYPE_CHECKING:
 
 
 VERSIONS_ASKED_MAX = 8
-"""Partitions of a table whose data versions are read one by one."""
+"""Partitions of a table whose data versions are read one by one; beyond that all are read at
+once."""
 
 
 class SqliteSnapshot:
-    """Implements `olapdb.model.snapshot.Snapshot`; shared by all readers of one commit."""
+    """Implements `olapdb.model.snapshot.Snapshot`; all readers of one commit share it."""
 
     def __init__(self, catalog: SqliteCatalog, number: int, schema: SchemaState) -> None:
         self._catalog = catalog
@@ -41,7 +43,7 @@ class SqliteSnapshot:
         self._data_versions: dict[tuple[str, str], int] = {}
         self._next_blocks: dict[str, int] = {}
         self._invalidations: tuple[Invalidation, ...] | None = None
-        self._versions_asked: Counter[str] = Counter()
+        self._version_reads: Counter[str] = Counter()
         self._derived: dict[Hashable, object] = {}
         self._checks: tuple[Check, ...] | None = None
         self._retained: tuple[Retained, ...] | None = None
@@ -75,13 +77,13 @@ class SqliteSnapshot:
         return self._schema.views_into.get(table_id, ())
 
     def parts(self, table_id: str) -> tuple[Part, ...]:
-        found = self._parts.get(table_id)
-        if found is None:
-            found = self._parts[table_id] = self._catalog.parts_at(table_id, self._number)
-        return found
+        parts = self._parts.get(table_id)
+        if parts is None:
+            parts = self._parts[table_id] = self._catalog.parts_at(table_id, self._number)
+        return parts
 
     def part_count(self, table_id: str, partition_id: str) -> int:
-        """Live parts of one partition; cheap, for the limits on parts."""
+        """Return the number of live parts of one partition; cheap, for the limits on parts."""
         return self._catalog.part_count_at(table_id, partition_id, self._number)
 
     def inline_rows(self, part: Part) -> bytes:
@@ -94,8 +96,8 @@ class SqliteSnapshot:
         return inflated(data)
 
     def next_block(self, table: Table) -> int:
-        found = self._next_blocks.get(table.id)
-        if found is None:
+        number = self._next_blocks.get(table.id)
+        if number is None:
             with self._catalog.connections.consistent() as connection:
                 newest = sql.newest_block_at.value(
                     connection, of_table=table.id, at_commit=self._number
@@ -103,25 +105,25 @@ class SqliteSnapshot:
                 spans = self._spans(connection, table.id)
             # Either may be later: a block on which a view failed keeps its row among the spans.
             last = max(newest or 0, spans[-1].last if spans else 0)
-            found = self._next_blocks[table.id] = last + 1
-        return found
+            number = self._next_blocks[table.id] = last + 1
+        return number
 
     def data_version(self, table_id: str, partition_id: str) -> int:
         key = (table_id, partition_id)
-        found = self._data_versions.get(key)
-        if found is None and self._versions_asked[table_id] >= VERSIONS_ASKED_MAX:
-            found = self._all_versions(table_id).get(partition_id, 0)
-        if found is None:
-            self._versions_asked[table_id] += 1
+        version = self._data_versions.get(key)
+        if version is None and self._version_reads[table_id] >= VERSIONS_ASKED_MAX:
+            version = self._all_versions(table_id).get(partition_id, 0)
+        if version is None:
+            self._version_reads[table_id] += 1
             with self._catalog.connections.reading() as connection:
-                version = sql.data_version_at.value(
+                stored = sql.data_version_at.value(
                     connection, of_table=table_id, of_partition=partition_id, at_commit=self._number
                 )
-            found = self._data_versions[key] = version or 0
-        return found
+            version = self._data_versions[key] = stored or 0
+        return version
 
     def _all_versions(self, table_id: str) -> dict[str, int]:
-        """Of a table that is asked for many partitions, those of all that were raised ever."""
+        """Return the data versions of all partitions of the table that were ever raised."""
 
         def read() -> dict[str, int]:
             with self._catalog.connections.reading() as connection:
@@ -131,24 +133,24 @@ class SqliteSnapshot:
         return self.derived(("data versions", table_id), read)
 
     def coverage(self, view_id: str) -> Coverage:
-        found = self._coverage.get(view_id)
-        if found is None:
+        coverage = self._coverage.get(view_id)
+        if coverage is None:
             with self._catalog.connections.reading() as connection:
                 rows = sql.coverage_at(connection, of_view=view_id, number=self._number).fetchall()
             view = self._schema.by_id.get(view_id)
             source = self._schema.by_id.get(getattr(view, "source_id", ""))
             last = self.next_block(source) - 1 if isinstance(source, Table) else None
-            found = self._coverage[view_id] = coverage_of_rows(
+            coverage = self._coverage[view_id] = coverage_of_rows(
                 view_id, ((partition, a, b) for _, partition, a, b in rows), last
             )
-        return found
+        return coverage
 
     def invalidations(self, view_id: str | None = None) -> tuple[Invalidation, ...]:
-        found = self._invalidations
-        if found is None:
+        invalidations = self._invalidations
+        if invalidations is None:
             with self._catalog.connections.reading() as connection:
                 rows = sql.invalidations_at(connection, number=self._number).fetchall()
-            found = self._invalidations = tuple(
+            invalidations = self._invalidations = tuple(
                 Invalidation(
                     view_id=view,
                     target_partition=partition,
@@ -163,28 +165,32 @@ class SqliteSnapshot:
                 )
                 for view, partition, cause, statement, query_id, count, since, keys, id, commit in rows
             )
-        return tuple(one for one in found if view_id is None or one.view_id == view_id)
+        return tuple(
+            invalidation
+            for invalidation in invalidations
+            if view_id is None or invalidation.view_id == view_id
+        )
 
     def retained(self, view_id: str | None = None) -> tuple[Retained, ...]:
-        found = self._retained
-        if found is None:
+        retained = self._retained
+        if retained is None:
             with self._catalog.connections.reading() as connection:
                 rows = sql.retained_at(connection, number=self._number).fetchall()
-            found = self._retained = tuple(decode_retained(body) for _, body in rows)
-        return tuple(one for one in found if view_id is None or one.view_id == view_id)
+            retained = self._retained = tuple(decode_retained(body) for _, body in rows)
+        return tuple(row for row in retained if view_id is None or row.view_id == view_id)
 
     def checks(self, view_id: str | None = None) -> tuple[Check, ...]:
-        found = self._checks
-        if found is None:
+        checks = self._checks
+        if checks is None:
             with self._catalog.connections.reading() as connection:
                 rows = sql.checks_at(connection, number=self._number).fetchall()
-            found = self._checks = tuple(decode_check(body) for (body,) in rows)
-        return tuple(one for one in found if view_id is None or one.view_id == view_id)
+            checks = self._checks = tuple(decode_check(body) for (body,) in rows)
+        return tuple(check for check in checks if view_id is None or check.view_id == view_id)
 
     def damaged(self) -> tuple[Damage, ...]:
-        found = self._catalog.damaged()  # as of now: not to be kept
-        live = {part.id for one in {d.table_id for d in found} for part in self.parts(one)}
-        return tuple(one for one in found if one.part_id in live)
+        damaged = self._catalog.damaged()  # the list is not versioned, so it is not cached
+        live = {part.id for damage in {d.table_id for d in damaged} for part in self.parts(damage)}
+        return tuple(damage for damage in damaged if damage.part_id in live)
 
     def blocks(self, table_id: str) -> tuple[BlockInfo, ...]:
         with self._catalog.connections.consistent() as connection:
@@ -193,15 +199,15 @@ class SqliteSnapshot:
         older = [
             BlockInfo(
                 table_id,
-                one.last,
-                one.last_commit,
-                one.rows,
+                span.last,
+                span.last_commit,
+                span.rows,
                 "",
                 "older",
-                one.oldest_ms,
-                first=one.first,
+                span.oldest_ms,
+                first=span.first,
             )
-            for one in spans
+            for span in spans
         ]
         return tuple(sorted((*older, *(BlockInfo(*row) for row in rows)), key=lambda b: b.number))
 
@@ -219,23 +225,26 @@ class SqliteSnapshot:
                 last=blocks.last,
                 at_commit=self._number,
             ).fetchone()
-            spans = [one for one in self._spans(connection, table_id) if one.count_in(blocks)]
-        times = [*(one.oldest_ms for one in spans), *([oldest_ms] if count else [])]
-        return count + sum(one.count_in(blocks) for one in spans), min(times, default=0)
+            spans = [span for span in self._spans(connection, table_id) if span.count_in(blocks)]
+        times = [*(span.oldest_ms for span in spans), *([oldest_ms] if count else [])]
+        return count + sum(span.count_in(blocks) for span in spans), min(times, default=0)
 
     def _spans(self, connection: sqlite3.Connection, table_id: str) -> list[BlockSpan]:
-        """The table's spans as of this commit; SnapshotTooOld where one reaches beyond it."""
-        found = [one for one in spans_of(connection, table_id) if one.first_commit <= self._number]
-        if found and found[-1].last_commit > self._number:
+        """Return the table's spans as of this commit. Raises SnapshotTooOld if one reaches beyond
+        it."""
+        spans = [
+            span for span in spans_of(connection, table_id) if span.first_commit <= self._number
+        ]
+        if spans and spans[-1].last_commit > self._number:
             refuse_vacuumed(connection, self._number)
-        return found
+        return spans
 
 
 def coverage_of_rows(
     view_id: str, rows: Iterable[tuple[str | None, int, int]], last_block: int | None
 ) -> Coverage:
-    """The ledger's rows (partition, first, last) as ranges, clipped to the source's `last_block`:
-    a row that a trigger extends in place may reach beyond an older snapshot."""
+    """Return the ledger's rows (partition, first, last) as coverage, clipped to the source's
+    `last_block`: triggers extend a row in place, so it may reach beyond an older snapshot."""
     by_partition: dict[str | None, list[BlockRange]] = {}
     for partition, first, last in rows:
         clipped = last if last_block is None else min(last, last_block)
@@ -250,10 +259,12 @@ def coverage_of_rows(
 
 
 def encode_check(check: Check) -> str:
+    """Return the JSON text of a check."""
     body = {name: getattr(check, name) for name in check.__dataclass_fields__}
     return json.dumps(body, separators=(",", ":"))
 
 
 def decode_check(body: str) -> Check:
+    """Parse the text of `encode_check`."""
     facts = json.loads(body)
     return Check(**{**facts, "examples": tuple(facts["examples"])})

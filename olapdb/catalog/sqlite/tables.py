@@ -1,7 +1,7 @@
 """The catalog's tables.
 
-Rows are versioned by commit: what a commit made has its number in `created_commit`, what one
-ended has it in `dropped_commit`; a snapshot n sees created <= n < dropped.
+Rows are versioned by commit: `created_commit` is the commit that made a row, `dropped_commit` the
+one that ended it; a snapshot n sees created <= n < dropped.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 FORMAT_VERSION = 2
-"""2: `block_spans`; `inline_rows.data` may be deflated."""
+"""Format 2 added `block_spans`; `inline_rows.data` may be deflated."""
 
 metadata = sa.MetaData()
 Text, Int, Blob = sa.Text, sa.BigInteger().with_variant(sa.Integer(), "sqlite"), sa.LargeBinary
@@ -64,7 +64,7 @@ objects = sa.Table(
     sa.Index("objects_by_id", "id"),
 )
 
-# What UNDROP may bring back; a row goes when vacuum has forgotten the table's parts.
+# Tables that UNDROP can recover; vacuum deletes a row together with the table's parts.
 dropped_tables = sa.Table(
     "dropped_tables",
     metadata,
@@ -117,7 +117,7 @@ blocks = sa.Table(
     sqlite_with_rowid=False,
 )
 
-# Blocks that no readable snapshot needs one by one: neighbours joined by age, see
+# Blocks that no readable snapshot needs individually: neighbours joined by age, see
 # `olapdb.catalog.sqlite.compaction`. The newest block of a table always has its row in `blocks`.
 block_spans = sa.Table(
     "block_spans",
@@ -230,7 +230,7 @@ key_ledgers = sa.Table(
     sqlite_with_rowid=False,
 )
 
-# Blobs last: what is asked of a row without its keys then lies before its overflow pages.
+# Blobs last, so that reading the other columns does not touch overflow pages.
 accepted_keys = sa.Table(
     "accepted_keys",
     metadata,
@@ -257,7 +257,7 @@ leases = sa.Table(
     _column("renewed_ms", Int),
 )
 
-# Not versioned: it tells of the disk as it is now. Columns in the order of Damage's fields.
+# Not versioned: it describes the disk now. Columns in the order of Damage's fields.
 damaged_parts = sa.Table(
     "damaged_parts",
     metadata,
@@ -269,7 +269,7 @@ damaged_parts = sa.Table(
     sqlite_with_rowid=False,
 )
 
-# What SYSTEM … VIEW statements do. Not versioned: they tell of processes, as leases do.
+# Jobs of SYSTEM … VIEW statements. Not versioned: they describe processes, as leases do.
 view_jobs = sa.Table(
     "view_jobs",
     metadata,
@@ -315,7 +315,7 @@ TABLES_OF_FORMAT_2 = (block_spans, damaged_parts)
 
 
 def create_statements(tables: Iterable[sa.Table] | None = None) -> Iterable[str]:
-    """Return the DDL of an empty catalog, or of some of its tables."""
+    """Yield the DDL of an empty catalog, or of some of its tables."""
     dialect = sqlite.dialect()
     for table in metadata.sorted_tables if tables is None else tables:
         yield str(CreateTable(table).compile(dialect=dialect))

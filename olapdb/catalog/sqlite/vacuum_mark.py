@@ -1,4 +1,4 @@
-"""Vacuum's mark: up to which commit the past may be gone."""
+"""Vacuum's mark: the commit before which snapshots may lack parts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from olapdb.errors import SnapshotTooOld
 
 
 def vacuumed_to(connection: sqlite3.Connection) -> int:
-    """Return the mark; snapshots before it are read no more."""
+    """Return the mark; older snapshots are not read any more."""
     return int(sql.get_meta.value(connection, name="vacuumed_to"))
 
 
@@ -20,7 +20,7 @@ def raise_mark(connection: sqlite3.Connection, number: int) -> None:
 
 
 def refuse_vacuumed(connection: sqlite3.Connection, number: int) -> None:
-    """Raise SnapshotTooOld where parts that the snapshot may read have been removed."""
+    """Raise SnapshotTooOld if vacuum has removed parts that the snapshot may read."""
     if number < vacuumed_to(connection):
         raise SnapshotTooOld(
             f"Parts of snapshot {number} have been vacuumed.",

@@ -1,4 +1,5 @@
-"""Whether a view is whole: what a version must be in the very commit that gives it the view's name."""
+"""Conditions on a view for replacing another version, checked in the commit that swaps their
+names."""
 
 from __future__ import annotations
 
@@ -11,10 +12,8 @@ from olapdb.model.part import Part
 from olapdb.model.view_state import Coverage
 
 
-def nothing_missed(
-    connection: sqlite3.Connection, number: int, source_id: str, seen: Coverage
-) -> bool:
-    """Every live part with rows is covered."""
+def has_no_gap(connection: sqlite3.Connection, number: int, source_id: str, seen: Coverage) -> bool:
+    """Return whether the view has covered every live part with rows."""
     return all(
         seen.covers(part.partition_id, part.block_range)
         for part in _parts(connection, number, source_id)
@@ -22,15 +21,15 @@ def nothing_missed(
     )
 
 
-def nothing_stale(connection: sqlite3.Connection, number: int, view_id: str) -> bool:
-    """No invalidation of the view is open, a note of a failure neither."""
+def has_no_stale_slice(connection: sqlite3.Connection, number: int, view_id: str) -> bool:
+    """Return whether the view has no open invalidation and no record of a failure."""
     return all(row[0] != view_id for row in sql.invalidations_at(connection, number=number))
 
 
-def no_bypass(
+def has_no_bypass(
     connection: sqlite3.Connection, number: int, table_id: str, view_ids: Iterable[str]
 ) -> bool:
-    """Every live part with rows was made by one of the views."""
+    """Return whether one of the views made every live part with rows."""
     known = frozenset(view_ids)
     return all(part.made_by(known) for part in _parts(connection, number, table_id) if part.rows)
 

@@ -1,4 +1,4 @@
-"""The ledger of views in an open transaction: what they have seen, what is stale, what is frozen."""
+"""The ledger of views in an open transaction: coverage, stale slices, frozen slices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from olapdb.model.view_state import Invalidation, Retained
 
 
 class ViewLedger:
-    """Rows of the ledger as commit `number` leaves them."""
+    """Writes rows of the ledger as of the commit `number`."""
 
     def __init__(self, connection: sqlite3.Connection, number: int) -> None:
         self._connection = connection
@@ -25,7 +25,8 @@ class ViewLedger:
     def add_coverage(
         self, view_id: str, partition: str | None, blocks: BlockRange, *, grown: bool
     ) -> None:
-        """`partition` None: of all; `grown` tells that the blocks are of this very commit."""
+        """Add blocks to the view's coverage. `partition` None: all partitions; `grown`: the blocks
+        are new in this commit."""
         if partition is None and grown:
             # The common case, a trigger's block after its last one: the range grows in place.
             # Older snapshots are clipped by their next block, so they do not see it.
@@ -42,24 +43,24 @@ class ViewLedger:
                 joined.append(BlockRange(first, last))
                 replaced.append(row_id)
         self._drop_coverage(replaced)
-        for one in union_ranges(joined):
-            self._insert_coverage(view_id, partition, one)
+        for blocks_joined in union_ranges(joined):
+            self._insert_coverage(view_id, partition, blocks_joined)
 
     def drop_coverage(self, view_id: str) -> None:
-        """The view has seen nothing any more."""
+        """Remove the view's whole coverage."""
         self._drop_coverage([row_id for row_id, *_ in self._coverage_rows(view_id)])
 
     def remove_coverage(
         self, view_id: str, source_id: str, partition: str, blocks: Sequence[BlockRange] = ()
     ) -> None:
-        """The view has not seen these blocks of the partition any more; none of it without
-        blocks."""
+        """Remove these blocks of the partition from the view's coverage; without blocks the whole
+        partition."""
         rows = self._coverage_rows(view_id)
         if blocks:
             self._uncover(view_id, source_id, partition, blocks, rows)
             return
-        # "Everywhere but in one partition" is said as "in each of the others": blocks that are
-        # there already never bring a new partition.
+        # "All partitions except one" is stored as "each of the others": existing blocks never
+        # get a new partition.
         others = self._partitions(source_id) - {partition}
         everywhere = [(a, b) for _, p, a, b in rows if p is None]
         self._drop_coverage([row_id for row_id, p, *_ in rows if p is None or p == partition])
@@ -75,23 +76,27 @@ class ViewLedger:
         blocks: Sequence[BlockRange],
         rows: Sequence[tuple[int, str | None, int, int]],
     ) -> None:
-        """As above, for some blocks: the ranges of all partitions lose them, and every partition
-        but this one gets them back."""
+        """Remove some blocks: ranges of all partitions lose them, and each other partition gets
+        them back."""
         others = sorted(self._partitions(source_id) - {partition})
-        for row_id, own, first, last in rows:
+        for row_id, covered_partition, first, last in rows:
             whole = BlockRange(first, last)
-            if own not in (None, partition) or not any(one.overlaps(whole) for one in blocks):
+            if covered_partition not in (None, partition) or not any(
+                kept_blocks.overlaps(whole) for kept_blocks in blocks
+            ):
                 continue
             self._drop_coverage([row_id])
             rest = subtract_ranges((whole,), blocks)
-            for one in rest:
-                self._insert_coverage(view_id, own, one)
-            if own is None:
-                for lost in subtract_ranges((whole,), rest):
+            for kept_blocks in rest:
+                self._insert_coverage(view_id, covered_partition, kept_blocks)
+            if covered_partition is None:
+                for removed_blocks in subtract_ranges((whole,), rest):
                     for other in others:
-                        self._insert_coverage(view_id, other, lost)
+                        self._insert_coverage(view_id, other, removed_blocks)
 
     def retain(self, retained: Retained) -> None:
+        """Record rows removed by retention; merge them with an existing row of the same view, side
+        and partition."""
         joined = replace(retained, commit=self._number)
         for row_id, body in self._retained_rows(retained.view_id):
             known = decode_retained(body)
@@ -101,17 +106,18 @@ class ViewLedger:
         self._insert_retained(joined)
 
     def release(self, change: ReleaseRetained) -> None:
+        """Unfreeze slices that were recorded up to the change's commit."""
         for row_id, body in self._retained_rows(change.view_id):
             known = decode_retained(body)
             if known.commit > change.up_to_commit:
                 continue
-            left = released(known, change.target_partition)
+            remaining = released(known, change.target_partition)
             self._drop_retained([row_id])
-            if left is not None:
-                self._insert_retained(left)
+            if remaining is not None:
+                self._insert_retained(remaining)
 
     def drop_view(self, view_id: str) -> None:
-        """Nothing is known of the view any more."""
+        """Delete everything about the view."""
         self.drop_coverage(view_id)
         sql.clear_invalidations(
             self._connection, of_view=view_id, up_to=self._number, number=self._number
@@ -129,13 +135,13 @@ class ViewLedger:
     def _retained_rows(self, view_id: str) -> list[tuple[int, str]]:
         return sql.retained_of(self._connection, of_view=view_id).fetchall()
 
-    def _insert_retained(self, one: Retained) -> None:
+    def _insert_retained(self, retained: Retained) -> None:
         sql.insert_retained(
             self._connection,
-            view_id=one.view_id,
-            side=one.side,
-            partition_id=one.partition,
-            body=encode_retained(one),
+            view_id=retained.view_id,
+            side=retained.side,
+            partition_id=retained.partition,
+            body=encode_retained(retained),
             created_commit=self._number,
             dropped_commit=None,
         )
@@ -164,22 +170,24 @@ class ViewLedger:
         if row_ids:
             sql.drop_coverage(self._connection, row_ids=json.dumps(row_ids), number=self._number)
 
-    def invalidate(self, one: Invalidation) -> None:
+    def invalidate(self, invalidation: Invalidation) -> None:
+        """Add an invalidation."""
         sql.insert_invalidation(
             self._connection,
-            view_id=one.view_id,
-            target_partition=one.target_partition,
-            cause=one.cause,
-            statement=one.statement,
-            query_id=one.query_id,
-            row_count=one.rows,
-            since_ms=one.since_ms,
-            example_keys=dumps(list(one.keys)),
+            view_id=invalidation.view_id,
+            target_partition=invalidation.target_partition,
+            cause=invalidation.cause,
+            statement=invalidation.statement,
+            query_id=invalidation.query_id,
+            row_count=invalidation.rows,
+            since_ms=invalidation.since_ms,
+            example_keys=dumps(list(invalidation.keys)),
             created_commit=self._number,
             dropped_commit=None,
         )
 
     def clear_invalidations(self, change: ClearInvalidations) -> None:
+        """Close the invalidations of a slice up to the repair's snapshot."""
         if change.target_partition is None:
             sql.clear_invalidations(
                 self._connection,

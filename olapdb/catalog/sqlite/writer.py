@@ -1,4 +1,5 @@
-"""Writing to the file: one's turn, a transaction in it, and the outcome of its COMMIT."""
+"""Writing to the catalog's file: take the turn, run a transaction, find out the outcome of its
+COMMIT."""
 
 from __future__ import annotations
 
@@ -20,10 +21,11 @@ _FORK_WAIT_MS = 5_000
 
 
 class Writer:
-    """Writers of a process take turns by a lock, then processes by a queue beside the file.
+    """The writers of a process take turns by a lock; processes take turns by a queue beside the
+    file.
 
-    `notice_fork` is called before a turn is asked for: a child must not wait for locks of its
-    parent."""
+    `notice_fork` is called before each turn: a child must not wait for its parent's locks.
+    """
 
     def __init__(
         self,
@@ -40,88 +42,91 @@ class Writer:
         self._lock_timeout_ms = lock_timeout_ms
         self._notice_fork = notice_fork
         self._turn = FairLock()
-        self._turn_of: int | None = None  # the thread that has it
+        self._turn_thread: int | None = None  # the thread that holds the turn
         self._paused: Ticket | None = None
         self._closed = False
         alone = connections.in_memory or read_only
         self._queue = None if alone else TicketQueue(f"{os.path.splitext(path)[0]}.lock")
         if not read_only:
-            ForkGuard.wait_for(self)
+            ForkGuard.register(self)
 
     @contextmanager
-    def turn(self, what: str) -> Iterator[None]:
-        """Among this process's threads, then among processes; again within it by the same thread."""
+    def turn(self, purpose: str) -> Iterator[None]:
+        """Wait for the turn among this process's threads, then among processes. Reentrant for the
+        thread that holds it."""
         self._notice_fork()
         if self._read_only:
             raise ReadOnly("The warehouse is open for reading only.", hint="Open it to write.")
-        if self._turn_of == threading.get_ident():
+        if self._turn_thread == threading.get_ident():
             yield
             return
-        place = self._turn.acquire(self._lock_timeout_ms, what)
+        ticket = self._turn.acquire(self._lock_timeout_ms, purpose)
         try:
             if self._queue is not None:
-                self._enqueue(self._queue, what)
-            self._turn_of = threading.get_ident()
+                self._enqueue(self._queue, purpose)
+            self._turn_thread = threading.get_ident()
             yield
         finally:
-            self._leave(place)
+            self._leave(ticket)
 
-    def _leave(self, place: Ticket) -> None:
-        """Nothing where the place was given up before: by `give_up`, and Python has just found the
-        generator of `turn`."""
-        if self._turn.held_by(place.thread) is not place:
+    def _leave(self, ticket: Ticket) -> None:
+        """Release the ticket's turn. Do nothing if `abandon_turn` released it before and Python
+        only now closes the generator of `turn`."""
+        if self._turn.held_by(ticket.thread) is not ticket:
             return
         try:
-            self._turn_of = None
+            self._turn_thread = None
             if self._queue is not None:
                 self._queue.release()
         finally:
-            self._turn.release(place)
+            self._turn.release(ticket)
 
-    def give_up(self) -> None:
-        """The turn of this thread, if it has one, whose statement an interrupt has ended: it may
-        have come between any two steps, those of leaving too."""
-        place = self._turn.held_by(threading.get_ident())
-        if place is not None:
-            self._leave(place)
+    def abandon_turn(self) -> None:
+        """Release this thread's turn, if it has one, after an interrupt ended its statement. The
+        interrupt may have come between any two steps, even while the turn was being released."""
+        ticket = self._turn.held_by(threading.get_ident())
+        if ticket is not None:
+            self._leave(ticket)
 
     def pause(self) -> None:
-        """Before a fork: nobody writes until `resume`. Whoever writes for longer than is waited for
-        goes on, and the child may find the catalog busy for ever."""
+        """Take the turn before a fork, for a bounded time. If another thread writes for longer, the
+        fork proceeds, and the child may find the catalog busy for ever."""
         if not self._closed and self._turn.held_by(threading.get_ident()) is None:
             with suppress(CatalogBusy):
                 self._paused = self._turn.acquire(_FORK_WAIT_MS, "fork")
 
     def resume(self) -> None:
-        place, self._paused = self._paused, None
-        if place is not None:
-            self._turn.release(place)
+        """Release the turn that `pause` took."""
+        ticket, self._paused = self._paused, None
+        if ticket is not None:
+            self._turn.release(ticket)
 
     @contextmanager
     def writing(self, what: str) -> Iterator[sqlite3.Connection]:
-        """Our turn, and the connection that writes."""
+        """Take the turn and yield the writing connection."""
         with self.turn(what), self._connections.exclusive() as connection:
             try:
                 yield connection
             finally:
-                self.abandon(connection)  # an interrupt may have left it open
+                self.rollback(connection)  # an interrupt may have left a transaction open
 
     @contextmanager
     def housekeeping(self, what: str) -> Iterator[sqlite3.Connection]:
-        """A transaction that is no commit: leases, and what vacuum removes."""
+        """Yield the connection inside a transaction that is not a commit: leases, jobs, vacuum."""
         with self.writing(what) as connection:
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 yield connection
                 connection.execute("COMMIT")
             except sqlite3.Error as error:
-                self.abandon(connection)
+                self.rollback(connection)
                 raise catalog_error(error, self._path) from error
             except BaseException:
-                self.abandon(connection)
+                self.rollback(connection)
                 raise
 
     def commit(self, connection: sqlite3.Connection, commit_id: str, number: int) -> None:
+        """Run the COMMIT; raise only if it surely failed, or CommitUnknown."""
         try:
             connection.execute("COMMIT")
         except sqlite3.Error as error:
@@ -129,15 +134,15 @@ class Writer:
                 raise catalog_error(error, self._path) from error
 
     def _was_committed(self, commit_id: str, number: int) -> bool:
-        """The outcome of a COMMIT that raised, seen from a new connection.
+        """Return the outcome of a COMMIT that raised, as a new connection sees it.
 
-        Absence is not proof: the log may hold the transaction whole, yet unseen, until a recovery
-        finds it.  So absence counts only after another transaction was committed, which writes
-        over that place.  CommitUnknown where not even that succeeds; nothing may be deleted then.
+        Absence is no proof: the log may hold the whole transaction, unseen until a recovery finds
+        it.  So absence counts only after another transaction was committed, which overwrites that
+        place.  Raises CommitUnknown if that fails too; nothing may be deleted then.
         """
         try:
             if self._connections.in_memory:
-                self.abandon(self._connections.writer())
+                self.rollback(self._connections.writer())
             else:
                 self._connections.discard_writer()
             connection = self._connections.writer()
@@ -154,7 +159,8 @@ class Writer:
             ) from error
         return found is not None
 
-    def abandon(self, connection: sqlite3.Connection) -> None:
+    def rollback(self, connection: sqlite3.Connection) -> None:
+        """Roll back an open transaction."""
         try:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -171,11 +177,12 @@ class Writer:
             ) from error
 
     def forget_inherited(self) -> None:
-        """In a child process: the parent's locks are not ours."""
-        self._turn, self._turn_of, self._paused = FairLock(), None, None
+        """Replace the locks in a child process: they belong to the parent."""
+        self._turn, self._turn_thread, self._paused = FairLock(), None, None
         self._close_queue()
 
     def close(self) -> None:
+        """Stop taking part in forks and close the queue."""
         self._closed = True
         self._close_queue()
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from olapdb.compute.batches import broadcast, cut, make_batch
+from olapdb.compute.batches import broadcast, cut, make_batch, single_chunk
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.group_codes import Factorised, factorise
@@ -70,7 +70,7 @@ def aggregate_batches(
             columns = [
                 *partial.keys,
                 *(
-                    _plain(call.aggregate.finalize(partial.states[place]))
+                    single_chunk(call.aggregate.finalize(partial.states[place]))
                     for (_, call), place in zip(node.aggregates, places, strict=True)
                 ),
                 *partial.set_column,
@@ -115,7 +115,7 @@ def _merged_by(finest: Partial, kept: Sequence[int], calls: Sequence[AggregateCa
     found = factorise(keys, finest.groups)
     first = pa.array(found.first)
     states = [
-        _plain(call.aggregate.merge(states, found.groups))
+        single_chunk(call.aggregate.merge(states, found.groups))
         for call, states in zip(calls, finest.states, strict=True)
     ]
     return Partial([key.take(first) for key in keys], states, found.count)
@@ -183,11 +183,18 @@ def merge_partials(
 ) -> Partial:
     """The union of the partials' groups; states are merged in the partials' order."""
     rows = sum(partial.groups for partial in partials)
-    keys = [_concatenated([p.keys[at] for p in partials]) for at in range(len(partials[0].keys))]
+    keys = [
+        single_chunk(pa.chunked_array([p.keys[at] for p in partials]))
+        for at in range(len(partials[0].keys))
+    ]
     found = factorise(keys, rows, threads=threads)
     first = pa.array(found.first)
     states = [
-        _plain(call.aggregate.merge(_concatenated([p.states[at] for p in partials]), found.groups))
+        single_chunk(
+            call.aggregate.merge(
+                single_chunk(pa.chunked_array([p.states[at] for p in partials])), found.groups
+            )
+        )
         for at, call in enumerate(calls)
     ]
     return Partial([key.take(first) for key in keys], states, found.count)
@@ -233,7 +240,7 @@ class _Grouping:
         found = factorise(codes, batch.num_rows)
         first = pa.array(found.first)
         states = [
-            _plain(call.aggregate.state(values, found.groups))
+            single_chunk(call.aggregate.state(values, found.groups))
             for call, values in zip(self._calls, arguments, strict=True)
         ]
         taken = [_decoded(c.take(first), key) for c, key in zip(codes, keys, strict=True)]
@@ -249,7 +256,7 @@ class _Grouping:
             made = self._by_acero([pa.array(found.codes)], arguments, self._passes)
             return Partial(taken, made.states, made.groups)
         states = [
-            _plain(call.aggregate.state(values, found.groups))
+            single_chunk(call.aggregate.state(values, found.groups))
             for call, values in zip(self._calls, arguments, strict=True)
         ]
         return Partial(taken, states, found.count)
@@ -281,11 +288,11 @@ class _Grouping:
         names = [f"c{at}" for at in range(len(columns))]
         table = pa.Table.from_arrays(columns, names=names)
         made = table.group_by(names[: len(keys)], use_threads=False).aggregate(wanted)
-        flat = [_plain(column) for column in made.columns]
+        flat = [single_chunk(column) for column in made.columns]
         states = []
         at = len(keys)
         for call, leaves in zip(self._calls, passes, strict=True):
-            states.append(_plain(call.aggregate.from_acero(flat[at : at + len(leaves)])))
+            states.append(single_chunk(call.aggregate.from_acero(flat[at : at + len(leaves)])))
             at += len(leaves)
         return Partial(flat[: len(keys)], states, made.num_rows)
 
@@ -315,17 +322,9 @@ def _nothing(calls: Sequence[AggregateCall]) -> Partial:
     """The one group of an aggregation without keys over no rows."""
     groups = Groups(np.zeros(0, np.int64), 1)
     states = [
-        _plain(call.aggregate.state([pa.array([], a.type.arrow) for a in call.arguments], groups))
+        single_chunk(
+            call.aggregate.state([pa.array([], a.type.arrow) for a in call.arguments], groups)
+        )
         for call in calls
     ]
     return Partial([], states, 1)
-
-
-def _concatenated(arrays: Sequence[pa.Array]) -> pa.Array:
-    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
-
-
-def _plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    if isinstance(column, pa.ChunkedArray):
-        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-    return column

@@ -15,6 +15,7 @@ import pyarrow as pa
 from olapdb.compute.batches import cut, filter_rows, make_batch, single_batch
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_predicate
+from olapdb.config import Settings
 from olapdb.engine.combine import columns_to_combine, combine
 from olapdb.engine.layout import TableLayout
 from olapdb.engine.replacing_collapsing import visible
@@ -52,7 +53,7 @@ def _combined_together(
     parts: Sequence[PartSelection], context: ExecutionContext
 ) -> list[list[PartSelection]]:
     """Parts whose rows may replace each other."""
-    if not context.settings.get("do_not_merge_across_partitions_select_final", False):
+    if not Settings.of(context.settings).boolean("do_not_merge_across_partitions_select_final"):
         return [list(parts)]
     grouped: dict[str, list[PartSelection]] = {}
     for one in parts:
@@ -142,12 +143,11 @@ def _unique(node: Scan, source: Source) -> str:
 def _given(node: Scan, rows: pa.Table, context: ExecutionContext) -> Iterator[pa.RecordBatch]:
     """The combined rows that the predicate keeps, as the node gives them."""
     whole = single_batch(rows)
-    names = [u for u, _ in node.columns] + [u for u, _, _ in node.predicate_columns]
-    columns = [c for _, c in node.columns] + [c for _, c, _ in node.predicate_columns]
-    if not names:
+    given = dict(node.columns) | {unique: column for unique, column, _ in node.predicate_columns}
+    if not given:
         yield from cut(make_batch([], node.schema, whole.num_rows), context.batch_rows)
         return
-    batch = pa.RecordBatch.from_arrays([whole.column(c) for c in columns], names=names)
+    batch = pa.RecordBatch.from_arrays([whole.column(c) for c in given.values()], names=list(given))
 
     def kept(piece: pa.RecordBatch) -> pa.RecordBatch:
         if node.predicate is not None:

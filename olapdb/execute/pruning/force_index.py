@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from olapdb.compute.context import ExecutionContext
+from olapdb.config import Settings
 from olapdb.engine.layout import TableLayout
 from olapdb.errors import IndexNotUsed
 from olapdb.execute.operators.scan import scan_conditions, scan_sources
@@ -21,10 +22,10 @@ def check_forced_indexes(plan: Plan, context: ExecutionContext) -> None:
     """Raises IndexNotUsed for the first table of the MergeTree family, with rows, that the plan
     reads without an index that a setting asks for. The plan is optimized: its conditions lie at
     the tables. A bare `count()` reads no rows."""
-    settings = context.settings
-    primary = bool(settings.get("force_primary_key"))
-    partition = bool(settings.get("force_index_by_date"))
-    names = _names(str(settings.get("force_data_skipping_indices") or ""))
+    settings = Settings.of(context.settings)
+    primary = settings.boolean("force_primary_key")
+    partition = settings.boolean("force_index_by_date")
+    names = _names(settings.text("force_data_skipping_indices"))
     if not (primary or partition or names):
         return
     for scan in all_scans(plan.root):
@@ -74,7 +75,7 @@ class _Forced:
             )
 
     def skip_indexes(self, names: Sequence[str]) -> None:
-        if not names or not self._context.settings.get("use_skip_indexes", True):
+        if not names or not Settings.of(self._context.settings).boolean("use_skip_indexes"):
             return
         used = self._selector(None, partitions=True).indexes
         for name in names:

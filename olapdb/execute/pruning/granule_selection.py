@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.compute.context import ExecutionContext
+from olapdb.config import Settings
 from olapdb.engine.layout import TableLayout
 from olapdb.execute.pruning.interval_analysis import (
     Candidates,
@@ -165,7 +166,7 @@ class Selector:
         """The skip indexes that the condition may be asked of, by name."""
         if not self._scan.table.indexes or self._condition is None:
             return {}
-        if not self._context.settings.get("use_skip_indexes", True):
+        if not Settings.of(self._context.settings).boolean("use_skip_indexes"):
             return {}
         expressions = [
             (index, named)

@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.functions.aggregates import segments
-from olapdb.functions.aggregates.distinct import distinct_lists, merge_lists
-from olapdb.functions.aggregates.extremes import filled
+from olapdb.functions.aggregates import group_kernels
+from olapdb.functions.aggregates.distinct import distinct_lists, union_lists
+from olapdb.functions.aggregates.extremes import fill_missing
 from olapdb.functions.base import AceroAggregation, Aggregate, Groups
 from olapdb.functions.kernels import columns
 
 
 @dataclass(frozen=True)
-class Wrapped(Aggregate):
+class Combinator(Aggregate):
     """An aggregate around another; passes everything on."""
 
     inner: Aggregate
@@ -33,7 +33,7 @@ class Wrapped(Aggregate):
 
 
 @dataclass(frozen=True)
-class Unparametrised(Wrapped):
+class SharedStateCombinator(Combinator):
     """Has nothing of its own that its states depend on."""
 
     @property
@@ -43,7 +43,7 @@ class Unparametrised(Wrapped):
 
 
 @dataclass(frozen=True)
-class If(Unparametrised):
+class If(SharedStateCombinator):
     """Only the rows where the last argument is true (neither 0 nor NULL)."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
@@ -57,11 +57,11 @@ class If(Unparametrised):
         true = columns.truth(condition)
         if true.null_count:
             true = pc.fill_null(true, False)
-        return segments.kept(rest, groups, np.asarray(true))
+        return group_kernels.filter_rows(rest, groups, np.asarray(true))
 
 
 @dataclass(frozen=True)
-class State(Wrapped):
+class State(Combinator):
     """-State: the result is the state."""
 
     def finalize(self, states: pa.Array) -> pa.Array:
@@ -75,7 +75,7 @@ class State(Wrapped):
 
 
 @dataclass(frozen=True)
-class SimpleState(Wrapped):
+class SimpleState(Combinator):
     """-SimpleState: the finished value, under the type SimpleAggregateFunction."""
 
     def acero(self) -> tuple[AceroAggregation, ...] | None:
@@ -86,16 +86,16 @@ class SimpleState(Wrapped):
 
 
 @dataclass(frozen=True)
-class Merge(Unparametrised):
+class Merge(SharedStateCombinator):
     """-Merge: the argument holds states; the result is that of their union."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        (states,), groups = segments.present(arguments, groups)
+        (states,), groups = group_kernels.drop_null_rows(arguments, groups)
         return self.inner.merge(states, groups)
 
 
 @dataclass(frozen=True)
-class Optional(Unparametrised):
+class SeenRowsCombinator(SharedStateCombinator):
     """Remembers whether there was any row without NULLs. State: Tuple(seen UInt8, state).
 
     Arguments of Nullable types and -OrNull give NULL where there was none, -OrDefault the default
@@ -107,7 +107,7 @@ class Optional(Unparametrised):
     NaN, as in ClickHouse."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        rest, rows = segments.present(arguments, groups)
+        rest, rows = group_kernels.drop_null_rows(arguments, groups)
         return self._state(self._touched(self._reaching(rest, rows)), self.inner.state(rest, rows))
 
     def _reaching(self, arguments: Sequence[pa.Array], groups: Groups) -> Groups:
@@ -116,7 +116,7 @@ class Optional(Unparametrised):
         while isinstance(inner, If) and not self.counts:
             arguments, groups = inner.matching(arguments, groups)
             inner = inner.inner
-        return segments.present(arguments, groups)[1]
+        return group_kernels.drop_null_rows(arguments, groups)[1]
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         seen, inner = columns.struct_fields(states)
@@ -129,7 +129,7 @@ class Optional(Unparametrised):
         there = columns.numpy_values(seen) != 0
         values = self.inner.finalize(inner)
         rows = np.where(there, np.arange(len(states)), -1)
-        return filled(segments.take_rows(values, rows), self)
+        return fill_missing(group_kernels.take_rows(values, rows), self)
 
     def acero(self) -> tuple[AceroAggregation, ...] | None:
         leaves = self.inner.acero()
@@ -153,7 +153,7 @@ class Optional(Unparametrised):
 
 
 @dataclass(frozen=True)
-class OfNothing(Aggregate):
+class NullAggregate(Aggregate):
     """An aggregate over the NULL of no type: NULL, whatever the rows. State: UInt8, always 0."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
@@ -167,15 +167,15 @@ class OfNothing(Aggregate):
 
 
 @dataclass(frozen=True)
-class DistinctCombinator(Wrapped):
+class DistinctCombinator(Combinator):
     """-Distinct: each value counts once. State: Array of the distinct values, sorted."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        arguments, groups = segments.present(arguments, groups)
+        arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         return distinct_lists(arguments, groups, self.state_type.arrow)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
-        return merge_lists(states, groups)
+        return union_lists(states, groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
         offsets, elements = columns.elements_of(states)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from olapdb.functions.aggregates import segments
+from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns, hashing
 
@@ -18,12 +18,12 @@ SAMPLE_MAX = 65_536
 
 def distinct_lists(arguments: Sequence[pa.Array], groups: Groups, arrow: pa.DataType) -> pa.Array:
     """For each group the list of its distinct values, sorted; several columns make structs."""
-    numbers = segments.distinct_numbers(arguments[0], groups) if len(arguments) == 1 else None
+    numbers = group_kernels.distinct_integers(arguments[0], groups) if len(arguments) == 1 else None
     if numbers is not None:
         values = columns.from_values(numbers[1], arguments[0].type)
         return columns.lists_from(numbers[0], columns.retype(values, arrow.value_type))
-    ranking = segments.rank(arguments)
-    offsets, ranks = segments.distinct(ranking, groups)
+    ranking = group_kernels.rank_rows(arguments)
+    offsets, ranks = group_kernels.distinct_ranks(ranking, groups)
     rows = pa.array(ranking.rows[ranks])
     taken = [a.take(rows) for a in arguments]
     if len(taken) == 1:
@@ -31,10 +31,10 @@ def distinct_lists(arguments: Sequence[pa.Array], groups: Groups, arrow: pa.Data
     return columns.lists_from(offsets, columns.structs_from(taken, arrow.value_type))
 
 
-def merge_lists(states: pa.Array, groups: Groups) -> pa.Array:
+def union_lists(states: pa.Array, groups: Groups) -> pa.Array:
     """The unions of sorted lists of distinct values."""
     offsets, elements = columns.elements_of(states)
-    owners = segments.regroup(offsets, groups)
+    owners = group_kernels.element_groups(offsets, groups)
     if pa.types.is_struct(elements.type):
         return distinct_lists(columns.struct_fields(elements), owners, states.type)
     return distinct_lists([elements], owners, states.type)
@@ -45,11 +45,11 @@ class UniqExact(Aggregate):
     """The exact number of distinct values. State: Array(T) sorted, or of Tuples."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        arguments, groups = segments.present(arguments, groups)
+        arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         return distinct_lists(arguments, groups, self.state_type.arrow)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
-        return merge_lists(states, groups)
+        return union_lists(states, groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
         return columns.from_values(np.diff(columns.offsets_of(states)), pa.uint64())
@@ -88,7 +88,7 @@ class Uniq(Aggregate):
     """
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        arguments, groups = segments.present(arguments, groups)
+        arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         if len(arguments) == 1 and pa.types.is_string(arguments[0].type):
             encoded = arguments[0].dictionary_encode()
             per_value = hashing.hash_values(encoded.dictionary)
@@ -102,7 +102,10 @@ class Uniq(Aggregate):
         offsets, elements = columns.elements_of(lists)
         skip = np.zeros(groups.count, np.int64)
         np.maximum.at(skip, groups.codes, columns.numpy_values(skips).astype(np.int64))
-        hashes, owners = columns.numpy_values(elements), segments.regroup(offsets, groups)
+        hashes, owners = (
+            columns.numpy_values(elements),
+            group_kernels.element_groups(offsets, groups),
+        )
         kept = _divides(hashes, skip[owners.codes])
         return self._sampled(hashes[kept], Groups(owners.codes[kept], groups.count), skip)
 
@@ -132,11 +135,11 @@ class Uniq(Aggregate):
 def _distinct_hashes(hashes: np.ndarray, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
     """(offsets of the groups, the hashes of each, sorted)."""
     array = pa.array(hashes)
-    numbers = segments.distinct_numbers(array, groups)
+    numbers = group_kernels.distinct_integers(array, groups)
     if numbers is not None:
         return numbers
-    ranking = segments.rank([array])
-    offsets, ranks = segments.distinct(ranking, groups)
+    ranking = group_kernels.rank_rows([array])
+    offsets, ranks = group_kernels.distinct_ranks(ranking, groups)
     return offsets, hashes[ranking.rows[ranks]]
 
 

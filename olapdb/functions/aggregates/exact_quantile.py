@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.functions.aggregates import segments
+from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
-from olapdb.functions.kernels.values import default_value
+from olapdb.functions.kernels.constants import default_value
 from olapdb.types import Array
 
 _PACKED_MAX = 1 << 62
@@ -30,16 +30,16 @@ class ExactQuantiles(Aggregate):
         return type(self), self.argument_types
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        (values,), groups = segments.present(arguments, groups)
+        (values,), groups = group_kernels.drop_null_rows(arguments, groups)
         if pa.types.is_floating(values.type):
             numbers = ~np.isnan(columns.numpy_values(values))
-            (values,), groups = segments.kept([values], groups, numbers)
+            (values,), groups = group_kernels.filter_rows([values], groups, numbers)
         offsets = columns.offsets_from_counts(np.bincount(groups.codes, minlength=groups.count))
         return columns.lists_from(offsets, _sorted(values, groups))
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         offsets, elements = columns.elements_of(states)
-        return self.state([elements], segments.regroup(offsets, groups))
+        return self.state([elements], group_kernels.element_groups(offsets, groups))
 
     def finalize(self, states: pa.Array) -> pa.Array:
         offsets, elements = columns.elements_of(states)
@@ -56,7 +56,7 @@ class ExactQuantiles(Aggregate):
         counts = np.diff(offsets)
         places = np.minimum((level * counts).astype(np.int64), counts - 1)
         rows = np.where(counts > 0, offsets[:-1] + places, -1)
-        values = segments.take_rows(elements, rows)
+        values = group_kernels.take_rows(elements, rows)
         whole = self.result_type
         if pa.types.is_floating(values.type) and not isinstance(whole, Array):
             return values.fill_null(float("nan"))  # but of several levels 0, as in ClickHouse
@@ -66,7 +66,7 @@ class ExactQuantiles(Aggregate):
 
 def _sorted(values: pa.Array, groups: Groups) -> pa.Array:
     """By group, then by value; numbers of no great range together in one number."""
-    keys = segments.comparable(values)
+    keys = group_kernels.order_keys(values)
     if len(keys) and (pa.types.is_integer(values.type) or pa.types.is_temporal(values.type)):
         least = int(keys.min())
         span = int(keys.max()) - least + 1

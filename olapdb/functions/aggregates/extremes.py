@@ -14,22 +14,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.functions.aggregates import segments
+from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.base import AceroAggregation, Aggregate, Groups
 from olapdb.functions.kernels import columns
-from olapdb.functions.kernels.values import default_value
+from olapdb.functions.kernels.constants import default_value
 from olapdb.types import Date, Date32, DateTime, DateTime64, Integer, is_nullable, plain
 
 
-def key_of(array: pa.Array, *, largest: bool) -> np.ndarray:
+def extreme_order_keys(array: pa.Array, *, largest: bool) -> np.ndarray:
     """Comparable integers in which NaN is the last choice."""
-    keys = segments.comparable(array)
+    keys = group_kernels.order_keys(array)
     if largest and pa.types.is_floating(array.type):
         keys = np.where(np.isnan(columns.numpy_values(array)), np.iinfo(np.int64).min, keys)
     return keys
 
 
-def filled(values: pa.Array, aggregate: Aggregate) -> pa.Array:
+def fill_missing(values: pa.Array, aggregate: Aggregate) -> pa.Array:
     """NULL stays where the result is Nullable, else the type's default takes its place."""
     if not values.null_count or is_nullable(aggregate.result_type):
         return values
@@ -50,14 +50,14 @@ class Extreme(Aggregate):
         return self.merge_function == "max"
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        (values,), groups = segments.present(arguments, groups)
+        (values,), groups = group_kernels.drop_null_rows(arguments, groups)
         return self._state(self._chosen(values, groups))
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         return self.state(columns.struct_fields(states), groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
-        return filled(columns.struct_fields(states)[0], self)
+        return fill_missing(columns.struct_fields(states)[0], self)
 
     def acero(self) -> tuple[AceroAggregation, ...] | None:
         timed = Integer | Date | Date32 | DateTime | DateTime64
@@ -70,13 +70,15 @@ class Extreme(Aggregate):
         return self._state(leaves[0])
 
     def _chosen(self, values: pa.Array, groups: Groups) -> pa.Array:
-        keys = key_of(values, largest=self.largest)
+        keys = extreme_order_keys(values, largest=self.largest)
         if pa.types.is_integer(values.type) or pa.types.is_temporal(values.type):
-            best = segments.extremes(keys, groups, largest=self.largest)
+            best = group_kernels.extreme_keys(keys, groups, largest=self.largest)
             touched = np.zeros(groups.count, bool)
             touched[groups.codes] = True
             return columns.from_values(best, values.type, touched)
-        return segments.take_rows(values, segments.extreme_rows(keys, groups, largest=self.largest))
+        return group_kernels.take_rows(
+            values, group_kernels.extreme_rows(keys, groups, largest=self.largest)
+        )
 
     def _state(self, values: pa.Array) -> pa.Array:
         return columns.structs_from([values], self.state_type.arrow)
@@ -92,24 +94,24 @@ class ExtremeArgument(Aggregate):
         return self.state_type.function == "argMax"
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        (values, keys), groups = segments.present(arguments, groups)
+        (values, keys), groups = group_kernels.drop_null_rows(arguments, groups)
         rows = self._rows(values, keys, groups)
-        chosen = [segments.take_rows(values, rows), segments.take_rows(keys, rows)]
+        chosen = [group_kernels.take_rows(values, rows), group_kernels.take_rows(keys, rows)]
         return columns.structs_from(chosen, self.state_type.arrow)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         return self.state(columns.struct_fields(states), groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
-        return filled(columns.struct_fields(states)[0], self)
+        return fill_missing(columns.struct_fields(states)[0], self)
 
     def _rows(self, values: pa.Array, keys: pa.Array, groups: Groups) -> np.ndarray:
-        ordered = key_of(keys, largest=self.largest)
-        best = segments.extremes(ordered, groups, largest=self.largest)
+        ordered = extreme_order_keys(keys, largest=self.largest)
+        best = group_kernels.extreme_keys(ordered, groups, largest=self.largest)
         ties = np.flatnonzero(ordered == best[groups.codes])
         tied = Groups(groups.codes[ties], groups.count)
-        among = segments.rank([values.take(pa.array(ties))]).ranks
-        rows = segments.extreme_rows(among, tied, largest=False)
+        among = group_kernels.rank_rows([values.take(pa.array(ties))]).ranks
+        rows = group_kernels.extreme_rows(among, tied, largest=False)
         if not len(ties):
             return rows
         return np.where(rows < 0, rows, ties[rows])

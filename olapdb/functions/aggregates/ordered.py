@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from olapdb.functions.aggregates import segments
-from olapdb.functions.aggregates.extremes import filled
+from olapdb.functions.aggregates import group_kernels
+from olapdb.functions.aggregates.extremes import fill_missing
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
 
@@ -23,20 +23,20 @@ class Positional(Aggregate):
     State: Tuple(value Nullable(T))."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        (values,), groups = segments.present(arguments, groups)
+        (values,), groups = group_kernels.drop_null_rows(arguments, groups)
         rows = np.full(groups.count, -1, np.int64)
         positions = np.arange(len(values))
         if self.state_type.function == "first_value":
             rows[groups.codes[::-1]] = positions[::-1]
         else:
             rows[groups.codes] = positions
-        return columns.structs_from([segments.take_rows(values, rows)], self.state_type.arrow)
+        return columns.structs_from([group_kernels.take_rows(values, rows)], self.state_type.arrow)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         return self.state(columns.struct_fields(states), groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
-        return filled(columns.struct_fields(states)[0], self)
+        return fill_missing(columns.struct_fields(states)[0], self)
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class GroupArray(Aggregate):
     """The values in order, `limit` at most where it is given. State: Array(T)."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        (values,), groups = segments.present(arguments, groups)
+        (values,), groups = group_kernels.drop_null_rows(arguments, groups)
         order, counts = groups.order, groups.sizes
         if self.parameters:
             limit = int(str(self.parameters[0]))
@@ -55,7 +55,7 @@ class GroupArray(Aggregate):
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         offsets, elements = columns.elements_of(states)
-        return self.state([elements], segments.regroup(offsets, groups))
+        return self.state([elements], group_kernels.element_groups(offsets, groups))
 
     def finalize(self, states: pa.Array) -> pa.Array:
         return states

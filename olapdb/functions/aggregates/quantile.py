@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from olapdb.functions.aggregates import segments
+from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.aggregates.sums import decimal_of_float
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
@@ -30,7 +30,7 @@ _OF_BITS = (_EXPONENT_SHIFT - 1_022) * _PER_OCTAVE + 1
 _INFINITE = (_EXPONENT_SHIFT + 1_030) * _PER_OCTAVE
 
 
-def buckets_of(values: np.ndarray) -> np.ndarray:
+def bucket_numbers(values: np.ndarray) -> np.ndarray:
     """Bucket numbers, int32, rising with the value: 0 for zero, negative for negative values."""
     bits = np.abs(values).view(np.int64) >> _BELOW_BUCKET_BITS
     common = (bits >= _PER_OCTAVE) & (bits < _NOT_FINITE)
@@ -50,7 +50,7 @@ def _buckets_of_any(values: np.ndarray) -> np.ndarray:
     return np.where(values == 0, 0, np.where(values < 0, -number, number)).astype(np.int32)
 
 
-def values_of(buckets: np.ndarray) -> np.ndarray:
+def bucket_middles(buckets: np.ndarray) -> np.ndarray:
     """The middle of each bucket."""
     number = np.abs(buckets.astype(np.int64)) - 1
     exponent, inside = np.divmod(number, _PER_OCTAVE)
@@ -76,7 +76,7 @@ class Quantiles(Aggregate):
         return type(self), self.argument_types
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        arguments, groups = segments.present(arguments, groups)
+        arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         values = _as_floats(arguments[0])
         known = ~np.isnan(values)
         if not known.all():
@@ -91,10 +91,10 @@ class Quantiles(Aggregate):
         _, weights = columns.elements_of(counts)
         return self._state(
             columns.numpy_values(elements),
-            segments.regroup(value_offsets, groups).codes,
+            group_kernels.element_groups(value_offsets, groups).codes,
             columns.numpy_values(numbers).astype(np.int64),
             columns.numpy_values(weights).astype(np.int64),
-            segments.regroup(bucket_offsets, groups).codes,
+            group_kernels.element_groups(bucket_offsets, groups).codes,
             groups.count,
         )
 
@@ -109,7 +109,7 @@ class Quantiles(Aggregate):
         if is_nullable(result):
             there = np.diff(offsets) > 0
             rows = np.where(there, np.arange(len(states)), -1)
-            return segments.take_rows(values, rows)
+            return group_kernels.take_rows(values, rows)
         return values
 
     def _state(
@@ -126,7 +126,7 @@ class Quantiles(Aggregate):
         crowded = totals > EXACT_MAX
         into = crowded[owners]
         if into.any():
-            buckets = np.concatenate((buckets, buckets_of(values[into]).astype(np.int64)))
+            buckets = np.concatenate((buckets, bucket_numbers(values[into]).astype(np.int64)))
             weights = np.concatenate((weights, np.ones(int(into.sum()), np.int64)))
             bucket_owners = np.concatenate((bucket_owners, owners[into]))
             values, owners = values[~into], owners[~into]
@@ -187,7 +187,7 @@ def _weighted(states: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     often = np.ones(int(offsets[-1]), np.int64)
     is_bucket = np.repeat(bucket_counts > 0, value_counts + bucket_counts)
     ordered[~is_bucket] = columns.numpy_values(elements)
-    ordered[is_bucket] = values_of(columns.numpy_values(numbers))
+    ordered[is_bucket] = bucket_middles(columns.numpy_values(numbers))
     often[is_bucket] = columns.numpy_values(weights).astype(np.int64)
     return ordered, often, offsets
 

@@ -13,9 +13,22 @@ from olapdb.errors import (
     NumberOfArgumentsDoesntMatch,
     UnknownAggregateFunction,
 )
-from olapdb.functions.aggregates import by_element, combinators, nested
-from olapdb.functions.aggregates.makers import MAKERS
-from olapdb.functions.aggregates.parts import expect, illegal, set_type, state_of
+from olapdb.functions.aggregates import combinators
+from olapdb.functions.aggregates.arg_extreme_combinators import resolve_arg_extreme
+from olapdb.functions.aggregates.array_combinators import (
+    resolve_array,
+    resolve_for_each,
+    resolve_resample,
+)
+from olapdb.functions.aggregates.factories import FACTORIES
+from olapdb.functions.aggregates.map_combinators import resolve_map
+from olapdb.functions.aggregates.signatures import (
+    distinct_set_type,
+    illegal_argument,
+    require_count,
+    state_type_of,
+)
+from olapdb.functions.aggregates.tuple_combinator import resolve_tuple
 from olapdb.functions.base import Aggregate
 from olapdb.types import (
     BOOL,
@@ -33,6 +46,16 @@ from olapdb.types import (
     plain,
 )
 
+_ELEMENT_COMBINATORS = MappingProxyType(
+    {
+        "ForEach": resolve_for_each,
+        "Resample": resolve_resample,
+        "Array": resolve_array,
+        "Map": resolve_map,
+        "Tuple": resolve_tuple,
+    }
+)
+_ARG_EXTREMES = ("ArgMin", "ArgMax")
 _COMBINATORS = (
     "MergeState",
     "SimpleState",
@@ -42,8 +65,8 @@ _COMBINATORS = (
     "Merge",
     "State",
     "If",
-    *nested.SUFFIXES,
-    *by_element.SUFFIXES,
+    *_ELEMENT_COMBINATORS,
+    *_ARG_EXTREMES,
 )
 _CANONICAL = MappingProxyType(
     {
@@ -98,7 +121,7 @@ _CASE_INSENSITIVE = frozenset(
 
 def aggregate_names() -> tuple[str, ...]:
     """The names without combinators, aliases included, sorted."""
-    return tuple(sorted({*MAKERS, *_CANONICAL}))
+    return tuple(sorted({*FACTORIES, *_CANONICAL}))
 
 
 def aggregate_descriptions() -> list[tuple[str, bool, str]]:
@@ -106,11 +129,11 @@ def aggregate_descriptions() -> list[tuple[str, bool, str]]:
     return [(n, n in _CASE_INSENSITIVE, _CANONICAL.get(n, "")) for n in aggregate_names()]
 
 
-def canonical(name: str) -> str | None:
+def canonical_name(name: str) -> str | None:
     """The aggregate that a name without combinators denotes, or None."""
     spelt = name.lower() if name.lower() in _CASE_INSENSITIVE else name
     spelt = _CANONICAL.get(spelt, spelt)
-    return spelt if spelt in MAKERS else None
+    return spelt if spelt in FACTORIES else None
 
 
 def split_combinator(name: str) -> tuple[str, str] | None:
@@ -123,7 +146,7 @@ def split_combinator(name: str) -> tuple[str, str] | None:
 
 def is_aggregate(name: str) -> bool:
     """Whether the name, with combinators in any order, is an aggregate's."""
-    while canonical(name) is None:
+    while canonical_name(name) is None:
         split = split_combinator(name)
         if split is None:
             return False
@@ -151,7 +174,7 @@ def _settled(data_type: DataType) -> DataType:
 
 
 def _resolve(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    base = canonical(name)
+    base = canonical_name(name)
     if base is not None:
         return _nullable(base, parameters, types)
     split = split_combinator(name)
@@ -161,11 +184,16 @@ def _resolve(name: str, parameters: tuple[object, ...], types: tuple[DataType, .
         return _merge(inner_name, parameters, types, keep_state=suffix == "MergeState")
     if suffix == "If":
         return _if(inner_name, parameters, types)
-    if suffix in nested.SUFFIXES:
-        return nested.resolve_nested(suffix, inner_name, parameters, types, _resolve)
-    if suffix in by_element.SUFFIXES:
-        return by_element.resolve_by_element(
-            suffix, inner_name, parameters, types, _resolve, _is_above_nulls
+    if suffix in _ELEMENT_COMBINATORS:
+        return _ELEMENT_COMBINATORS[suffix](inner_name, parameters, types, _resolve)
+    if suffix in _ARG_EXTREMES:
+        return resolve_arg_extreme(
+            inner_name,
+            parameters,
+            types,
+            _resolve,
+            suffix=suffix,
+            above_nulls=_is_above_nulls(inner_name),
         )
     inner = _resolve(inner_name, parameters, types)
     match suffix:
@@ -182,17 +210,17 @@ def _resolve(name: str, parameters: tuple[object, ...], types: tuple[DataType, .
 def _nullable(base: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
     """Aggregates that end in a number give NULL over no rows of Nullable arguments, by a flag."""
     if base not in _OF_ANY_ROW and any(isinstance(plain(t), Nothing) for t in types):
-        state = state_of(base, parameters, types, UINT8)
-        return combinators.OfNothing(base, parameters, types, Nullable(NOTHING), state)
-    made = MAKERS[base](base, parameters, types)
+        state = state_type_of(base, parameters, types, UINT8)
+        return combinators.NullAggregate(base, parameters, types, Nullable(NOTHING), state)
+    made = FACTORIES[base](base, parameters, types)
     if base in _ABOVE_NULLS or not any(is_nullable(t) for t in types):
         return made
     if isinstance(made.result_type, Array | Tuple):
         return made
-    state = state_of(
+    state = state_type_of(
         base, parameters, types, Tuple((UINT8, made.state_type.state), ("seen", "state"))
     )
-    return combinators.Optional(
+    return combinators.SeenRowsCombinator(
         base,
         parameters,
         types,
@@ -207,11 +235,11 @@ def _nullable(base: str, parameters: tuple[object, ...], types: tuple[DataType, 
 
 def _is_above_nulls(name: str) -> bool:
     """Whether NULLs do not make the aggregate's result Nullable: it counts, or gathers."""
-    split = split_combinator(name) if canonical(name) is None else None
+    split = split_combinator(name) if canonical_name(name) is None else None
     while split is not None:
         name = split[0]
-        split = split_combinator(name) if canonical(name) is None else None
-    return canonical(name) in _COUNTING
+        split = split_combinator(name) if canonical_name(name) is None else None
+    return canonical_name(name) in _COUNTING
 
 
 _OF_ANY_ROW = frozenset({"count", "uniq", "uniqExact"})
@@ -238,7 +266,7 @@ _ABOVE_NULLS = frozenset(
 
 
 def _around(
-    kind: type[combinators.Wrapped],
+    kind: type[combinators.Combinator],
     inner: Aggregate,
     types: tuple[DataType, ...],
     *,
@@ -264,11 +292,11 @@ def _if(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) 
     if not types:
         raise NumberOfArgumentsDoesntMatch(f"Aggregate function {name}If needs a condition.")
     if plain(types[-1]) not in (UINT8, BOOL, NOTHING):
-        raise illegal(f"{name}If", types[-1], "a condition (UInt8)")
+        raise illegal_argument(f"{name}If", types[-1], "a condition (UInt8)")
     inner = _resolve(name, parameters, types[:-1])
     if isinstance(inner, combinators.State):
         return _around(combinators.If, inner, types, result=inner.result_type)
-    state = state_of(f"{inner.name}If", inner.parameters, types, inner.state_type.state)
+    state = state_type_of(f"{inner.name}If", inner.parameters, types, inner.state_type.state)
     return _around(combinators.If, inner, types, result=inner.result_type, suffix="If", state=state)
 
 
@@ -286,7 +314,7 @@ def _distinct(inner: Aggregate, types: tuple[DataType, ...]) -> Aggregate:
     if not types:
         raise NumberOfArgumentsDoesntMatch(f"{inner.name}Distinct needs an argument.")
     name = f"{inner.name}Distinct"
-    state = state_of(name, inner.parameters, types, set_type(types))
+    state = state_type_of(name, inner.parameters, types, distinct_set_type(types))
     return _around(
         combinators.DistinctCombinator,
         inner,
@@ -303,21 +331,23 @@ def _optional(inner: Aggregate, types: tuple[DataType, ...], suffix: str) -> Agg
     of_nothing = any(isinstance(plain(t), Nothing) for t in types)
     if suffix == "OrNull" and not (counts and of_nothing):
         result = make_nullable(result)
-    state = state_of(
+    state = state_type_of(
         inner.name + suffix,
         inner.parameters,
         types,
         Tuple((UINT8, inner.state_type.state), ("seen", "state")),
     )
-    made = _around(combinators.Optional, inner, types, result=result, suffix=suffix, state=state)
-    assert isinstance(made, combinators.Optional)
+    made = _around(
+        combinators.SeenRowsCombinator, inner, types, result=result, suffix=suffix, state=state
+    )
+    assert isinstance(made, combinators.SeenRowsCombinator)
     return replace(made, counts=counts or suffix == "OrDefault")
 
 
 def _merge(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...], *, keep_state: bool
 ) -> Aggregate:
-    expect(f"{name}Merge", types, 1)
+    require_count(f"{name}Merge", types, 1)
     argument = types[0]
     if not isinstance(argument, AggregateFunction):
         raise IllegalTypeOfArgument(

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.functions.aggregates import segments
+from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.base import AceroAggregation, Aggregate, Groups
 from olapdb.functions.kernels import columns
-from olapdb.functions.kernels.columns import decimal_class, with_precision
+from olapdb.functions.kernels.decimal_width import decimal_class, with_precision
 from olapdb.functions.kernels.supertypes import DECIMAL_DIGITS
 from olapdb.types import UINT64, Boolean, DataType, Decimal, Float, Integer, Tuple, plain
 
@@ -24,11 +24,11 @@ class Count(Aggregate):
     """Rows, or rows in which no argument is NULL. State: UInt64."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        _, groups = segments.present(arguments, groups)
+        _, groups = group_kernels.drop_null_rows(arguments, groups)
         return columns.from_values(groups.sizes, pa.uint64())
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
-        sums = segments.sum_integers(columns.numpy_values(states), groups, np.dtype(np.uint64))
+        sums = group_kernels.sum_integers(columns.numpy_values(states), groups, np.dtype(np.uint64))
         return columns.from_values(sums, pa.uint64())
 
     def finalize(self, states: pa.Array) -> pa.Array:
@@ -45,15 +45,19 @@ class Count(Aggregate):
         return leaves[0].cast(pa.uint64())
 
 
-def sum_rows(array: pa.Array, summed: DataType, groups: Groups) -> pa.Array:
+def sum_by_group(array: pa.Array, summed: DataType, groups: Groups) -> pa.Array:
     """Sums of a column without nulls, as `summed.arrow`: wrapping integers, exact decimals,
     Float64."""
     arrow = summed.arrow
     if isinstance(summed, Float):
-        return columns.from_values(segments.sum_floats(columns.numpy_values(array), groups), arrow)
+        return columns.from_values(
+            group_kernels.sum_floats(columns.numpy_values(array), groups), arrow
+        )
     if isinstance(summed, Decimal):
-        return segments.sum_decimals(array.cast(arrow), groups)
-    values = segments.sum_integers(columns.numpy_values(array), groups, columns.dtype_of(arrow))
+        return group_kernels.sum_decimals(array.cast(arrow), groups)
+    values = group_kernels.sum_integers(
+        columns.numpy_values(array), groups, columns.dtype_of(arrow)
+    )
     return columns.from_values(values, arrow)
 
 
@@ -62,11 +66,11 @@ class Sum(Aggregate):
     """State: the sum, in 64 bits that wrap, as Decimal(38 or 76, S), or as Float64."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        arguments, groups = segments.present(arguments, groups)
-        return sum_rows(arguments[0], self.state_type.state, groups)
+        arguments, groups = group_kernels.drop_null_rows(arguments, groups)
+        return sum_by_group(arguments[0], self.state_type.state, groups)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
-        return sum_rows(states, self.state_type.state, groups)
+        return sum_by_group(states, self.state_type.state, groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
         return states
@@ -95,15 +99,17 @@ class Average(Aggregate):
         return self.state_type.state.elements[0]
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        arguments, groups = segments.present(arguments, groups)
+        arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         return self._state(
-            sum_rows(arguments[0], self.summed, groups),
+            sum_by_group(arguments[0], self.summed, groups),
             columns.from_values(groups.sizes, pa.uint64()),
         )
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         sums, counts = columns.struct_fields(states)
-        return self._state(sum_rows(sums, self.summed, groups), sum_rows(counts, UINT64, groups))
+        return self._state(
+            sum_by_group(sums, self.summed, groups), sum_by_group(counts, UINT64, groups)
+        )
 
     def finalize(self, states: pa.Array) -> pa.Array:
         sums, counts = columns.struct_fields(states)
@@ -143,7 +149,7 @@ class WeightedAverage(Aggregate):
     the weights; NaN where these are 0."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        (values, weights), groups = segments.present(arguments, groups)
+        (values, weights), groups = group_kernels.drop_null_rows(arguments, groups)
         x, weight = (columns.numpy_values(one).astype(np.float64) for one in (values, weights))
         with np.errstate(over="ignore", invalid="ignore"):
             return self._state(x * weight, weight, groups)
@@ -158,7 +164,7 @@ class WeightedAverage(Aggregate):
             return columns.from_values(tops / weights, pa.float64())
 
     def _state(self, tops: np.ndarray, weights: np.ndarray, groups: Groups) -> pa.Array:
-        sums = (segments.sum_floats(one, groups) for one in (tops, weights))
+        sums = (group_kernels.sum_floats(one, groups) for one in (tops, weights))
         fields = [columns.from_values(one, pa.float64()) for one in sums]
         return columns.structs_from(fields, self.state_type.arrow)
 
@@ -175,7 +181,7 @@ class Bitwise(Aggregate):
     """groupBitAnd, groupBitOr, groupBitXor of integers. State: the result."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        arguments, groups = segments.present(arguments, groups)
+        arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         return self.merge(arguments[0], groups)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:

@@ -14,7 +14,29 @@ def definitions() -> tuple[ScalarDefinition, ...]:
     The modules are imported at the first call: `import olapdb` and a process that only inserts do
     not need them.
     """
-    from olapdb.functions.arrays import basic, lambda_functions, map_sums, running, search, whole
+    from olapdb.functions.arrays import (
+        construction,
+        element_access,
+        lambda_functions,
+        map_sums,
+        ordering,
+        reductions,
+        resizing,
+        running_sums,
+        search,
+        several_arrays,
+    )
 
-    modules = (basic, search, whole, running, lambda_functions, map_sums)
+    modules = (
+        construction,
+        element_access,
+        search,
+        reductions,
+        ordering,
+        resizing,
+        running_sums,
+        several_arrays,
+        lambda_functions,
+        map_sums,
+    )
     return tuple(definition for module in modules for definition in module.DEFINITIONS)

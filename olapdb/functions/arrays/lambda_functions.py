@@ -9,17 +9,17 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.errors import IllegalTypeOfArgument, NumberOfArgumentsDoesntMatch, TypeMismatch
-from olapdb.functions.arrays.basic import or_default
+from olapdb.functions.arrays.element_access import take_or_default
 from olapdb.functions.arrays.lambdas import (
     Body,
     Elements,
     LambdaCall,
     LambdaDefinition,
     elements_of_arrays,
-    over_lists,
+    lambda_over_lists,
 )
-from olapdb.functions.arrays.nested_equality import comparable
-from olapdb.functions.arrays.search import map_parts, null_ranks
+from olapdb.functions.arrays.nested_equality import rankable_values
+from olapdb.functions.arrays.search import map_parts, ranks_with_null
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import map_from
 from olapdb.functions.kernels import columns
@@ -93,7 +93,9 @@ def _over_arrays(
 
     def resolve(spelt: str, body: DataType, types: Sequence[DataType]) -> LambdaCall:
         call = ScalarCall(spelt, result(spelt, body, types), _list_kernel(kernel))
-        return over_lists(spelt, body, call, lambda arrays: elements_of_arrays(spelt, arrays))
+        return lambda_over_lists(
+            spelt, body, call, lambda arrays: elements_of_arrays(spelt, arrays)
+        )
 
     return LambdaDefinition(name, _of_arrays, resolve)
 
@@ -115,7 +117,9 @@ def _as_function(name: str) -> LambdaDefinition:
 
         inner = resolve_scalar(name, [Argument(Array(body))])
         call = ScalarCall(spelt, inner.type, lambda v, rows, e: inner.kernel(v[:1], rows, e))
-        return over_lists(spelt, body, call, lambda arrays: elements_of_arrays(spelt, arrays))
+        return lambda_over_lists(
+            spelt, body, call, lambda arrays: elements_of_arrays(spelt, arrays)
+        )
 
     return LambdaDefinition(name, _of_arrays, resolve)
 
@@ -198,10 +202,12 @@ def _match(name: str, *, last: bool) -> LambdaDefinition:
 
         def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
             _, elements = columns.elements_of(arrays[0])
-            return or_default(elements, _found(offsets, mapped, last=last), inner)
+            return take_or_default(elements, _found(offsets, mapped, last=last), inner)
 
         call = ScalarCall(spelt, inner, _list_kernel(kernel))
-        return over_lists(spelt, body, call, lambda arrays: elements_of_arrays(spelt, arrays))
+        return lambda_over_lists(
+            spelt, body, call, lambda arrays: elements_of_arrays(spelt, arrays)
+        )
 
     return LambdaDefinition(name, _of_arrays, resolve)
 
@@ -283,7 +289,7 @@ def sorted_positions(offsets: np.ndarray, keys: pa.Array, reverse: bool) -> np.n
     """Positions of all elements so that each row's are sorted by their keys; ties keep their order.
 
     NULL is last in both directions; NaN is above all other values going up, and last going down."""
-    ranks = null_ranks(comparable(keys))
+    ranks = ranks_with_null(rankable_values(keys))
     last = -ranks if reverse else ranks
     if pa.types.is_floating(keys.type):
         last = np.where(np.isnan(columns.numpy_values(keys)), len(ranks) + 1, last)
@@ -294,7 +300,7 @@ def sorted_positions(offsets: np.ndarray, keys: pa.Array, reverse: bool) -> np.n
 def _compact(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
     """Of elements in a row whose keys are equal, keep the first."""
     _, elements = columns.elements_of(arrays[0])
-    ranks = null_ranks(comparable(mapped))
+    ranks = ranks_with_null(rankable_values(mapped))
     keep = np.ones(len(ranks), bool)
     keep[1:] = ranks[1:] != ranks[:-1]
     keep[offsets[:-1][np.diff(offsets) > 0]] = True
@@ -316,7 +322,7 @@ def _over_map(
         container = plain(types[0])
         assert isinstance(container, Map)
         call = ScalarCall(spelt, result(spelt, body, container), _list_kernel(kernel))
-        return over_lists(spelt, body, call, _walk_map)
+        return lambda_over_lists(spelt, body, call, _walk_map)
 
     return LambdaDefinition(name, _of_map, resolve)
 
@@ -375,7 +381,7 @@ def _map_apply() -> LambdaDefinition:
             return map_from(offsets, keys, items, result)
 
         call = ScalarCall(spelt, result, _list_kernel(kernel))
-        return over_lists(spelt, body, call, _walk_map)
+        return lambda_over_lists(spelt, body, call, _walk_map)
 
     return LambdaDefinition("mapApply", _of_map, resolve)
 

@@ -103,7 +103,7 @@ def elements_of_arrays(name: str, arrays: Sequence[pa.Array]) -> Elements:
     return Elements(offsets, tuple(elements for _, elements in taken))
 
 
-def over_lists(
+def lambda_over_lists(
     name: str, body_type: DataType, call: ScalarCall, elements: Callable[[list[pa.Array]], Elements]
 ) -> LambdaCall:
     """A function of what the body gives for the elements, as a list, and of the arguments.

@@ -70,7 +70,7 @@ def _equal_lists(left: pa.Array, right: pa.Array) -> np.ndarray:
     return np.asarray(same & (wrong[starts[1:]] == wrong[starts[:-1]]))
 
 
-def comparable(array: pa.Array) -> pa.Array:
+def rankable_values(array: pa.Array) -> pa.Array:
     """A column whose ranks are equal where its values are: maps as their keys and their values, which
     are lists; -0.0 as 0.0."""
     arrow = array.type
@@ -78,14 +78,14 @@ def comparable(array: pa.Array) -> pa.Array:
         return pc.add(array, pa.scalar(0.0, arrow))
     if pa.types.is_list(arrow):
         offsets, elements = columns.elements_of(array)
-        return columns.lists_from(offsets, comparable(elements))
+        return columns.lists_from(offsets, rankable_values(elements))
     if pa.types.is_map(arrow):
         offsets = columns.offsets_of(array)
         start, rows = int(offsets[0]), int(offsets[-1] - offsets[0])
-        sides = (comparable(one.slice(start, rows)) for one in (array.keys, array.items))
+        sides = (rankable_values(one.slice(start, rows)) for one in (array.keys, array.items))
         fields = [columns.lists_from(offsets - start, side) for side in sides]
     elif pa.types.is_struct(arrow):
-        fields = [comparable(one) for one in columns.struct_fields(array)]
+        fields = [rankable_values(one) for one in columns.struct_fields(array)]
     else:
         return array
     made = pa.struct([pa.field(str(at), one.type) for at, one in enumerate(fields)])

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.errors import NoCommonType
-from olapdb.functions.aggregates import segments
-from olapdb.functions.arrays.nested_equality import comparable, equal_rows
+from olapdb.functions.aggregates import group_kernels
+from olapdb.functions.arrays.nested_equality import equal_rows, rankable_values
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
@@ -110,10 +110,10 @@ def _equal_or_both_null(left: pa.Array, right: pa.Array) -> np.ndarray:
 
 
 def _any_of(offsets: np.ndarray, same: np.ndarray, rows: int) -> np.ndarray:
-    return counts_of(offsets, same, rows) > 0
+    return count_marked(offsets, same, rows) > 0
 
 
-def counts_of(offsets: np.ndarray, same: np.ndarray, rows: int) -> np.ndarray:
+def count_marked(offsets: np.ndarray, same: np.ndarray, rows: int) -> np.ndarray:
     running = np.concatenate(([0], np.cumsum(same)))
     return np.asarray(running[offsets[1:]] - running[offsets[:-1]])
 
@@ -160,7 +160,7 @@ def _sets(*, every: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
                 holds = _hold_each(*owned, right.values, call.rows, every)
             else:
                 wanted = columns.elements_of(columns.as_array(right, call.rows))
-                found = counts_of(wanted[0], _found_in(*owned, *wanted), call.rows)
+                found = count_marked(wanted[0], _found_in(*owned, *wanted), call.rows)
                 holds = found == np.diff(wanted[0]) if every else found > 0
             return columns.from_values(holds, pa.uint8())
 
@@ -190,7 +190,7 @@ def _found_in(
 ) -> np.ndarray:
     """Which of the wanted elements are among those of their row."""
     both = pa.concat_arrays([elements, wanted])
-    ranks = null_ranks(comparable(both))
+    ranks = ranks_with_null(rankable_values(both))
     span = int(ranks.max()) + 1 if len(ranks) else 1
     owned = columns.parents_of(offsets) * span + ranks[: len(elements)]
     if pa.types.is_floating(both.type):  # NaN is equal to nothing
@@ -198,22 +198,22 @@ def _found_in(
     return np.isin(columns.parents_of(wanted_offsets) * span + ranks[len(elements) :], owned)
 
 
-def null_ranks(elements: pa.Array) -> np.ndarray:
+def ranks_with_null(elements: pa.Array) -> np.ndarray:
     """Ranks of values from 1, 0 for NULL."""
     valid = columns.validity(elements)
     if pa.types.is_null(elements.type):
         return np.zeros(len(elements), np.int64)
     ranks = np.zeros(len(elements), np.int64)
     if valid is None:
-        return segments.rank([elements]).ranks + 1
-    ranks[valid] = segments.rank([elements.filter(pa.array(valid))]).ranks + 1
+        return group_kernels.rank_rows([elements]).ranks + 1
+    ranks[valid] = group_kernels.rank_rows([elements.filter(pa.array(valid))]).ranks + 1
     return ranks
 
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
     custom("has", _searching(UINT8, _any_of), count=2),
     custom("indexOf", _searching(UINT64, _first_of), count=2),
-    custom("countEqual", _searching(UINT64, counts_of), count=2),
+    custom("countEqual", _searching(UINT64, count_marked), count=2),
     custom("hasAny", _sets(every=False), count=2),
     custom("hasAll", _sets(every=True), count=2),
     custom("mapContains", _map_contains, count=2, aliases=("mapContainsKey",)),

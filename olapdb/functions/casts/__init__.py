@@ -1,4 +1,4 @@
-"""Conversions between types."""
+"""Conversions between types: CAST, parsing of texts, and the functions toUInt8, toDate, …."""
 
 from __future__ import annotations
 
@@ -9,12 +9,8 @@ if TYPE_CHECKING:
 
 
 def definitions() -> tuple[ScalarDefinition, ...]:
-    """Return the definitions of all functions of this package.
+    """Return the definitions of all functions of this package."""
+    # imported at the call: these modules import `olapdb.functions.registry`, which imports this one
+    from olapdb.functions.casts import cast_functions, conversion
 
-    The modules are imported at the first call: `import olapdb` and a process that only inserts do
-    not need them.
-    """
-    from olapdb.functions.casts import conversion
-
-    modules = (conversion,)
-    return tuple(definition for module in modules for definition in module.DEFINITIONS)
+    return (*conversion.DEFINITIONS, *cast_functions.DEFINITIONS)

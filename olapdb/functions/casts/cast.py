@@ -1,4 +1,4 @@
-"""CAST: one column from one type to another, nulls and nesting included."""
+"""CAST: conversion of one column from one type to another, with nulls and nested types."""
 
 from __future__ import annotations
 
@@ -11,16 +11,25 @@ import pyarrow.compute as pc
 
 from olapdb import errors, types
 from olapdb.functions.base import Column, Environment
-from olapdb.functions.casts import lossless, numbers, times, timestamps
-from olapdb.functions.casts import text as cast_text
-from olapdb.functions.kernels import columns
-from olapdb.functions.strings import text
+from olapdb.functions.casts import (
+    lossless,
+    numbers,
+    parse_dates,
+    parse_timestamps,
+    parsing,
+    temporal,
+)
+from olapdb.functions.kernels import calendar, columns
+from olapdb.functions.strings import rendering
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """`strict`: a text that does not parse is an error for a Nullable target too.  `lossless`: so
-    is a value that the conversion would change, see `olapdb.functions.casts.lossless`."""
+    """The strictness of a conversion.
+
+    `strict`: a text that does not parse is an error for a Nullable target too.  `lossless`: so is a
+    value that the conversion would change, see `olapdb.functions.casts.lossless`.
+    """
 
     strict: bool
     lossless: bool = False
@@ -37,11 +46,11 @@ def cast_column(
     *,
     strict: bool,
 ) -> Column:
-    """The column as values of `target`: integers wrap, floats truncate, texts are parsed.
+    """Return the column as values of `target`: integers wrap, floats truncate, texts are parsed.
 
     A value that cannot be converted raises a DataError with its `row`.  NULL in a target that is
     not Nullable raises CannotInsertNull.  `strict`: a text that does not parse is an error for a
-    Nullable target too, where a plain CAST gives NULL.
+    Nullable target too, where a plain CAST returns NULL.
     """
     return _cast_column(column, source, target, environment, _Rule(strict))
 
@@ -49,8 +58,10 @@ def cast_column(
 def store_column(
     column: Column, source: types.DataType, target: types.DataType, environment: Environment
 ) -> Column:
-    """As a strict `cast_column`, but a value that would be changed is a DataError with its `row`:
-    how an INSERT, a view and an UPDATE store values."""
+    """Convert as a strict `cast_column`, but refuse values that would change with a DataError.
+
+    INSERTs, views and UPDATEs store values this way. The error has the `row`.
+    """
     return _cast_column(column, source, target, environment, _Rule(strict=True, lossless=True))
 
 
@@ -74,20 +85,20 @@ def _cast_column(
     if inner == outer:
         return column
     valid = columns.validity(column)
-    present = column if valid is None else column.filter(pa.array(valid))
+    valid_rows = column if valid is None else column.filter(pa.array(valid))
     lenient = (
         not rule.strict
         and types.is_nullable(target)
         and isinstance(inner, types.String | types.FixedString)
     )
     try:
-        cast = _cast(present, inner, outer, environment, rule)
+        converted = _cast(valid_rows, inner, outer, environment, rule)
     except errors.DataError as error:
         if lenient:
-            cast = _cast_or_null(present, inner, outer, environment)
+            converted = _cast_or_null(valid_rows, inner, outer, environment)
         else:
             raise _on_row(error, valid) from None
-    return cast if valid is None else columns.scatter(cast, valid)
+    return converted if valid is None else columns.scatter(converted, valid)
 
 
 def cast_or_null(
@@ -98,8 +109,11 @@ def cast_or_null(
     *,
     basic: bool = False,
 ) -> Column:
-    """As `cast_column` to Nullable(target), NULL where a value does not convert; texts out of an
-    integer's range do not.  `basic`: of the formats of moments only those of ISO and Unix."""
+    """Convert as `cast_column` to Nullable(target), with NULL for each value that does not convert.
+
+    Texts outside an integer's range become NULL. `basic`: timestamps parse only in the formats of ISO
+    8601 and as Unix time.
+    """
     if isinstance(column, pa.Scalar):
         return cast_or_null(columns.single(column), source, target, environment, basic=basic)[0]
     inner, outer = types.plain(source), types.plain(target)
@@ -108,12 +122,13 @@ def cast_or_null(
     if inner == outer:
         return column
     valid = columns.validity(column)
-    present = column if valid is None else column.filter(pa.array(valid))
-    cast = _cast_or_null(present, inner, outer, environment, basic)
-    return cast if valid is None else columns.scatter(cast, valid)
+    valid_rows = column if valid is None else column.filter(pa.array(valid))
+    converted = _cast_or_null(valid_rows, inner, outer, environment, basic)
+    return converted if valid is None else columns.scatter(converted, valid)
 
 
 def _check_nulls(column: pa.Array, source: types.DataType, target: types.DataType) -> None:
+    """Raise an error about the first NULL if the target is not Nullable."""
     if types.is_nullable(target) or not column.null_count:
         return
     row = int(np.argmin(np.asarray(column.is_valid())))
@@ -128,7 +143,7 @@ def _check_nulls(column: pa.Array, source: types.DataType, target: types.DataTyp
 
 
 def _on_row(error: errors.DataError, valid: np.ndarray | None) -> errors.DataError:
-    """The error with the row counted among all rows, nulls included."""
+    """Return the error with its row counted among all rows, nulls included."""
     if valid is not None and error.row is not None:
         error.row = int(np.flatnonzero(valid)[error.row])
     return error
@@ -141,33 +156,38 @@ def _cast_or_null(
     environment: Environment,
     basic: bool = False,
 ) -> pa.Array:
-    """All at once where nothing is bad; else each text once, without those that are none at all."""
+    """Convert to Nullable(target), with NULL for values that do not convert; input without nulls.
+
+    Tries all values at once first. Then only distinct texts that may be valid are parsed.
+    """
     if isinstance(source, types.String | types.FixedString) and isinstance(
         target, types.DateTime | types.DateTime64
     ):
         texts = columns.unpadded(array)
         if basic:
-            return timestamps.basic_or_null(texts, target, environment.zone)
-        return timestamps.moments_or_null(texts, target, environment.zone)
+            return parse_timestamps.basic_timestamps_or_null(texts, target, environment.zone)
+        return parse_timestamps.timestamps_or_null(texts, target, environment.zone)
     try:
         return _cast_strictly(array, source, target, environment)
     except errors.DataError:
         if not isinstance(source, types.String | types.FixedString):
-            return _halved(array, source, target, environment)
-    distinct = array.dictionary_encode()
-    texts = columns.unpadded(distinct.dictionary)
+            return _cast_by_halves(array, source, target, environment)
+    encoded = array.dictionary_encode()
+    texts = columns.unpadded(encoded.dictionary)
     if isinstance(target, types.Date | types.Date32):
-        like = times.look_like_dates(texts)
+        plausible = parse_dates.may_be_dates(texts)
     else:
-        like = cast_text.look_like(texts, target)
-    made = _halved(distinct.dictionary.filter(pa.array(like)), source, target, environment)
-    return columns.scatter(made, like).take(distinct.indices)
+        plausible = parsing.may_parse(texts, target)
+    converted = _cast_by_halves(
+        encoded.dictionary.filter(pa.array(plausible)), source, target, environment
+    )
+    return columns.scatter(converted, plausible).take(encoded.indices)
 
 
-def _halved(
+def _cast_by_halves(
     array: pa.Array, source: types.DataType, target: types.DataType, environment: Environment
 ) -> pa.Array:
-    """Halves until the bad values stand alone; a good half costs one pass."""
+    """Convert by halving until each bad value stands alone; a half without one takes one pass."""
     if not len(array):
         return pa.nulls(0, target.arrow)
     try:
@@ -177,14 +197,15 @@ def _halved(
             return pa.nulls(1, target.arrow)
         middle = len(array) // 2
         halves = (array.slice(0, middle), array.slice(middle))
-        return pa.concat_arrays([_halved(h, source, target, environment) for h in halves])
+        return pa.concat_arrays([_cast_by_halves(h, source, target, environment) for h in halves])
 
 
 def _cast_strictly(
     array: pa.Array, source: types.DataType, target: types.DataType, environment: Environment
 ) -> pa.Array:
+    """Convert strictly; a text outside an integer's range is an error instead of wrapping."""
     if isinstance(source, types.String) and isinstance(target, types.Integer):
-        return cast_text.parse_integers(array, target, wrap=False)
+        return parsing.parse_integers(array, target, wrap=False)
     return _cast(array, source, target, environment, _STRICT)
 
 
@@ -195,7 +216,7 @@ def _cast(
     environment: Environment,
     rule: _Rule,
 ) -> pa.Array:
-    """Plain types that differ; no nulls at this level."""
+    """Convert a column without nulls between two different plain types."""
     if not rule.lossless or isinstance(
         target, types.Array | types.Tuple | types.Map | types.AggregateFunction
     ):
@@ -211,12 +232,13 @@ def _converted(
     environment: Environment,
     rule: _Rule,
 ) -> pa.Array:
-    number = times.is_number_type(source)
+    """Convert a column without nulls by the pair of plain types; raise if none fits."""
+    number = types.is_number(source)
     match target:
         case types.String():
-            shown = text.display_array(array, source, environment.zone)
+            shown = rendering.display_array(array, source, environment.zone)
             if isinstance(source, types.FixedString):
-                return pc.ascii_rtrim(shown, characters="\0")  # bytes, be they UTF-8 or not
+                return pc.ascii_rtrim(shown, characters="\0")  # bytes need not be UTF-8
             return shown
         case types.Integer() | types.Float() | types.Decimal() | types.Boolean() if isinstance(
             source, types.String | types.FixedString
@@ -236,24 +258,28 @@ def _converted(
             return numbers.to_decimal(array.cast(pa.uint8()), source, target)
         case types.Decimal() if number:
             return numbers.to_decimal(array, source, target)
-        case types.Integer() | types.Float() | types.Boolean() if isinstance(source, times.Timed):
-            return times.from_time(array, source, target)
+        case types.Integer() | types.Float() | types.Boolean() if isinstance(
+            source, temporal.Timed
+        ):
+            return temporal.from_time(array, source, target)
         case types.Decimal() if isinstance(source, types.DateTime64 | types.DateTime):
             return _time_to_decimal(array, source, target)
         case types.Date() | types.Date32() if isinstance(source, types.String | types.FixedString):
-            return times.parse_dates(columns.unpadded(array), target)
+            return parse_dates.parse_dates(columns.unpadded(array), target)
         case types.DateTime() | types.DateTime64() if isinstance(
             source, types.String | types.FixedString
         ):
-            return timestamps.parse_datetimes(columns.unpadded(array), target, environment.zone)
+            return parse_timestamps.parse_datetimes(
+                columns.unpadded(array), target, environment.zone
+            )
         case types.Date() | types.Date32() | types.DateTime() | types.DateTime64() if (
-            number or isinstance(source, times.Timed)
+            number or isinstance(source, temporal.Timed)
         ):
-            return times.to_time(array, source, target, environment.zone)
+            return temporal.to_time(array, source, target, environment.zone)
         case types.FixedString() if isinstance(source, types.String | types.FixedString):
-            return cast_text.to_fixed(array, target)
+            return parsing.pad_to_fixed(array, target)
         case types.UUID() if isinstance(source, types.String | types.FixedString):
-            return cast_text.parse_uuids(columns.unpadded(array), target)
+            return parsing.parse_uuids(columns.unpadded(array), target)
         case types.Array() | types.Tuple() | types.Map():
             return _cast_nested(array, source, target, environment, rule)
         case types.AggregateFunction() if isinstance(source, types.AggregateFunction):
@@ -275,17 +301,17 @@ def _no_conversion(
 def _parse(array: pa.Array, target: types.DataType) -> pa.Array:
     match target:
         case types.Integer():
-            return cast_text.parse_integers(array, target)
+            return parsing.parse_integers(array, target)
         case types.Float():
-            return cast_text.parse_floats(array, target)
+            return parsing.parse_floats(array, target)
         case types.Decimal():
-            return cast_text.parse_decimals(array, target)
+            return parsing.parse_decimals(array, target)
         case _:
-            return cast_text.parse_bools(array)
+            return parsing.parse_bools(array)
 
 
 def _time_to_decimal(array: pa.Array, source: types.DataType, target: types.Decimal) -> pa.Array:
-    ticks = times.ticks_per_second(source)
+    ticks = calendar.ticks_per_second(source)
     values = pa.array(columns.numpy_values(array)).cast(pa.decimal256(20, 0))
     scale = len(str(ticks)) - 1
     return numbers.to_decimal(
@@ -298,7 +324,9 @@ def _time_to_decimal(array: pa.Array, source: types.DataType, target: types.Deci
 def _cast_state(
     array: pa.Array, source: types.AggregateFunction, target: types.AggregateFunction
 ) -> pa.Array:
-    """States of one aggregate whose representation is equal stand for each other."""
+    """Return states as given if both types are the same aggregate with one representation, else
+    raise.
+    """
     if source.function == target.function and source.state.arrow == target.state.arrow:
         return array
     raise _no_conversion(source, target)
@@ -314,11 +342,15 @@ def _cast_nested(
     match source, target:
         case (types.Array(), types.Array()):
             offsets, elements = columns.elements_of(array)
-            cast = _elements(elements, offsets, source.inner, target.inner, environment, rule)
-            return columns.lists_from(offsets, cast)
+            elements_cast = _cast_elements(
+                elements, offsets, source.inner, target.inner, environment, rule
+            )
+            return columns.lists_from(offsets, elements_cast)
         case (types.String(), types.Array()):
-            lists, now = cast_text.parse_arrays(array, target)
-            return lists if now == target else _cast_nested(lists, now, target, environment, rule)
+            lists, parsed = parsing.parse_arrays(array, target)
+            if parsed == target:
+                return lists
+            return _cast_nested(lists, parsed, target, environment, rule)
         case (types.Tuple(), types.Tuple()) if len(source.elements) == len(target.elements):
             fields = zip(
                 columns.struct_fields(array), source.elements, target.elements, strict=True
@@ -341,7 +373,7 @@ def _cast_nested(
             raise _no_conversion(source, target)
 
 
-def _elements(
+def _cast_elements(
     elements: pa.Array,
     offsets: np.ndarray,
     source: types.DataType,
@@ -349,7 +381,7 @@ def _elements(
     environment: Environment,
     rule: _Rule,
 ) -> pa.Array:
-    """The elements cast; an error names the row of the list, not of the element."""
+    """Convert the elements of lists; an error names the row of the list, not of the element."""
     try:
         return _cast_column(elements, source, target, environment, rule)
     except errors.DataError as error:
@@ -364,16 +396,16 @@ def _cast_map(
     offsets = columns.offsets_of(array)
     start, count = int(offsets[0]), int(offsets[-1] - offsets[0])
     offsets = offsets - start
-    keys = _elements(
+    keys = _cast_elements(
         array.keys.slice(start, count), offsets, source.key, target.key, environment, rule
     )
-    items = _elements(
+    items = _cast_elements(
         array.items.slice(start, count), offsets, source.value, target.value, environment, rule
     )
     return map_from(offsets, keys, items, target)
 
 
-def map_from(offsets: np.ndarray, keys: pa.Array, items: pa.Array, target: types.Map) -> pa.Array:
-    """A map array of offsets from 0."""
-    made = pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), keys, items)
-    return made if made.type == target.arrow else made.cast(target.arrow)
+def map_from(offsets: np.ndarray, keys: pa.Array, values: pa.Array, target: types.Map) -> pa.Array:
+    """Return a map array of offsets from 0, keys and values."""
+    array = pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), keys, values)
+    return array if array.type == target.arrow else array.cast(target.arrow)

@@ -1,4 +1,7 @@
-"""toUInt8 … toString, with …OrNull, …OrZero, …OrDefault; accurateCast; CAST as a function."""
+"""toUInt8 … toString with …OrNull, …OrZero, …OrDefault.
+
+ToTimeZone, toInterval…, toLowCardinality.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb import types
-from olapdb.errors import ArgumentOutOfBound, BadArguments, CannotConvertType
+from olapdb.errors import ArgumentOutOfBound, BadArguments, TypeMismatch
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
-from olapdb.functions.casts import cast, times
-from olapdb.functions.datetime.zones import own_zone, with_zone_of
-from olapdb.functions.kernels import columns
+from olapdb.functions.casts import cast
+from olapdb.functions.casts.cast_functions import unchanged_or_null
+from olapdb.functions.datetime.zones import own_zone
+from olapdb.functions.kernels import calendar, columns
+from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.supertypes import NULL_TYPE
-from olapdb.functions.kernels.values import default_value
 from olapdb.functions.scalar import (
     ScalarDefinition,
     constant_integer,
-    constant_text,
     constant_zone,
     custom,
     illegal,
@@ -32,7 +34,10 @@ Target = Callable[[str, Sequence[Argument]], types.DataType]
 
 @dataclass(frozen=True)
 class _Conversion:
-    """`target` from the arguments after the first, of which there may be `extra`."""
+    """A conversion function: its target type, computed from the arguments.
+
+    `extra` bounds the number of arguments after the first.
+    """
 
     target: Target
     extra: tuple[int, int]
@@ -44,12 +49,14 @@ def _fixed(data_type: types.DataType) -> Target:
 
 
 def _zoned(name: str, arguments: Sequence[Argument]) -> types.DataType:
+    """Return the DateTime of toDateTime(x[, zone]); without a zone it has the source's."""
     if len(arguments) > 1:
         return types.DateTime(constant_zone(name, arguments, 1))
     return types.DateTime(own_zone(arguments[0].type))
 
 
 def _zoned64(name: str, arguments: Sequence[Argument]) -> types.DataType:
+    """Return the DateTime64 of toDateTime64(x, precision[, zone])."""
     precision = constant_integer(name, arguments, 1, "the precision") if len(arguments) > 1 else 3
     if not 0 <= precision <= 9:
         raise ArgumentOutOfBound(f"DateTime64 has a precision of 0 to 9, not {precision}.")
@@ -59,6 +66,8 @@ def _zoned64(name: str, arguments: Sequence[Argument]) -> types.DataType:
 
 
 def _decimal(precision: int) -> Target:
+    """Return a function from toDecimal…(x, scale) to its Decimal type."""
+
     def target(name: str, arguments: Sequence[Argument]) -> types.DataType:
         scale = constant_integer(name, arguments, 1, "the scale")
         if not 0 <= scale <= precision:
@@ -105,6 +114,7 @@ _CONVERSIONS: dict[str, _Conversion] = {
 
 
 def _converted(name: str, target: types.DataType, arguments: Sequence[Argument]) -> ScalarCall:
+    """Return the call that casts the first argument to `target`; NULL becomes NULL."""
     source = arguments[0].type
     if isinstance(types.plain(source), types.Nothing):
         return ScalarCall(name, NULL_TYPE, lambda v, r, e: pa.scalar(None, pa.null()))
@@ -121,15 +131,17 @@ def _converted(name: str, target: types.DataType, arguments: Sequence[Argument])
 
 
 def _is_monotonic(source: types.DataType, target: types.DataType) -> bool:
-    """Whether greater values never become lesser ones: none wraps, and a number is not days here
-    and seconds there."""
+    """Return whether greater values never convert to lesser ones.
+
+    Not so where integers wrap, and where one range means days and the other seconds.
+    """
     match source, target:
         case types.Integer() | types.DateTime() | types.DateTime64(), _ if source == target:
             return True
         case types.Integer(), types.Integer():
             return target.minimum <= source.minimum and source.maximum <= target.maximum
         case types.Integer(), types.Date():
-            return source.maximum <= times.DATE_MAX
+            return source.maximum <= calendar.DATE_MAX
         case types.Integer(), types.Date32():
             return source.bits <= _DAYS_BITS_MAX
         case types.DateTime(), types.Date() | types.Date32():
@@ -143,19 +155,17 @@ def _is_monotonic(source: types.DataType, target: types.DataType) -> bool:
 
 
 _DAYS_BITS_MAX = 16
-"""An integer of more bits may be seconds since 1970."""
+"""Integers of more bits may be seconds since 1970 instead of days."""
 
 
 def _check_possible(name: str, source: types.DataType, target: types.DataType) -> None:
-    """Fails early, by types: an array has no number."""
+    """Raise IllegalTypeOfArgument while resolving if no cast exists between the types."""
     if not _is_possible(types.plain(source), target):
         raise illegal(name, source, f"something that converts to {target}")
 
 
 @lru_cache(maxsize=1_024)
 def _is_possible(source: types.DataType, target: types.DataType) -> bool:
-    from olapdb.errors import TypeMismatch
-
     try:
         cast.cast_column(pa.nulls(0, source.arrow), source, target, Environment(), strict=True)
     except TypeMismatch:
@@ -163,11 +173,12 @@ def _is_possible(source: types.DataType, target: types.DataType) -> bool:
     return True
 
 
-def _plain_conversion(one: _Conversion) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+def _plain_conversion(conversion: _Conversion) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    """Return a resolver of a conversion that raises for bad values."""
+
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        target = one.target(name, arguments)
-        zone = len(arguments) == 2 and name == "toDate"
-        if zone:
+        target = conversion.target(name, arguments)
+        if len(arguments) == 2 and name == "toDate":
             constant_zone(name, arguments, 1)
             raise BadArguments(
                 "toDate takes no time zone here.", hint="Use toDate(toTimeZone(x, zone))."
@@ -177,20 +188,23 @@ def _plain_conversion(one: _Conversion) -> Callable[[str, Sequence[Argument]], S
     return resolve
 
 
-def _or(one: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """…OrNull, …OrZero, …OrDefault: what stands for a text that does not parse."""
+def _or(conversion: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    """Return a resolver of …OrNull, …OrZero or …OrDefault, by `otherwise`:
+
+    The value of unparsable texts.
+    """
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         source = arguments[0].type
-        given = arguments
+        target_arguments = arguments
         default: Argument | None = None
-        if otherwise == "Default" and len(arguments) > one.extra[0] + 1:
-            default, given = arguments[-1], arguments[:-1]
+        if otherwise == "Default" and len(arguments) > conversion.extra[0] + 1:
+            default, target_arguments = arguments[-1], arguments[:-1]
         if otherwise != "Default" and not isinstance(
             types.plain(source), types.String | types.FixedString | types.Nothing
         ):
             raise illegal(name, source, "a String")
-        target = one.target(name, given)
+        target = conversion.target(name, target_arguments)
         if isinstance(types.plain(source), types.Nothing) and otherwise != "Default":
             return ScalarCall(name, NULL_TYPE, lambda v, r, e: pa.scalar(None, pa.null()))
         if default is not None and default.type != target:
@@ -209,7 +223,7 @@ def _or(one: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argument]],
         ) and isinstance(target, types.Integer | types.Float)
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-            found = cast.cast_or_null(
+            converted = cast.cast_or_null(
                 values[0],
                 source,
                 types.make_nullable(target),
@@ -217,27 +231,27 @@ def _or(one: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argument]],
                 basic=otherwise != "Default",
             )
             if changes_numbers:
-                found = _kept(values[0], source, found, target, environment)
+                converted = _unchanged(values[0], source, converted, target, environment)
             if otherwise == "Null":
-                return found
+                return converted
             missing = values[-1] if default is not None else default_value(target)
-            return _filled(found, missing, None if result == target else values[0])
+            return _filled(converted, missing, None if result == target else values[0])
 
         return ScalarCall(name, result, kernel)
 
     return resolve
 
 
-def _filled(found: Column, missing: Column, source: Column | None) -> Column:
-    """`missing` where nothing was found; NULL where the source itself was NULL."""
-    if isinstance(found, pa.Scalar):
+def _filled(converted: Column, missing: Column, source: Column | None) -> Column:
+    """Return `missing` where the conversion failed, and NULL where the source is NULL."""
+    if isinstance(converted, pa.Scalar):
         if source is not None and not source.is_valid:
-            return found
-        return found if found.is_valid else missing
+            return converted
+        return converted if converted.is_valid else missing
     filled = (
-        pc.fill_null(found, missing)
+        pc.fill_null(converted, missing)
         if isinstance(missing, pa.Scalar)
-        else pc.coalesce(found, missing)
+        else pc.coalesce(converted, missing)
     )
     if source is None or isinstance(source, pa.Scalar) or not source.null_count:
         return filled
@@ -245,6 +259,7 @@ def _filled(found: Column, missing: Column, source: Column | None) -> Column:
 
 
 def _to_string(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve toString(x[, zone]); LowCardinality stays."""
     if len(arguments) == 2:
         zone = constant_zone(name, arguments, 1)
         inner = types.plain(arguments[0].type)
@@ -267,13 +282,14 @@ def _to_string(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _rezoned(column: Column, data_type: types.DataType) -> Column:
+    """Return timestamps under a type with another zone; the instants stay."""
     if isinstance(column, pa.Scalar):
         return columns.view(columns.single(column), data_type.arrow)[0]
     return columns.view(column, data_type.arrow)
 
 
 def _to_time_zone(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """The same instant, shown in another zone."""
+    """Resolve toTimeZone(t, zone): the same instant in another zone."""
     zone = constant_zone(name, arguments, 1)
     inner = types.plain(arguments[0].type)
     if not isinstance(inner, types.DateTime | types.DateTime64):
@@ -287,97 +303,22 @@ def _to_time_zone(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     return ScalarCall(name, result, lambda v, r, e: _rezoned(v[0], target), monotonic=True)
 
 
-def _named_type(name: str, arguments: Sequence[Argument]) -> types.DataType:
-    from olapdb.functions import parse_type
-
-    return parse_type(constant_text(name, arguments, 1, "the type"))
-
-
-def _cast(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    source = arguments[0].type
-    target = with_zone_of(source, _named_type(name, arguments))
-
-    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        return cast.cast_column(values[0], source, target, environment, strict=False)
-
-    return ScalarCall(name, target, kernel)
-
-
-def _accurate(*, or_null: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """A cast that refuses (or gives NULL for) values that would change."""
-
-    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        source = arguments[0].type
-        target = with_zone_of(source, _named_type(name, arguments))
-        result = types.make_nullable(target) if or_null or types.is_nullable(source) else target
-
-        def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-            array = columns.single(values[0])
-            kept = cast.cast_or_null(array, source, types.make_nullable(target), environment)
-            if not isinstance(
-                types.plain(source), types.String | types.FixedString | types.Nothing
-            ):
-                kept = _unchanged(array, source, kept, target, environment)
-            lost = np.asarray(pc.and_(kept.is_null(), array.is_valid()))
-            if not or_null and lost.any():
-                row = int(np.argmax(lost))
-                raise CannotConvertType(
-                    f"Value {array[row].as_py()!r} cannot be safely converted to {target}."
-                ).at_row(row)
-            return kept[0] if isinstance(values[0], pa.Scalar) else kept
-
-        return ScalarCall(name, result, kernel)
-
-    return resolve
-
-
-def _kept(
+def _unchanged(
     column: Column,
     source: types.DataType,
-    found: Column,
+    converted: Column,
     target: types.DataType,
     environment: Environment,
 ) -> Column:
-    """As `_unchanged`, of a constant too."""
-    made = _unchanged(columns.single(column), source, columns.single(found), target, environment)
-    return made[0] if isinstance(found, pa.Scalar) else made
-
-
-def _unchanged(
-    array: pa.Array,
-    source: types.DataType,
-    kept: pa.Array,
-    target: types.DataType,
-    environment: Environment,
-) -> pa.Array:
-    """NULL where the value does not come back as it was."""
-    if not isinstance(types.plain(source), types.Integer | types.Float | types.Decimal):
-        return kept
-    if isinstance(types.plain(source), types.Float) and isinstance(
-        types.plain(target), types.Decimal
-    ):
-        return kept  # digits beyond the scale are cut off here too
-    back = cast.cast_or_null(
-        kept, types.make_nullable(target), types.make_nullable(source), environment
+    """Return as `unchanged_or_null`, for a constant too."""
+    result = unchanged_or_null(
+        columns.single(column), source, columns.single(converted), target, environment
     )
-    same = pc.fill_null(pc.equal(back, array), False)
-    if isinstance(types.plain(source), types.Float) and isinstance(
-        types.plain(target), types.Float
-    ):
-        same = pc.or_(same, pc.and_(pc.is_nan(array), pc.is_nan(kept)).fill_null(False))
-    signs = pc.equal(
-        pc.less(kept.cast(pa.float64(), safe=False), 0.0),
-        pc.less(array.cast(pa.float64(), safe=False), 0.0),
-    )
-    same = pc.and_(same, pc.fill_null(signs, False))
-    return pc.if_else(same, kept, pa.scalar(None, kept.type))
-
-
-def _interval(unit: str) -> Target:
-    return _fixed(types.Interval(unit))
+    return result[0] if isinstance(converted, pa.Scalar) else result
 
 
 def _to_bool(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve toBool(x); a bare NULL is a Nullable(Bool)."""
     if isinstance(types.plain(arguments[0].type), types.Nothing):
         nothing = pa.scalar(None, types.BOOL.arrow)
         return ScalarCall(
@@ -395,33 +336,33 @@ def _to_low_cardinality(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _definitions() -> tuple[ScalarDefinition, ...]:
-    made: list[ScalarDefinition] = []
-    for name, one in _CONVERSIONS.items():
-        low, high = one.extra
+    definitions: list[ScalarDefinition] = []
+    for name, conversion in _CONVERSIONS.items():
+        low, high = conversion.extra
         insensitive = name in ("toDate", "toDateTime")
-        made.append(
-            custom(name, _plain_conversion(one), count=(1 + low, 1 + high), insensitive=insensitive)
+        definitions.append(
+            custom(
+                name,
+                _plain_conversion(conversion),
+                count=(1 + low, 1 + high),
+                insensitive=insensitive,
+            )
         )
         for suffix in ("Null", "Zero"):
-            made.append(custom(f"{name}Or{suffix}", _or(one, suffix), count=(1 + low, 1 + high)))
-        made.append(custom(f"{name}OrDefault", _or(one, "Default"), count=(1 + low, 2 + high)))
-    for unit in (
-        "Nanosecond",
-        "Microsecond",
-        "Millisecond",
-        "Second",
-        "Minute",
-        "Hour",
-        "Day",
-        "Week",
-        "Month",
-        "Quarter",
-        "Year",
-    ):
-        made.append(
-            custom(f"toInterval{unit}", _plain_conversion(_Conversion(_interval(unit), _NO_EXTRA)))
+            definitions.append(
+                custom(f"{name}Or{suffix}", _or(conversion, suffix), count=(1 + low, 1 + high))
+            )
+        definitions.append(
+            custom(f"{name}OrDefault", _or(conversion, "Default"), count=(1 + low, 2 + high))
         )
-    return tuple(made)
+    for unit in types.INTERVAL_UNITS:
+        definitions.append(
+            custom(
+                f"toInterval{unit}",
+                _plain_conversion(_Conversion(_fixed(types.Interval(unit)), _NO_EXTRA)),
+            )
+        )
+    return tuple(definitions)
 
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
@@ -431,8 +372,4 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
     custom("toBool", _to_bool),
     custom("toTimeZone", _to_time_zone, count=2),
     custom("toLowCardinality", _to_low_cardinality),
-    custom("CAST", _cast, count=2, insensitive=True),
-    custom("_CAST", _cast, count=2, insensitive=True),
-    custom("accurateCast", _accurate(or_null=False), count=2),
-    custom("accurateCastOrNull", _accurate(or_null=True), count=2),
 )

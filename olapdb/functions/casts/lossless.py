@@ -1,7 +1,7 @@
-"""Conversions of stored values: each value survives, or it is refused with its row.
+"""Conversions of stored values: each value survives, or is refused with its row.
 
-A CAST wraps integers, cuts fractions and clamps dates, as ClickHouse does.  An INSERT must not: what
-is read back has to be what was given.  `convert` is CAST with that promise:
+A CAST wraps integers, cuts fractions and clamps dates, as ClickHouse does.  An INSERT must not: a
+read returns what was inserted.  `convert` is CAST with that promise:
 
     300 -> UInt8           refused, it is out of range
     1.5 -> Int32           refused, it would become 1
@@ -9,7 +9,7 @@ is read back has to be what was given.  `convert` is CAST with that promise:
     2.0 -> Int32           2
     0.1 -> Float32         the nearest Float32: floats are approximate by their nature
 
-Rounding to the nearest float is the one change that is accepted; a finite number that would become
+Rounding to the nearest float is the only accepted change; a finite number that would become
 infinite is refused.
 """
 
@@ -25,14 +25,13 @@ import pyarrow.compute as pc
 
 from olapdb import types
 from olapdb.errors import CannotConvertType
-from olapdb.functions.casts import numbers, times, timestamps
-from olapdb.functions.casts import text as cast_text
+from olapdb.functions.casts import numbers, parse_dates, parse_timestamps, parsing
 from olapdb.functions.casts.numbers import first_bad
-from olapdb.functions.kernels import columns
-from olapdb.functions.strings import text
+from olapdb.functions.kernels import calendar, columns
+from olapdb.functions.strings import rendering
 
 Cast: TypeAlias = Callable[[pa.Array, types.DataType, types.DataType], pa.Array]
-"""A plain CAST of an array without nulls."""
+"""A plain CAST: (array without nulls, source type, target type) to the converted array."""
 
 HINT = (
     "Give the column a wider type, or convert the value in the query. insert_allow_lossy_conversion"
@@ -46,7 +45,7 @@ _DOT = ord(".")
 
 
 def keeps_all(source: types.DataType, target: types.DataType) -> bool:
-    """Whether every value of the plain type `source` is a value of the plain type `target`."""
+    """Return whether every value of the plain type `source` is a value of the plain type `target`."""
     if source == target:
         return True
     match source, target:
@@ -77,9 +76,9 @@ def keeps_all(source: types.DataType, target: types.DataType) -> bool:
         case (types.DateTime64(), types.DateTime64()):
             return source.precision <= target.precision <= 6 or source.precision == target.precision
         case (types.Date(), types.Integer()):
-            return target.minimum <= 0 and target.maximum >= times.DATE_MAX
+            return target.minimum <= 0 and target.maximum >= calendar.DATE_MAX
         case (types.DateTime(), types.Integer()):
-            return target.minimum <= 0 and target.maximum >= times.DATETIME_MAX
+            return target.minimum <= 0 and target.maximum >= calendar.DATETIME_MAX
         case (types.FixedString(), types.FixedString()):
             return source.length <= target.length
         case _:
@@ -87,15 +86,17 @@ def keeps_all(source: types.DataType, target: types.DataType) -> bool:
 
 
 def rounds(source: types.DataType, target: types.DataType) -> bool:
-    """Whether values of plain types become the nearest float, which need not be the same number."""
+    """Return whether values of plain types become the nearest float, which may be another number."""
     return isinstance(target, types.Float) and not keeps_all(source, target)
 
 
 def convert(
     array: pa.Array, source: types.DataType, target: types.DataType, zone: str, cast: Cast
 ) -> pa.Array:
-    """Values of plain types that are no containers, without nulls, as `cast` converts them; a
-    DataError with the row of the first that would be changed."""
+    """Convert values without nulls by `cast`; refuse values that would change.
+
+    Both types are plain and no containers. The DataError has the row of the first refused value.
+    """
     if keeps_all(source, target):
         return cast(array, source, target)
     match source, target:
@@ -109,15 +110,15 @@ def convert(
         case (types.Float(), types.Decimal()):
             return _float_to_decimal(array, source, target, zone, cast)
         case (types.DateTime() | types.DateTime64(), types.Decimal()):
-            ticks = types.Decimal(76, len(str(times.ticks_per_second(source))) - 1)
+            ticks = types.Decimal(76, len(str(calendar.ticks_per_second(source))) - 1)
             return convert(cast(array, source, ticks), ticks, target, zone, cast)
         case (_, types.Float()):
-            made = cast(array, source, target)
-            grown = np.isinf(columns.numpy_values(made))
-            if grown.any() and isinstance(source, types.Float):
-                grown &= np.isfinite(columns.numpy_values(array))
-            _refuse(grown, array, source, target, zone, "it is out of range")
-            return made
+            converted = cast(array, source, target)
+            infinite = np.isinf(columns.numpy_values(converted))
+            if infinite.any() and isinstance(source, types.Float):
+                infinite &= np.isfinite(columns.numpy_values(array))
+            _refuse(infinite, array, source, target, zone, "it is out of range")
+            return converted
         case (
             _,
             types.Integer()
@@ -128,7 +129,7 @@ def convert(
             | types.DateTime()
             | types.DateTime64(),
         ):
-            return _and_back(array, source, target, zone, cast)
+            return _convert_and_compare(array, source, target, zone, cast)
         case _:
             return cast(array, source, target)
 
@@ -139,20 +140,21 @@ def _refuse(
     source: types.DataType,
     target: types.DataType,
     zone: str,
-    why: str,
+    reason: str,
 ) -> None:
-    """CannotConvertType about the first row that is bad, with its value."""
+    """Raise CannotConvertType about the first bad row, with its value."""
     row = first_bad(bad)
     if row is None:
         return
-    shown = text.display_array(array.slice(row, 1), source, zone)[0].as_py()
+    shown = rendering.display_array(array.slice(row, 1), source, zone)[0].as_py()
     value = repr(shown) if isinstance(source, types.String | types.FixedString) else shown
-    raise CannotConvertType(f"Cannot convert {value} to {target}: {why}.", hint=HINT).at_row(row)
+    raise CannotConvertType(f"Cannot convert {value} to {target}: {reason}.", hint=HINT).at_row(row)
 
 
 def _refuse_outside(
     array: pa.Array, source: types.Integer, target: types.Integer, zone: str
 ) -> None:
+    """Raise CannotConvertType about the first integer outside the target's range."""
     bounds = pc.min_max(array)
     lowest, highest = bounds["min"].as_py(), bounds["max"].as_py()
     if lowest is None or (target.minimum <= lowest and highest <= target.maximum):
@@ -165,24 +167,26 @@ def _refuse_outside(
     _refuse(bad, array, source, target, zone, "it is out of range")
 
 
-def _and_back(
+def _convert_and_compare(
     array: pa.Array, source: types.DataType, target: types.DataType, zone: str, cast: Cast
 ) -> pa.Array:
-    """What is equal after a CAST there and back has survived: of these types no two values that
-    differ, one of which is a value of both types, become the same."""
-    made = cast(array, source, target)
+    """Convert there and back, and refuse values that do not return equal.
+
+    Correct for these types: no two different values, one of which both types have, become the same.
+    """
+    converted = cast(array, source, target)
     if isinstance(target, types.Decimal) and target.precision < numbers.DIGITS_MAX:
         wide = pa.decimal256(numbers.DIGITS_MAX, target.scale)
         limit = pa.scalar(decimal.Decimal(10 ** (target.precision - target.scale)), wide)
-        long = np.asarray(pc.greater_equal(pc.abs(made.cast(wide)), limit))
-        _refuse(long, array, source, target, zone, "it has too many digits")
-    again = cast(made, target, source)
-    changed = first_bad(np.asarray(pc.not_equal(again, array)))
+        too_long = np.asarray(pc.greater_equal(pc.abs(converted.cast(wide)), limit))
+        _refuse(too_long, array, source, target, zone, "it has too many digits")
+    returned = cast(converted, target, source)
+    changed = first_bad(np.asarray(pc.not_equal(returned, array)))
     if changed is not None:
-        became = text.display_array(made.slice(changed, 1), target, zone)[0].as_py()
+        became = rendering.display_array(converted.slice(changed, 1), target, zone)[0].as_py()
         at = np.arange(len(array)) == changed
         _refuse(at, array, source, target, zone, f"it would become {became}")
-    return made
+    return converted
 
 
 def _float_to_integer(
@@ -200,7 +204,10 @@ def _float_to_integer(
 def _float_to_decimal(
     array: pa.Array, source: types.DataType, target: types.Decimal, zone: str, cast: Cast
 ) -> pa.Array:
-    """The decimal that a float is written as: 0.29 is 0.29, though the Float64 is a bit less."""
+    """Convert a float to the decimal of its shortest text:
+
+    0.29 is 0.29, though the Float64 is less.
+    """
     values = columns.numpy_values(array)
     _refuse(~np.isfinite(values), array, source, target, zone, "it is no finite number")
     if values.dtype == np.float64 and target.scale <= _POWERS_EXACT and len(values):
@@ -215,39 +222,39 @@ def _float_to_decimal(
 
 
 def _from_text(array: pa.Array, target: types.DataType, zone: str, cast: Cast) -> pa.Array:
-    written = types.String()
+    text_type = types.String()
     match target:
         case types.Integer():
-            return cast_text.parse_integers(array, target, wrap=False)
+            return parsing.parse_integers(array, target, wrap=False)
         case types.Float():
-            made = cast(array, written, target)
-            grown = np.isinf(columns.numpy_values(made))
-            if grown.any():
-                grown &= ~np.asarray(pc.match_substring(array, "inf", ignore_case=True))
-            _refuse(grown, array, written, target, zone, "it is out of range")
-            return made
+            converted = cast(array, text_type, target)
+            infinite = np.isinf(columns.numpy_values(converted))
+            if infinite.any():
+                infinite &= ~np.asarray(pc.match_substring(array, "inf", ignore_case=True))
+            _refuse(infinite, array, text_type, target, zone, "it is out of range")
+            return converted
         case types.Decimal():
-            made = cast(array, written, target)
+            converted = cast(array, text_type, target)
             _refuse_places(array, target, zone)
-            return made
+            return converted
         case types.Date() | types.Date32():
-            return times.parse_dates(array, target, exact=True)
+            return parse_dates.parse_dates(array, target, exact=True)
         case types.DateTime() | types.DateTime64():
-            made = cast(array, written, target)
-            _refuse_other_moments(array, made, target, zone)
-            return made
+            converted = cast(array, text_type, target)
+            _refuse_changed_timestamps(array, converted, target, zone)
+            return converted
         case _:
-            return cast(array, written, target)
+            return cast(array, text_type, target)
 
 
 def _refuse_places(array: pa.Array, target: types.Decimal, zone: str) -> None:
-    """Digits other than 0 behind the last place."""
+    """Raise CannotConvertType about digits other than 0 behind the last place of a Decimal."""
     if _DOT not in columns.bytes_of(array)[1] and not _has_exponents(array):
         return
-    plainly = cast_text.without_exponents(array) if _has_exponents(array) else array
-    beyond = r"\.[0-9]{" + str(target.scale) + r"}[0-9]*[1-9]"
-    longer = np.asarray(pc.match_substring_regex(plainly, beyond))
-    _refuse(longer, array, types.String(), target, zone, f"it has more than {target.scale} places")
+    without_powers = parsing.without_exponents(array) if _has_exponents(array) else array
+    pattern = r"\.[0-9]{" + str(target.scale) + r"}[0-9]*[1-9]"
+    bad = np.asarray(pc.match_substring_regex(without_powers, pattern))
+    _refuse(bad, array, types.String(), target, zone, f"it has more than {target.scale} places")
 
 
 def _has_exponents(array: pa.Array) -> bool:
@@ -255,29 +262,32 @@ def _has_exponents(array: pa.Array) -> bool:
     return bool(((data | 0x20) == ord("e")).any())
 
 
-def _refuse_other_moments(
-    array: pa.Array, made: pa.Array, target: types.DateTime | types.DateTime64, zone: str
+def _refuse_changed_timestamps(
+    array: pa.Array, parsed: pa.Array, target: types.DateTime | types.DateTime64, zone: str
 ) -> None:
-    """Texts of moments of which a fraction of a second was cut, or that are beyond a DateTime.
+    """Refuse texts whose fraction of a second was cut, or that are outside of a DateTime's range.
 
-    Only texts that may be such are read again, with nanoseconds."""
+    Only suspect texts are parsed again, with nanoseconds.
+    """
     data = columns.bytes_of(array)[1]
     suspect = np.zeros(len(array), bool)
     if _DOT in data:
         places = target.precision if isinstance(target, types.DateTime64) else 0
         cut = r"\.[0-9]{" + str(places) + r"}[0-9]*[1-9]"
         suspect |= np.asarray(pc.match_substring_regex(array, cut))
-    values = columns.numpy_values(made)
+    values = columns.numpy_values(parsed)
     if isinstance(target, types.DateTime):
-        suspect |= (values <= 0) | (values >= times.DATETIME_MAX)
+        suspect |= (values <= 0) | (values >= calendar.DATETIME_MAX)
     if not suspect.any():
         return
     rows = np.flatnonzero(suspect)
-    finest = types.DateTime64(_NANOSECONDS, getattr(target, "zone", None))
-    fine = timestamps.moments_or_null(array.take(pa.array(rows)), finest, zone)
-    per_tick = 10**_NANOSECONDS // times.ticks_per_second(target)
-    valid = np.asarray(fine.is_valid())
-    exact = np.where(valid, columns.numpy_values(fine), 0)
+    nanosecond_type = types.DateTime64(_NANOSECONDS, getattr(target, "zone", None))
+    nanoseconds = parse_timestamps.timestamps_or_null(
+        array.take(pa.array(rows)), nanosecond_type, zone
+    )
+    per_tick = 10**_NANOSECONDS // calendar.ticks_per_second(target)
+    valid = np.asarray(nanoseconds.is_valid())
+    exact = np.where(valid, columns.numpy_values(nanoseconds), 0)
     changed = ~valid | (exact != values[rows] * per_tick)
     bad = np.zeros(len(array), bool)
     bad[rows[changed]] = True

@@ -1,6 +1,6 @@
-"""Casts among numbers: wrapping integers, truncating floats, decimals by their unscaled digits.
+"""Casts between numbers: wrapping integers, truncating floats, decimals by their unscaled digits.
 
-Inputs hold no nulls (see `casts`); errors carry the row.
+Inputs hold no nulls (see `cast`); errors have the row.
 """
 
 from __future__ import annotations
@@ -12,26 +12,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.errors import CannotConvertType, DataError, DecimalOverflow
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import columns, decimal_width
 from olapdb.types import DataType, Decimal, Float, Integer
 
 
 def first_bad(bad: np.ndarray) -> int | None:
-    """The index of the first True, or None."""
+    """Return the index of the first True, or None."""
     return int(np.argmax(bad)) if bad.any() else None
 
 
-def refuse(
+def conversion_error(
     error: type[DataError], array: pa.Array, row: int, target: DataType, why: str
 ) -> DataError:
-    """An error about a row that shows its value."""
+    """Return an error about a row that shows its value; `why` says what is wrong with it."""
     value = array[row].as_py()
     shown = value if isinstance(value, str) else repr(value)
     return error(f"Cannot convert {shown!r} to {target}: {why}.").at_row(row)
 
 
 def to_integer(array: pa.Array, source: DataType, target: Integer) -> pa.Array:
-    """Integers wrap, floats truncate and wrap, decimals truncate and must fit."""
+    """Cast to an integer:
+
+    Integers wrap, floats truncate and wrap, decimals truncate and must fit.
+    """
     arrow = target.arrow
     if isinstance(source, Decimal):
         return _decimal_to_integer(array, target)
@@ -39,13 +42,16 @@ def to_integer(array: pa.Array, source: DataType, target: Integer) -> pa.Array:
     if isinstance(source, Float):
         bad = first_bad(~np.isfinite(values))
         if bad is not None:
-            raise refuse(CannotConvertType, array, bad, target, "it is no finite number")
+            raise conversion_error(CannotConvertType, array, bad, target, "it is no finite number")
         values = _truncated(values.astype(np.float64), target)
     return columns.from_values(values, arrow)
 
 
 def _truncated(values: np.ndarray, target: Integer) -> np.ndarray:
-    """As the processor truncates: 64-bit for narrow targets, its own width for wide ones."""
+    """Return floats truncated as the processor does:
+
+    To 64 bits, or to Int32's and UInt64's own width.
+    """
     with np.errstate(invalid="ignore"):
         if target == Integer(64, False):
             return np.where(
@@ -68,15 +74,19 @@ def _decimal_to_integer(array: pa.Array, target: Integer) -> pa.Array:
         low, high = limits
         bad = pc.or_(pc.less(whole, low), pc.greater(whole, high))
         row = first_bad(np.asarray(bad))
-        raise refuse(DecimalOverflow, array, row or 0, target, "it is out of range") from None
+        raise conversion_error(
+            DecimalOverflow, array, row or 0, target, "it is out of range"
+        ) from None
 
 
 def decimal_rescaled(array: pa.Array, scale: int) -> pa.Array:
-    """Of the widest type at another scale, truncated towards zero; DecimalOverflow where a value
-    would have more than 76 digits."""
+    """Return decimals of 76 digits at another scale, truncated towards zero.
+
+    Raises DecimalOverflow if a value would have more than 76 digits.
+    """
     wide = array.cast(pa.decimal256(DIGITS_MAX, array.type.scale))
     more = scale - array.type.scale
-    if more > 0 and columns.decimal_class(array.type).precision + 1 + more > DIGITS_MAX:
+    if more > 0 and decimal_width.decimal_class(array.type).precision + 1 + more > DIGITS_MAX:
         _refuse_longer(wide, scale)
     return wide.cast(pa.decimal256(DIGITS_MAX, scale), safe=False)
 
@@ -85,7 +95,10 @@ DIGITS_MAX = 76
 
 
 def _refuse_longer(wide: pa.Array, scale: int) -> None:
-    """Arrow's cast to more places wraps around, or has no row to tell."""
+    """Raise DecimalOverflow about a value too long for the scale:
+
+    Arrow's cast would wrap or name no row.
+    """
     whole = columns.view(wide, pa.decimal256(DIGITS_MAX, 0))
     limit = decimal.Decimal(10 ** (DIGITS_MAX - scale + wide.type.scale))
     size = pc.abs(whole)
@@ -101,18 +114,19 @@ def _refuse_longer(wide: pa.Array, scale: int) -> None:
 
 
 def to_float(array: pa.Array, source: DataType, target: Float) -> pa.Array:
+    """Cast numbers to the nearest float."""
     if isinstance(source, Decimal):
-        return columns.floats_of_decimals(array).cast(target.arrow, safe=False)
+        return decimal_width.floats_of_decimals(array).cast(target.arrow, safe=False)
     with np.errstate(over="ignore"):
         return columns.from_values(columns.numpy_values(array), target.arrow)
 
 
 def to_exact_float(array: pa.Array, source: DataType, target: Float) -> pa.Array:
-    """As `to_float`; CannotConvertType for an integer that the Float64 does not hold."""
+    """Cast as `to_float`; raise CannotConvertType for an integer that no Float64 holds."""
     cast = to_float(array, source, target)
     row = first_bad(inexact(array, cast))
     if row is not None:
-        raise refuse(
+        raise conversion_error(
             CannotConvertType,
             array,
             row,
@@ -123,16 +137,19 @@ def to_exact_float(array: pa.Array, source: DataType, target: Float) -> pa.Array
 
 
 def inexact(integers: pa.Array, floats: pa.Array) -> np.ndarray:
-    """Where a float is not the integer that it was made of; nowhere for other numbers."""
+    """Return where a float differs from the integer that it was cast from.
+
+    Nowhere for other sources.
+    """
     if pa.types.is_decimal(integers.type):
-        back = floats.cast(pa.decimal128(38, 0), safe=False)
-        return np.asarray(pc.not_equal(back, integers.cast(pa.decimal128(38, 0))))
+        round_trip = floats.cast(pa.decimal128(38, 0), safe=False)
+        return np.asarray(pc.not_equal(round_trip, integers.cast(pa.decimal128(38, 0))))
     values, near = columns.numpy_values(integers), columns.numpy_values(floats)
     if values.dtype.itemsize < _WORD_BYTES or values.dtype.kind == "f":
         return np.zeros(len(values), bool)
     below = near < _FLOAT_END[values.dtype.kind]
-    back = np.where(below, near, 0).astype(values.dtype)
-    return np.asarray((back != values) | ~below)
+    round_trip = np.where(below, near, 0).astype(values.dtype)
+    return np.asarray((round_trip != values) | ~below)
 
 
 _WORD_BYTES = 8
@@ -140,8 +157,11 @@ _FLOAT_END = {"i": 2.0**63, "u": 2.0**64}
 
 
 def to_decimal(array: pa.Array, source: DataType, target: Decimal) -> pa.Array:
-    """Integers and decimals must fit the target's width in bits, which may be more digits than its
-    precision, as in ClickHouse; digits beyond the scale are cut off."""
+    """Cast to a Decimal; digits beyond the scale are cut off.
+
+    Integers and decimals must fit the target's width in bits, which may hold more digits than its
+    precision, as in ClickHouse.
+    """
     if isinstance(source, Float):
         return _float_to_decimal(array, target)
     wide = decimal_rescaled(
@@ -151,15 +171,21 @@ def to_decimal(array: pa.Array, source: DataType, target: Decimal) -> pa.Array:
 
 
 def fitted(wide: pa.Array, target: Decimal, shown: pa.Array) -> pa.Array:
-    """Decimals of the target's scale, checked against its width in bits; `shown` as below."""
-    roomy = columns.decimal_within_bits(wide, target.arrow)
+    """Return decimals of 76 digits as the target; raise DecimalOverflow if one exceeds its width in bits.
+
+    `shown` has the source values for the error's text.
+    """
+    roomy = decimal_width.decimal_within_bits(wide, target.arrow)
     return narrowed(wide, target, shown) if roomy is None else roomy
 
 
 def narrowed(
     wide: pa.Array, target: Decimal, shown: pa.Array, error: type[DataError] = DecimalOverflow
 ) -> pa.Array:
-    """Decimals of the target's scale, checked against its precision; `shown` for the message."""
+    """Return decimals of 76 digits as the target; raise `error` if one exceeds its precision.
+
+    `shown` has the source values for the error's text.
+    """
     try:
         return wide.cast(target.arrow)
     except pa.ArrowInvalid:
@@ -167,18 +193,18 @@ def narrowed(
         bound = pa.scalar(limit, pa.decimal256(76, target.scale))
         bad = pc.greater_equal(pc.abs(wide), bound)
         row = first_bad(np.asarray(bad))
-        raise refuse(error, shown, row or 0, target, "it has too many digits") from None
+        raise conversion_error(error, shown, row or 0, target, "it has too many digits") from None
 
 
 def _float_to_decimal(array: pa.Array, target: Decimal) -> pa.Array:
     values = columns.numpy_values(array).astype(np.float64)
     bad = first_bad(~np.isfinite(values))
     if bad is not None:
-        raise refuse(DecimalOverflow, array, bad, target, "it is no finite number")
+        raise conversion_error(DecimalOverflow, array, bad, target, "it is no finite number")
     scaled = np.trunc(values * 10.0**target.scale)
     bad = first_bad(np.abs(scaled) >= 10.0**target.precision)
     if bad is not None:
-        raise refuse(DecimalOverflow, array, bad, target, "it has too many digits")
+        raise conversion_error(DecimalOverflow, array, bad, target, "it has too many digits")
     if not len(scaled) or float(np.abs(scaled).max()) < 2.0**63:
         return decimals_from(scaled.astype(np.int64), target)
     whole = pa.array(scaled).cast(pa.decimal256(76, 0))
@@ -187,7 +213,7 @@ def _float_to_decimal(array: pa.Array, target: Decimal) -> pa.Array:
 
 
 def decimals_from(unscaled: np.ndarray, target: Decimal) -> pa.Array:
-    """Decimals of unscaled int64 values."""
+    """Return Decimals of unscaled int64 values."""
     words = 2 if target.precision <= 38 else 4
     data = np.empty((len(unscaled), words), np.int64)
     data[:, 0] = unscaled

@@ -9,11 +9,8 @@ if TYPE_CHECKING:
 
 
 def definitions() -> tuple[ScalarDefinition, ...]:
-    """Return the definitions of all functions of this package.
-
-    The modules are imported at the first call: `import olapdb` and a process that only inserts do
-    not need them.
-    """
+    """Return the definitions of all functions of this package."""
+    # imported at the call: these modules import `olapdb.functions.registry`, which imports this one
     from olapdb.functions.datetime import (
         addition,
         best_effort_functions,

@@ -6,28 +6,23 @@ from collections.abc import Callable, Sequence
 
 from olapdb.errors import BadArguments
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
-from olapdb.functions.datetime import arithmetic
+from olapdb.functions.datetime import date_arithmetic
 from olapdb.functions.datetime.components import DATES
 from olapdb.functions.scalar import ScalarDefinition, constant_text, custom, illegal, require, usual
-from olapdb.types import DataType, Date, Date32, Decimal, Float, Integer, String, plain
+from olapdb.types import (
+    INTERVAL_UNITS,
+    DataType,
+    Date,
+    Date32,
+    Decimal,
+    Float,
+    Integer,
+    String,
+    plain,
+)
 
 _UNIT_NAMES = {
-    **{
-        u.lower(): u
-        for u in (
-            "Nanosecond",
-            "Microsecond",
-            "Millisecond",
-            "Second",
-            "Minute",
-            "Hour",
-            "Day",
-            "Week",
-            "Month",
-            "Quarter",
-            "Year",
-        )
-    },
+    **{unit.lower(): unit for unit in INTERVAL_UNITS},
     "ns": "Nanosecond",
     "us": "Microsecond",
     "ms": "Millisecond",
@@ -62,7 +57,7 @@ def unit_named(name: str, text: str) -> str:
 def _keeps_order(source: DataType, unit: str) -> bool:
     """Dates stop at their ends. Times wrap there, which shows at the ends of an interval; days and
     months of theirs move the wall clock, which an hour in autumn shows twice."""
-    wall = unit in arithmetic.DAYS or unit in arithmetic.MONTHS
+    wall = unit in date_arithmetic.DAYS or unit in date_arithmetic.MONTHS
     return wall == isinstance(source, Date | Date32)
 
 
@@ -75,9 +70,9 @@ def _shift(unit: str, sign: int) -> Callable[[str, Sequence[Argument]], ScalarCa
             raise illegal(name, source, "a Date or DateTime (convert the String)")
         require(name, [source], DATES, "a Date or DateTime")
         require(name, [amount], (Integer, Float, Decimal), "a number")
-        result = arithmetic.shifted_type(name, source, unit)
+        result = date_arithmetic.shifted_type(name, source, unit)
         monotonic = arguments[1].constant is not None and _keeps_order(source, unit)
-        kernel = arithmetic.shift(unit, sign)
+        kernel = date_arithmetic.shift(unit, sign)
         return usual(name, arguments, result, kernel, monotonic=monotonic, keeps_constants=True)
 
     return resolve
@@ -89,7 +84,7 @@ def _date_add(operation: str) -> Callable[[str, Sequence[Argument]], ScalarCall]
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         if len(arguments) == 2:
-            return arithmetic.resolve(name, operation, arguments)
+            return date_arithmetic.resolve(name, operation, arguments)
         unit = unit_named(name, constant_text(name, arguments, 0, "the unit"))
         inner = _shift(unit, sign)(name, [arguments[2], arguments[1]])
 
@@ -101,23 +96,9 @@ def _date_add(operation: str) -> Callable[[str, Sequence[Argument]], ScalarCall]
     return resolve
 
 
-_SHIFT_UNITS = (
-    "Nanosecond",
-    "Microsecond",
-    "Millisecond",
-    "Second",
-    "Minute",
-    "Hour",
-    "Day",
-    "Week",
-    "Month",
-    "Quarter",
-    "Year",
-)
-
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
-    *(custom(f"add{u}s", _shift(u, 1), count=2) for u in _SHIFT_UNITS),
-    *(custom(f"subtract{u}s", _shift(u, -1), count=2) for u in _SHIFT_UNITS),
+    *(custom(f"add{u}s", _shift(u, 1), count=2) for u in INTERVAL_UNITS),
+    *(custom(f"subtract{u}s", _shift(u, -1), count=2) for u in INTERVAL_UNITS),
     custom(
         "dateAdd",
         _date_add("plus"),

@@ -11,7 +11,7 @@ from olapdb import types
 from olapdb.errors import ArgumentOutOfBound
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, ScalarCall
-from olapdb.functions.casts import timestamps
+from olapdb.functions.casts import parse_timestamps
 from olapdb.functions.kernels import columns
 
 _PRECISION = 3
@@ -51,8 +51,8 @@ def _definition(bits: str, order: str, otherwise: str) -> scalar.ScalarDefinitio
             texts = columns.unpadded(arrays[0])
             zone = call.environment.zone
             if not otherwise:
-                return timestamps.parse_datetimes(texts, target, zone, american=american)
-            found = timestamps.moments_or_null(texts, target, zone, american=american)
+                return parse_timestamps.parse_datetimes(texts, target, zone, american=american)
+            found = parse_timestamps.timestamps_or_null(texts, target, zone, american=american)
             return found if otherwise == "OrNull" else found.fill_null(_zero(target))
 
         made = scalar.usual(name, arguments, target, kernel)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import numpy as np
 
-from olapdb.functions.casts.times import DAY, days_from_civil, utc_of_text
+from olapdb.functions.datetime.best_effort_parts import (
+    LONGER,
+    MONTHS_OF_YEAR,
+    TimestampParts,
+    Wrong,
+    is_given,
+)
 from olapdb.functions.kernels.arrow_buffers import converted
-
-Number: TypeAlias = int | np.ndarray
-"""What a part is: 0 where it was not given, else one number of each row."""
-
-FINE, WRONG, LONGER = 0, 1, 2
-"""A text is read, is none of a moment, or goes on behind one."""
 
 _RUN_MAX = 19
 _FRACTION_MAX = 18
@@ -39,115 +38,7 @@ _MONTHS = (
 _WEEKDAYS = (b"monday", b"tuesday", b"wednesday", b"thursday", b"friday", b"saturday", b"sunday")
 NAMES = frozenset((*_MONTHS, *_WEEKDAYS))
 _ZONES = {b"utc": 0, b"gmt": 0, b"msk": 3, b"msd": 4}
-_HOURS_OF_HALF_DAY = 12
-_MONTHS_OF_YEAR = 12
 _CENTURY_BEGINS = 70
-
-
-@dataclass(frozen=True)
-class Moments:
-    """Seconds since 1970 and nanoseconds of them, both int64, and how each text was read."""
-
-    seconds: np.ndarray
-    nanoseconds: np.ndarray
-    verdicts: np.ndarray
-
-
-class Wrong(Exception):
-    """No moment has this shape."""
-
-
-class Mixed(Exception):
-    """Some rows have a part, and some have 0 for it."""
-
-    def __init__(self, given: np.ndarray) -> None:
-        super().__init__()
-        self.given = given
-
-
-def _is_given(number: Number) -> bool:
-    if isinstance(number, int):
-        return number != 0
-    given = number != 0
-    if given.all():
-        return True
-    if given.any():
-        raise Mixed(given)
-    return False
-
-
-@dataclass
-class TimestampParts:
-    """What was read of the texts of one shape."""
-
-    year: Number = 0
-    month: Number = 0
-    day: Number = 0
-    hour: Number = 0
-    minute: Number = 0
-    second: Number = 0
-    nanoseconds: Number = 0
-    unix: np.ndarray | None = None
-    has_time: bool = False
-    has_fraction: bool = False
-    is_morning: bool = False
-    is_evening: bool = False
-    has_offset: bool = False
-    is_west: bool = False
-    offset_hours: Number = 0
-    offset_minutes: Number = 0
-    has_comma: bool = False
-    verdict: int = FINE
-
-    def check(self) -> None:
-        """Wrong where too little was given."""
-        complete = self.has_time and all(map(_is_given, (self.year, self.month, self.day)))
-        if self.has_comma and not complete:
-            raise Wrong
-        if not _is_given(self.year):
-            raise Wrong
-        if not _is_given(self.day):
-            self.day = 1
-        if not _is_given(self.month):
-            self.month = 1
-
-    def fill(self, made: Moments, rows: np.ndarray, zone: str) -> None:
-        made.nanoseconds[rows] = self.nanoseconds
-        if self.unix is not None:
-            made.seconds[rows], made.verdicts[rows] = self.unix, self.verdict
-            return
-        year, month, day = (_column(one, len(rows)) for one in (self.year, self.month, self.day))
-        exists = exist(year, month, day)
-        days = days_from_civil(year, np.where(exists, month, 1), np.where(exists, day, 1))
-        wall = days * DAY + self._hour() * 3600 + self.minute * 60 + self.second
-        if self.has_offset:
-            east = self.offset_hours * 3600 + self.offset_minutes * 60
-            made.seconds[rows] = wall + (east if self.is_west else -east)
-        else:
-            made.seconds[rows] = utc_of_text(wall, zone)
-        made.verdicts[rows] = np.where(exists, self.verdict, WRONG)
-
-    def _hour(self) -> Number:
-        hour = self.hour
-        if self.is_morning:
-            hour = np.where(np.equal(hour, _HOURS_OF_HALF_DAY), 0, hour)
-        if self.is_evening:
-            hour = np.where(np.less(hour, _HOURS_OF_HALF_DAY), hour + _HOURS_OF_HALF_DAY, hour)
-        return hour
-
-
-def _column(number: Number, rows: int) -> np.ndarray:
-    return np.full(rows, number) if isinstance(number, int) else number
-
-
-_DAYS_OF_MONTHS = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], np.int64)
-
-
-def exist(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> np.ndarray:
-    """Which days, of numbers from 1 on, the calendar has."""
-    leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0)) & (month == 2)
-    last = _DAYS_OF_MONTHS[np.minimum(month, _MONTHS_OF_YEAR)] + leap
-    return np.asarray((month <= _MONTHS_OF_YEAR) & (day <= last))
 
 
 @dataclass
@@ -206,11 +97,11 @@ class TimestampLayout:
 
     def _step(self) -> bool:
         made = self.made
-        if _is_given(made.year) != made.has_time and self._take(b","):
+        if is_given(made.year) != made.has_time and self._take(b","):
             made.has_comma = True
             if self.at == len(self.shape):
                 return False
-        if not (_is_given(made.year) and made.has_time):
+        if not (is_given(made.year) and made.has_time):
             begin, count = self.at, self._run(b"0", _RUN_MAX)
             if count:
                 return self._digits_of(begin, count)
@@ -218,7 +109,7 @@ class TimestampLayout:
 
     def _digits_of(self, begin: int, count: int) -> bool:
         made = self.made
-        dated = _is_given(made.year)
+        dated = is_given(made.year)
         if not dated and not made.has_time and count in _UNIX_DIGITS:
             self._unix(begin, count)
             return False
@@ -227,7 +118,7 @@ class TimestampLayout:
             self._clock(begin + 8)
         elif count == 8 and not dated:
             self._date(begin)
-        elif count == 6 and not dated and not _is_given(made.month):
+        elif count == 6 and not dated and not is_given(made.month):
             made.year, made.month = self._number(begin, 4), self._number(begin + 4, 2)
         elif count == 6 and not made.has_time:
             self._clock(begin)
@@ -275,12 +166,12 @@ class TimestampLayout:
         mark = self._next()
         if mark < ord(" ") or mark in b",;'\"":
             return False
-        if _is_given(made.month):
+        if is_given(made.month):
             return True
         self.at += 1
         if not self._part_behind(mark, "month"):
             return True
-        if not _is_given(made.day) and self._take(bytes((mark,))):
+        if not is_given(made.day) and self._take(bytes((mark,))):
             self._part_behind(mark, "day")
         return True
 
@@ -305,11 +196,11 @@ class TimestampLayout:
             if self._take(b":"):
                 made.second = self._one_or_two()
         elif self._take(b","):
-            if _is_given(made.month) and not _is_given(made.day):
+            if is_given(made.month) and not is_given(made.day):
                 made.day = number
         elif self._take(b"/.-"):
             return self._day_and_month(number)
-        elif _is_given(made.day):
+        elif is_given(made.day):
             made.hour = number
         else:
             made.day = number
@@ -319,7 +210,7 @@ class TimestampLayout:
         """The date from its second part on; behind a month's name no digit may follow."""
         made = self.made
         named = False
-        if _is_given(made.day) or _is_given(made.month):
+        if is_given(made.day) or is_given(made.month):
             raise Wrong
         if self.american:
             made.month, made.day = number, self._one_or_two()
@@ -328,11 +219,11 @@ class TimestampLayout:
             named = self._next() != ord("0")
             made.month = self._named_month() if named else self._one_or_two()
         month, day = made.month, made.day
-        swapped = np.greater(month, _MONTHS_OF_YEAR)
+        swapped = np.greater(month, MONTHS_OF_YEAR)
         if swapped.any():
             made.month, made.day = np.where(swapped, day, month), np.where(swapped, month, day)
         if self._take(b"/.-"):
-            if _is_given(made.year):
+            if is_given(made.year):
                 raise Wrong
             begin, count = self.at, self._run(b"0", _RUN_MAX)
             if count not in (2, 4):
@@ -363,7 +254,7 @@ class TimestampLayout:
 
     def _mark(self) -> bool:
         made = self.made
-        if self._take(b" ") or (_is_given(made.year) and not made.has_time and self._take(b"T")):
+        if self._take(b" ") or (is_given(made.year) and not made.has_time and self._take(b"T")):
             return True
         if self._take(b"Z"):
             made.has_offset = True
@@ -384,7 +275,7 @@ class TimestampLayout:
         made = self.made
         self.at += 1
         begin, count = self.at, self._run(b"0", _RUN_MAX)
-        dated = all(map(_is_given, (made.year, made.month, made.day)))
+        dated = all(map(is_given, (made.year, made.month, made.day)))
         if count == 6 and not made.has_time and dated:
             self._clock(begin)
             return

@@ -13,14 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.functions.datetime.best_effort_grammar import (
-    NAMES,
-    WRONG,
-    Mixed,
-    Moments,
-    TimestampLayout,
-    Wrong,
-)
+from olapdb.functions.datetime.best_effort_grammar import NAMES, TimestampLayout
+from olapdb.functions.datetime.best_effort_parts import WRONG, Mixed, Moments, Wrong
 from olapdb.functions.kernels import columns
 
 

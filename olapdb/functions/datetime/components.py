@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.functions.base import Argument
-from olapdb.functions.casts import times
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import calendar, columns
 from olapdb.functions.scalar import Invocation, ScalarDefinition, constant_zone, define, require
 from olapdb.types import (
     UINT8,
@@ -34,21 +33,21 @@ def seconds_of(array: pa.Array, call: Invocation) -> np.ndarray:
     zone = next((c for c in (call.constant(i) for i in (1, 2)) if isinstance(c, str)), None)
     data_type = call.types[0]
     if zone is not None and isinstance(data_type, CLOCKS):
-        seconds = columns.numpy_values(array) // times.ticks_per_second(data_type)
-        return times.local_from_utc(seconds, known_zone(zone))
-    return times.local_seconds(array, data_type, call.environment.zone)
+        seconds = columns.numpy_values(array) // calendar.ticks_per_second(data_type)
+        return calendar.local_from_utc(seconds, known_zone(zone))
+    return calendar.local_seconds(array, data_type, call.environment.zone)
 
 
 def days_of(array: pa.Array, call: Invocation) -> np.ndarray:
-    return seconds_of(array, call) // times.DAY
+    return seconds_of(array, call) // calendar.DAY
 
 
 def iso_week(days: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(ISO year, ISO week): the week of the Thursday of each day's week."""
     thursday = days + 3 - (days + 3) % 7
-    year, _, _ = times.civil_from_days(thursday)
+    year, _, _ = calendar.civil_from_days(thursday)
     one = np.ones_like(year)
-    return year, (thursday - times.days_from_civil(year, one, one)) // 7 + 1
+    return year, (thursday - calendar.days_from_civil(year, one, one)) // 7 + 1
 
 
 def _part(
@@ -84,24 +83,24 @@ def _part(
 
 
 def _civil(pick: Callable[[Civil], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
-    return lambda seconds: pick(times.civil_from_days(seconds // times.DAY))
+    return lambda seconds: pick(calendar.civil_from_days(seconds // calendar.DAY))
 
 
 def _day_of_year(seconds: np.ndarray) -> np.ndarray:
-    days = seconds // times.DAY
-    year, _, _ = times.civil_from_days(days)
+    days = seconds // calendar.DAY
+    year, _, _ = calendar.civil_from_days(days)
     one = np.ones_like(year)
-    return np.asarray(days - times.days_from_civil(year, one, one) + 1)
+    return np.asarray(days - calendar.days_from_civil(year, one, one) + 1)
 
 
 def _relative_day(seconds: np.ndarray) -> np.ndarray:
     """Days since 1970-01-01 within a Date's range, as ClickHouse counts them."""
-    return np.asarray(np.clip(seconds // times.DAY, 0, times.DATE_MAX))
+    return np.asarray(np.clip(seconds // calendar.DAY, 0, calendar.DATE_MAX))
 
 
 def _packed_second(seconds: np.ndarray) -> np.ndarray:
-    year, month, day = times.civil_from_days(seconds // times.DAY)
-    clock = seconds % times.DAY
+    year, month, day = calendar.civil_from_days(seconds // calendar.DAY)
+    clock = seconds % calendar.DAY
     date = year * 10_000 + month * 100 + day
     return np.asarray(
         date * 1_000_000 + clock // 3600 * 10_000 + clock // 60 % 60 * 100 + clock % 60
@@ -129,14 +128,14 @@ def week_of(days: np.ndarray, mode: int) -> tuple[np.ndarray, np.ndarray]:
     monday_first, week_year, first_weekday = bool(mode & 1), bool(mode & 2), bool(mode & 4)
     if not monday_first:
         first_weekday = not first_weekday
-    year, month, day = times.civil_from_days(days)
+    year, month, day = calendar.civil_from_days(days)
     one = np.ones_like(year)
-    first = times.days_from_civil(year, one, one)
+    first = calendar.days_from_civil(year, one, one)
     weekday = (first + 3) % 7 if monday_first else (first + 4) % 7
     late = (weekday != 0) if first_weekday else (weekday >= 4)
     early = (month == 1) & (day <= 7 - weekday) & late & (not week_year)
     before = (month == 1) & (day <= 7 - weekday) & late & week_year
-    first_before = times.days_from_civil(year - 1, one, one)
+    first_before = calendar.days_from_civil(year - 1, one, one)
     weekday_before = (weekday + 53 * 7 - (first - first_before)) % 7
     use_first = np.where(before, first_before, first)
     use_weekday = np.where(before, weekday_before, weekday)
@@ -144,7 +143,7 @@ def week_of(days: np.ndarray, mode: int) -> tuple[np.ndarray, np.ndarray]:
     use_late = (use_weekday != 0) if first_weekday else (use_weekday >= 4)
     start = use_first + np.where(use_late, 7 - use_weekday, -use_weekday)
     week = (days - start) // 7 + 1
-    next_first = times.days_from_civil(use_year + 1, one, one)
+    next_first = calendar.days_from_civil(use_year + 1, one, one)
     next_weekday = (next_first + 3) % 7 if monday_first else (next_first + 4) % 7
     opens = (next_weekday == 0) if first_weekday else (next_weekday < 4)
     last = week_year & (days - start >= 52 * 7) & opens & (days >= next_first - next_weekday)
@@ -168,7 +167,7 @@ def _fraction(name: str, digits: int, result: DataType) -> ScalarDefinition:
     """toMillisecond, toMicrosecond, toNanosecond: the part of the second."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        ticks = times.ticks_per_second(call.types[0])
+        ticks = calendar.ticks_per_second(call.types[0])
         fraction = columns.numpy_values(arrays[0]) % ticks
         wanted = 10**digits
         scaled = fraction * (wanted // ticks) if wanted >= ticks else fraction // (ticks // wanted)
@@ -223,13 +222,13 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
         "toYYYYMMDD", UINT32, _civil(lambda c: c[0] * 10_000 + c[1] * 100 + c[2]), monotonic=True
     ),
     _part("toYYYYMMDDhhmmss", UINT64, _packed_second),
-    _part("toISOYear", UINT16, lambda s: iso_week(s // times.DAY)[0], monotonic=True),
-    _part("toISOWeek", UINT8, lambda s: iso_week(s // times.DAY)[1]),
+    _part("toISOYear", UINT16, lambda s: iso_week(s // calendar.DAY)[0], monotonic=True),
+    _part("toISOWeek", UINT8, lambda s: iso_week(s // calendar.DAY)[1]),
     _part("toRelativeDayNum", UINT32, _relative_day),
     _part(
         "toDaysSinceYearZero",
         UINT32,
-        lambda s: s // times.DAY + 719_528,
+        lambda s: s // calendar.DAY + 719_528,
         aliases=("TO_DAYS",),
         monotonic=True,
         insensitive=True,

@@ -10,9 +10,9 @@ import pyarrow as pa
 from olapdb.errors import BadArguments
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
-from olapdb.functions.casts import times, timestamps
+from olapdb.functions.casts import parse_timestamps, temporal
 from olapdb.functions.datetime.components import CLOCKS, DATES
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import calendar, columns
 from olapdb.types import (
     DATE,
     DATETIME,
@@ -34,9 +34,9 @@ from olapdb.types import (
 def _to_unix(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     array, source = arrays[0], call.types[0]
     if isinstance(source, String):
-        array = timestamps.parse_datetimes(array, DATETIME, call.environment.zone)
+        array = parse_timestamps.parse_datetimes(array, DATETIME, call.environment.zone)
     else:
-        array = times.to_time(array, source, DATETIME, call.environment.zone)
+        array = temporal.to_time(array, source, DATETIME, call.environment.zone)
     return columns.from_values(columns.numpy_values(array), pa.uint32())
 
 
@@ -47,7 +47,7 @@ def _unix_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argum
 
 def _to_unix64(digits: int) -> Callable[[list[pa.Array], scalar.Invocation], pa.Array]:
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        ticks, wanted = times.ticks_per_second(call.types[0]), 10**digits
+        ticks, wanted = calendar.ticks_per_second(call.types[0]), 10**digits
         values = columns.numpy_values(arrays[0])
         return columns.from_values(
             values * (wanted // ticks) if wanted >= ticks else values // (ticks // wanted),
@@ -67,7 +67,7 @@ def _from_unix(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     result = DateTime(zone)
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        return times.to_time(arrays[0], call.types[0], result, call.environment.zone)
+        return temporal.to_time(arrays[0], call.types[0], result, call.environment.zone)
 
     scalar.require(name, [plain(arguments[0].type)], (Integer,), "an integer")
     return scalar.usual(name, arguments, result, kernel)
@@ -80,7 +80,7 @@ def _from_unix64(digits: int) -> Callable[[str, Sequence[Argument]], ScalarCall]
         result = DateTime64(digits, zone)
 
         def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-            first, last = times.limits64(times.ticks_per_second(result))
+            first, last = calendar.limits64(calendar.ticks_per_second(result))
             ticks = columns.numpy_values(arrays[0])
             ticks = (
                 np.minimum(ticks, last) if ticks.dtype == np.uint64 else np.clip(ticks, first, last)
@@ -118,12 +118,12 @@ def _moment(kind: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
 def _now(kind: str, result: DataType, environment: Environment) -> pa.Scalar:
     seconds = int(environment.now_seconds)
     if kind in ("today", "yesterday"):
-        local = int(times.local_from_utc(np.array([seconds]), environment.zone)[0])
-        day = local // times.DAY - (kind == "yesterday")
+        local = int(calendar.local_from_utc(np.array([seconds]), environment.zone)[0])
+        day = local // calendar.DAY - (kind == "yesterday")
         return columns.from_values(np.array([day]), result.arrow)[0]
-    ticks = times.ticks_per_second(result)
+    ticks = calendar.ticks_per_second(result)
     fraction = int((environment.now_seconds - seconds) * ticks)
-    moment = times.cut_precision(np.array([seconds * ticks + fraction]), result)
+    moment = calendar.cut_precision(np.array([seconds * ticks + fraction]), result)
     return columns.from_values(moment, result.arrow)[0]
 
 
@@ -149,15 +149,15 @@ def _make_date(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     numbers = [columns.numpy_values(a.cast(pa.int64(), safe=False)) for a in arrays]
     year, month, day = numbers[:3]
     fine = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
-    days = np.where(fine, times.days_from_civil(year, np.clip(month, 1, 12), day), 0)
+    days = np.where(fine, calendar.days_from_civil(year, np.clip(month, 1, 12), day), 0)
     if isinstance(call.result, Date):
         return columns.from_values(
-            np.where((days < 0) | (days > times.DATE_MAX), 0, days), pa.date32()
+            np.where((days < 0) | (days > calendar.DATE_MAX), 0, days), pa.date32()
         )
     hour, minute, second = numbers[3:6]
-    wall = np.where(fine, days * times.DAY + hour * 3600 + minute * 60 + second, 0)
-    seconds = times.utc_from_local(wall, times.zone_of(call.result, call.environment.zone))
-    return columns.from_values(np.clip(seconds, 0, times.DATETIME_MAX), call.result.arrow)
+    wall = np.where(fine, days * calendar.DAY + hour * 3600 + minute * 60 + second, 0)
+    seconds = calendar.utc_from_local(wall, calendar.zone_of(call.result, call.environment.zone))
+    return columns.from_values(np.clip(seconds, 0, calendar.DATETIME_MAX), call.result.arrow)
 
 
 def _numbers(

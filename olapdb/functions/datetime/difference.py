@@ -9,12 +9,11 @@ import pyarrow as pa
 
 from olapdb.errors import IllegalTypeOfArgument
 from olapdb.functions.base import Argument, ScalarCall
-from olapdb.functions.casts import times
-from olapdb.functions.casts.times import DAY
-from olapdb.functions.datetime import arithmetic
+from olapdb.functions.datetime import date_arithmetic
 from olapdb.functions.datetime.addition import unit_named
 from olapdb.functions.datetime.components import DATES
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import calendar, columns
+from olapdb.functions.kernels.calendar import DAY
 from olapdb.functions.scalar import (
     Invocation,
     ScalarDefinition,
@@ -60,16 +59,16 @@ def _ticks(
     than a day count instants, so that a day with 25 hours has them."""
     values = columns.numpy_values(array).astype(np.int64)
     finest = 1_000_000_000 if unit == "Nanosecond" else 1_000_000
-    own = zone or times.zone_of(data_type, call.environment.zone)
-    per_second = times.ticks_per_second(data_type)
+    own = zone or calendar.zone_of(data_type, call.environment.zone)
+    per_second = calendar.ticks_per_second(data_type)
     if isinstance(data_type, Date | Date32):
         values = values * DAY
-        if unit in arithmetic.SECONDS or unit in arithmetic.SUBSECOND:
-            values = times.utc_from_local(values, own)
-    elif unit in (*arithmetic.DAYS, *arithmetic.MONTHS) or (unit == "Hour" and zone):
+        if unit in date_arithmetic.SECONDS or unit in date_arithmetic.SUBSECOND:
+            values = calendar.utc_from_local(values, own)
+    elif unit in (*date_arithmetic.DAYS, *date_arithmetic.MONTHS) or (unit == "Hour" and zone):
         seconds, fraction = np.divmod(values, per_second)
         return np.asarray(
-            times.local_from_utc(seconds, own) * 1_000_000 + fraction * 1_000_000 // per_second
+            calendar.local_from_utc(seconds, own) * 1_000_000 + fraction * 1_000_000 // per_second
         )
     if per_second > finest:
         return np.asarray(values // (per_second // finest))
@@ -79,39 +78,39 @@ def _ticks(
 def _units(ticks: np.ndarray, unit: str) -> np.ndarray:
     """The number of the unit that holds each moment (ticks of a microsecond, of a nanosecond
     where that is the unit)."""
-    if unit in arithmetic.SUBSECOND:
-        digits = arithmetic.SUBSECOND[unit]
+    if unit in date_arithmetic.SUBSECOND:
+        digits = date_arithmetic.SUBSECOND[unit]
         return ticks if digits == 9 else ticks // 10 ** (6 - digits)
     seconds = ticks // 1_000_000
-    if unit in arithmetic.SECONDS:
-        return seconds // arithmetic.SECONDS[unit]
+    if unit in date_arithmetic.SECONDS:
+        return seconds // date_arithmetic.SECONDS[unit]
     days = seconds // DAY
     if unit == "Day":
         return days
     if unit == "Week":
         return (days + 3) // 7
-    year, month, _ = times.civil_from_days(days)
-    return np.asarray((year * 12 + month - 1) // arithmetic.MONTHS[unit])
+    year, month, _ = calendar.civil_from_days(days)
+    return np.asarray((year * 12 + month - 1) // date_arithmetic.MONTHS[unit])
 
 
 def _full_units(start: np.ndarray, end: np.ndarray, unit: str) -> np.ndarray:
     span = end - start
-    if unit in arithmetic.SUBSECOND:
+    if unit in date_arithmetic.SUBSECOND:
         return np.asarray(_units(end, unit) - _units(start, unit))
-    if unit in arithmetic.SECONDS or unit in arithmetic.DAYS:
-        length = arithmetic.SECONDS.get(unit) or DAY * arithmetic.DAYS[unit]
+    if unit in date_arithmetic.SECONDS or unit in date_arithmetic.DAYS:
+        length = date_arithmetic.SECONDS.get(unit) or DAY * date_arithmetic.DAYS[unit]
         quotient = np.abs(span) // (length * 1_000_000)
         return np.asarray(np.where(span < 0, -quotient, quotient))
     low, high = np.minimum(start, end), np.maximum(start, end)
     months = _units(high, "Month") - _units(low, "Month")
     months = months - (_within_month(high) < _within_month(low))
-    counted = months // arithmetic.MONTHS[unit]
+    counted = months // date_arithmetic.MONTHS[unit]
     return np.asarray(np.where(span < 0, -counted, counted))
 
 
 def _within_month(ticks: np.ndarray) -> np.ndarray:
     days, rest = np.divmod(ticks, DAY * 1_000_000)
-    _, _, day = times.civil_from_days(days)
+    _, _, day = calendar.civil_from_days(days)
     return day * DAY * 1_000_000 + rest
 
 

@@ -11,8 +11,8 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from olapdb.functions.casts.times import DAY, civil_from_days, days_from_civil
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.calendar import DAY, civil_from_days, days_from_civil
 
 _WHOLE = {"F": "%Y-%m-%d", "T": "%H:%i:%S", "D": "%m/%d/%y", "R": "%H:%i"}
 _YEAR_MAX = 9_999

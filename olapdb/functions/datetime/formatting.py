@@ -11,10 +11,9 @@ import pyarrow.compute as pc
 from olapdb.errors import BadArguments
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, ScalarCall
-from olapdb.functions.casts import times
 from olapdb.functions.datetime import fixed_format
 from olapdb.functions.datetime.components import CLOCKS, DATES, seconds_of
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import calendar, columns
 from olapdb.types import STRING, DataType, DateTime64, known_zone, plain
 
 _FORMATS = {
@@ -63,12 +62,12 @@ def _format_datetime(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         zone = call.constant(2)
         data_type = call.types[0]
         seconds = (
-            times.local_from_utc(
-                columns.numpy_values(arrays[0]) // times.ticks_per_second(data_type),
+            calendar.local_from_utc(
+                columns.numpy_values(arrays[0]) // calendar.ticks_per_second(data_type),
                 known_zone(zone),
             )
             if isinstance(zone, str) and isinstance(data_type, CLOCKS)
-            else times.local_seconds(arrays[0], data_type, call.environment.zone)
+            else calendar.local_seconds(arrays[0], data_type, call.environment.zone)
         )
         written = fixed_format.write(seconds, layout) if layout is not None else None
         if written is not None:
@@ -107,7 +106,7 @@ def _translated(name: str, piece: str) -> str:
 def _fraction_text(array: pa.Array, data_type: DataType) -> pa.Array:
     if not isinstance(data_type, DateTime64) or data_type.precision == 0:
         return pa.array(["000000"] * len(array), pa.string())
-    ticks = times.ticks_per_second(data_type)
+    ticks = calendar.ticks_per_second(data_type)
     digits = len(str(ticks)) - 1
     text = pa.array(columns.numpy_values(array) % ticks).cast(pa.string())
     padded = pc.utf8_lpad(text, width=digits, padding="0")
@@ -133,7 +132,7 @@ def _date_name(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         raise BadArguments(f"{name} does not know the part {part!r}.")
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        seconds = times.local_seconds(arrays[1], call.types[1], call.environment.zone)
+        seconds = calendar.local_seconds(arrays[1], call.types[1], call.environment.zone)
         wall = columns.from_values(seconds, pa.timestamp("s"))
         if part == "quarter":
             return pc.quarter(wall).cast(pa.string())

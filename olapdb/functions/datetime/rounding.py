@@ -10,11 +10,10 @@ import pyarrow as pa
 from olapdb.errors import BadArguments
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, ScalarCall
-from olapdb.functions.casts import times
-from olapdb.functions.casts.times import DAY
-from olapdb.functions.datetime import arithmetic
+from olapdb.functions.datetime import date_arithmetic
 from olapdb.functions.datetime.components import CLOCKS, DATES, days_of, iso_week, seconds_of
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import calendar, columns
+from olapdb.functions.kernels.calendar import DAY
 from olapdb.types import DATE, DATE32, DataType, Date, Date32, DateTime, DateTime64, Interval, plain
 
 _MIN_YEAR = 1900
@@ -23,15 +22,15 @@ Days = Callable[[np.ndarray], np.ndarray]
 
 def month_start(days: np.ndarray, months: int = 1) -> np.ndarray:
     """The first day of each day's period of so many months."""
-    year, month, _ = times.civil_from_days(days)
+    year, month, _ = calendar.civil_from_days(days)
     index = (year - _MIN_YEAR) * 12 + month - 1
     index = index // months * months
-    return times.days_from_civil(index // 12 + _MIN_YEAR, index % 12 + 1, np.ones_like(index))
+    return calendar.days_from_civil(index // 12 + _MIN_YEAR, index % 12 + 1, np.ones_like(index))
 
 
 def month_end(days: np.ndarray) -> np.ndarray:
-    year, month, day = times.civil_from_days(days)
-    return np.asarray(days - day + arithmetic.month_lengths(year, month))
+    year, month, day = calendar.civil_from_days(days)
+    return np.asarray(days - day + date_arithmetic.month_lengths(year, month))
 
 
 def monday(days: np.ndarray) -> np.ndarray:
@@ -44,7 +43,7 @@ def sunday(days: np.ndarray) -> np.ndarray:
 
 def _iso_year_start(days: np.ndarray) -> np.ndarray:
     year, _ = iso_week(days)
-    january4 = times.days_from_civil(year, np.ones_like(year), np.full_like(year, 4))
+    january4 = calendar.days_from_civil(year, np.ones_like(year), np.full_like(year, 4))
     return monday(january4)
 
 
@@ -60,7 +59,7 @@ def _to_date(
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         moved = move(days_of(arrays[0], call))
-        return columns.from_values(np.clip(moved, 0, times.DATE_MAX), pa.date32())
+        return columns.from_values(np.clip(moved, 0, calendar.DATE_MAX), pa.date32())
 
     def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         scalar.require(spelt, types[:1], DATES, "a Date or DateTime")
@@ -84,7 +83,7 @@ def _week(name: str, *, last: bool) -> scalar.ScalarDefinition:
         mode = call.constant(1)
         first = monday if isinstance(mode, int) and mode & 1 else sunday
         days = first(days_of(arrays[0], call)) + (6 if last else 0)
-        return columns.from_values(np.clip(days, 0, times.DATE_MAX), pa.date32())
+        return columns.from_values(np.clip(days, 0, calendar.DATE_MAX), pa.date32())
 
     def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         scalar.require(spelt, types[:1], DATES, "a Date or DateTime")
@@ -117,11 +116,11 @@ def _clock_start(name: str, step: int) -> scalar.ScalarDefinition:
 
 def rounded_clock(array: pa.Array, call: scalar.Invocation, step: int) -> pa.Array:
     wall = seconds_of(array, call)
-    zone = times.zone_of(call.result, call.environment.zone)
+    zone = calendar.zone_of(call.result, call.environment.zone)
     if step == DAY or isinstance(call.types[0], Date | Date32):
-        seconds = times.utc_from_local(wall // step * step, zone)
+        seconds = calendar.utc_from_local(wall // step * step, zone)
     else:  # keeps the offset of the moment, so that an hour repeated in autumn stays two
-        ticks = columns.numpy_values(array) // times.ticks_per_second(call.types[0])
+        ticks = columns.numpy_values(array) // calendar.ticks_per_second(call.types[0])
         seconds = ticks - wall % step
     return seconds_as(seconds, call.result)
 
@@ -129,8 +128,8 @@ def rounded_clock(array: pa.Array, call: scalar.Invocation, step: int) -> pa.Arr
 def seconds_as(seconds: np.ndarray, result: DataType) -> pa.Array:
     """Instants as DateTime (clamped) or DateTime64."""
     if isinstance(result, DateTime):
-        return columns.from_values(np.clip(seconds, 0, times.DATETIME_MAX), result.arrow)
-    return columns.from_values(seconds * times.ticks_per_second(result), result.arrow)
+        return columns.from_values(np.clip(seconds, 0, calendar.DATETIME_MAX), result.arrow)
+    return columns.from_values(seconds * calendar.ticks_per_second(result), result.arrow)
 
 
 def _start_of_second(name: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -138,7 +137,7 @@ def _start_of_second(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     scalar.require(name, [source], (DateTime64,), "a DateTime64")
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        ticks = times.ticks_per_second(source)
+        ticks = calendar.ticks_per_second(source)
         return columns.from_values(columns.numpy_values(arrays[0]) // ticks * ticks, source.arrow)
 
     return scalar.usual(name, arguments, source, kernel, monotonic=True)
@@ -170,46 +169,47 @@ def _interval_rounding(
     if unit == "Year":
 
         def to_year(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-            year, _, _ = times.civil_from_days(days_of(arrays[0], call))
+            year, _, _ = calendar.civil_from_days(days_of(arrays[0], call))
             one = np.ones_like(year)
-            moved = times.days_from_civil(year // count * count, one, one)
-            return columns.from_values(np.clip(moved, 0, times.DATE_MAX), pa.date32())
+            moved = calendar.days_from_civil(year // count * count, one, one)
+            return columns.from_values(np.clip(moved, 0, calendar.DATE_MAX), pa.date32())
 
         return DATE, to_year
-    if unit in arithmetic.MONTHS or unit == "Week":
-        months = arithmetic.MONTHS.get(unit, 0) * count
+    if unit in date_arithmetic.MONTHS or unit == "Week":
+        months = date_arithmetic.MONTHS.get(unit, 0) * count
 
         def to_date(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
             days = days_of(arrays[0], call)
             moved = (
                 month_start(days, months) if months else 4 + (days - 4) // (7 * count) * (7 * count)
             )
-            return columns.from_values(np.clip(moved, 0, times.DATE_MAX), pa.date32())
+            return columns.from_values(np.clip(moved, 0, calendar.DATE_MAX), pa.date32())
 
         return DATE, to_date
     result = DateTime(zone_of_argument(source, zone))
-    if unit in arithmetic.SUBSECOND:
+    if unit in date_arithmetic.SUBSECOND:
         raise BadArguments(f"{name} by {unit}s is not supported.")
     if unit == "Day":
 
         def to_day(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
             wall = seconds_of(arrays[0], call) // (DAY * count) * (DAY * count)
             return seconds_as(
-                times.utc_from_local(wall, times.zone_of(result, call.environment.zone)), result
+                calendar.utc_from_local(wall, calendar.zone_of(result, call.environment.zone)),
+                result,
             )
 
         return result, to_day
     if not isinstance(source, CLOCKS):
         raise scalar.illegal(name, source, f"a DateTime to round to {unit}s")
-    step = arithmetic.SECONDS[unit] * count
+    step = date_arithmetic.SECONDS[unit] * count
 
     def to_clock(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        ticks = columns.numpy_values(arrays[0]) // times.ticks_per_second(source)
+        ticks = columns.numpy_values(arrays[0]) // calendar.ticks_per_second(source)
         if unit == "Hour" and count > 1:  # by the wall clock, which may have moved since midnight
             wall = seconds_of(arrays[0], call)
             rounded = wall - wall % DAY % step
-            own = times.zone_of(result, call.environment.zone)
-            return seconds_as(times.utc_from_local(rounded, own), result)
+            own = calendar.zone_of(result, call.environment.zone)
+            return seconds_as(calendar.utc_from_local(rounded, own), result)
         base = seconds_of(arrays[0], call) if unit == "Hour" else ticks
         return seconds_as(ticks - base % step, result)
 
@@ -237,7 +237,7 @@ def _date_trunc(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
         def to_date(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
             moved = move(_second_days(arrays[1], call, source, zone))
-            limits = times.DATE32_RANGE if wide else (0, times.DATE_MAX)
+            limits = calendar.DATE32_RANGE if wide else (0, calendar.DATE_MAX)
             return columns.from_values(np.clip(moved, *limits), pa.date32())
 
         return _monotonic_second(scalar.usual(name, arguments, result, to_date), arguments)

@@ -1,1 +1,4 @@
-"""Helpers for columns, Arrow buffers, slices and hashes that functions of every family use."""
+"""Kernels that functions of every package share:
+
+Arrow arrays as numpy, calendars, hashes, types.
+"""

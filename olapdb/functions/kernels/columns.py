@@ -1,7 +1,7 @@
-"""Arrow arrays as numpy sees them, and back: the hands of every kernel.
+"""Conversion between Arrow arrays and numpy, in both directions, for every kernel.
 
-Physical values: integers and floats as they are, Date as int32 days, DateTime as int64 ticks of
-the Arrow unit, Bool as uint8.  What a null row holds is arbitrary.
+Physical values: integers and floats as stored, Date as int32 days, DateTime as int64 ticks of the
+Arrow unit, Bool as uint8.  The value of a null row is arbitrary.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from olapdb.functions.kernels.arrow_buffers import converted
 
 
 def as_array(column: Column, rows: int) -> pa.Array:
-    """The column as an array of `rows` values; a constant is repeated."""
+    """Return the column as an array of `rows` values; a constant is repeated."""
     if isinstance(column, pa.Scalar):
         if not column.is_valid:
             return pa.nulls(rows, column.type)
@@ -46,23 +46,26 @@ def _repeat(column: pa.Scalar, rows: int) -> pa.Array:
 
 
 def single(column: Column) -> pa.Array:
-    """A constant as an array of one value."""
+    """Return a constant as an array of one value, and an array as given."""
     return as_array(column, 1) if isinstance(column, pa.Scalar) else column
 
 
 def from_scalars(values: Iterable[pa.Scalar], arrow: pa.DataType) -> pa.Array:
-    """An array of constants of the type, or NULL of any; texts are taken as their bytes are."""
-    given = [value if value.is_valid else None for value in values]
-    typed = [v if v is None or v.type == arrow else v.cast(arrow) for v in given]
+    """Return an array of constants.
+
+    They have the type `arrow`, are NULL of any type, or are cast.
+    """
+    present = [value if value.is_valid else None for value in values]
+    typed = [v if v is None or v.type == arrow else v.cast(arrow) for v in present]
     return pa.array(typed, arrow)
 
 
 def dtype_of(arrow: pa.DataType) -> np.dtype:
-    """numpy's type of the physical values."""
-    known = _DTYPES.get(arrow.id)
-    if known is None:
-        known = np.dtype(arrow.to_pandas_dtype())
-    return known
+    """Return numpy's type of the physical values."""
+    dtype = _DTYPES.get(arrow.id)
+    if dtype is None:
+        dtype = np.dtype(arrow.to_pandas_dtype())
+    return dtype
 
 
 _DTYPES: dict[int, np.dtype] = {
@@ -83,7 +86,7 @@ _DTYPES: dict[int, np.dtype] = {
 
 
 def numpy_values(array: pa.Array) -> np.ndarray:
-    """The physical values of a fixed-width array, without a copy where there are no bits."""
+    """Return the physical values of a fixed-width array; copies only Bool."""
     if pa.types.is_boolean(array.type):
         return numpy_values(array.cast(pa.uint8()))
     dtype = dtype_of(array.type)
@@ -95,8 +98,10 @@ def numpy_values(array: pa.Array) -> np.ndarray:
 
 
 def operand(column: Column) -> np.ndarray:
-    """The physical values of a column without NULL: one value, which numpy repeats, of a
-    constant."""
+    """Return the physical values of a column without NULL.
+
+    A constant yields an array of one value, which numpy broadcasts.
+    """
     if isinstance(column, pa.Scalar):
         timed = isinstance(column, pa.Date32Scalar | pa.TimestampScalar)
         return np.array([column.value if timed else column.as_py()], dtype_of(column.type))
@@ -104,13 +109,14 @@ def operand(column: Column) -> np.ndarray:
 
 
 def validity(array: pa.Array) -> np.ndarray | None:
-    """True where a value is, or None where no row is null."""
+    """Return True for each row with a value, or None if no row is null."""
     if not array.null_count:
         return None
     return np.asarray(array.is_valid())
 
 
 def mask_buffer(valid: np.ndarray | None) -> pa.Buffer | None:
+    """Return the validity bitmap for Arrow, or None if all rows are valid."""
     if valid is None or bool(valid.all()):
         return None
     return pa.py_buffer(np.packbits(valid, bitorder="little").tobytes())
@@ -119,7 +125,7 @@ def mask_buffer(valid: np.ndarray | None) -> pa.Buffer | None:
 def from_values(
     values: np.ndarray, arrow: pa.DataType, valid: np.ndarray | None = None
 ) -> pa.Array:
-    """An array of physical values; wraps or rounds them to the type's width."""
+    """Return an Arrow array of physical values, wrapped or rounded to the type's width."""
     if pa.types.is_boolean(arrow):
         bits = np.packbits(values.astype(bool), bitorder="little").tobytes()
         buffers = [mask_buffer(valid), pa.py_buffer(bits)]
@@ -129,7 +135,10 @@ def from_values(
 
 
 def view(array: pa.Array, arrow: pa.DataType) -> pa.Array:
-    """The same values under another type of the same width (int64 as timestamp); no copy."""
+    """Return the same buffers under another type of the same width (int64 as timestamp).
+
+    No copy.
+    """
     if array.type == arrow:
         return array
     return pa.Array.from_buffers(
@@ -138,7 +147,7 @@ def view(array: pa.Array, arrow: pa.DataType) -> pa.Array:
 
 
 def text(array: pa.Array) -> pa.Array:
-    """Binary values as `string`, without validation: String holds any bytes."""
+    """Return binary values as `string`, without validation: String holds any bytes."""
     if pa.types.is_string(array.type):
         return array
     if pa.types.is_fixed_size_binary(array.type):
@@ -147,31 +156,35 @@ def text(array: pa.Array) -> pa.Array:
 
 
 def unpadded(array: pa.Array) -> pa.Array:
-    """Texts as they are parsed: a FixedString without its padding."""
+    """Return strings without the zero padding of a FixedString, as parsers expect them."""
     padded = pa.types.is_fixed_size_binary(array.type)
     return pc.ascii_rtrim(text(array), characters="\0") if padded else text(array)
 
 
 def binary(array: pa.Array) -> pa.Array:
-    """String values as `binary`, without a copy."""
+    """Return String values as `binary`; copies only FixedString."""
     if pa.types.is_fixed_size_binary(array.type):
         return array.cast(pa.binary())
     return view(array, pa.binary())
 
 
 def offsets_of(array: pa.Array) -> np.ndarray:
-    """The offsets of a string, binary, list or map array, int64, shape (rows + 1,), as they stand
-    in the buffer: they need not begin at 0."""
+    """Return the offsets of a string, binary, list or map array, int64, shape (rows + 1,).
+
+    They are those of the buffer and need not begin at 0.
+    """
     if not len(array):
         return np.zeros(1, np.int64)
     buffer = array.buffers()[1]
-    taken = np.frombuffer(buffer, np.int32, len(array) + 1, array.offset * 4)
-    return taken.astype(np.int64)
+    offsets = np.frombuffer(buffer, np.int32, len(array) + 1, array.offset * 4)
+    return offsets.astype(np.int64)
 
 
 def bytes_of(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """(offsets from 0, bytes) of a string or binary array; a null row has no bytes only where the
-    array was made so, callers mask."""
+    """Return (offsets from 0, bytes) of a string or binary array.
+
+    A null row may have bytes; the caller masks them.
+    """
     offsets = offsets_of(array)
     buffer = array.buffers()[2]
     data = np.frombuffer(buffer, np.uint8) if buffer is not None else np.zeros(0, np.uint8)
@@ -181,15 +194,15 @@ def bytes_of(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 def strings_from(
     offsets: np.ndarray, data: np.ndarray, valid: np.ndarray | None = None
 ) -> pa.Array:
-    """A string array of integer offsets from 0 and uint8 bytes."""
-    _within(offsets)
+    """Return a string array of integer offsets from 0 and uint8 bytes."""
+    _check_offsets(offsets)
     lengths = pa.py_buffer(converted(offsets, np.int32))
     body = pa.py_buffer(np.ascontiguousarray(data))
     return pa.Array.from_buffers(pa.string(), len(offsets) - 1, [mask_buffer(valid), lengths, body])
 
 
 def elements_of(array: pa.Array) -> tuple[np.ndarray, pa.Array]:
-    """(offsets from 0, elements) of a list array; a null list is made an empty one."""
+    """Return (offsets from 0, elements) of a list array; a null list becomes an empty one."""
     if array.null_count:
         array = array.fill_null(pa.scalar([], array.type))
     offsets = offsets_of(array)
@@ -199,8 +212,8 @@ def elements_of(array: pa.Array) -> tuple[np.ndarray, pa.Array]:
 def lists_from(
     offsets: np.ndarray, elements: pa.Array, valid: np.ndarray | None = None
 ) -> pa.Array:
-    """A list array of int64 offsets from 0 over its elements."""
-    _within(offsets)
+    """Return a list array of int64 offsets from 0 over its elements."""
+    _check_offsets(offsets)
     return pa.Array.from_buffers(
         pa.list_(elements.type),
         len(offsets) - 1,
@@ -209,8 +222,8 @@ def lists_from(
     )
 
 
-def _within(offsets: np.ndarray) -> None:
-    """MemoryLimitExceeded where Arrow's offsets of 32 bits would wrap around."""
+def _check_offsets(offsets: np.ndarray) -> None:
+    """Raise MemoryLimitExceeded if Arrow's 32-bit offsets would wrap around."""
     if len(offsets) and int(offsets[-1]) >= 2**31:
         raise MemoryLimitExceeded(
             f"The texts or arrays of one batch would have {int(offsets[-1])} bytes or elements.",
@@ -219,41 +232,42 @@ def _within(offsets: np.ndarray) -> None:
 
 
 def retype(array: pa.Array, arrow: pa.DataType) -> pa.Array:
-    """The same values under an Arrow type that differs in names of fields only."""
+    """Return the same values under an Arrow type that differs only in field names."""
     return array if array.type == arrow else array.cast(arrow)
 
 
 def structs_from(
     fields: Sequence[pa.Array], arrow: pa.DataType, valid: np.ndarray | None = None, rows: int = 0
 ) -> pa.Array:
-    """A struct array of the fields' columns."""
+    """Return a struct array of the fields' columns; `rows` counts if there are no fields."""
     count = len(fields[0]) if fields else rows
     children = [retype(f, arrow.field(i).type) for i, f in enumerate(fields)]
     return pa.Array.from_buffers(arrow, count, [mask_buffer(valid)], children=children)
 
 
 def struct_fields(array: pa.Array) -> list[pa.Array]:
-    """The fields' columns of a struct array, with its own nulls laid over them."""
+    """Return the fields' columns of a struct array; a null struct is null in each."""
     return list(array.flatten())
 
 
 def parents_of(offsets: np.ndarray) -> np.ndarray:
-    """For each element the row it belongs to."""
+    """Return for each element of a list array the row of its list."""
     return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
 
 def offsets_from_counts(counts: np.ndarray) -> np.ndarray:
+    """Return the offsets, from 0, of lists with these numbers of elements."""
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)))
 
 
 def scatter(values: pa.Array, valid: np.ndarray) -> pa.Array:
-    """`values`, one for each True of `valid`, put on their rows, null elsewhere."""
+    """Place `values` on the rows where `valid` is True, one each, and NULL elsewhere."""
     positions = np.cumsum(valid, dtype=np.int64) - 1
     return values.take(pa.array(positions, mask=~valid))
 
 
 def replaced_rows(values: pa.Array, rows: np.ndarray, new: pa.Array) -> pa.Array:
-    """Return `values` with the values of `new` at these rows, which ascend."""
+    """Return `values` with the values of `new` at `rows`, which ascend."""
     if len(rows) == len(values):
         return new
     places = np.arange(len(values))
@@ -262,21 +276,21 @@ def replaced_rows(values: pa.Array, rows: np.ndarray, new: pa.Array) -> pa.Array
 
 
 def all_valid(columns: Sequence[Column], rows: int) -> np.ndarray | None:
-    """True where no column is null; None where that is everywhere."""
+    """Return True for each row without a NULL in any column, or None if that is every row."""
     merged: np.ndarray | None = None
     for column in columns:
         if isinstance(column, pa.Scalar):
             if not column.is_valid:
                 return np.zeros(rows, bool)
             continue
-        one = validity(column)
-        if one is not None:
-            merged = one if merged is None else merged & one
+        valid = validity(column)
+        if valid is not None:
+            merged = valid if merged is None else merged & valid
     return merged
 
 
 def truth(column: Column) -> Column:
-    """A condition as Arrow's boolean: non-zero is true, null stays null."""
+    """Return a condition as Arrow's boolean: non-zero is true, NULL stays NULL."""
     if isinstance(column, pa.Scalar):
         return truth(single(column))[0]
     if pa.types.is_boolean(column.type):
@@ -286,81 +300,6 @@ def truth(column: Column) -> Column:
     return pc.not_equal(column, pa.scalar(0, column.type))
 
 
-# --- decimals beyond their precision
-
-
-def floats_of_decimals(column: Column) -> Column:
-    """Decimals as float64: the nearest to the digits, divided by the power of ten, as ClickHouse
-    does; Arrow multiplies, which is another number in the last bit."""
-    if isinstance(column, pa.Scalar):
-        return floats_of_decimals(single(column))[0]
-    digits = column.type.precision
-    long = pa.types.is_decimal128(column.type) and digits <= 18
-    unscaled = view(column, (pa.decimal128 if digits <= 38 else pa.decimal256)(digits, 0))
-    numbers = unscaled.cast(pa.int64()) if long else unscaled
-    return pc.divide(numbers.cast(pa.float64(), safe=False), float(10**column.type.scale))
-
-
-_DECIMAL_CLASSES = (9, 18, 38, 76)
-
-
-def decimal_class(arrow: pa.DataType) -> pa.DataType:
-    """The decimal of the same scale and of the most digits that ClickHouse keeps in as many bits:
-    what a sum in a Decimal(4, 1) may grow to."""
-    digits = next(one for one in _DECIMAL_CLASSES if arrow.precision <= one)
-    make = pa.decimal128 if digits <= 38 else pa.decimal256
-    return make(digits, arrow.scale)
-
-
-def decimal_bits(arrow: pa.DataType) -> int:
-    """The width of ClickHouse's integer under such a decimal: 32, 64, 128 or 256."""
-    return next(32 << at for at, one in enumerate(_DECIMAL_CLASSES) if arrow.precision <= one)
-
-
-def with_precision(column: pa.Array, arrow: pa.DataType) -> pa.Array:
-    """The same decimals under another precision of as many bits, unchecked: a value keeps the
-    digits that are too many."""
-    if column.type == arrow:
-        return column
-    assert column.type.bit_width == arrow.bit_width
-    assert column.type.scale == arrow.scale
-    return pa.Array.from_buffers(
-        arrow, len(column), column.buffers(), column.null_count, column.offset
-    )
-
-
-def decimal_within_bits(column: pa.Array, arrow: pa.DataType) -> pa.Array | None:
-    """Decimals as `arrow`, of their scale, where each fits its width in bits; None else."""
-    bits = decimal_bits(arrow)
-    if bits > _LONG_BITS:  # Arrow counts digits, and so do we
-        within = decimal_class(arrow)
-        limit = None
-    else:
-        within, limit = pa.decimal128(38, arrow.scale), 1 << bits - 1
-    try:
-        wide = column.cast(within)
-    except pa.ArrowInvalid:
-        return None
-    if limit is not None and not all(-limit <= end < limit for end in _unscaled_ends(wide)):
-        return None
-    return with_precision(wide, arrow)
-
-
-_LONG_BITS = 64
-
-
-def _unscaled_ends(column: pa.Array) -> list[int]:
-    """The smallest and the greatest value without the point; none where all are NULL."""
-    ends = pc.min_max(column)
-    found = []
-    for end in (ends["min"].as_py(), ends["max"].as_py()):
-        if end is not None:
-            sign, digits, _ = end.as_tuple()
-            number = int("".join(map(str, digits)))
-            found.append(-number if sign else number)
-    return found
-
-
 def wrapped(column: Column, arrow: pa.DataType) -> Column:
-    """A number at another width, wrapping."""
+    """Return a number at another width; integers wrap around."""
     return column if column.type == arrow else pc.cast(column, arrow, safe=False)

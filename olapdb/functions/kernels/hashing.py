@@ -1,8 +1,8 @@
-"""Our own 64-bit hash of column values, for sketches whose states are stored.
+"""A 64-bit hash of column values, for sketches whose states are stored.
 
 It is part of the on-disk format: the same on every platform and in every release.  Integers and
-times: splitmix64 (Steele, Lea, Flood 2014) of the 64-bit value, whatever their width.  Floats:
-of their Float64 bits, NaN as one.  Strings: each 8-byte little-endian word, zero padded, plus its
+times: splitmix64 (Steele, Lea, Flood 2014) of the 64-bit value, at any width.  Floats: of their
+Float64 bits, with one NaN.  Strings: each 8-byte little-endian word, zero padded, plus its
 position times an odd constant, goes through splitmix64; the sum of these, xor the length, goes
 through it again.
 """
@@ -21,7 +21,7 @@ _POSITION = np.uint64(0xD6E8FEB86659FD93)
 
 
 def mix(values: np.ndarray) -> np.ndarray:
-    """splitmix64 of uint64 values."""
+    """Return splitmix64 of uint64 values."""
     with np.errstate(over="ignore"):
         z = values + _GOLDEN
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -30,16 +30,16 @@ def mix(values: np.ndarray) -> np.ndarray:
 
 
 def hash_rows(arguments: Sequence[pa.Array]) -> np.ndarray:
-    """One uint64 for each row, of all the columns together; no nulls in them."""
+    """Return one uint64 for each row, of all columns together; they hold no nulls."""
     total = hash_values(arguments[0])
     with np.errstate(over="ignore"):
-        for one in arguments[1:]:
-            total = mix(total * np.uint64(31) + hash_values(one))
+        for array in arguments[1:]:
+            total = mix(total * np.uint64(31) + hash_values(array))
     return total
 
 
 def hash_values(array: pa.Array) -> np.ndarray:
-    """One uint64 for each value of a column; 0 for a null (of a tuple's element)."""
+    """Return one uint64 for each value of a column; 0 for a null, as a tuple's element may be."""
     arrow = array.type
     if pa.types.is_null(arrow):
         return np.zeros(len(array), np.uint64)
@@ -58,9 +58,7 @@ def hash_values(array: pa.Array) -> np.ndarray:
         or pa.types.is_binary(arrow)
         or pa.types.is_fixed_size_binary(arrow)
     ):
-        return _hash_bytes(
-            array if not pa.types.is_fixed_size_binary(arrow) else array.cast(pa.binary())
-        )
+        return _hash_bytes(columns.binary(array))
     if pa.types.is_decimal(arrow):
         return _hash_decimals(array)
     values = columns.numpy_values(array)
@@ -118,7 +116,7 @@ def _hash_lists(array: pa.Array) -> np.ndarray:
 
 
 def _segment_sums(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Wrapping sums of values[offsets[i]:offsets[i + 1]]."""
+    """Return the wrapping sums of values[offsets[i]:offsets[i + 1]]."""
     with np.errstate(over="ignore"):
         running = np.concatenate((np.zeros(1, np.uint64), np.cumsum(values, dtype=np.uint64)))
         return np.asarray(running[offsets[1:]] - running[offsets[:-1]])

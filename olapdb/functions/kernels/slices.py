@@ -1,4 +1,4 @@
-"""Pieces of strings by per-row positions, in bytes or in code points, without a loop."""
+"""Substrings by positions and search for substrings, both row by row, without a loop."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ import pyarrow.compute as pc
 from olapdb.functions.kernels import columns
 
 PLACES_AT_ONCE = 1 << 20
-"""So many places of strings are searched together: some 30 bytes are held for each."""
+"""The number of positions in strings that are searched together; each takes about 30 bytes."""
 
 
 def pieces(
     array: pa.Array, starts: np.ndarray, lengths: np.ndarray, *, utf8: bool = False
 ) -> pa.Array:
-    """The piece of each string from its `starts[i]` (from 0) of `lengths[i]` units, both clipped
-    to the string."""
+    """Return the substring of each string from `starts[i]` (from 0) with `lengths[i]` units.
+
+    Units are bytes, or code points with `utf8`. Both are clipped to the string.
+    """
     offsets, data = columns.bytes_of(columns.binary(array))
     if utf8 and len(data) and int(data.max()) >= 128:
         starts, lengths = _bytes_of_points(offsets, data, starts, lengths)
@@ -34,7 +36,7 @@ def pieces(
 def _bytes_of_points(
     offsets: np.ndarray, data: np.ndarray, starts: np.ndarray, lengths: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Positions in code points as positions in bytes."""
+    """Return (starts, lengths) in bytes of substrings given in code points."""
     heads = np.flatnonzero((data & 0xC0) != 0x80)
     first = np.searchsorted(heads, offsets[:-1])
     count = np.searchsorted(heads, offsets[1:]) - first
@@ -47,57 +49,63 @@ def _bytes_of_points(
 
 
 def lengths_of(array: pa.Array, *, utf8: bool = False) -> np.ndarray:
-    """How long each string is, in bytes or code points, int64."""
-    counted = pc.utf8_length(array) if utf8 else pc.binary_length(columns.binary(array))
-    return columns.numpy_values(counted).astype(np.int64)
+    """Return the length of each string in bytes or code points, int64."""
+    lengths = pc.utf8_length(array) if utf8 else pc.binary_length(columns.binary(array))
+    return columns.numpy_values(lengths).astype(np.int64)
 
 
 def find(haystack: pa.Array, needle: pa.Array) -> np.ndarray:
-    """The byte at which each string's own needle is first found, from 0, or -1; int64."""
+    """Return the first byte position of each row's needle in its haystack; int64.
+
+    Positions count from 0; -1 if the needle is absent.
+    """
     haystack, needle = columns.binary(haystack), columns.binary(needle)
     if is_constant(needle):
-        wanted = needle[0].as_py() if len(needle) else b""
-        return columns.numpy_values(pc.find_substring(haystack, wanted)).astype(np.int64)
+        constant_needle = needle[0].as_py() if len(needle) else b""
+        return columns.numpy_values(pc.find_substring(haystack, constant_needle)).astype(np.int64)
     offsets, _ = columns.bytes_of(haystack)
     needle_offsets, _ = columns.bytes_of(needle)
-    room = np.maximum(np.diff(offsets) - np.diff(needle_offsets) + 1, 0)
-    found = np.empty(len(room), np.int64)
-    totals, start = np.cumsum(room), 0
-    while start < len(room):
+    candidates = np.maximum(np.diff(offsets) - np.diff(needle_offsets) + 1, 0)
+    positions = np.empty(len(candidates), np.int64)
+    totals, start = np.cumsum(candidates), 0
+    while start < len(candidates):
         done = totals[start - 1] if start else 0
         stop = max(int(np.searchsorted(totals, done + PLACES_AT_ONCE, side="right")), start + 1)
-        if room[start] > PLACES_AT_ONCE:  # alone
-            found[start] = haystack[start].as_py().find(needle[start].as_py() or b"")
+        if candidates[start] > PLACES_AT_ONCE:  # too long to search with others
+            positions[start] = haystack[start].as_py().find(needle[start].as_py() or b"")
         else:
-            some = haystack.slice(start, stop - start)
-            found[start:stop] = _find(some, needle.slice(start, stop - start))
+            rows = haystack.slice(start, stop - start)
+            positions[start:stop] = _find(rows, needle.slice(start, stop - start))
         start = stop
-    return found
+    return positions
 
 
 def _find(haystack: pa.Array, needle: pa.Array) -> np.ndarray:
-    """All places at once: a place is given up at the first byte that differs."""
+    """Return as `find` does.
+
+    All positions advance together and drop out at the first wrong byte.
+    """
     offsets, data = columns.bytes_of(haystack)
     needle_offsets, needle_data = columns.bytes_of(needle)
     sizes = np.diff(needle_offsets)
-    found = np.where(sizes == 0, 0, -1)
-    room = np.maximum(np.diff(offsets) - sizes + 1, 0)  # so many places it may begin at
-    room[sizes == 0] = 0
-    begins = columns.offsets_from_counts(room)
+    positions = np.where(sizes == 0, 0, -1)
+    candidates = np.maximum(np.diff(offsets) - sizes + 1, 0)  # positions where it may begin
+    candidates[sizes == 0] = 0
+    begins = columns.offsets_from_counts(candidates)
     owners = columns.parents_of(begins)
-    places = np.arange(int(begins[-1])) - np.repeat(begins[:-1] - offsets[:-1], room)
+    places = np.arange(int(begins[-1])) - np.repeat(begins[:-1] - offsets[:-1], candidates)
     step = 0
     while len(owners):
         ended = sizes[owners] == step
-        if ended.any():  # all of the needle was there: the first place of each row counts
+        if ended.any():  # the whole needle matched: keep the first position of each row
             rows, first = np.unique(owners[ended], return_index=True)
-            found[rows] = places[ended][first] - offsets[rows]
-            open_rows = found[owners] < 0
-            owners, places = owners[open_rows], places[open_rows]
-        same = data[places + step] == needle_data[needle_offsets[owners] + step]
-        owners, places = owners[same], places[same]
+            positions[rows] = places[ended][first] - offsets[rows]
+            undecided = positions[owners] < 0
+            owners, places = owners[undecided], places[undecided]
+        matches = data[places + step] == needle_data[needle_offsets[owners] + step]
+        owners, places = owners[matches], places[matches]
         step += 1
-    return found
+    return positions
 
 
 def per_value(
@@ -105,32 +113,38 @@ def per_value(
     at: tuple[int, ...],
     function: Callable[[list[pa.Array], list[str]], pa.Array],
 ) -> pa.Array:
-    """Applies a function that takes constants where columns stand: once for each distinct
-    combination of the columns `at`, on the rows that have it."""
+    """Apply a function that needs constants where the arguments `at` are columns.
+
+    Calls it once for each distinct combination of those columns, on the rows that have it, with
+    (the other columns, the constants).
+    """
     keys = [columns.binary(arrays[i]) for i in at]
     others = [a for i, a in enumerate(arrays) if i not in at]
     if all(is_constant(k) for k in keys):
         return function(others, [_text(k, 0) if len(k) else "" for k in keys])
     encoded = [k.dictionary_encode() for k in keys]
     codes = np.zeros(len(arrays[0]), np.int64)
-    for one in encoded:
-        codes = codes * max(len(one.dictionary), 1) + columns.numpy_values(one.indices)
-    found, first, place = np.unique(codes, return_index=True, return_inverse=True)
+    for column in encoded:
+        codes = codes * max(len(column.dictionary), 1) + columns.numpy_values(column.indices)
+    combinations, first, place = np.unique(codes, return_index=True, return_inverse=True)
     place = place.reshape(-1)
     order = np.argsort(place, kind="stable")
-    counts = np.bincount(place, minlength=len(found))
+    counts = np.bincount(place, minlength=len(combinations))
     bounds = columns.offsets_from_counts(counts)
-    made = []
+    results = []
     for index, row in enumerate(first):
         rows = pa.array(order[bounds[index] : bounds[index + 1]])
-        made.append(function([a.take(rows) for a in others], [_text(k, int(row)) for k in keys]))
-    back = np.empty(len(order), np.int64)
-    back[order] = np.arange(len(order))
-    return pa.concat_arrays(made).take(pa.array(back))
+        results.append(function([a.take(rows) for a in others], [_text(k, int(row)) for k in keys]))
+    inverse = np.empty(len(order), np.int64)
+    inverse[order] = np.arange(len(order))
+    return pa.concat_arrays(results).take(pa.array(inverse))
 
 
 def is_constant(keys: pa.Array) -> bool:
-    """Whether all rows have the same value; most that differ do so at both ends."""
+    """Return whether all rows have the same value.
+
+    Compares the two ends first: most columns that vary differ there.
+    """
     if len(keys) <= 1:
         return True
     if keys.null_count or keys[0] != keys[len(keys) - 1]:

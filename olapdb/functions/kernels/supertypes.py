@@ -1,9 +1,9 @@
-"""Rules over types: least supertype, types of literals, results of arithmetic.
+"""Type rules: least supertypes, types of literals, result types of arithmetic.
 
-The rules are ClickHouse's (`NumberTraits`, `getLeastSupertype`), but for UInt64 beside a signed
-integer, where ClickHouse has an Int128 or a Variant: olapdb has a WideInteger, which holds both;
-and for a 64-bit integer beside a float, where ClickHouse has a Variant: olapdb has an ExactFloat.
-Where ClickHouse answers with another Variant, NoCommonType is raised.
+The rules are ClickHouse's (`NumberTraits`, `getLeastSupertype`), with two exceptions. For UInt64
+and a signed integer ClickHouse has an Int128 or a Variant, olapdb a WideInteger, which holds both.
+For a 64-bit integer and a float ClickHouse has a Variant, olapdb an ExactFloat. Where ClickHouse
+returns another Variant, NoCommonType is raised.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ from olapdb.types import (
 )
 
 DECIMAL_DIGITS = (9, 18, 38, 76)
-"""What Decimal32, 64, 128 and 256 hold."""
+"""The digits that Decimal32, 64, 128 and 256 hold."""
 NULL_TYPE = Nullable(NOTHING)
 _DIGITS_OF_BITS = {8: 3, 16: 5, 32: 10, 64: 20}
 
 
 def literal_type(value: bool | int | float | str | None, text: str = "") -> DataType:
-    """The type of a literal: the smallest integer type, Float64, String, Bool, NULL's.
+    """Return the type of a literal: the smallest integer type, Float64, String, Bool or NULL's type.
 
-    `text` is the literal as written; it takes no part, since a number with a point is Float64.
+    `text`, the literal as written, is not used: a number with a point is always Float64.
     """
     if value is None:
         return NULL_TYPE
@@ -72,6 +72,7 @@ def literal_type(value: bool | int | float | str | None, text: str = "") -> Data
 
 
 def integer_literal_type(value: int) -> DataType:
+    """Return the smallest integer type that holds the value, or Float64."""
     for bits in (8, 16, 32, 64):
         candidate = Integer(bits, value < 0)
         if candidate.minimum <= value <= candidate.maximum:
@@ -80,7 +81,10 @@ def integer_literal_type(value: int) -> DataType:
 
 
 def common_type(types: Sequence[DataType]) -> DataType:
-    """The least type that holds the values of all; NoCommonType where there is none."""
+    """Return the least type that holds all values of these types.
+
+    Raise NoCommonType if none does.
+    """
     distinct = list(dict.fromkeys(_unwrap_simple(t) for t in types))
     if not distinct:
         return NOTHING
@@ -94,10 +98,10 @@ def common_type(types: Sequence[DataType]) -> DataType:
     plains = [t for t in plains if not isinstance(t, Nothing)]
     if not plains:
         return NULL_TYPE if nullable else NOTHING
-    found = plains[0]
-    for one in plains[1:]:
-        found = _pair(found, one)
-    return make_nullable(found) if nullable else found
+    shared = plains[0]
+    for other in plains[1:]:
+        shared = _pair(shared, other)
+    return make_nullable(shared) if nullable else shared
 
 
 def _unwrap_simple(data_type: DataType) -> DataType:
@@ -105,17 +109,18 @@ def _unwrap_simple(data_type: DataType) -> DataType:
 
 
 def _pair(left: DataType, right: DataType) -> DataType:
+    """Return the supertype of two types; raise NoCommonType if there is none."""
     for a, b in ((left, right), (right, left)):
-        found = _ordered_pair(a, b)
-        if found is not None:
-            return found
+        shared = _ordered_pair(a, b)
+        if shared is not None:
+            return shared
     raise NoCommonType(
         f"There is no supertype for types {left}, {right}.", hint="CAST one side to the other."
     )
 
 
 def _ordered_pair(left: DataType, right: DataType) -> DataType | None:
-    """The supertype where it is known for this order of the two."""
+    """Return the supertype if a rule covers the two types in this order, else None."""
     match left, right:
         case _ if left == right:
             return left
@@ -174,9 +179,12 @@ def _ordered_pair(left: DataType, right: DataType) -> DataType | None:
 
 
 def _common_element(left: DataType, right: DataType) -> DataType:
-    """As `common_type`; the elements of an empty literal are of any type, and none of them NULL."""
-    known = [t for t in (left, right) if not isinstance(t, Nothing)]
-    return common_type(known or [NOTHING])
+    """Return the common type of elements.
+
+    Those of an empty literal fit any type and are not NULL.
+    """
+    typed = [t for t in (left, right) if not isinstance(t, Nothing)]
+    return common_type(typed or [NOTHING])
 
 
 def _integers(left: Integer, right: Integer) -> Integer | WideInteger:
@@ -188,7 +196,10 @@ def _integers(left: Integer, right: Integer) -> Integer | WideInteger:
 
 
 def decimal_precision(digits: int) -> int:
-    """The precision class of ClickHouse's decimals that holds so many digits."""
+    """Return the least of 9, 18, 38, 76 that holds so many digits.
+
+    Raise DecimalOverflow beyond 76.
+    """
     for precision in DECIMAL_DIGITS:
         if digits <= precision:
             return precision
@@ -196,7 +207,7 @@ def decimal_precision(digits: int) -> int:
 
 
 def as_number(data_type: DataType) -> DataType:
-    """Bool counts as UInt8."""
+    """Return UInt8 for Bool, other types as given."""
     return UINT8 if isinstance(data_type, Boolean) else data_type
 
 
@@ -207,7 +218,7 @@ def _construct(signed: bool, floating: bool, size: int) -> DataType:
 
 
 def _traits(data_type: DataType) -> tuple[bool, bool, int]:
-    """(signed, floating, bytes) of a number."""
+    """Return (signed, floating, bytes) of a number type."""
     if isinstance(data_type, Float):
         return True, True, data_type.bits // 8
     assert isinstance(data_type, Integer)
@@ -215,9 +226,9 @@ def _traits(data_type: DataType) -> tuple[bool, bool, int]:
 
 
 def arithmetic_type(operation: str, left: DataType, right: DataType) -> DataType:
-    """The result of an operation on two numbers that are no decimals.
+    """Return the result type of an operation on two numbers that are not decimals.
 
-    As `NumberTraits`: plus and multiply widen by one step, minus becomes signed besides, `/` is
+    As `NumberTraits`: plus and multiply widen by one step, minus also becomes signed, `/` is
     Float64, intDiv keeps the dividend's width, modulo takes the divisor's.
     """
     (signed_a, float_a, size_a), (signed_b, float_b, size_b) = _traits(left), _traits(right)
@@ -244,7 +255,7 @@ def arithmetic_type(operation: str, left: DataType, right: DataType) -> DataType
 
 
 def sum_type(data_type: DataType) -> DataType:
-    """What sum() of a type gives: 64 bits, Float64, Decimal(38 or 76, S)."""
+    """Return the type of sum() of a type: 64 bits, Float64, or Decimal(38 or 76, S)."""
     match data_type:
         case Integer(signed=True):
             return INT64
@@ -263,12 +274,9 @@ def sum_type(data_type: DataType) -> DataType:
 def low_cardinality_result(
     result: DataType, types: Sequence[DataType], constant: Sequence[bool]
 ) -> DataType:
-    """LowCardinality(String) where the only argument that is no constant is LowCardinality."""
+    """Return LowCardinality(String) if the only non-constant argument is LowCardinality."""
     varying = [t for t, fixed in zip(types, constant, strict=True) if not fixed]
     hinted = len(varying) == 1 and isinstance(varying[0], LowCardinality)
     text = isinstance(plain(result), String | FixedString)
-    return (
-        LowCardinality(result)
-        if hinted and text and not isinstance(result, LowCardinality)
-        else result
-    )
+    wrap = hinted and text and not isinstance(result, LowCardinality)
+    return LowCardinality(result) if wrap else result

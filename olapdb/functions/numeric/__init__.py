@@ -9,11 +9,8 @@ if TYPE_CHECKING:
 
 
 def definitions() -> tuple[ScalarDefinition, ...]:
-    """Return the definitions of all functions of this package.
-
-    The modules are imported at the first call: `import olapdb` and a process that only inserts do
-    not need them.
-    """
+    """Return the definitions of all functions of this package."""
+    # imported at the call: these modules import `olapdb.functions.registry`, which imports this one
     from olapdb.functions.numeric import (
         arithmetic,
         bits,
@@ -22,8 +19,19 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         hashes,
         logical,
         maths,
-        misc,
+        random,
+        readable_numbers,
     )
 
-    modules = (arithmetic, comparison, logical, conditional, bits, hashes, maths, misc)
+    modules = (
+        arithmetic,
+        comparison,
+        logical,
+        conditional,
+        bits,
+        hashes,
+        maths,
+        random,
+        readable_numbers,
+    )
     return tuple(definition for module in modules for definition in module.DEFINITIONS)

@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 from olapdb.errors import ArgumentOutOfBound, IllegalDivision
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, ScalarCall
-from olapdb.functions.datetime import arithmetic
-from olapdb.functions.kernels import arrow_buffers, columns
+from olapdb.functions.datetime import date_arithmetic
+from olapdb.functions.kernels import arrow_buffers, columns, decimal_width
 from olapdb.functions.kernels.supertypes import arithmetic_type, as_number, decimal_precision
-from olapdb.functions.numeric import decimals, numbers
+from olapdb.functions.numeric import decimals, numpy_arithmetic
 from olapdb.types import (
     FLOAT64,
     INT8,
@@ -108,7 +108,9 @@ def _simple(operation: str) -> Callable[[list[Column], scalar.Invocation], Colum
         if _is_plain(values):
             left, right = (columns.operand(v) for v in values)
             dtype = columns.dtype_of(arrow)
-            made = numbers.combined(numbers.UFUNCS[operation], left, right, call.rows, dtype)
+            made = numpy_arithmetic.combined(
+                numpy_arithmetic.UFUNCS[operation], left, right, call.rows, dtype
+            )
             return columns.from_values(made, arrow)
         left, right = (_number(v, arrow) for v in values)
         return _OPERATIONS[operation](left, right)
@@ -129,7 +131,7 @@ def _is_plain(values: list[Column]) -> bool:
 
 def _number(column: Column, arrow: pa.DataType) -> Column:
     if pa.types.is_decimal(column.type) and pa.types.is_floating(arrow):
-        return pc.cast(columns.floats_of_decimals(column), arrow)
+        return pc.cast(decimal_width.floats_of_decimals(column), arrow)
     return columns.wrapped(column, arrow)
 
 
@@ -137,12 +139,12 @@ def _divide(values: list[Column], call: scalar.Invocation) -> pa.Array:
     if isinstance(call.result, Decimal):
         return decimals.divide(values, call.result, call.rows)
     top, bottom = (columns.operand(_without_point(v)) for v in values)
-    return columns.from_values(numbers.divided(top, bottom, call.rows), pa.float64())
+    return columns.from_values(numpy_arithmetic.divided(top, bottom, call.rows), pa.float64())
 
 
 def _without_point(column: Column) -> Column:
     """A decimal as Float64, other numbers as they are."""
-    return columns.floats_of_decimals(column) if pa.types.is_decimal(column.type) else column
+    return decimal_width.floats_of_decimals(column) if pa.types.is_decimal(column.type) else column
 
 
 def _integer_operands(arrays: list[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
@@ -166,7 +168,7 @@ def _int_div(values: list[Column], call: scalar.Invocation) -> pa.Array:
         quotient = decimals.whole_quotient(values, call.result, call.rows)
     else:
         left, right = (columns.operand(v) for v in values)
-        quotient = numbers.whole_quotient(left, right, call.rows)
+        quotient = numpy_arithmetic.whole_quotient(left, right, call.rows)
     return columns.from_values(quotient, call.result.arrow)
 
 
@@ -176,14 +178,14 @@ def _whole_float_quotient(
     """Cut towards zero; IllegalDivision of what is not finite, and beyond the result's range."""
     single = np.float64 not in (left.dtype, right.dtype)
     dtype = np.float32 if single else np.float64
-    quotient = np.trunc(numbers.combined(np.true_divide, left, right, rows, dtype))
+    quotient = np.trunc(numpy_arithmetic.combined(np.true_divide, left, right, rows, dtype))
     quotient = quotient.astype(np.float64)
     low, high = float(result.minimum), float(result.maximum)
     fine = (quotient >= low) & ((quotient <= high) if high < _INT64_FLOAT else (quotient < high))
     fine &= np.isfinite(left) & np.isfinite(right)
     if not fine.all():
         raise IllegalDivision(
-            "Cannot perform integer division on infinite or too large numbers."
+            "Cannot perform integer division on infinite or too large numpy_arithmetic."
         ).at_row(int(np.argmin(fine)))
     return np.asarray(quotient.astype(np.int64))
 
@@ -212,13 +214,13 @@ def _modulo(values: list[Column], call: scalar.Invocation) -> pa.Array:
     if isinstance(call.result, Float):
         return columns.from_values(_float_rest(left, right, call.rows), pa.float64())
     dtype = columns.dtype_of(call.result.arrow)
-    made = numbers.rest(left, right, call.rows, dtype)
+    made = numpy_arithmetic.rest(left, right, call.rows, dtype)
     return columns.from_values(made, call.result.arrow)
 
 
 def _float_rest(left: np.ndarray, right: np.ndarray, rows: int) -> np.ndarray:
     """What whole multiples of the divisor leave, as ClickHouse computes it: 1 % 0.1 is 0."""
-    whole = np.trunc(numbers.divided(left, right, rows))
+    whole = np.trunc(numpy_arithmetic.divided(left, right, rows))
     with np.errstate(all="ignore"):
         return np.asarray(left - whole * right, np.float64)
 
@@ -254,9 +256,9 @@ def _positive_modulo(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Arra
         rest = _float_rest(left, right, call.rows)
         return columns.from_values(np.where(rest < 0, rest + np.abs(right), rest), pa.float64())
     dtype = columns.dtype_of(call.result.arrow)
-    rest = numbers.rest(left, right, call.rows, dtype)
+    rest = numpy_arithmetic.rest(left, right, call.rows, dtype)
     if rest.dtype.kind == "i":
-        step = np.where(rest < 0, numbers.distances(right), np.uint64(0))
+        step = np.where(rest < 0, numpy_arithmetic.distances(right), np.uint64(0))
         rest = arrow_buffers.converted(rest, np.uint64) + step
     return columns.from_values(rest, call.result.arrow)
 
@@ -319,7 +321,7 @@ def _plus_or_minus(operation: str) -> Callable[[str, Sequence[Argument]], Scalar
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         types = [plain(a.type) for a in arguments]
         if any(isinstance(t, _TIMED) for t in types):
-            return arithmetic.resolve(name, operation, arguments)
+            return date_arithmetic.resolve(name, operation, arguments)
         return scalar.usual(name, arguments, rule, None, kernel)
 
     return resolve

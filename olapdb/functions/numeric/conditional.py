@@ -13,6 +13,7 @@ from olapdb.errors import BadArguments, NumberOfArgumentsDoesntMatch
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.supertypes import NULL_TYPE, common_type
 from olapdb.functions.numeric import comparison
 from olapdb.functions.scalar import ScalarDefinition, custom, illegal
@@ -240,8 +241,6 @@ def _is_null(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 def _assume_not_null(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """NULL becomes the type's default; ClickHouse leaves it undefined."""
-    from olapdb.functions.kernels.values import default_value
-
     result = without_null(arguments[0].type)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 
 from olapdb.errors import DecimalOverflow
 from olapdb.functions.base import Column
-from olapdb.functions.casts import numbers as cast_numbers
-from olapdb.functions.kernels import columns
-from olapdb.functions.numeric import numbers
+from olapdb.functions.casts import numbers
+from olapdb.functions.kernels import columns, decimal_width
+from olapdb.functions.numeric import numpy_arithmetic
 from olapdb.types import Decimal, Integer
 
 Digits: TypeAlias = np.ndarray | pa.Array
@@ -82,7 +82,9 @@ def _combined_integers(
     largest, other = _largest(left), _largest(right)
     if (largest * other if operation == "multiply" else largest + other) > _INT64_MAX:
         return None
-    made = numbers.combined(numbers.UFUNCS[operation], left, right, rows, np.int64)
+    made = numpy_arithmetic.combined(
+        numpy_arithmetic.UFUNCS[operation], left, right, rows, np.int64
+    )
     return fitted_to(made, result, operation)
 
 
@@ -112,7 +114,7 @@ def rest(values: list[Column], result: Decimal, rows: int, *, positive: bool) ->
     refuse_zero(values[1])
     top, bottom = _at_one_scale(values)
     if isinstance(top, np.ndarray) and isinstance(bottom, np.ndarray):
-        made = numbers.combined(np.fmod, top, bottom, rows, np.int64)
+        made = numpy_arithmetic.combined(np.fmod, top, bottom, rows, np.int64)
         if positive:
             made += np.where(made < 0, np.abs(bottom), 0)
         return fitted_to(made, result, "modulo")
@@ -125,10 +127,10 @@ def rest(values: list[Column], result: Decimal, rows: int, *, positive: bool) ->
 
 
 def refuse_zero(divisor: Column) -> None:
-    """As `numbers.refuse_zero`, of decimals too."""
+    """As `numpy_arithmetic.refuse_zero`, of decimals too."""
     fine = not_zero(columns.single(divisor))
     if not fine.all():
-        raise numbers.zero_division(int(np.argmin(fine)))
+        raise numpy_arithmetic.zero_division(int(np.argmin(fine)))
 
 
 def not_zero(array: pa.Array) -> np.ndarray:
@@ -161,9 +163,9 @@ def digits(column: Column, power: int = 0) -> Digits:
 
 def _scaled(array: pa.Array, power: int) -> pa.Array:
     """As Decimal256 of scale 0; a power of more than 76 digits is for zeros only."""
-    if power > cast_numbers.DIGITS_MAX and not not_zero(array).any():
+    if power > numbers.DIGITS_MAX and not not_zero(array).any():
         return _unscaled(array)
-    made = cast_numbers.decimal_rescaled(_unscaled(array), min(power, cast_numbers.DIGITS_MAX))
+    made = numbers.decimal_rescaled(_unscaled(array), min(power, numbers.DIGITS_MAX))
     return columns.view(made, _WIDE)
 
 
@@ -234,14 +236,14 @@ def _within(held: np.ndarray, result: Integer) -> bool:
 def fitted_to(held: Digits, result: Decimal, operation: str) -> pa.Array:
     """Digits at the result's scale as its Decimals; DecimalOverflow where they do not fit."""
     if isinstance(held, np.ndarray):
-        bits = columns.decimal_bits(result.arrow)
+        bits = decimal_width.decimal_bits(result.arrow)
         if bits <= _LONG_BITS and not _within(held, Integer(bits, signed=True)):
             raise overflow(operation, result)
-        return cast_numbers.decimals_from(held, result)
-    limit = pa.scalar(PythonDecimal(10**cast_numbers.DIGITS_MAX - 1), _WIDE)
+        return numbers.decimals_from(held, result)
+    limit = pa.scalar(PythonDecimal(10**numbers.DIGITS_MAX - 1), _WIDE)
     longer = pc.any(pc.greater(pc.abs(held), limit)).as_py()
     wide = columns.view(held, pa.decimal256(76, result.scale))
-    made = None if longer else columns.decimal_within_bits(wide, result.arrow)
+    made = None if longer else decimal_width.decimal_within_bits(wide, result.arrow)
     if made is None:
         raise overflow(operation, result)
     return made
@@ -253,7 +255,7 @@ def fitted_to(held: Digits, result: Decimal, operation: str) -> pa.Array:
 def _quotient(top: Digits, bottom: Digits, rows: int) -> Digits:
     """Cut towards zero; no divisor is 0."""
     if isinstance(top, np.ndarray) and isinstance(bottom, np.ndarray):
-        return numbers.whole_quotient(top, bottom, rows)
+        return numpy_arithmetic.whole_quotient(top, bottom, rows)
     return _divided(_wide(top, rows), _wide(bottom, rows))
 
 

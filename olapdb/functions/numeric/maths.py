@@ -7,13 +7,15 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from olapdb.errors import ArgumentOutOfBound, DecimalOverflow
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts import numbers
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import columns, decimal_width
 from olapdb.functions.kernels.supertypes import as_number
+from olapdb.functions.registry import resolve_scalar
 from olapdb.types import FLOAT64, UINT8, Boolean, DataType, Decimal, Float, Integer, Nothing, plain
 
 _NUMBERS = (Integer, Float, Decimal, Boolean)
@@ -22,7 +24,7 @@ _NUMBERS = (Integer, Float, Decimal, Boolean)
 def floats(array: pa.Array) -> np.ndarray:
     """Any number as float64."""
     if pa.types.is_decimal(array.type):
-        return columns.numpy_values(columns.floats_of_decimals(array))
+        return columns.numpy_values(decimal_width.floats_of_decimals(array))
     return columns.numpy_values(array.cast(pa.float64(), safe=False))
 
 
@@ -68,8 +70,6 @@ def _test_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argum
 
 def _if_not_finite(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """if(isFinite(value), value, other)."""
-    from olapdb.functions.registry import resolve_scalar
-
     test = resolve_scalar("isFinite", arguments[:1])
     chosen = resolve_scalar("if", [Argument(test.type), *arguments])
 
@@ -162,8 +162,6 @@ def _round_integers(values: np.ndarray, data_type: Integer, step: int, mode: str
 
 def _round_decimals(array: pa.Array, data_type: Decimal, places: int, mode: str) -> pa.Array:
     """Half away from zero for round."""
-    import pyarrow.compute as pc
-
     if places >= data_type.scale:
         return array
     names = {
@@ -181,8 +179,6 @@ def _round_decimals(array: pa.Array, data_type: Decimal, places: int, mode: str)
 
 def _refuse_round(wide: pa.Array, data_type: Decimal, places: int) -> None:
     """DecimalOverflow where a rounded value could have more than 76 digits: Arrow makes it 0."""
-    import pyarrow.compute as pc
-
     with decimal.localcontext(prec=100):
         room = decimal.Decimal(10) ** (76 - data_type.scale) - decimal.Decimal(10) ** -places
     most = pc.max(pc.abs(wide)).as_py()

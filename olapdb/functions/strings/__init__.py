@@ -14,7 +14,27 @@ def definitions() -> tuple[ScalarDefinition, ...]:
     The modules are imported at the first call: `import olapdb` and a process that only inserts do
     not need them.
     """
-    from olapdb.functions.strings import basic, bytes, search, simple_json, split, tokens
+    from olapdb.functions.strings import (
+        byte_codes,
+        concat,
+        letters,
+        padding,
+        search_replace,
+        simple_json,
+        split,
+        substring,
+        tokens,
+    )
 
-    modules = (basic, search, bytes, split, tokens, simple_json)
+    modules = (
+        substring,
+        letters,
+        padding,
+        concat,
+        search_replace,
+        byte_codes,
+        split,
+        tokens,
+        simple_json,
+    )
     return tuple(definition for module in modules for definition in module.DEFINITIONS)

@@ -24,7 +24,7 @@ from olapdb.functions.scalar import (
     define,
     require,
 )
-from olapdb.functions.strings.base import TEXT
+from olapdb.functions.strings.arguments import TEXT_TYPES
 from olapdb.types import FLOAT64, INT64, STRING, UINT8, UINT64, DataType, make_nullable
 
 _INTEGER = r'"?\+?(?P<value>-?[0-9]+)'
@@ -35,7 +35,7 @@ _QUOTED = r'(?P<value>"(?:[^"\\]|\\.)*")'
 
 def _rule(result: DataType) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        require(name, types, TEXT, "a String")
+        require(name, types, TEXT_TYPES, "a String")
         constant_text(name, arguments, 1, "the field's name")
         return result
 

@@ -13,8 +13,8 @@ from olapdb.errors import BadArguments, CannotCompileRegexp
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels import columns, slices
 from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, define, illegal, require
-from olapdb.functions.strings import text
-from olapdb.functions.strings.base import DOT_MATCHES_ALL, TEXT
+from olapdb.functions.strings import rendering
+from olapdb.functions.strings.arguments import DOT_MATCHES_ALL, TEXT_TYPES
 from olapdb.types import STRING, Array, DataType, Integer, is_nullable
 
 _STRINGS = Array(STRING)
@@ -27,7 +27,7 @@ def _separated(
     result: DataType,
 ) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        require(name, types[:2], TEXT, "a String")
+        require(name, types[:2], TEXT_TYPES, "a String")
         require(name, types[2:], Integer, "an integer")
         return result
 
@@ -43,12 +43,12 @@ def _split(how: Callable[[pa.Array, str], pa.Array]) -> Kernel:
         limit = call.constant(2)
         if len(arrays) > 2 and not isinstance(limit, int):
             raise BadArguments("The number of pieces must be constant.")
-        return made if not isinstance(limit, int) or limit <= 0 else first_of_each(made, limit)
+        return made if not isinstance(limit, int) or limit <= 0 else truncate_lists(made, limit)
 
     return kernel
 
 
-def first_of_each(lists: pa.Array, limit: int) -> pa.Array:
+def truncate_lists(lists: pa.Array, limit: int) -> pa.Array:
     """At most `limit` elements of each list."""
     offsets, elements = columns.elements_of(lists)
     counts = np.diff(offsets)
@@ -57,7 +57,7 @@ def first_of_each(lists: pa.Array, limit: int) -> pa.Array:
     return columns.lists_from(kept, elements.filter(pa.array(within)))
 
 
-def by_string(array: pa.Array, separator: str) -> pa.Array:
+def split_by_string(array: pa.Array, separator: str) -> pa.Array:
     """An empty separator cuts into single bytes."""
     if separator:
         return pc.split_pattern(array, separator).cast(pa.list_(pa.string()))
@@ -76,12 +76,12 @@ def _by_char(array: pa.Array, separator: str) -> pa.Array:
         raise BadArguments(
             "The separator of splitByChar is one character.", hint="Use splitByString."
         )
-    return by_string(array, separator)
+    return split_by_string(array, separator)
 
 
 def _by_regexp(array: pa.Array, pattern: str) -> pa.Array:
     if not pattern:
-        return by_string(array, "")
+        return split_by_string(array, "")
     try:
         if not _may_match_nothing(pattern):
             return pc.split_pattern_regex(array, DOT_MATCHES_ALL + pattern).cast(
@@ -137,13 +137,13 @@ def _without_empty(lists: pa.Array) -> pa.Array:
 
 
 def _one_text(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    require(name, types[:1], TEXT, "a String")
+    require(name, types[:1], TEXT_TYPES, "a String")
     return _STRINGS
 
 
 def _join_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
     require(name, types[:1], Array, "an Array")
-    require(name, types[1:], TEXT, "a String")
+    require(name, types[1:], TEXT_TYPES, "a String")
     return STRING
 
 
@@ -156,7 +156,7 @@ def _join(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         kept = np.asarray(elements.is_valid())
         counts = np.bincount(columns.parents_of(offsets)[kept], minlength=len(arrays[0]))
         offsets, elements = columns.offsets_from_counts(counts), elements.filter(pa.array(kept))
-    shown = text.display_array(elements, array_type.inner, call.environment.zone)
+    shown = rendering.display_array(elements, array_type.inner, call.environment.zone)
     lists = columns.lists_from(offsets, shown)
     separator = columns.text(arrays[1]) if len(arrays) > 1 else ""
     return pc.binary_join(lists, separator)
@@ -249,7 +249,7 @@ def _substring_index(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         separator = values[0]
         if count == 0 or not separator:
             return pa.array([""] * len(others[0]), pa.string())
-        lists = by_string(others[0], separator)
+        lists = split_by_string(others[0], separator)
         offsets, elements = columns.elements_of(lists)
         sizes = np.diff(offsets)
         place = np.arange(len(elements)) - np.repeat(offsets[:-1], sizes)
@@ -266,7 +266,7 @@ def _substring_index(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
     define("splitByChar", _separated(_STRINGS), _split(_by_char), count=(2, 3)),
-    define("splitByString", _separated(_STRINGS), _split(by_string), count=(2, 3)),
+    define("splitByString", _separated(_STRINGS), _split(split_by_string), count=(2, 3)),
     define("splitByRegexp", _separated(_STRINGS), _split(_by_regexp), count=(2, 3)),
     define("splitByWhitespace", _one_text, _by_whitespace),
     define("splitByNonAlpha", _one_text, _by_non_alpha),

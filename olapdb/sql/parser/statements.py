@@ -33,8 +33,8 @@ _EXPLAINED: dict[str, ExplainKind] = {
 _REFUSED = {
     "GRANT": "Access is by the file system.",
     "REVOKE": "Access is by the file system.",
-    "BACKUP": "Copy the folder of the closed warehouse.",
-    "RESTORE": "Copy the folder back.",
+    "BACKUP": "SYSTEM BACKUP TO 'folder' copies an open warehouse.",
+    "RESTORE": "SYSTEM RESTORE FROM 'folder' fills a new warehouse from a backup.",
     "WATCH": "Query the view again.",
     "MOVE": "Use RENAME.",
     "REPLACE": "Use CREATE OR REPLACE TABLE.",

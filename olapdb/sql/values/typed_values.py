@@ -65,8 +65,6 @@ def read_columns(rows: PlainRows, targets: Sequence[DataType]) -> tuple[TypedCol
     found: list[TypedColumn] = []
     for index, (column_type, target) in enumerate(zip(wanted, targets, strict=True)):
         array = tables.column(index).combine_chunks()
-        if isinstance(array, pa.ChunkedArray):
-            array = pa.concat_arrays(array.chunks)
         if column_type == FLOAT32 and pc.any(pc.is_inf(array)).as_py():
             return None  # too large for the column, or written so: the grammar can tell
         if not _texts_are_numbers(array, rows.first[:, index], plain(target)):

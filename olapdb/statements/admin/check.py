@@ -80,7 +80,7 @@ def _checked(
     context: StatementContext,
 ) -> Iterator[tuple[object, ...]]:
     from olapdb.maintenance.check import part_problems
-    from olapdb.maintenance.damaged_parts import damage_of, note_checked
+    from olapdb.maintenance.damaged_parts import damage_of, record_check
 
     services = context.services
     for part in sorted(parts, key=lambda one: one.block_range):
@@ -90,7 +90,7 @@ def _checked(
             raise QueryWasCancelled("CHECK TABLE was cancelled.")
         problems = list(part_problems(snapshot, services.store, table, part))
         damaged = [damage_of(part, "; ".join(problems), services.clock_ms())] if problems else []
-        note_checked(services, damaged, () if problems else (part.id,))
+        record_check(services, damaged, () if problems else (part.id,))
         if context.progress is not None:
             context.progress(f"{table.database}.{table.name}: {part.name}")
         yield part.name, int(not problems), "; ".join(problems)

@@ -21,6 +21,7 @@ from olapdb.dml.mutation_steps import Step
 from olapdb.dml.ttl import rules_of
 from olapdb.ingest.read_parts import Pin
 from olapdb.model.changes import NoViewSince, PutObject, RevisionIs
+from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
@@ -41,7 +42,6 @@ from olapdb.statements.dml.partitions import alter_partition, check_partition_ac
 from olapdb.views.definition.column_dependencies import check_altered, refuse_needed_column
 from olapdb.views.definition.column_rename import follow_column_rename
 from olapdb.views.definition.judgement import Rejudged, bind_view, rejudged_draft
-from olapdb.views.definition.overlay_snapshot import Overlay
 
 _COMMENTS = nodes.ModifyComment | nodes.CommentColumn
 _COLUMNS = (
@@ -258,12 +258,12 @@ def _checked(
             refuse_needed_column(snapshot, draft.before, column.name)
     moved: dict[str, MaterializedView | View] = {}
     for (old, new), (had, made) in zip(draft.renamed, draft.renames, strict=True):
-        seen = Overlay.of(snapshot, had, *moved.values())
+        seen = OverlaySnapshot.of(snapshot, had, *moved.values())
         for view in follow_column_rename(seen, made, old, new):
             moved[view.id] = view
-    seen = Overlay.of(snapshot, *moved.values())
+    seen = OverlaySnapshot.of(snapshot, *moved.values())
     rejudged = check_altered(seen, after, "alter")
-    _check_moved(list(moved.values()), Overlay.of(snapshot, after, *moved.values()), after)
+    _check_moved(list(moved.values()), OverlaySnapshot.of(snapshot, after, *moved.values()), after)
     judged = {one.view.id for one in rejudged}  # these carry the new text too
     return [view for view in moved.values() if view.id not in judged], rejudged
 

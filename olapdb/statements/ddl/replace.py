@@ -40,7 +40,7 @@ def is_dimension_only(snapshot: Snapshot, item: SchemaObject) -> bool:
     """Whether views read the table beside their source, and none as its source or target."""
     if not isinstance(item, Table) or not dimension_views(snapshot, {item.id}):
         return False
-    if item.setting("deduplicate_by", ""):
+    if item.setting("deduplicate_by"):
         return False  # the keys of the old rows would keep the new ones out
     return all(
         item.id in one.dimension_ids and item.id not in (one.source_id, one.target_id)

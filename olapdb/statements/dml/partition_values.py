@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING
 
 from olapdb import errors, types
-from olapdb.functions.casts.times import DATE32_RANGE
+from olapdb.functions.kernels.calendar import DATE32_RANGE
 from olapdb.sql import nodes
 
 if TYPE_CHECKING:

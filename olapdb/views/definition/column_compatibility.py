@@ -30,7 +30,7 @@ def check_columns(
     `declared` is the column list of the statement, "" types left out; it must say what the target
     has, since that is what is stored.
     """
-    if target.setting("deduplicate_by", ""):
+    if target.setting("deduplicate_by"):
         raise refused_target(target)
     for column, data_type in zip(plan.names, plan.types, strict=True):
         wanted = target.column(column)

@@ -13,14 +13,21 @@ from typing import Literal, TypeAlias
 
 from olapdb.errors import AlterOfColumnIsForbidden, Error, TypeMismatch, ViewNotProvable
 from olapdb.functions.base import Environment
+from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan
+from olapdb.plan.tree import all_scans
 from olapdb.types import DataType, is_nullable
 from olapdb.views.definition.column_compatibility import check_columns
-from olapdb.views.definition.judgement import Rejudged, after_alter, bind_view, judgement_of
-from olapdb.views.definition.overlay_snapshot import Overlay
-from olapdb.views.definition.query_shape import scans
+from olapdb.views.definition.judgement import (
+    Rejudged,
+    after_alter,
+    bind_view,
+    bound_definition,
+    judgement_of,
+)
+from olapdb.views.provability import fills_otherwise
 
 Role: TypeAlias = Literal["source", "target", "dimension"]
 
@@ -44,7 +51,7 @@ def views_needing_column(snapshot: Snapshot, table_id: str, column: str) -> tupl
     if not isinstance(table, Table):
         return ()
     left = tuple(c for c in table.columns if c.name != column)
-    without = Overlay.of(snapshot, replace(table, columns=left))
+    without = OverlaySnapshot.of(snapshot, replace(table, columns=left))
     found: list[ColumnUse] = []
     for view in _views(snapshot):
         role = _role(view, table_id)
@@ -84,7 +91,7 @@ def check_altered(snapshot: Snapshot, altered: Table, action: str) -> tuple[Reju
     view that is broken already does not count.
 
     Returns the views that are provable before or after, and not both."""
-    after = Overlay.of(snapshot, altered)
+    after = OverlaySnapshot.of(snapshot, altered)
     found: list[Rejudged] = []
     for view in _views(after):
         before = _bound(view, snapshot)
@@ -126,7 +133,16 @@ def _rejudged(
     wrong = next((item for item in now.items if item.refused), None)
     if wrong is not None and (had is None or not any(item.refused for item in had.items)):
         raise ViewNotProvable(f"View {name} would go wrong: {wrong.because}", hint=wrong.fix)
-    return after_alter(view, had, now)
+    return after_alter(view, had, now, _fills_otherwise(view, before[1], after))
+
+
+def _fills_otherwise(
+    view: MaterializedView, before: Snapshot, after: tuple[Plan, Snapshot]
+) -> bool:
+    target, definition = before.by_id(view.target_id), bound_definition(view, after[1], after[0])
+    if not isinstance(target, Table) or definition is None or target is definition.target:
+        return False
+    return fills_otherwise(target, definition)
 
 
 def _refuse_new_nulls(
@@ -170,7 +186,7 @@ def _bound(view: MaterializedView, snapshot: Snapshot) -> Plan | None:
 def _reads(plan: Plan, table_id: str, column: str) -> bool:
     return any(
         column == name
-        for scan in scans(plan.root)
+        for scan in all_scans(plan.root)
         if scan.table.id == table_id
         for _, name in scan.columns
     )

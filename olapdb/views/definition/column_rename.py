@@ -17,15 +17,16 @@ from olapdb.bind import BindScope, bind_query
 from olapdb.bind.syntax import rewrite, rewrite_children, walk
 from olapdb.errors import AlterOfColumnIsForbidden, Error
 from olapdb.functions.base import Environment
+from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.schema import Column, MaterializedView, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan import nodes as plan_nodes
 from olapdb.plan.nodes import Plan
+from olapdb.plan.tree import all_nodes, all_scans
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_query
 from olapdb.views.definition.judgement import bind_view
-from olapdb.views.definition.overlay_snapshot import Overlay
 
 Name = tuple[str, str]
 """(database, table)"""
@@ -41,7 +42,7 @@ def follow_column_rename(
     table's own schema version.  A view that was broken before is left alone.  Raises
     AlterOfColumnIsForbidden for a view that cannot follow.
     """
-    after: Snapshot = Overlay.of(snapshot, table)
+    after: Snapshot = OverlaySnapshot.of(snapshot, table)
     changed: dict[str, MaterializedView | View] = {}
     # Plain views may read a materialized view, whose columns are its target's: those go last.
     found = [item for item in snapshot.objects() if isinstance(item, MaterializedView | View)]
@@ -49,7 +50,7 @@ def follow_column_rename(
         moved = _followed(item, snapshot, after, table, old, new)
         if moved is not None:
             changed[item.id] = moved
-            after = Overlay.of(snapshot, table, *changed.values())
+            after = OverlaySnapshot.of(snapshot, table, *changed.values())
     return tuple(changed.values())
 
 
@@ -317,9 +318,7 @@ class _Read:
 
 
 def _columns_read(plan: Plan) -> Iterator[_Read]:
-    from olapdb.views.definition.query_shape import scans
-
-    for scan in scans(plan.root):
+    for scan in all_scans(plan.root):
         for _, name in scan.columns:
             yield _Read(scan, name)
 
@@ -338,13 +337,8 @@ class _Shaper:
         self._names: frozenset[str] = frozenset()
 
     def plan(self, plan: Plan) -> object:
-        from olapdb.views.definition.query_shape import walk_plan
-
         self._names = frozenset(
-            column.name
-            for node in walk_plan(plan.root)
-            if isinstance(node, plan_nodes.Node)
-            for column in node.schema
+            column.name for node in all_nodes(plan.root) for column in node.schema
         )
         root = self._shape(plan.root)
         return root, tuple((self._shape(unique), name) for unique, name in plan.output)

@@ -16,11 +16,12 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from olapdb import errors
-from olapdb.bind.sources import SYSTEM_DATABASES
+from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.commit.draft import CommitDraft, publish
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import ATTEMPTS_MAX, RetryPolicy, retry_commit
 from olapdb.model.changes import DatabaseExists, NameIsFree, PutObject
+from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.schema import Column, MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan
@@ -33,7 +34,6 @@ from olapdb.views.definition.drop_attach import (
     rewrite_references,
     set_attached,
 )
-from olapdb.views.definition.overlay_snapshot import Overlay
 from olapdb.views.jobs.backfill import BackfillRow, backfill, refuse_incomplete
 from olapdb.views.jobs.executor import Executor
 from olapdb.views.jobs.job import Progress, readable_source
@@ -193,7 +193,7 @@ class _Draft:
             composed.require(NameIsFree(database, statement.name.name))
         else:
             composed.merge(dropping(self.snapshot, self.replaced))
-            left = Overlay(self.snapshot, removed=frozenset((self.replaced.id,)))
+            left = OverlaySnapshot(self.snapshot, removed=frozenset((self.replaced.id,)))
         view_id = str(uuid.uuid4())
         definition = define(
             left,

@@ -19,14 +19,14 @@ from olapdb.functions.base import Environment
 from olapdb.ingest.block_stager import CASCADE_DEPTH_MAX
 from olapdb.lineage.dimension_change import dimension_views
 from olapdb.model.changes import DimensionViewsAre, Requirement, RevisionIs, SchemaIs, ViewsAre
+from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.schema import Column, MaterializedView, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan, SystemScan
+from olapdb.plan.tree import all_nodes, all_scans
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.views.definition.column_compatibility import check_columns
-from olapdb.views.definition.overlay_snapshot import Overlay
-from olapdb.views.definition.query_shape import scans, walk_plan
 from olapdb.views.provability import BoundDefinition, check_definition, circle_of, downstream
 
 MEANING = (
@@ -101,7 +101,7 @@ class ViewDefinition:
             needed[SchemaIs(self.target.id, self.target.version)] = None
             needed[RevisionIs(self.target.id, self.target.revision)] = None
             # A view that is replaced by this one is there until the commit is made.
-            there = snapshot.below if isinstance(snapshot, Overlay) else snapshot
+            there = snapshot.base if isinstance(snapshot, OverlaySnapshot) else snapshot
             for table_id in downstream(snapshot, self.target.id):
                 views = (v for v in snapshot.views_on(table_id) if v.attached)
                 needed[ViewsAre(table_id, tuple((v.id, v.version) for v in views))] = None
@@ -316,12 +316,12 @@ def _source(
 
 def _dimensions(plan: Plan, source: Table, name: str) -> tuple[str, ...]:
     """Stored tables other than the source that the query reads, through plain views too."""
-    if any(isinstance(one, SystemScan) for one in walk_plan(plan.root)):
+    if any(isinstance(one, SystemScan) for one in all_nodes(plan.root)):
         raise errors.QueryNotSupportedInMaterializedView(
             f"View {name} reads a system table, whose rows change without anybody's INSERT.",
             hint="Copy what it needs into a table.",
         )
-    ids = (one.table.id for one in scans(plan.root) if one.table.id != source.id)
+    ids = (one.table.id for one in all_scans(plan.root) if one.table.id != source.id)
     return tuple(dict.fromkeys(ids))
 
 

@@ -9,6 +9,7 @@ was made meanwhile.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from olapdb.bind import BindScope, bind_query
 from olapdb.commit.draft import CommitDraft, publish_if_current
@@ -42,26 +43,32 @@ def judgement_of(
 ) -> Judgement | None:
     """The judgement of the view at the snapshot; None where a table is gone, or its query does not
     bind any more."""
-    source, target = snapshot.by_id(view.source_id), snapshot.by_id(view.target_id)
-    if not isinstance(source, Table) or not isinstance(target, Table):
-        return None
     try:
-        bound = bind_view(view, snapshot) if plan is None else plan
-        parts = BoundDefinition(
-            f"{view.database}.{view.name}",
-            bound,
-            source,
-            target,
-            snapshot,
-            dict(view.settings),
-            Environment(zone=view.zone, database=view.database),
-        )
-        found = judge(parts)
+        parts = bound_definition(view, snapshot, plan)
+        return None if parts is None else judge(parts)
     except QueryNotSupportedInMaterializedView as error:
         return Judgement((JudgedItem("query", False, error.message, error.hint or ""),))
     except Error:
         return None
-    return found
+
+
+def bound_definition(
+    view: MaterializedView, snapshot: Snapshot, plan: Plan | None = None
+) -> BoundDefinition | None:
+    """Return what is judged of the view at the snapshot, None where a table is gone; raises Error
+    where the query does not bind any more."""
+    source, target = snapshot.by_id(view.source_id), snapshot.by_id(view.target_id)
+    if not isinstance(source, Table) or not isinstance(target, Table):
+        return None
+    return BoundDefinition(
+        f"{view.database}.{view.name}",
+        bind_view(view, snapshot) if plan is None else plan,
+        source,
+        target,
+        snapshot,
+        dict(view.settings),
+        Environment(zone=view.zone, database=view.database),
+    )
 
 
 def reason_of(view: MaterializedView, snapshot: Snapshot) -> str:
@@ -89,20 +96,28 @@ def judged_items(view: MaterializedView, snapshot: Snapshot) -> tuple[JudgedItem
 
 @dataclass(frozen=True, slots=True)
 class Rejudged:
-    """A view whose reason changes; `proves_again` tells that it was unproven and is not any more."""
+    """A view that an ALTER changes: `view` has the reason that is kept from now on.
+
+    `stale` is the cause for which all that it made is stale: "ALTER" where it was unproven and is
+    not any more, "TARGET CHANGED" where its target fills a column otherwise, "" else."""
 
     view: MaterializedView
-    proves_again: bool
+    stale: Cause | Literal[""] = ""
 
 
 def after_alter(
-    view: MaterializedView, before: Judgement | None, after: Judgement
+    view: MaterializedView, before: Judgement | None, after: Judgement, fills_otherwise: bool
 ) -> Rejudged | None:
-    """What becomes of the view; None where it stays as it is."""
+    """Return what becomes of the view, None where it stays as it is; `fills_otherwise` tells that
+    its target gives its own columns other values than before."""
     had = view.unprovable or ("" if before is None else before.reason)
-    if after.reason == view.unprovable and bool(had) == bool(after.reason):
+    proves_again = bool(had) and not after.reason
+    stale: Cause | Literal[""] = "ALTER" if proves_again else ""
+    if fills_otherwise and not stale:
+        stale = "TARGET CHANGED"
+    if after.reason == view.unprovable and bool(had) == bool(after.reason) and not stale:
         return None
-    return Rejudged(replace(view, unprovable=after.reason), bool(had) and not after.reason)
+    return Rejudged(replace(view, unprovable=after.reason), stale)
 
 
 def rejudged_draft(
@@ -113,8 +128,8 @@ def rejudged_draft(
     for one in rejudged:
         draft.change(PutObject(one.view))
         draft.require(RevisionIs(one.view.id, one.view.revision))
-        if one.proves_again:
-            draft.merge(all_stale(origin, snapshot, one.view, "ALTER"))
+        if one.stale:
+            draft.merge(all_stale(origin, snapshot, one.view, one.stale))
     return draft
 
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from olapdb.commit.draft import CommitDraft, publish
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import ATTEMPTS_MAX, RetryPolicy, retry_commit
-from olapdb.errors import QueryNotSupportedInMaterializedView, UnknownTable
+from olapdb.errors import QueryNotSupportedInMaterializedView
 from olapdb.model.changes import PutObject, RevisionIs
-from olapdb.model.schema import MaterializedView, Table
-from olapdb.model.snapshot import Snapshot
+from olapdb.model.schema import MaterializedView
+from olapdb.model.snapshot import Snapshot, target_of
 from olapdb.runtime.failpoints import failpoint
 from olapdb.sql import nodes
 from olapdb.views.definition.definition import ViewDefinition, define, kept_settings
@@ -80,12 +80,7 @@ def _defined(
     database: str,
 ) -> ViewDefinition:
     name = view_name(view)
-    target = snapshot.by_id(view.target_id)
-    if not isinstance(target, Table):
-        raise UnknownTable(
-            f"The target of view {name} does not exist.", hint=f"DROP VIEW {name}, and create it."
-        )
-    kept = target
+    kept = target_of(snapshot, view)
     definition = define(
         snapshot,
         name,

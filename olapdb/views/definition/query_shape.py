@@ -8,7 +8,7 @@ The plan is not optimized here: it still has the clauses in the order of the que
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 
 from olapdb.lineage.sorting_key import key_columns
 from olapdb.model.schema import Table
@@ -22,6 +22,7 @@ from olapdb.plan.expressions import (
     Expression,
     columns_of,
 )
+from olapdb.plan.tree import all_scans, subqueries_of
 from olapdb.types import DataType, Float, Integer, plain
 
 Source = tuple[str, str]
@@ -249,46 +250,15 @@ def _keeps(source: DataType, target: DataType) -> bool:
 # --- tables --------------------------------------------------------------------------------------
 
 
-def scans(item: object) -> Iterator[nodes.Scan]:
-    """Every Scan below a plan, those in subqueries of its expressions too."""
-    for one in walk_plan(item):
-        if isinstance(one, nodes.Scan):
-            yield one
-
-
-def walk_plan(item: object) -> Iterator[object]:
-    """Every node and expression of a plan, in no promised order."""
-    if isinstance(item, tuple):
-        for one in item:
-            yield from walk_plan(one)
-    elif is_dataclass(item) and type(item).__module__.startswith("olapdb.plan"):
-        yield item
-        for one in fields(item):
-            yield from walk_plan(getattr(item, one.name))
-
-
 def occurrences(node: nodes.Node, table_id: str) -> int:
-    """How often a table is read in one branch: the inputs of a UNION ALL count apart."""
+    """Return how often a table is read in one branch: the inputs of a UNION ALL count apart."""
     if isinstance(node, nodes.Union):
         return max((occurrences(one, table_id) for one in node.inputs), default=0)
+    subqueries = (scan for root in subqueries_of(node) for scan in all_scans(root))
+    here = sum(scan.table.id == table_id for scan in subqueries)
     if isinstance(node, nodes.Scan):
-        inside = sum(1 for s in scans(_expressions(node)) if s.table.id == table_id)
-        return inside + (1 if node.table.id == table_id else 0)
-    here = sum(1 for s in scans(_expressions(node)) if s.table.id == table_id)
+        return here + (node.table.id == table_id)
     return here + sum(occurrences(child, table_id) for child in node.children())
-
-
-def _expressions(node: nodes.Node) -> tuple[object, ...]:
-    """What a node holds beside its children."""
-    children = {id(child) for child in node.children()}
-    held: list[object] = []
-    for one in fields(node):
-        value = getattr(node, one.name)
-        if id(value) not in children and not (
-            isinstance(value, tuple) and any(id(v) in children for v in value)
-        ):
-            held.append(value)
-    return tuple(held)
 
 
 def leftmost(node: nodes.Node) -> nodes.Node:
@@ -296,17 +266,6 @@ def leftmost(node: nodes.Node) -> nodes.Node:
     while node.children():
         node = node.children()[0]
     return node
-
-
-def volatile_functions(plan: nodes.Plan) -> tuple[str, ...]:
-    """Names of functions whose value is not that of their arguments (now(), rand()). throwIf is
-    evaluated for every row, as these are, but its value is always 0."""
-    found = (
-        one.name
-        for one in walk_plan(plan.root)
-        if isinstance(one, Call) and one.function.volatility != "pure" and one.name != "throwIf"
-    )
-    return tuple(dict.fromkeys(found))
 
 
 def traced(node: nodes.Node, column: str) -> Source | None:

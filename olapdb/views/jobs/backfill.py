@@ -16,6 +16,7 @@ from typing import Literal
 
 from olapdb.commit.draft import CommitDraft, publish_if_current
 from olapdb.commit.origin import CommitOrigin
+from olapdb.config import Settings
 from olapdb.errors import BackfillIncomplete, BadArguments, CommitConflict, CommitUnknown, Error
 from olapdb.ingest.read_parts import Pin, discard
 from olapdb.ingest.view_failure import FAILED, NO_PARTITION
@@ -209,7 +210,7 @@ class _Run:
 
     @property
     def staging(self) -> bool:
-        return bool(self.job.settings.get("backfill_staging", False))
+        return Settings.of(self.job.settings).boolean("backfill_staging")
 
     def rows(self, snapshot: Snapshot) -> Iterator[BackfillRow]:
         """Rounds: what a conflict undid is computed again from a newer snapshot.

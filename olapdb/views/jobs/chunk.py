@@ -16,11 +16,11 @@ from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
+from olapdb.config import SESSION_SETTINGS, Settings
 from olapdb.engine.combine import combine
 from olapdb.errors import Error, InternalError, QueryWasCancelled, UnknownTable
 from olapdb.execute.operators.aggregate import coded_keys
 from olapdb.functions.base import Environment
-from olapdb.ingest.block import BLOCK_ROWS_MAX
 from olapdb.ingest.block_stager import BlockStager, layout_of
 from olapdb.ingest.read_parts import read_pieces
 from olapdb.ingest.staged_insert import StagedInsert
@@ -30,14 +30,15 @@ from olapdb.model.frozen import FrozenSnapshot
 from olapdb.model.part import BlockRange, Contribution, Part, union_ranges
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.plan.nodes import Aggregate
+from olapdb.plan.tree import all_nodes, all_scans
 from olapdb.runtime.cache import Cache
 from olapdb.runtime.failpoints import failpoint
 from olapdb.storage.store import Store
-from olapdb.views.definition.query_shape import scans, walk_plan
 
 PIECE_ROWS = 131_072
 """Rows read of a part at a time, in whole row groups."""
-BLOCK_BYTES_MAX = 268_402_944
+BLOCK_ROWS_MAX = int(SESSION_SETTINGS["max_insert_block_size"].default)
+BLOCK_BYTES_MAX = int(SESSION_SETTINGS["min_insert_block_size_bytes"].default)
 """A chunk's block of source rows is as large as an INSERT's, but no larger than one is squashed to
 (min_insert_block_size_bytes), where rows are wide."""
 
@@ -167,8 +168,9 @@ def _source_blocks(task: ChunkTask, around: TriggerContext, bound: BoundView) ->
         raise UnknownTable(f"The source of view {task.view.name} does not exist.")
     columns = _columns_read(bound, source)
     coded = _columns_grouped_by(bound, source)
-    rows_max = int(str(around.settings.get("max_insert_block_size", BLOCK_ROWS_MAX)))
-    bytes_max = int(str(around.settings.get("min_insert_block_size_bytes", 0))) or BLOCK_BYTES_MAX
+    settings = Settings.of(around.settings)
+    rows_max = settings.integer("max_insert_block_size")
+    bytes_max = settings.integer("min_insert_block_size_bytes") or BLOCK_BYTES_MAX
     held: list[pa.Table] = []
     held_rows = held_bytes = 0
     for part in task.parts:
@@ -187,11 +189,11 @@ def _source_blocks(task: ChunkTask, around: TriggerContext, bound: BoundView) ->
 def _columns_grouped_by(bound: BoundView, source: Table) -> frozenset[str]:
     """Text columns that the view only groups by: they need not be made text for each row."""
     root = bound.plan.root
-    found = [scan for scan in scans(root) if scan.table.id == source.id]
+    found = [scan for scan in all_scans(root) if scan.table.id == source.id]
     if len(found) != 1:
         return frozenset()
     (scan,) = found
-    for node in walk_plan(root):
+    for node in all_nodes(root):
         if isinstance(node, Aggregate) and node.child is scan:
             coded = coded_keys(node, scan)
             return frozenset(name for unique, name in scan.columns if unique in coded)
@@ -217,7 +219,7 @@ def _columns_read(bound: BoundView, source: Table) -> list[str]:
     """Stored columns of the source that the plan's scans of it name; at least one, so that a
     block knows its rows."""
     wanted: set[str] = set()
-    for scan in scans(bound.plan.root):
+    for scan in all_scans(bound.plan.root):
         if scan.table.id == source.id:
             wanted.update(name for _, name in scan.columns)
             wanted.update(name for _, name, _ in scan.predicate_columns)

@@ -14,6 +14,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from olapdb.config import Settings
 from olapdb.model.job import JobChunk
 from olapdb.model.part import BlockRange, Part, subtract_ranges, union_ranges
 from olapdb.model.schema import MaterializedView
@@ -34,13 +35,12 @@ class ChunkLimits:
     def of(cls, settings: Mapping[str, object]) -> ChunkLimits:
         """`backfill_chunk_rows_max`, `backfill_chunk_bytes_max`; the second is no more than a
         thread's share of `max_memory_usage`, where that is set."""
-        rows_max = int(str(settings.get("backfill_chunk_rows_max", 16_777_216)))
-        bytes_max = int(str(settings.get("backfill_chunk_bytes_max", 1 << 30)))
-        memory = int(str(settings.get("max_memory_usage", 0)))
+        known = Settings.of(settings)
+        bytes_max = known.integer("backfill_chunk_bytes_max")
+        memory = known.integer("max_memory_usage")
         if memory:
-            threads = chunk_threads(int(str(settings.get("backfill_threads", 0))))
-            bytes_max = max(1, min(bytes_max, memory // threads))
-        return cls(rows_max, bytes_max)
+            bytes_max = max(1, min(bytes_max, memory // chunk_threads(known)))
+        return cls(known.integer("backfill_chunk_rows_max"), bytes_max)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from olapdb.commit.origin import CommitOrigin
+from olapdb.config import Settings
 from olapdb.errors import QueryNotSupportedInMaterializedView, QueryWasCancelled, UnknownTable
 from olapdb.functions.base import Environment
 from olapdb.ingest.read_parts import discard
@@ -22,6 +22,7 @@ from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.services import Services
 from olapdb.sql.literals import quote_name
+from olapdb.threads import cores
 from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, Purpose, StagedChunk
 from olapdb.views.jobs.executor import Executor, InProcessExecutor, cancelled
 from olapdb.views.jobs.job_record import JobRecord
@@ -79,14 +80,15 @@ class ViewJob:
         """Return the job of the origin's statement; without an executor, in threads of this process
         (see `default_executor`)."""
         origin = origin.of_kind(operation)
+        settings = Settings.of(origin.settings)
         record = JobRecord(
             origin.services,
             operation,
             query_id=origin.query_id,
             statement=origin.statement,
             cancelled=origin.cancelled,
-            executor=str(origin.settings.get("engine", "in_process")),
-            staged=operation == "BACKFILL" and bool(origin.settings.get("backfill_staging", False)),
+            executor=settings.text("engine"),
+            staged=operation == "BACKFILL" and settings.boolean("backfill_staging"),
         )
         return ViewJob(
             origin,
@@ -153,11 +155,7 @@ class ViewJob:
         return int((time.monotonic() - self.started) * 1000)
 
     def environment(self) -> Environment:
-        return Environment(
-            zone=self.services.zone,
-            now_seconds=self.services.clock_ms() / 1000,
-            query_id=self.query_id,
-        )
+        return self.services.environment(self.query_id)
 
     def task(
         self,
@@ -210,14 +208,13 @@ class ViewJob:
 
 def default_executor(services: Services, settings: Mapping[str, object]) -> Executor:
     """Threads of this process: `backfill_threads`, or a few."""
-    threads = chunk_threads(int(str(settings.get("backfill_threads", 0))))
-    return InProcessExecutor(services.store, services.cache, threads)
+    return InProcessExecutor(services.store, services.cache, chunk_threads(settings))
 
 
-def chunk_threads(asked: int) -> int:
-    """How many chunks are computed at a time; 0 asks for one a core, at most four: each holds a
-    block of its source and what it makes of it."""
-    return asked or min(os.cpu_count() or 1, THREADS_DEFAULT_MAX)
+def chunk_threads(settings: Mapping[str, object]) -> int:
+    """Return how many chunks are computed at a time: `backfill_threads`, or one for each core, at
+    most four. Each holds a block of its source and what it makes of it."""
+    return Settings.of(settings).integer("backfill_threads") or min(cores(), THREADS_DEFAULT_MAX)
 
 
 def planned_chunk(task: ChunkTask) -> JobChunk:

@@ -194,7 +194,7 @@ class JobRecord:
 
     def _write(self) -> None:
         if self._unwritten:
-            self._services.catalog.note_job(self.id, tuple(self._unwritten.values()))
+            self._services.catalog.record_progress(self.id, tuple(self._unwritten.values()))
             self._unwritten.clear()
         self._written = time.monotonic()
 

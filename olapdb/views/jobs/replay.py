@@ -22,8 +22,8 @@ from olapdb.commit.draft import CommitDraft
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import RetryPolicy, retry_commit
 from olapdb.commit.staging import Staging
+from olapdb.config import Settings
 from olapdb.errors import BadArguments, BypassRows, CommitConflict
-from olapdb.functions.base import Environment
 from olapdb.ingest.block_stager import VOID_PARTITION, dimension_requirements
 from olapdb.ingest.read_parts import Pin, discard, discarding
 from olapdb.ingest.staged_insert import StagedInsert, join_staged
@@ -155,7 +155,7 @@ def _until_swapped(
 
 
 def _frozen_keys(job: ViewJob, snapshot: Snapshot, view: MaterializedView) -> FrozenKeys:
-    if job.settings.get("discard_retained", False):
+    if Settings.of(job.settings).boolean("discard_retained"):
         return FrozenKeys()
     return FrozenKeys.of(snapshot, view.target_id)
 
@@ -337,7 +337,7 @@ class _Replay:
         new += left_over(views, self.snapshot, target, removed, now.parts(target.id), new)
         changes += new
         changes += [RaiseDataVersion(target.id, partition) for partition in sorted(old)]
-        if self.job.settings.get("discard_retained", False):
+        if Settings.of(self.job.settings).boolean("discard_retained"):
             changes += released(views, self.slices, self.snapshot)
         else:
             changes += frozen_stale(views, self.slices, self.snapshot)
@@ -394,7 +394,7 @@ class _Replay:
             self.job.services.store,
             self.job.services.cache,
             self.job.settings,
-            Environment(zone=self.job.services.zone, query_id=self.job.query_id),
+            self.job.environment(),
         )
 
     def _replaced(

@@ -15,7 +15,12 @@ from olapdb.model.changes import AddPart, Change
 from olapdb.model.part import Part
 from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
-from olapdb.storage.replay_manifest import SwapNote, SwappedSlice, swap_path, write_swap_note
+from olapdb.storage.replay_manifest import (
+    ManifestFile,
+    ReplacedSlice,
+    manifest_path,
+    write_manifest,
+)
 from olapdb.storage.writer import DATA_FOLDER, part_path
 
 
@@ -29,7 +34,7 @@ class ReplayManifest:
 
     @property
     def path(self) -> str:
-        return swap_path(DATA_FOLDER, self.table_id, self.services.lease_id, self.id)
+        return manifest_path(DATA_FOLDER, self.table_id, self.services.lease_id, self.id)
 
     @property
     def _is_told(self) -> bool:
@@ -39,7 +44,7 @@ class ReplayManifest:
     def begin(self) -> None:
         """Before the first part is written. Flushed, so that none of them can outlive it."""
         if self._is_told:
-            write_swap_note(self.services.store, SwapNote(self.path))
+            write_manifest(self.services.store, ManifestFile(self.path))
             self.services.store.sync()
             failpoint("replay.begun")
 
@@ -61,12 +66,12 @@ class ReplayManifest:
             if change.part.path:
                 made.setdefault(change.part.partition_id, []).append(change.part.path)
         slices = tuple(
-            SwappedSlice(tuple(sorted(paths)), tuple(sorted(gone[partition])))
+            ReplacedSlice(tuple(sorted(paths)), tuple(sorted(gone[partition])))
             for partition, paths in sorted(made.items())
             if partition in gone
         )
         if slices:
-            write_swap_note(self.services.store, SwapNote(self.path, slices))
+            write_manifest(self.services.store, ManifestFile(self.path, slices))
         else:  # of small parts, say, which lie in the catalog: there is nothing to tell
             self.services.store.delete(self.path)
         failpoint("replay.noted")

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from olapdb.compute.batches import single_chunk
 from olapdb.functions import display_array
-from olapdb.ingest.arrays import one_array
 from olapdb.lineage.invalidation import column_texts
 from olapdb.lineage.sorting_key import key_columns
 from olapdb.model.schema import Column, Table
@@ -58,8 +58,8 @@ def compare_keys(
         if column.name in keys:
             continue
         differs, largest_here = compare_columns(
-            one_array(left.column(column.name)),
-            one_array(right.column(column.name)),
+            single_chunk(left.column(column.name)),
+            single_chunk(right.column(column.name)),
             FLOAT_TOLERANCE if _adds_floats(table, column) else 0.0,
         )
         wrong |= differs
@@ -159,7 +159,7 @@ def _groupable(
     for name in names:
         column = table.column(name)
         assert column is not None
-        pieces = [_key(one_array(side.column(name)), column.type) for side in (expected, actual)]
+        pieces = [_key(single_chunk(side.column(name)), column.type) for side in (expected, actual)]
         columns.append(pa.chunked_array(pieces))
     return columns
 
@@ -177,7 +177,7 @@ def _key(array: pa.Array, data_type: DataType) -> pa.Array:
 
 
 def _indices(column: pa.ChunkedArray) -> np.ndarray:
-    found: np.ndarray = one_array(pc.fill_null(column, -1)).to_numpy(zero_copy_only=False)
+    found: np.ndarray = single_chunk(pc.fill_null(column, -1)).to_numpy(zero_copy_only=False)
     return found.astype(np.int64)
 
 

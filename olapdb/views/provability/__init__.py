@@ -15,12 +15,14 @@ not provable.  docs/invariants.md, "What makes a view provable", has the proof o
     source.py       a source whose merges join rows
     target.py       how the target merges, and the columns that the query gives
     computed.py     what the target computes itself: defaults, keys, TTL, constraints
+    own_columns.py  columns that the target fills, once an ALTER fills them otherwise
     circle.py       tables that are made of their own rows
     verdict.py      the door
 """
 
 from olapdb.views.provability.circle import circle_of, downstream
 from olapdb.views.provability.judgement import JudgedItem, Judgement
+from olapdb.views.provability.own_columns import fills_otherwise
 from olapdb.views.provability.parts import BoundDefinition
 from olapdb.views.provability.verdict import check_definition, judge
 
@@ -31,5 +33,6 @@ __all__ = [
     "check_definition",
     "circle_of",
     "downstream",
+    "fills_otherwise",
     "judge",
 ]

@@ -16,6 +16,7 @@ from functools import cached_property
 
 from olapdb.dml.ttl import rules_of
 from olapdb.engine.combine import summed_columns
+from olapdb.engine.layout import TableLayout
 from olapdb.model.schema import Column
 from olapdb.plan.expressions import Constant, Expression, columns_of, walk
 from olapdb.sql.format import to_sql
@@ -48,6 +49,18 @@ def computed_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
     if parts.target.engine.merges_values:
         yield from computed.partitions()
         yield from computed.retention()
+
+
+def keeps_equal_values(layout: TableLayout, column: Column, *, grouped: bool) -> bool:
+    """Return whether merges of equal values of the column give that value; `grouped` tells that the
+    view has a GROUP BY, so that all rows of one ORDER BY have the same one."""
+    if isinstance(column.type, AggregateFunction):
+        return False
+    if isinstance(column.type, SimpleAggregateFunction):
+        return grouped and column.type.function in _IDEMPOTENT
+    if layout.table.engine.name != "SummingMergeTree":
+        return True
+    return column.name not in {one.name for one in summed_columns(layout)}
 
 
 @dataclass(frozen=True)
@@ -134,7 +147,7 @@ class _Computed:
             if outside and self.grouped and self.parts.merges:
                 return self._refused_column(column, outside)
             return known(name, f"Its {kind} is a function of its row.")
-        if self._is_kept(column):
+        if keeps_equal_values(self.parts.layout, column, grouped=self.grouped):
             if outside:
                 return self._refused_column(column, outside)
             return known(name, f"Its {kind} is the same for all rows of one ORDER BY.")
@@ -151,16 +164,6 @@ class _Computed:
             f"each block adds the {kind} of column {column.name} of {where} once more.",
             f"Give {column.name} in the query, or leave out its {kind}.",
         )
-
-    def _is_kept(self, column: Column) -> bool:
-        """Whether merges of equal values give that value."""
-        if isinstance(column.type, AggregateFunction):
-            return False
-        if isinstance(column.type, SimpleAggregateFunction):
-            return column.type.function in _IDEMPOTENT and self.grouped
-        if self.parts.target.engine.name != "SummingMergeTree":
-            return True
-        return column.name not in {one.name for one in summed_columns(self.parts.layout)}
 
     def _refused_column(self, column: Column, outside: str) -> JudgedItem:
         where, kind = self.parts.target_name, column.default_kind

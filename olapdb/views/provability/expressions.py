@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from olapdb.bind import BindScope, bind_expression
-from olapdb.bind.virtual import OF_PARTS
+from olapdb.bind.virtual import PART_COLUMNS
 from olapdb.functions.base import Environment
 from olapdb.model.part import detached_table
 from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan import expressions, nodes
-from olapdb.plan.expressions import AggregateCall, Call, Expression, NameConstant
+from olapdb.plan.expressions import Call, Expression, NameConstant
+from olapdb.plan.tree import all_aggregate_calls, all_expressions, all_scans
 from olapdb.sql.parser import parse_expression
-from olapdb.views.definition.query_shape import scans, walk_plan
 from olapdb.views.provability.judgement import JudgedItem, known, refused_or_unknown, unknown
 from olapdb.views.provability.parts import BoundDefinition, full_name
 
@@ -43,8 +43,8 @@ def expression_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
         yield known("expressions", "Each gives the same value whenever its row is computed.")
 
 
-def volatile_names(found: Iterable[object]) -> tuple[str, ...]:
-    """The functions among plan nodes and expressions that give another value each time."""
+def volatile_names(found: Iterable[Expression]) -> tuple[str, ...]:
+    """Return the functions among the expressions that give another value each time."""
     names = (
         one.name
         for one in found
@@ -66,7 +66,7 @@ def bound_default(
 
 
 def _volatile(parts: BoundDefinition) -> Iterator[JudgedItem]:
-    names = volatile_names(walk_plan(parts.plan.root))
+    names = volatile_names(all_expressions(parts.plan.root))
     if names:
         yield refused_or_unknown(
             parts.merges,
@@ -77,19 +77,20 @@ def _volatile(parts: BoundDefinition) -> Iterator[JudgedItem]:
 
 
 def _unknown_kinds(parts: BoundDefinition) -> Iterator[JudgedItem]:
-    for one in walk_plan(parts.plan.root):
-        if isinstance(one, Expression) and type(one) not in _VALUES_OF_THEIR_CHILDREN:
+    for expression in all_expressions(parts.plan.root):
+        if type(expression) not in _VALUES_OF_THEIR_CHILDREN:
             yield unknown(
-                "expressions", f"{type(one).__name__} is not known to be decided by its row."
+                "expressions", f"{type(expression).__name__} is not known to be decided by its row."
             )
-        if isinstance(one, AggregateCall) and one.aggregate.merge_class not in _MERGE_CLASSES:
-            yield unknown("expressions", f"{one.name} is not known to merge.")
+    for call in all_aggregate_calls(parts.plan.root):
+        if call.aggregate.merge_class not in _MERGE_CLASSES:
+            yield unknown("expressions", f"{call.name} is not known to merge.")
 
 
 def _virtual(parts: BoundDefinition) -> Iterator[JudgedItem]:
     """A block that is inserted has no part yet, a recomputation reads from one; and rows that
     were there before a RENAME had another name."""
-    for one in walk_plan(parts.plan):
+    for one in all_expressions(parts.plan.root):
         if isinstance(one, NameConstant):
             yield refused_or_unknown(
                 parts.merges,
@@ -98,8 +99,8 @@ def _virtual(parts: BoundDefinition) -> Iterator[JudgedItem]:
                 f"Write the name as text, '{one.value.as_py()}' AS {one.column}.",
             )
             return
-    places = {virtual.name for virtual in OF_PARTS}
-    for scan in scans(parts.plan):
+    places = {virtual.name for virtual in PART_COLUMNS}
+    for scan in all_scans(parts.plan.root):
         found = sorted(n for n in columns_read(scan) & places if scan.table.column(n) is None)
         if found:
             yield refused_or_unknown(
@@ -120,10 +121,14 @@ def columns_read(scan: nodes.Scan) -> set[str]:
 
 def _late_defaults(parts: BoundDefinition) -> Iterator[JudgedItem]:
     """Parts that were written before ADD COLUMN compute its default at each read."""
-    tables = {scan.table.id: scan.table for scan in scans(parts.plan.root)}
+    tables = {scan.table.id: scan.table for scan in all_scans(parts.plan.root)}
     for table in tables.values():
         read = set().union(
-            *(columns_read(scan) for scan in scans(parts.plan.root) if scan.table.id == table.id)
+            *(
+                columns_read(scan)
+                for scan in all_scans(parts.plan.root)
+                if scan.table.id == table.id
+            )
         )
         for column in table.stored_columns:
             names = _default_functions(parts, table, column) if column.name in read else ()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from olapdb.config import Settings
 from olapdb.errors import QueryNotSupportedInMaterializedView, ViewNotProvable
 from olapdb.plan import nodes
-from olapdb.views.definition.query_shape import leftmost, scans
+from olapdb.plan.tree import all_scans
+from olapdb.views.definition.query_shape import leftmost
 from olapdb.views.provability.circle import circle_of
 from olapdb.views.provability.computed import computed_items
 from olapdb.views.provability.expressions import expression_items
@@ -68,7 +70,9 @@ def _check_trigger(parts: BoundDefinition, branch: nodes.Plan) -> None:
 
 def _dimensions(parts: BoundDefinition) -> Iterator[JudgedItem]:
     """Items about all dimensions together: circles, and the moment at which they are read."""
-    found = {s.table.id: s.table for s in scans(parts.plan.root) if s.table.id != parts.source.id}
+    found = {
+        s.table.id: s.table for s in all_scans(parts.plan.root) if s.table.id != parts.source.id
+    }
     circle = circle_of(parts.snapshot, [parts.source, *found.values()], parts.target)
     if circle:
         yield unknown(
@@ -76,7 +80,7 @@ def _dimensions(parts: BoundDefinition) -> Iterator[JudgedItem]:
             f"It is made of its own rows: {' -> '.join(circle)}.",
             "Use another target.",
         )
-    if found and parts.settings.get("dimensions") == "at_insert":
+    if found and Settings.of(parts.settings).text("dimensions") == "at_insert":
         yield unknown(
             "SETTINGS dimensions",
             "its dimensions are read at_insert: what they held then is not kept.",

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 from olapdb.commit.draft import CommitDraft, publish
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import ATTEMPTS_MAX, RetryPolicy, retry_commit
+from olapdb.config import Settings
 from olapdb.errors import BadArguments, Error, UnknownIdentifier
 from olapdb.functions.base import Environment
 from olapdb.model.changes import (
@@ -26,7 +27,7 @@ from olapdb.model.changes import (
     VersionsAre,
 )
 from olapdb.model.schema import Column, MaterializedView, Table
-from olapdb.model.snapshot import Snapshot
+from olapdb.model.snapshot import Snapshot, target_of
 from olapdb.plan.nodes import Plan
 from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
@@ -38,7 +39,7 @@ from olapdb.views.jobs.executor import Executor
 from olapdb.views.jobs.job import Progress, find_view, view_name
 from olapdb.views.versions.rebuild_checks import refuse_rebuild, refuse_unprovable, refuse_version
 from olapdb.views.versions.target_columns import columns_for
-from olapdb.views.versions.versions import candidate_of, target_of, version_name
+from olapdb.views.versions.versions import candidate_of, version_name
 
 BuildTarget: TypeAlias = Callable[[Table, tuple[Column, ...], str], Table]
 """(the old target, the columns, the new name) -> the new target, which is not published."""
@@ -80,7 +81,7 @@ class RebuildRequest:
     @property
     def discards_retained(self) -> bool:
         """Whether what was made of rows that left by retention may be given up."""
-        return bool(self.origin.settings.get("discard_retained", False))
+        return Settings.of(self.origin.settings).boolean("discard_retained")
 
     @property
     def services(self) -> Services:

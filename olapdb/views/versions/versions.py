@@ -33,12 +33,12 @@ from olapdb.model.changes import (
     RevisionIs,
     VersionsAre,
 )
-from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
-from olapdb.model.snapshot import Snapshot
+from olapdb.model.overlay_snapshot import OverlaySnapshot
+from olapdb.model.schema import MaterializedView, SchemaObject, View
+from olapdb.model.snapshot import Snapshot, target_of
 from olapdb.runtime.failpoints import failpoint
 from olapdb.sql.parser import parse_query
 from olapdb.views.definition.drop_attach import dependents, rewrite_references, versions_of
-from olapdb.views.definition.overlay_snapshot import Overlay
 from olapdb.views.jobs.job import find_view, view_name
 from olapdb.views.proof.coverage import bypass
 from olapdb.views.proof.status import view_status
@@ -61,16 +61,6 @@ def previous_of(snapshot: Snapshot, view: MaterializedView) -> MaterializedView 
     """The version that the last REBUILD replaced, while it is kept."""
     found = (one for one in versions_of(snapshot, view) if one.standing == "previous")
     return next(found, None)
-
-
-def target_of(snapshot: Snapshot, view: MaterializedView) -> Table:
-    found = snapshot.by_id(view.target_id)
-    if not isinstance(found, Table):
-        raise errors.UnknownTable(
-            f"The target of view {view_name(view)} does not exist.",
-            hint=f"DROP VIEW {view_name(view)}, and create it anew.",
-        )
-    return found
 
 
 @dataclass(frozen=True)
@@ -221,7 +211,7 @@ def refuse_broken_views(
 ) -> None:
     """HaveDependentObjects where a plain view that works would not work any more, once these
     objects are `changed` and those `gone`."""
-    after = Overlay(snapshot, {item.id: item for item in changed}, frozenset(gone))
+    after = OverlaySnapshot(snapshot, {item.id: item for item in changed}, frozenset(gone))
     for item in after.objects():
         if not isinstance(item, View):
             continue

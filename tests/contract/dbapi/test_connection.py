@@ -12,12 +12,6 @@ import pytest
 import olapdb
 
 
-@pytest.fixture
-def connection():
-    with olapdb.connect() as made:
-        yield made
-
-
 def test_five_lines(connection):
     connection.execute("CREATE TABLE t (k UInt32, v String) ENGINE = MergeTree ORDER BY k")
     connection.execute("INSERT INTO t VALUES (1, 'a'), (2, 'b')")

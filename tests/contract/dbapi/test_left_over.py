@@ -6,21 +6,18 @@ import gc
 import multiprocessing
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
 import olapdb
 from olapdb.dbapi.connection import Connection
 
-
-@pytest.fixture
-def connection(tmp_path: Path) -> Iterator[Connection]:
-    with olapdb.connect(tmp_path / "w") as opened:
-        opened.execute("CREATE TABLE t (k UInt64) ENGINE = MergeTree ORDER BY k")
-        opened.execute("INSERT INTO t SELECT number FROM numbers(200000)")
-        yield opened
+pytestmark = pytest.mark.warehouse(
+    "CREATE TABLE t (k UInt64) ENGINE = MergeTree ORDER BY k",
+    "INSERT INTO t SELECT number FROM numbers(200000)",
+    on_disk=True,
+)
 
 
 def nothing_runs(connection: Connection) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +14,11 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import BadArguments, Error, OffsetHole
 from olapdb.result import InsertedRows
 
-
-@pytest.fixture
-def connection() -> Iterator[Connection]:
-    with olapdb.connect() as opened:
-        opened.execute(
-            "CREATE TABLE orders (id Int64, amount Int64) ENGINE = MergeTree ORDER BY id"
-        )
-        opened.execute(
-            "CREATE TABLE total (amount Int64) ENGINE = SummingMergeTree ORDER BY tuple()"
-        )
-        opened.execute(
-            "CREATE MATERIALIZED VIEW total_mv TO total AS SELECT sum(orders.amount) AS amount FROM orders"
-        )
-        yield opened
+pytestmark = pytest.mark.warehouse(
+    "CREATE TABLE orders (id Int64, amount Int64) ENGINE = MergeTree ORDER BY id",
+    "CREATE TABLE total (amount Int64) ENGINE = SummingMergeTree ORDER BY tuple()",
+    "CREATE MATERIALIZED VIEW total_mv TO total AS SELECT sum(orders.amount) AS amount FROM orders",
+)
 
 
 def send(connection: Connection, first: int, after: int, **more: Any) -> InsertedRows:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import ProgrammingError
 
-
-@pytest.fixture
-def connection() -> Iterator[Connection]:
-    with olapdb.connect() as made:
-        made.execute("CREATE TABLE t (x Int64, s String) ENGINE = MergeTree ORDER BY x")
-        yield made
+pytestmark = pytest.mark.warehouse(
+    "CREATE TABLE t (x Int64, s String) ENGINE = MergeTree ORDER BY x"
+)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 import olapdb
@@ -23,12 +21,10 @@ QUERIES = (
 )
 
 
-@pytest.fixture
-def connection() -> Iterator[olapdb.Connection]:
-    with olapdb.connect() as made:
-        made.execute("CREATE TABLE t (k UInt32, s String) ENGINE = MergeTree ORDER BY k")
-        made.execute("INSERT INTO t SELECT number, toString(number) FROM numbers(1000)")
-        yield made
+pytestmark = pytest.mark.warehouse(
+    "CREATE TABLE t (k UInt32, s String) ENGINE = MergeTree ORDER BY k",
+    "INSERT INTO t SELECT number, toString(number) FROM numbers(1000)",
+)
 
 
 @pytest.mark.parametrize("query", QUERIES)

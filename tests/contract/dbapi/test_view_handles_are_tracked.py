@@ -4,7 +4,7 @@ be ended, is logged, and raises errors of the tree."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,20 +17,15 @@ from olapdb.errors import BadArguments, OperationalError, QueryWasCancelled, Rea
 from olapdb.runtime.failpoints import watching
 from olapdb.statements.admin import system_view
 
-
-@pytest.fixture
-def connection(tmp_path: Path) -> Iterator[Connection]:
-    with olapdb.connect(tmp_path / "w", settings={"inline_bytes_max": 0}) as opened:
-        opened.execute("SYSTEM STOP MERGES")
-        opened.execute(
-            "CREATE TABLE s (p UInt8, n UInt64) ENGINE = MergeTree PARTITION BY p ORDER BY n"
-        )
-        opened.execute("INSERT INTO s SELECT number % 3, number FROM numbers(30)")
-        opened.execute(
-            "CREATE TABLE t (p UInt8, n UInt64) ENGINE = SummingMergeTree PARTITION BY p ORDER BY p"
-        )
-        opened.execute("CREATE MATERIALIZED VIEW v TO t AS SELECT p, sum(n) AS n FROM s GROUP BY p")
-        yield opened
+pytestmark = pytest.mark.warehouse(
+    "CREATE TABLE s (p UInt8, n UInt64) ENGINE = MergeTree PARTITION BY p ORDER BY n",
+    "INSERT INTO s SELECT number % 3, number FROM numbers(30)",
+    "CREATE TABLE t (p UInt8, n UInt64) ENGINE = SummingMergeTree PARTITION BY p ORDER BY p",
+    "CREATE MATERIALIZED VIEW v TO t AS SELECT p, sum(n) AS n FROM s GROUP BY p",
+    merges=False,
+    on_disk=True,
+    settings={"inline_bytes_max": 0},
+)
 
 
 def rebuild_and_roll_back(view: ViewHandle) -> None:

@@ -16,12 +16,9 @@ from olapdb.errors import QueryWasCancelled
 from olapdb.maintenance.check import check_database
 from olapdb.runtime.failpoints import BACKGROUND_THREADS, watching
 
-
-@pytest.fixture
-def connection(tmp_path: Path) -> Iterator[Connection]:
-    with olapdb.connect(tmp_path / "w") as opened:
-        opened.execute("CREATE TABLE t (k UInt64) ENGINE = MergeTree ORDER BY k")
-        yield opened
+pytestmark = pytest.mark.warehouse(
+    "CREATE TABLE t (k UInt64) ENGINE = MergeTree ORDER BY k", on_disk=True
+)
 
 
 INSERTS: dict[str, Callable[[Connection], object]] = {

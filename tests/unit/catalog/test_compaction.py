@@ -87,7 +87,7 @@ def test_what_is_asked_of_blocks_does_not_change(catalog: SqliteCatalog, clock: 
     spans = [BlockRange(1, 40), BlockRange(7, 19), BlockRange(40, 40), BlockRange(41, 50)]
     known = [before.block_span("s", one) for one in spans]
     clock.ms += HOUR
-    catalog.forget_history(clock.ms - 1, commits_max=5)
+    catalog.purge_history(clock.ms - 1, commits_max=5)
     assert rows_of(catalog, "blocks") == 2, "the newest block of s and of t"
     assert rows_of(catalog, "block_spans") < 12
     after = catalog.snapshot()
@@ -116,12 +116,12 @@ def test_a_pinned_snapshot_holds_compaction_back(catalog: SqliteCatalog, clock: 
             clock.ms += 100
             insert(catalog, lease)
         clock.ms += HOUR
-        catalog.forget_history(clock.ms - 1, commits_max=5)
+        catalog.purge_history(clock.ms - 1, commits_max=5)
         assert pinned.next_block(make_table("s")) == 11
         assert len(pinned.blocks("s")) <= 10
         assert pinned.block_span("s", BlockRange(1, 99))[0] == 10
         assert rows_of(catalog, "blocks") > 20
-    catalog.forget_history(clock.ms - 1, commits_max=5)
+    catalog.purge_history(clock.ms - 1, commits_max=5)
     assert rows_of(catalog, "blocks") == 2
     assert catalog.snapshot().block_span("s", BlockRange(1, 99))[0] == 30
 
@@ -132,7 +132,7 @@ def test_an_unpinned_snapshot_says_that_it_is_too_old(catalog: SqliteCatalog, cl
     for _ in range(20):
         insert(catalog, lease)
     clock.ms += HOUR
-    catalog.forget_history(clock.ms - 1, commits_max=5)
+    catalog.purge_history(clock.ms - 1, commits_max=5)
     with pytest.raises(SnapshotTooOld):
         old.next_block(make_table("s"))
     with pytest.raises(SnapshotTooOld):
@@ -148,7 +148,7 @@ def test_blocks_on_which_a_view_failed_keep_their_rows(
     for _ in range(10):
         insert(catalog, lease)
     clock.ms += HOUR
-    catalog.forget_history(clock.ms - 1, commits_max=5)
+    catalog.purge_history(clock.ms - 1, commits_max=5)
     single = [b for b in catalog.snapshot().blocks("s") if b.kind != "older"]
     assert next((b.number, b.commit) for b in single) == (11, failed.number)
     assert catalog.snapshot().next_block(make_table("s")) == 22
@@ -160,7 +160,7 @@ def test_a_small_warehouse_keeps_its_past(
     monkeypatch.setattr(compaction, "BLOCKS_KEPT_MAX", 100)
     filled(catalog, clock, 10)
     clock.ms += HOUR
-    catalog.forget_history(clock.ms - 1, commits_max=100)
+    catalog.purge_history(clock.ms - 1, commits_max=100)
     assert len(catalog.snapshot(3).blocks("s")) == 1
 
 
@@ -177,7 +177,7 @@ def test_a_process_that_slept_past_a_vacuum_reads_anew(tmp_path: Path, clock: Cl
         ids = tuple(part.id for part in known)
         insert(writer, lease, more=(RemoveParts("s", ids),))
         clock.ms += HOUR
-        writer.forget_parts(writer.dropped_parts(clock.ms, 10))
+        writer.purge_parts(writer.dropped_parts(clock.ms, 10))
         assert sleeper.snapshot().parts("s") == writer.snapshot().parts("s")
         assert len(sleeper.snapshot().parts("s")) == 1
 
@@ -197,7 +197,7 @@ def grown(path: Path, clock: Clock, parts: int) -> SqliteCatalog:
         connection.execute("UPDATE inline_rows SET data = randomblob(16000)")
     clock.ms += HOUR
     while gone := catalog.dropped_parts(clock.ms, 100):
-        catalog.forget_parts(gone)
+        catalog.purge_parts(gone)
     return catalog
 
 
@@ -221,10 +221,10 @@ def test_space_is_given_back(
         parts = catalog.snapshot().parts("s")
         before = size(path)
         assert before > 5 << 20
-        assert catalog.give_back_space() > 1_000
+        assert catalog.release_space() > 1_000
         assert path.stat().st_size < before / 10, path.stat()
         assert size(path) < before / 10
-        assert catalog.give_back_space() == 0, "what is free is left for the next rows"
+        assert catalog.release_space() == 0, "what is free is left for the next rows"
         assert catalog.snapshot().parts("s") == parts
         with catalog.connections.reading() as connection:
             assert connection.execute("PRAGMA auto_vacuum").fetchone() == (2,)
@@ -241,6 +241,6 @@ def test_a_reader_holds_the_log_and_nobody_waits(
     with contextlib.closing(grown(path, clock, 100)) as catalog:
         with catalog.connections.consistent() as reader:
             count = reader.execute("SELECT count(*) FROM parts").fetchone()
-            catalog.give_back_space()
+            catalog.release_space()
             assert reader.execute("SELECT count(*) FROM parts").fetchone() == count
         insert(catalog, catalog.open_lease("w"))

@@ -104,7 +104,7 @@ def test_a_table_in_heavy_use_is_read_once(tmp_path: object) -> None:
 def test_stepping_back_equals_reading_the_past() -> None:
     """TableParts.at(n) is what was live at n, for all n that it still knows."""
     chance = random.Random(5)
-    schema_cache = TableParts(0, ())
+    table_parts = TableParts(0, ())
     live: dict[str, Part] = {}
     history: dict[int, set[str]] = {0: set()}
     for commit in range(1, DELTAS_MAX + 200):
@@ -115,25 +115,25 @@ def test_stepping_back_equals_reading_the_past() -> None:
             else []
         )
         removed = chance.sample(sorted(live), min(len(live), chance.choice((0, 0, 1, 2))))
-        schema_cache.advance(commit, added, removed)
+        table_parts.advance(commit, added, removed)
         for one in removed:
             del live[one]
         live.update((p.id, p) for p in added)
         history[commit] = set(live)
     known = 0
     for number, expected in history.items():
-        found = schema_cache.at(number)
+        found = table_parts.at(number)
         if found is not None:
             known += 1
             assert {p.id for p in found} == expected
             assert list(found) == sorted(found, key=lambda p: (p.partition_id, p.block_range.first))
             counts = Counter(p.partition_id for p in found)
-            assert (schema_cache.count("p", number), schema_cache.count("q", number)) == (
+            assert (table_parts.count("p", number), table_parts.count("q", number)) == (
                 counts["p"],
                 counts["q"],
             )
         else:
-            assert schema_cache.count("p", number) is None
+            assert table_parts.count("p", number) is None
     assert known >= DELTAS_MAX
 
 
@@ -185,7 +185,7 @@ def test_pins_hold_vacuum_back(catalog: SqliteCatalog, lease: str, clock: Clock)
     assert dropped.part == part
     assert dropped.dropped_commit == catalog.snapshot().number
     assert catalog.dropped_parts(clock.ms - 1000 - 1, 10) == (), "not old enough"
-    assert catalog.forget_parts([dropped]) == (part.path,)
+    assert catalog.purge_parts([dropped]) == (part.path,)
     assert part.path not in catalog.referenced_paths()
     with pytest.raises(SnapshotTooOld):
         catalog.snapshot(pinned.number)
@@ -202,7 +202,7 @@ def test_history_is_forgotten_but_for_what_snapshots_need(
         insert(catalog, lease)
     clock.ms += 10_000
     before = catalog.snapshot()
-    catalog.forget_history(clock.ms - 1000, commits_max=2)
+    catalog.purge_history(clock.ms - 1000, commits_max=2)
     assert [c.number for c in catalog.commits()] == [before.number - 1, before.number]
     insert(catalog, lease)
     after = catalog.snapshot()

@@ -211,7 +211,7 @@ def test_leases_of_dead_processes_are_revoked(tmp_path: Path) -> None:
         catalog.apply(Commit((LeaseLive(theirs),), (), "LATE"))
     with pytest.raises(Aborted):  # whatever else has changed meanwhile
         catalog.apply(Commit((SchemaIs("t", 7), LeaseLive(theirs)), (), "LATE"))
-    catalog.forget_leases([ours, theirs])
+    catalog.purge_leases([ours, theirs])
     assert [one.id for one in catalog.leases()] == [ours], "a live lease is not forgotten"
     catalog.close()
 
@@ -258,7 +258,7 @@ def test_a_fork_amid_a_commit_can_write(tmp_path: Path) -> None:
             amid.set()
             time.sleep(0.5)
 
-    with contextlib.closing(SqliteCatalog(path, reach=slow, lock_timeout_ms=30_000)) as catalog:
+    with contextlib.closing(SqliteCatalog(path, failpoint=slow, lock_timeout_ms=30_000)) as catalog:
         create_all(catalog)
         lease = catalog.open_lease("writer")
         thread = threading.Thread(name="slow", target=lambda: insert(catalog, lease))
@@ -290,11 +290,11 @@ def test_a_fork_while_others_open_catalogs(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(sys, "unraisablehook", lambda failure: failures.append(failure.exc_value))
     kept, done = [Opened() for _ in range(200)], threading.Event()
     for one in kept:
-        ForkGuard.wait_for(one)
+        ForkGuard.register(one)
 
     def open_more() -> None:
         while not done.is_set():
-            ForkGuard.wait_for(Opened())
+            ForkGuard.register(Opened())
 
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
@@ -304,7 +304,7 @@ def test_a_fork_while_others_open_catalogs(monkeypatch: pytest.MonkeyPatch) -> N
         for _ in range(200):
             child = os.fork()
             if not child:
-                opener = threading.Thread(target=lambda: ForkGuard.wait_for(Opened()), daemon=True)
+                opener = threading.Thread(target=lambda: ForkGuard.register(Opened()), daemon=True)
                 opener.start()
                 opener.join(10)
                 os._exit(int(opener.is_alive()))

@@ -22,7 +22,7 @@ from olapdb.errors import (
     ValueOutOfBound,
 )
 from olapdb.functions import Argument, Environment
-from olapdb.functions.casts.text import parse_decimals
+from olapdb.functions.casts.parsing import parse_decimals
 from olapdb.types import STRING, Decimal, make_nullable
 
 

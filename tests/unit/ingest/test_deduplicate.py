@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,11 +44,7 @@ TOTALS_MV = """
 """
 
 
-@pytest.fixture
-def connection() -> Iterator[Connection]:
-    with olapdb.connect() as opened:
-        opened.execute("SYSTEM STOP MERGES")
-        yield opened
+pytestmark = pytest.mark.warehouse(merges=False)
 
 
 def add(

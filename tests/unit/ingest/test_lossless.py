@@ -7,7 +7,7 @@ executemany, and insert() of Arrow, pandas and mappings of lists; UPDATE and DEF
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -15,18 +15,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import DataError, Error
 from tests.unit.views.warehouse import rows
 
 Way = Callable[[Connection, Any, str], None]
-
-
-@pytest.fixture
-def connection() -> Iterator[Connection]:
-    with olapdb.connect() as opened:
-        yield opened
 
 
 def make(connection: Connection, data_type: str) -> None:

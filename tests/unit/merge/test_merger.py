@@ -319,7 +319,7 @@ def test_the_scheduler_merges_and_records_failures(
     assert not scheduler.errors
     target = warehouse.table("t").id
     monkeypatch.setattr(LocalStore, "write", _no_space)
-    monkeypatch.setattr("olapdb.commit.staging.REPLACEMENT_INLINE_BYTES_MAX", 0)
+    warehouse.query("ALTER TABLE t MODIFY SETTING inline_bytes_max = 0")
     scheduler.notify(target)
     assert scheduler.wait_idle(30)
     assert [(f.table_id, type(f.error)) for f in scheduler.errors] == [(target, NotEnoughSpace)]

@@ -40,7 +40,7 @@ def _forgotten(folder: Path) -> None:
                 os.utime(file, (second, second))  # file systems count in steps of up to 10 ms
                 dated.add(file)
         catalog = connection.database.services.catalog
-        assert len(catalog.forget_parts(catalog.dropped_parts(1 << 42, 100))) == 4
+        assert len(catalog.purge_parts(catalog.dropped_parts(1 << 42, 100))) == 4
 
 
 @pytest.mark.parametrize("deletions", range(5))

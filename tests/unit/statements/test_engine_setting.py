@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import Error, NotSupportedError
 
@@ -34,14 +30,11 @@ IGNORING = (
 )
 
 
-@pytest.fixture
-def connection(tmp_path: Path) -> Iterator[Connection]:
-    with olapdb.connect(tmp_path / "w") as opened:
-        opened.execute("CREATE TABLE t (n UInt64, m UInt64) ENGINE = MergeTree ORDER BY n")
-        opened.execute(
-            "CREATE MATERIALIZED VIEW v ENGINE = MergeTree ORDER BY n AS SELECT n FROM t"
-        )
-        yield opened
+pytestmark = pytest.mark.warehouse(
+    "CREATE TABLE t (n UInt64, m UInt64) ENGINE = MergeTree ORDER BY n",
+    "CREATE MATERIALIZED VIEW v ENGINE = MergeTree ORDER BY n AS SELECT n FROM t",
+    on_disk=True,
+)
 
 
 @pytest.mark.parametrize("statement", IGNORING)

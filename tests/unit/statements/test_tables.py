@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -10,12 +9,6 @@ import pytest
 
 import olapdb
 from olapdb.runtime.activity import RunningMerge
-
-
-@pytest.fixture
-def connection() -> Iterator[olapdb.Connection]:
-    with olapdb.connect() as opened:
-        yield opened
 
 
 def refused(connection: olapdb.Connection, statement: str) -> tuple[str, str]:

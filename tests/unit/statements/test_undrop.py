@@ -97,7 +97,7 @@ def test_a_table_of_which_parts_are_vacuumed_does_not_come_back_in_part() -> Non
         connection.execute("DROP TABLE t")
         catalog = connection.database.services.catalog
         first, _ = catalog.dropped_parts(connection.database.services.clock_ms() + 1, 10)
-        catalog.forget_parts([first])
+        catalog.purge_parts([first])
         assert dropped(connection) == [("default", "t", 0)]
         with pytest.raises(UnknownTable, match="vacuumed"):
             connection.execute("UNDROP TABLE t")
@@ -215,7 +215,7 @@ def test_what_was_delivered_is_known_again(tmp_path: Path) -> None:
         assert connection.insert("t", day, token="one") == 2
         connection.execute("DROP TABLE t")
         catalog = connection.database.services.catalog
-        catalog.forget_history(connection.database.services.clock_ms(), 10)
+        catalog.purge_history(connection.database.services.clock_ms(), 10)
         connection.execute("UNDROP TABLE t")
         assert connection.insert("t", day, token="one") == 0
         assert connection.insert("t", {"day": [2, 3]}) == 1

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 
-import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import AlterOfColumnIsForbidden, SizesOfArraysDoNotMatch, ViewNotProvable
 from olapdb.maintenance.check import check_database
@@ -51,13 +49,7 @@ READ = """
 ALL_TAGS = ("red", "blue", "green")
 
 
-@pytest.fixture
-def connection() -> Iterator[Connection]:
-    with olapdb.connect() as made:
-        made.execute("SYSTEM STOP MERGES")
-        made.execute(SOURCE)
-        made.execute(TARGET)
-        yield made
+pytestmark = pytest.mark.warehouse(SOURCE, TARGET, merges=False)
 
 
 def expected(connection: Connection) -> list[tuple[object, ...]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -26,11 +25,7 @@ STAGED = f"{CUT}, backfill_staging = 1"
 LEDGER = "SYSTEM RECONCILE VIEW daily_mv METADATA"
 
 
-@pytest.fixture
-def connection() -> Iterator[Connection]:
-    with olapdb.connect() as opened:
-        opened.execute("SYSTEM STOP MERGES")
-        yield opened
+pytestmark = pytest.mark.warehouse(merges=False)
 
 
 def month(connection: Connection, number: int, times: int = 1) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 import olapdb
@@ -17,25 +15,23 @@ LEFT = (
 )
 
 
-@pytest.fixture
-def connection() -> Iterator[Connection]:
-    """Kind a in every month, b in January, c in February."""
-    with olapdb.connect() as opened:
-        opened.execute("SYSTEM STOP MERGES")
-        opened.execute(
-            "CREATE TABLE events (day Date, kind String, amount Int64) ENGINE = MergeTree "
-            "PARTITION BY toYYYYMM(day) ORDER BY (kind, day)"
-        )
-        opened.execute(
-            "CREATE TABLE kinds (kind String, weight Int64, note String) ENGINE = MergeTree "
-            "ORDER BY kind"
-        )
-        opened.execute(
-            "CREATE TABLE t (day Date, kind String, w Int64) ENGINE = SummingMergeTree "
-            "PARTITION BY toYYYYMM(day) ORDER BY (day, kind)"
-        )
-        opened.execute("INSERT INTO kinds VALUES ('a', 1, ''), ('b', 2, ''), ('c', 3, '')")
-        yield opened
+# Kind a in every month, b in January, c in February.
+pytestmark = pytest.mark.warehouse(
+    (
+        "CREATE TABLE events (day Date, kind String, amount Int64) ENGINE = MergeTree "
+        "PARTITION BY toYYYYMM(day) ORDER BY (kind, day)"
+    ),
+    (
+        "CREATE TABLE kinds (kind String, weight Int64, note String) ENGINE = MergeTree "
+        "ORDER BY kind"
+    ),
+    (
+        "CREATE TABLE t (day Date, kind String, w Int64) ENGINE = SummingMergeTree "
+        "PARTITION BY toYYYYMM(day) ORDER BY (day, kind)"
+    ),
+    "INSERT INTO kinds VALUES ('a', 1, ''), ('b', 2, ''), ('c', 3, '')",
+    merges=False,
+)
 
 
 def fill(connection: Connection, query: str = LEFT, settings: str = "") -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
 
 import pytest
 
-import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import BadArguments, QueryNotSupportedInMaterializedView, SyntaxError
 from olapdb.runtime.failpoints import watching
@@ -16,11 +14,7 @@ from tests.unit.views.warehouse import VIEW, add, dicts, make, rows
 HEALTH = "SELECT * FROM system.views WHERE name = 'daily_mv'"
 
 
-@pytest.fixture
-def connection() -> Iterator[Connection]:
-    with olapdb.connect() as opened:
-        opened.execute("SYSTEM STOP MERGES")
-        yield opened
+pytestmark = pytest.mark.warehouse(merges=False)
 
 
 def health(connection: Connection):  # type: ignore[no-untyped-def]

@@ -28,11 +28,7 @@ JOBS = "SELECT * FROM system.view_jobs ORDER BY started, kind"
 CHUNKS = "SELECT * FROM system.view_job_chunks ORDER BY finished, chunk"
 
 
-@pytest.fixture
-def connection() -> Iterator[Connection]:
-    with olapdb.connect() as opened:
-        opened.execute("SYSTEM STOP MERGES")
-        yield opened
+pytestmark = pytest.mark.warehouse(merges=False)
 
 
 def months(connection: Connection, times: int = 1) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 import olapdb
@@ -22,18 +20,12 @@ BREACHES = [
 ]
 
 
-@pytest.fixture
-def connection() -> Iterator[Connection]:
-    with olapdb.connect() as opened:
-        opened.execute("SYSTEM STOP MERGES")
-        opened.execute("CREATE TABLE s (p UInt8, v UInt64) ENGINE = MergeTree ORDER BY v")
-        opened.execute(
-            "CREATE TABLE t (p UInt8, v UInt64, i UInt8) ENGINE = MergeTree PARTITION BY p ORDER BY (p, v, i)"
-        )
-        opened.execute(
-            "CREATE MATERIALIZED VIEW wide TO t AS SELECT p, v, i FROM s ARRAY JOIN [1, 2, 3] AS i"
-        )
-        yield opened
+pytestmark = pytest.mark.warehouse(
+    "CREATE TABLE s (p UInt8, v UInt64) ENGINE = MergeTree ORDER BY v",
+    "CREATE TABLE t (p UInt8, v UInt64, i UInt8) ENGINE = MergeTree PARTITION BY p ORDER BY (p, v, i)",
+    "CREATE MATERIALIZED VIEW wide TO t AS SELECT p, v, i FROM s ARRAY JOIN [1, 2, 3] AS i",
+    merges=False,
+)
 
 
 @pytest.mark.parametrize(("setting", "message"), BREACHES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,7 @@ from tests.unit.views.warehouse import dicts, rows
 NAMES = [("a b", "c d"), ("it's", "v.w"), ("back`tick", "sl\\ash"), ("ü", "1")]
 
 
-@pytest.fixture
-def connection(tmp_path: Path) -> Iterator[Connection]:
-    with olapdb.connect(str(tmp_path / "warehouse")) as opened:
-        opened.execute("SYSTEM STOP MERGES")
-        yield opened
+pytestmark = pytest.mark.warehouse(merges=False, on_disk=True)
 
 
 def quoted(name: str) -> str:

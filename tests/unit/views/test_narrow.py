@@ -2,18 +2,13 @@
 
 import pytest
 
-import olapdb
-
-
-@pytest.fixture
-def connection():
-    with olapdb.connect() as made:
-        made.execute("SYSTEM STOP MERGES")
-        made.execute(
-            "CREATE TABLE s (day Date, k UInt32, v Int64) ENGINE = MergeTree "
-            "PARTITION BY toYYYYMM(day) ORDER BY day"
-        )
-        yield made
+pytestmark = pytest.mark.warehouse(
+    (
+        "CREATE TABLE s (day Date, k UInt32, v Int64) ENGINE = MergeTree "
+        "PARTITION BY toYYYYMM(day) ORDER BY day"
+    ),
+    merges=False,
+)
 
 
 def fill(connection):

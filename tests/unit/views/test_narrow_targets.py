@@ -6,11 +6,8 @@ of the INSERT; what landed equals the query.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import CannotConvertType, CannotInsertNull, DataError, Error, ViewNotProvable
 from tests.unit.views.warehouse import rows, verdict
@@ -23,11 +20,7 @@ SOURCE = """
 """
 
 
-@pytest.fixture
-def connection() -> Iterator[Connection]:
-    with olapdb.connect() as opened:
-        opened.execute(SOURCE)
-        yield opened
+pytestmark = pytest.mark.warehouse(SOURCE)
 
 
 def summing(connection: Connection, data_type: str) -> None:

@@ -6,7 +6,6 @@ equals its query over the source and the dimensions as they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -37,18 +36,13 @@ def verdict(connection: Connection, view: str = "v") -> str:
     return warehouse.verdict(connection, view)
 
 
-@pytest.fixture
-def connection() -> Iterator[Connection]:
-    with olapdb.connect() as opened:
-        opened.execute("SYSTEM STOP MERGES")
-        opened.execute("CREATE TABLE s (k UInt64, x Int64) ENGINE = MergeTree ORDER BY k")
-        opened.execute("CREATE TABLE hi (k UInt64, weight Int64) ENGINE = MergeTree ORDER BY k")
-        opened.execute("CREATE VIEW hi_view AS SELECT k, weight FROM hi WHERE weight > 1")
-        opened.execute(
-            "CREATE TABLE t (k UInt64, w Int64) ENGINE = SummingMergeTree ORDER BY k"
-            " PARTITION BY k % 3"
-        )
-        yield opened
+pytestmark = pytest.mark.warehouse(
+    "CREATE TABLE s (k UInt64, x Int64) ENGINE = MergeTree ORDER BY k",
+    "CREATE TABLE hi (k UInt64, weight Int64) ENGINE = MergeTree ORDER BY k",
+    "CREATE VIEW hi_view AS SELECT k, weight FROM hi WHERE weight > 1",
+    ("CREATE TABLE t (k UInt64, w Int64) ENGINE = SummingMergeTree ORDER BY k PARTITION BY k % 3"),
+    merges=False,
+)
 
 
 def siblings(connection: Connection, query: str, *, writer: str = "a", joins: str = "v") -> None:

@@ -3,13 +3,11 @@ where there is nothing to combine."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
-import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.ingest.trigger import BoundView, TriggerContext, bound_view, fire
 from olapdb.model.schema import MaterializedView
@@ -52,19 +50,15 @@ QUERIES = {
 """(query, whether the plan is plain, whether each key comes once)"""
 
 
-@pytest.fixture
-def connection() -> Iterator[Connection]:
-    with olapdb.connect() as opened:
-        opened.execute(
-            "CREATE TABLE s (day Date, kind String, v Int32) ENGINE = MergeTree ORDER BY v"
-        )
-        opened.execute("CREATE TABLE d (kind String) ENGINE = MergeTree ORDER BY kind")
-        opened.execute(
-            "CREATE TABLE t (day Date, kind String, n SimpleAggregateFunction(sum, UInt64), "
-            "a AggregateFunction(avg, Int32)) ENGINE = AggregatingMergeTree ORDER BY (kind, day)"
-        )
-        opened.execute("INSERT INTO d VALUES ('a'), ('b')")
-        yield opened
+pytestmark = pytest.mark.warehouse(
+    "CREATE TABLE s (day Date, kind String, v Int32) ENGINE = MergeTree ORDER BY v",
+    "CREATE TABLE d (kind String) ENGINE = MergeTree ORDER BY kind",
+    (
+        "CREATE TABLE t (day Date, kind String, n SimpleAggregateFunction(sum, UInt64), "
+        "a AggregateFunction(avg, Int32)) ENGINE = AggregatingMergeTree ORDER BY (kind, day)"
+    ),
+    "INSERT INTO d VALUES ('a'), ('b')",
+)
 
 
 def bound(connection: Connection) -> tuple[BoundView, TriggerContext]:

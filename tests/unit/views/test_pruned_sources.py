@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-import olapdb
 from olapdb.dbapi.connection import Connection
 from tests.unit.views.warehouse import dicts, rows
 
@@ -29,19 +27,17 @@ DEFINITIONS = [
 ]
 
 
-@pytest.fixture
-def connection() -> Iterator[Connection]:
-    with olapdb.connect() as opened:
-        opened.execute("SYSTEM STOP MERGES")
-        opened.execute(
-            "CREATE TABLE s (k UInt8, v Int64, called String ALIAS toString(k)) ENGINE = MergeTree"
-            " ORDER BY k"
-        )
-        opened.execute("CREATE TABLE d (k UInt8, n String) ENGINE = MergeTree ORDER BY k")
-        opened.execute("CREATE VIEW shown AS SELECT k, n FROM d WHERE n != 'b'")
-        opened.execute("CREATE TABLE t (n String) ENGINE = MergeTree ORDER BY n")
-        opened.execute("INSERT INTO d VALUES (1, 'a'), (2, 'b')")
-        yield opened
+pytestmark = pytest.mark.warehouse(
+    (
+        "CREATE TABLE s (k UInt8, v Int64, called String ALIAS toString(k)) ENGINE = MergeTree"
+        " ORDER BY k"
+    ),
+    "CREATE TABLE d (k UInt8, n String) ENGINE = MergeTree ORDER BY k",
+    "CREATE VIEW shown AS SELECT k, n FROM d WHERE n != 'b'",
+    "CREATE TABLE t (n String) ENGINE = MergeTree ORDER BY n",
+    "INSERT INTO d VALUES (1, 'a'), (2, 'b')",
+    merges=False,
+)
 
 
 def sorted_rows(connection: Connection, query: str) -> list[tuple[Any, ...]]:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pytest
 
-import olapdb
 import olapdb.dml.insert as insert_module
 from olapdb.commit.origin import CommitOrigin
 from olapdb.dbapi.connection import Connection
@@ -32,12 +31,7 @@ from olapdb.views.jobs.executor import InProcessExecutor, Stop, never
 from olapdb.views.jobs.replay import replay
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, dicts, make, rows, verdict
 
-
-@pytest.fixture
-def connection() -> Iterator[Connection]:
-    with olapdb.connect() as opened:
-        opened.execute("SYSTEM STOP MERGES")
-        yield opened
+pytestmark = pytest.mark.warehouse(merges=False)
 
 
 @dataclass

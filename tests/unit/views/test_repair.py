@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -11,12 +10,6 @@ import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import BypassRows
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, dicts, make, rows, verdict
-
-
-@pytest.fixture
-def connection() -> Iterator[Connection]:
-    with olapdb.connect() as opened:
-        yield opened
 
 
 def three_months(connection: Connection) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
@@ -12,12 +11,6 @@ import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import ThrowIfNonZero
 from tests.unit.views.warehouse import DIRECT, READ, add, dicts, make, rows
-
-
-@pytest.fixture
-def connection() -> Iterator[Connection]:
-    with olapdb.connect() as opened:
-        yield opened
 
 
 def test_a_view_sees_each_insert_alone_and_its_target_merges(connection: Connection) -> None:

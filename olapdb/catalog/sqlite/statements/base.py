@@ -1,4 +1,4 @@
-"""One statement: built by SQLAlchemy Core, compiled at first use, run as text.
+"""A statement: built by SQLAlchemy Core, compiled at first use, run as text.
 
 Running Core itself costs more than a whole commit; its text on the driver's connection does not
 (0.17 ms against 1.2 ms for a durable commit of a source and a view).
@@ -25,7 +25,7 @@ class CatalogStatement:
 
     @cached_property
     def compiled(self) -> tuple[str, tuple[str, ...]]:
-        """(text, names of its parameters in their order)"""
+        """The text and the names of its parameters in their order."""
         compiled = self._build().compile(
             dialect=sqlite.dialect(paramstyle="qmark"), compile_kwargs={"render_postcompile": True}
         )
@@ -36,19 +36,19 @@ class CatalogStatement:
         return connection.execute(text, [values[name] for name in names])
 
     def value(self, connection: sqlite3.Connection, **values: object) -> Any:
-        """The first column of the first row, None where there is none; reads no further."""
+        """Return the first column of the first row, None without rows; read no further."""
         row = self(connection, **values).fetchone()
         return None if row is None else row[0]
 
 
 def insert_into(table: sa.Table) -> CatalogStatement:
-    """All columns but a row id that SQLite gives."""
+    """Return an INSERT of all columns except a row id that SQLite assigns."""
     names = [c.name for c in table.columns if c.name != "row_id"]
     return CatalogStatement(lambda: sa.insert(table).values({n: P(n) for n in names}))
 
 
 def alive(table: sa.Table) -> Any:
-    """As of the parameter `number`."""
+    """Return the condition that a row is visible at the parameter `number`."""
     return sa.and_(
         table.c.created_commit <= P("number"),
         sa.or_(table.c.dropped_commit.is_(None), table.c.dropped_commit > P("number")),
@@ -56,5 +56,5 @@ def alive(table: sa.Table) -> Any:
 
 
 def listed(name: str) -> Any:
-    """The values of a parameter that is a JSON list."""
+    """Return a subquery over the values of a parameter that is a JSON list."""
     return sa.select(sa.func.json_each(P(name)).table_valued("value").c.value)

@@ -104,11 +104,11 @@ commits_of_failures = CatalogStatement(
         )
     )
 )
-forget_older_versions = CatalogStatement(lambda: sa.delete(t.data_versions).where(_superseded()))
+purge_older_versions = CatalogStatement(lambda: sa.delete(t.data_versions).where(_superseded()))
 
 
 def _superseded() -> Any:
-    """Data versions before one that every readable snapshot sees."""
+    """Return the condition that every readable snapshot sees a newer version of the partition."""
     newer = t.data_versions.alias()
     return sa.and_(
         t.data_versions.c.commit_number <= P("up_to"),

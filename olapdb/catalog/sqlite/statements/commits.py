@@ -1,4 +1,4 @@
-"""Commits, and what the catalog says of itself."""
+"""Commits, and the catalog's facts about itself."""
 
 from __future__ import annotations
 
@@ -39,6 +39,6 @@ list_commits = CatalogStatement(
         .order_by(t.commits.c.number)
     )
 )
-forget_commits = CatalogStatement(
+purge_commits = CatalogStatement(
     lambda: sa.delete(t.commits).where(t.commits.c.number < P("before"))
 )

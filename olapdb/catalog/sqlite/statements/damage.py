@@ -1,4 +1,4 @@
-"""Parts that are known to be damaged."""
+"""Parts known to be damaged."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from olapdb.catalog.sqlite.statements.base import CatalogStatement, insert_into,
 
 insert_damaged = insert_into(t.damaged_parts)
 all_damaged = CatalogStatement(lambda: sa.select(*t.damaged_parts.columns))
-forget_damaged = CatalogStatement(
+clear_damaged = CatalogStatement(
     lambda: sa.delete(t.damaged_parts).where(t.damaged_parts.c.part_id.in_(listed("part_ids")))
 )
-forget_damaged_of_dropped = CatalogStatement(
+clear_damaged_of_dropped = CatalogStatement(
     lambda: sa.delete(t.damaged_parts).where(
         t.damaged_parts.c.part_id.not_in(
             sa.select(t.parts.c.id).where(t.parts.c.dropped_commit.is_(None))
         )
     )
 )
-forget_all_damaged = CatalogStatement(lambda: sa.delete(t.damaged_parts))
+clear_all_damaged = CatalogStatement(lambda: sa.delete(t.damaged_parts))

@@ -1,4 +1,4 @@
-"""What came in already: tokens, offsets of streams, keys."""
+"""Duplicate detection: tokens, offsets of streams, keys."""
 
 from __future__ import annotations
 
@@ -139,6 +139,6 @@ has_deliveries = CatalogStatement(_has_deliveries)
 key_bytes: Any = sa.func.length(t.accepted_keys.c.hashes) + sa.func.length(
     t.accepted_keys.c.segments
 )
-held_key_bytes = CatalogStatement(
+accepted_key_bytes = CatalogStatement(
     lambda: sa.select(sa.func.sum(key_bytes)).where(t.accepted_keys.c.table_id == P("of_table"))
 )

@@ -1,4 +1,4 @@
-"""What vacuum forgets: rows that no snapshot reaches any more."""
+"""Rows that vacuum purges: no snapshot reaches them any more."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from olapdb.catalog.sqlite.statements.base import CatalogStatement, P, listed
 
 
 def _without_parts() -> Any:
-    """Tables dropped up to `up_to` of whose parts none is left."""
+    """Return the condition that a table was dropped up to `up_to` and none of its parts remain."""
     kept = sa.exists().where(
         t.parts.c.dropped_commit == t.dropped_tables.c.dropped_commit,
         t.parts.c.table_id == t.dropped_tables.c.table_id,
@@ -19,9 +19,7 @@ def _without_parts() -> Any:
     return sa.and_(t.dropped_tables.c.dropped_commit <= P("up_to"), sa.not_(kept))
 
 
-forget_dropped_tables = CatalogStatement(
-    lambda: sa.delete(t.dropped_tables).where(_without_parts())
-)
+purge_dropped_tables = CatalogStatement(lambda: sa.delete(t.dropped_tables).where(_without_parts()))
 
 _VERSIONED = (
     t.databases,
@@ -34,7 +32,7 @@ _VERSIONED = (
 )
 
 
-def _forget(table: sa.Table) -> CatalogStatement:
+def _purge(table: sa.Table) -> CatalogStatement:
     return CatalogStatement(lambda: sa.delete(table).where(table.c.dropped_commit <= P("up_to")))
 
 
@@ -50,11 +48,12 @@ def _has_history() -> Any:
 
 
 has_history = CatalogStatement(_has_history)
-forget_dropped = tuple(_forget(table) for table in _VERSIONED)
+purge_dropped = tuple(_purge(table) for table in _VERSIONED)
 
 
-def _leaving_tables() -> Any:
-    """Tables of which a version is forgotten up to `up_to`; some of them may be there still."""
+def _tables_dropped_until() -> Any:
+    """Return the ids of tables with a definition dropped up to `up_to`; some of these tables still
+    exist."""
     return sa.union(
         sa.select(t.objects.c.id).where(
             t.objects.c.dropped_commit <= P("up_to"),
@@ -64,21 +63,22 @@ def _leaving_tables() -> Any:
     )
 
 
-leaving_tables = CatalogStatement(_leaving_tables)
+tables_dropped_until = CatalogStatement(_tables_dropped_until)
 
 
-def _homeless(table: sa.Table) -> Any:
-    """What is kept of tables that nothing can bring back."""
+def _is_orphan(table: sa.Table) -> Any:
+    """Return the condition that a row's table neither exists nor can be recovered."""
     return sa.and_(
         table.c.table_id.not_in(sa.select(t.objects.c.id)),
         table.c.table_id.not_in(sa.select(t.dropped_tables.c.table_id)),
     )
 
 
-def _forget_homeless(table: sa.Table) -> CatalogStatement:
-    """Of the tables `of_tables` only: these rows are many, and a round must not look at all."""
+def _purge_orphans(table: sa.Table) -> CatalogStatement:
+    """Return the DELETE of orphans of the tables `of_tables`; scanning all of these many rows each
+    round would be too slow."""
     return CatalogStatement(
-        lambda: sa.delete(table).where(table.c.table_id.in_(listed("of_tables")), _homeless(table))
+        lambda: sa.delete(table).where(table.c.table_id.in_(listed("of_tables")), _is_orphan(table))
     )
 
 
@@ -91,17 +91,17 @@ _OF_TABLES = (
     t.block_spans,
     t.data_versions,
 )
-forget_homeless = tuple(_forget_homeless(table) for table in _OF_TABLES)
+purge_orphans = tuple(_purge_orphans(table) for table in _OF_TABLES)
 
 
-def _forget_all_homeless(table: sa.Table) -> CatalogStatement:
-    return CatalogStatement(lambda: sa.delete(table).where(_homeless(table)))
+def _purge_all_orphans(table: sa.Table) -> CatalogStatement:
+    return CatalogStatement(lambda: sa.delete(table).where(_is_orphan(table)))
 
 
-forget_all_homeless = tuple(_forget_all_homeless(table) for table in _OF_TABLES)
+purge_all_orphans = tuple(_purge_all_orphans(table) for table in _OF_TABLES)
 
 
-def _forget_superseded_checks() -> Any:
+def _purge_superseded_checks() -> Any:
     newest = (
         sa.select(sa.func.max(t.checks.c.id))
         .where(t.checks.c.created_commit <= P("up_to"))
@@ -112,4 +112,4 @@ def _forget_superseded_checks() -> Any:
     )
 
 
-forget_superseded_checks = CatalogStatement(_forget_superseded_checks)
+purge_superseded_checks = CatalogStatement(_purge_superseded_checks)

@@ -24,9 +24,9 @@ renew_lease = CatalogStatement(
     lambda: sa.update(t.leases).where(t.leases.c.id == P("lease_id")).values(renewed_ms=P("now_ms"))
 )
 all_leases = CatalogStatement(lambda: sa.select(*t.leases.columns).order_by(t.leases.c.opened_ms))
-forget_leases = CatalogStatement(
+purge_leases = CatalogStatement(
     lambda: sa.delete(t.leases).where(
         t.leases.c.id.in_(listed("lease_ids")), t.leases.c.state != sa.literal_column("'live'")
     )
 )
-forget_all_leases = CatalogStatement(lambda: sa.delete(t.leases))
+purge_all_leases = CatalogStatement(lambda: sa.delete(t.leases))

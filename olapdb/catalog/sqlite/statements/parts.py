@@ -1,4 +1,4 @@
-"""Parts and the rows of those that are inline, as of a commit."""
+"""Parts, and the rows of inline parts, as of a commit."""
 
 from __future__ import annotations
 
@@ -97,7 +97,8 @@ drop_all_parts = CatalogStatement(
 
 
 def _due() -> Any:
-    """Of a part's table by the parameter `until_of`, a JSON object; else the parameter `until_ms`."""
+    """Return until when a part must have been dropped to be due: `until_of` (a JSON object) its
+    table's id, else `until_ms`."""
     own = sa.func.json_each(P("until_of")).table_valued("key", "value").c
     found = sa.select(own.value).where(own.key == t.parts.c.table_id).scalar_subquery()
     return sa.func.coalesce(found, P("until_ms"))
@@ -115,12 +116,12 @@ dropped_parts = CatalogStatement(
     )
 )
 overdue_parts = CatalogStatement(lambda: sa.select(sa.func.count()).where(_is_due()))
-forget_parts = CatalogStatement(
+purge_parts = CatalogStatement(
     lambda: sa.delete(t.parts).where(
         t.parts.c.id.in_(listed("part_ids")), t.parts.c.dropped_commit <= P("up_to")
     )
 )
-forget_inline = CatalogStatement(
+purge_inline = CatalogStatement(
     lambda: sa.delete(t.inline_rows).where(
         t.inline_rows.c.part_id.in_(listed("part_ids")),
         t.inline_rows.c.part_id.not_in(
@@ -136,7 +137,7 @@ paths_still_used = CatalogStatement(
 
 
 def _part_history() -> Any:
-    """Parts with the commit that made them, and again with the one that dropped them."""
+    """Return each part with the commit that added it, and again with the one that dropped it."""
 
     def joined(at: Any, dropped: int) -> Any:
         commit = t.commits.c
@@ -156,10 +157,10 @@ def _part_history() -> Any:
 
 part_history = CatalogStatement(_part_history)
 all_parts = CatalogStatement(lambda: sa.select(*PART_COLUMNS))
-forget_dropped_parts = CatalogStatement(
+purge_dropped_parts = CatalogStatement(
     lambda: sa.delete(t.parts).where(t.parts.c.dropped_commit <= P("up_to"))
 )
-forget_inline_of_dropped = CatalogStatement(
+purge_inline_of_dropped = CatalogStatement(
     lambda: sa.delete(t.inline_rows).where(
         t.inline_rows.c.part_id.not_in(
             sa.select(t.parts.c.id).where(

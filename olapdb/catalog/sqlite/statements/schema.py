@@ -1,4 +1,4 @@
-"""Databases, tables and views, as of a commit; tables that were dropped and can come back."""
+"""Databases, tables and views as of a commit; dropped tables that can be recovered."""
 
 from __future__ import annotations
 

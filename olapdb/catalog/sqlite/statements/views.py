@@ -1,4 +1,4 @@
-"""What views have seen, what of them is stale, what is frozen, what was proven."""
+"""The ledger of views: coverage, invalidations, retained slices, checks."""
 
 from __future__ import annotations
 

@@ -1,0 +1,179 @@
+"""What the binder's modules share: the context of a query, and the interfaces of both binders.
+
+A statement is bound by one `QueryBinder`, and each of its SELECTs by a `Binder` of expressions. The
+modules that bind one kind of clause or expression know only these interfaces, so none of them needs
+to import the modules that implement them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from olapdb import errors
+from olapdb.bind.names import NameAllocator
+from olapdb.bind.relation import Relation
+from olapdb.bind.scope import BindScope, LambdaScopes
+from olapdb.bind.syntax import walk
+from olapdb.config import Settings, SettingValue
+from olapdb.functions.base import Environment
+from olapdb.plan import nodes as plan
+from olapdb.plan.expressions import ColumnRef, Expression
+from olapdb.sql import nodes as sql
+from olapdb.types import DataType
+
+_DEPTH_MAX = 100
+
+
+@dataclass(frozen=True)
+class OutputColumn:
+    """A result column: its unique name in the node's schema, the user's name, its type."""
+
+    unique: str
+    name: str
+    type: DataType
+
+    @property
+    def reference(self) -> ColumnRef:
+        """The expression that reads the column."""
+        return ColumnRef(self.type, self.unique)
+
+
+@dataclass(frozen=True)
+class BoundQuery:
+    """The plan node of a query and its result columns, in their order."""
+
+    node: plan.Node
+    columns: tuple[OutputColumn, ...]
+
+
+@dataclass(frozen=True)
+class CommonTable:
+    """A common table expression, `WITH name AS (query)`, and the context of its definition.
+
+    The binder binds the query again at each use, in that context."""
+
+    item: sql.WithItem
+    context: BindContext
+
+
+@dataclass(frozen=True)
+class BindContext:
+    """The names and settings that a query sees: database, settings, common table expressions.
+
+    `outer` is the binder of the enclosing SELECT. A subquery may use its constants (WITH 5 AS n)
+    but not its columns (a correlated subquery). `depth` counts the enclosing queries."""
+
+    database: str
+    settings: Mapping[str, SettingValue]
+    tables: Mapping[str, CommonTable] = field(default_factory=dict)
+    outer: Binder | None = None
+    depth: int = 0
+
+    def flag(self, name: str) -> bool:
+        """Return a setting as a truth value, its default where it was not changed."""
+        return Settings.of(self.settings).boolean(name)
+
+    def text(self, name: str) -> str:
+        """Return a setting as text, its default where it was not changed."""
+        return Settings.of(self.settings).text(name)
+
+    def nested(self, outer: Binder | None = None) -> BindContext:
+        """Return the context of a query one level deeper, with `outer` as its enclosing binder.
+
+        Raises TooDeepRecursion beyond 100 levels."""
+        if self.depth >= _DEPTH_MAX:
+            raise errors.TooDeepRecursion(
+                f"Queries are nested more than {_DEPTH_MAX} deep.", hint="A view that reads itself?"
+            )
+        return replace(self, depth=self.depth + 1, outer=outer or self.outer)
+
+    def with_tables(self, items: Sequence[sql.WithItem], *, recursive: bool = False) -> BindContext:
+        """Return the context with each `WITH name AS (query)` added; each sees those before it.
+
+        Raises MultipleExpressionsForAlias for a repeated name, NotSupportedError for a query that
+        reads itself under WITH RECURSIVE."""
+        context = self
+        names: set[str] = set()
+        for item in items:
+            if item.query is None:
+                continue
+            if item.name in names:
+                raise errors.MultipleExpressionsForAlias(
+                    f"WITH names two queries {item.name}.", position=item.position
+                )
+            names.add(item.name)
+            if recursive and _reads_table(item.query, item.name):
+                raise errors.NotSupportedError(
+                    f"WITH RECURSIVE {item.name} is not supported yet.", position=item.position
+                )
+            table = CommonTable(item, context)
+            context = replace(context, tables={**context.tables, item.name: table})
+        return context
+
+
+class QueryBinder(ABC):
+    """The binder of one statement's queries.
+
+    `names` makes the unique column names of the plan. `tables` collects (id, revision) of each
+    table and view that the plan depends on."""
+
+    def __init__(self, scope: BindScope) -> None:
+        self.scope = scope
+        self.names = NameAllocator()
+        self.tables: dict[str, int] = {}
+
+    def root_context(self) -> BindContext:
+        """Return the context of the outermost query."""
+        return BindContext(self.scope.database, self.scope.settings)
+
+    @abstractmethod
+    def query(self, query: sql.Query, context: BindContext) -> BoundQuery:
+        """Bind a SELECT or a set operation."""
+
+    def subquery(self, query: sql.Query, context: BindContext) -> BoundQuery:
+        """Bind a query that is nested in one of this context."""
+        return self.query(query, context.nested())
+
+
+class Binder(Protocol):
+    """The binder of one SELECT's expressions over the relation of its FROM clause."""
+
+    queries: QueryBinder
+    relation: Relation
+    context: BindContext
+    aliases: Mapping[str, sql.Expression]
+    environment: Environment
+    lambdas: LambdaScopes
+    windows: Mapping[str, sql.WindowSpec]
+
+    def bind(self, node: sql.Expression) -> Expression:
+        """Bind one expression."""
+
+    def bind_all(self, items: Sequence[sql.Expression]) -> tuple[Expression, ...]:
+        """Bind the expressions in order, a star as the columns that it selects."""
+
+    def call(self, name: str, arguments: tuple[Expression, ...]) -> Expression:
+        """Return a call of a scalar function, folded where all arguments are constant."""
+
+    def cast(self, expression: Expression, target: DataType) -> Expression:
+        """Return the expression as `target`."""
+
+    def lookup(self, parts: tuple[str, ...], node: sql.Identifier | None) -> Expression | None:
+        """Return the alias, column or tuple element that an identifier names, else None."""
+
+    def subquery_context(self) -> BindContext:
+        """Return the context of a subquery in an expression of this SELECT."""
+
+    def without_unnesting(self) -> AbstractContextManager[None]:
+        """Refuse arrayJoin() while the returned manager is active."""
+
+
+def _reads_table(query: sql.Query, name: str) -> bool:
+    return any(
+        isinstance(n, sql.TableReference) and n.table.database is None and n.table.name == name
+        for n in walk(query)
+    )

@@ -1,0 +1,355 @@
+"""Each aggregate from its name, parameters and argument types; combinators come on top of these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from olapdb.errors import (
+    AggregateDoesntAllowParameters,
+    BadArguments,
+    NumberOfArgumentsDoesntMatch,
+    ParameterOutOfBound,
+)
+from olapdb.functions.aggregates.covariance import Covariance
+from olapdb.functions.aggregates.distinct import GroupUniqArray, Uniq, UniqExact
+from olapdb.functions.aggregates.exact_quantile import ExactQuantiles
+from olapdb.functions.aggregates.extremes import Extreme, ExtremeArgument
+from olapdb.functions.aggregates.ordered import GroupArray, Positional
+from olapdb.functions.aggregates.quantile import Quantiles
+from olapdb.functions.aggregates.signatures import (
+    distinct_set_type,
+    illegal_argument,
+    optional_value_type,
+    require_count,
+    state_type_of,
+)
+from olapdb.functions.aggregates.sums import Average, Bitwise, Count, Sum, SumCount, WeightedAverage
+from olapdb.functions.aggregates.variance import Variance
+from olapdb.functions.base import Aggregate
+from olapdb.functions.kernels.supertypes import as_number, sum_type
+from olapdb.types import (
+    FLOAT64,
+    INT32,
+    UINT8,
+    UINT64,
+    AggregateFunction,
+    Array,
+    Boolean,
+    DataType,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    Decimal,
+    Float,
+    Integer,
+    LowCardinality,
+    Map,
+    Tuple,
+    is_nullable,
+    make_nullable,
+    plain,
+)
+
+AggregateFactory = Callable[[str, tuple[object, ...], tuple[DataType, ...]], Aggregate]
+
+
+def _no_parameters(name: str, parameters: tuple[object, ...]) -> None:
+    if parameters:
+        raise AggregateDoesntAllowParameters(f"Aggregate function {name} takes no parameters.")
+
+
+def _count(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    _no_parameters(name, parameters)
+    state = state_type_of(name, (), types, UINT64)
+    return Count(name, (), types, UINT64, state, additive=True, merge_function="sum")
+
+
+def _sum(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    _no_parameters(name, parameters)
+    require_count(name, types, 1)
+    argument = plain(types[0])
+    if not isinstance(argument, Integer | Float | Decimal | Boolean):
+        raise illegal_argument(name, types[0], "a number")
+    result = as_number(argument) if name == "sumWithOverflow" else sum_type(argument)
+    return Sum(
+        name,
+        (),
+        types,
+        result,
+        state_type_of(name, (), types, result),
+        merge_class="float" if isinstance(argument, Float) else "exact",
+        additive=True,
+        merge_function=name,
+    )
+
+
+def _avg(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    _no_parameters(name, parameters)
+    require_count(name, types, 1)
+    argument = plain(types[0])
+    if not isinstance(argument, Integer | Float | Decimal | Boolean):
+        raise illegal_argument(name, types[0], "a number")
+    state = Tuple((sum_type(argument), UINT64), ("sum", "count"))
+    merge_class = "float" if isinstance(argument, Float) else "exact"
+    kind, result = (Average, FLOAT64) if name == "avg" else (SumCount, Tuple(state.elements))
+    return kind(
+        name,
+        (),
+        types,
+        result,
+        state_type_of(name, (), types, state),
+        merge_class="float" if merge_class == "float" else "exact",
+    )
+
+
+def _weighted(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    _no_parameters(name, parameters)
+    require_count(name, types, 2)
+    for one in types:
+        if not isinstance(plain(one), Integer | Float | Boolean):
+            raise illegal_argument(name, one, "a number")
+    state = Tuple((FLOAT64, FLOAT64), ("sum", "weight"))
+    return WeightedAverage(
+        name, (), types, FLOAT64, state_type_of(name, (), types, state), merge_class="float"
+    )
+
+
+def _bitwise(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    _no_parameters(name, parameters)
+    require_count(name, types, 1)
+    argument = plain(types[0])
+    if not isinstance(argument, Integer):
+        raise illegal_argument(name, types[0], "an integer")
+    state = state_type_of(name, (), types, argument)
+    return Bitwise(name, (), types, argument, state, additive=True, merge_function=name)
+
+
+def _value_type(name: str, data_type: DataType) -> DataType:
+    """The type of a chosen value: without LowCardinality, NULLs as they were."""
+    if isinstance(plain(data_type), AggregateFunction):
+        raise illegal_argument(name, data_type, "a value, not a state,")
+    return data_type.inner if isinstance(data_type, LowCardinality) else data_type
+
+
+def _orderable(name: str, data_type: DataType) -> None:
+    if isinstance(plain(data_type), Array | Map | Tuple | AggregateFunction):
+        raise illegal_argument(name, data_type, "a number, string, date or another single value")
+
+
+def _extreme(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    _no_parameters(name, parameters)
+    require_count(name, types, 1)
+    _orderable(name, types[0])
+    result = _value_type(name, types[0])
+    state = state_type_of(name, (), types, optional_value_type(types[0]))
+    return Extreme(name, (), types, result, state, additive=True, merge_function=name)
+
+
+def _extreme_argument(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
+    _no_parameters(name, parameters)
+    require_count(name, types, 2)
+    for one in types:
+        _orderable(name, one)
+    result = _value_type(name, types[0])
+    if is_nullable(types[1]):
+        result = make_nullable(result)
+    fields = (make_nullable(plain(types[0])), make_nullable(plain(types[1])))
+    state = state_type_of(name, (), types, Tuple(fields, ("value", "key")))
+    return ExtremeArgument(name, (), types, result, state)
+
+
+def _positional(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
+    _no_parameters(name, parameters)
+    require_count(name, types, 1)
+    if isinstance(plain(types[0]), Array | Map):
+        raise illegal_argument(name, types[0], "a value that can be NULL inside a state")
+    result = _value_type(name, types[0])
+    state = state_type_of(name, (), types, optional_value_type(types[0]))
+    return Positional(
+        name, (), types, result, state, merge_class="ordered", additive=True, merge_function=name
+    )
+
+
+def _uniq(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    _no_parameters(name, parameters)
+    if not types:
+        raise NumberOfArgumentsDoesntMatch(f"Aggregate function {name} needs an argument.")
+    for one in types:
+        if isinstance(plain(one), Map | AggregateFunction):
+            raise illegal_argument(name, one, "a value that can be compared")
+    if name == "uniqExact":
+        return UniqExact(
+            name, (), types, UINT64, state_type_of(name, (), types, distinct_set_type(types))
+        )
+    state = Tuple((UINT8, Array(UINT64)), ("skip", "hashes"))
+    return Uniq(
+        name, (), types, UINT64, state_type_of(name, (), types, state), merge_class="sketch"
+    )
+
+
+def _limit(name: str, parameters: tuple[object, ...]) -> tuple[object, ...]:
+    if len(parameters) > 1:
+        raise NumberOfArgumentsDoesntMatch(
+            f"Aggregate function {name} takes one parameter, its limit."
+        )
+    for one in parameters:
+        if not isinstance(one, int) or one <= 0:
+            raise BadArguments(f"The limit of {name} is a positive integer, not {one!r}.")
+    return tuple(min(one, 2**63 - 1) for one in parameters if isinstance(one, int))
+
+
+def _group_array(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
+    require_count(name, types, 1)
+    limit = _limit(name, parameters)
+    array = Array(plain(types[0]))
+    state = state_type_of(name, limit, types, array)
+    whole = not limit  # what a limit kept of two sets is not what it keeps of both
+    merged = f"{name}Array" if whole else ""
+    if name == "groupUniqArray":
+        return GroupUniqArray(
+            name, limit, types, array, state, additive=whole, merge_function=merged
+        )
+    return GroupArray(
+        name,
+        limit,
+        types,
+        array,
+        state,
+        merge_class="ordered",
+        additive=whole,
+        merge_function=merged,
+    )
+
+
+def _deviation(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    _no_parameters(name, parameters)
+    require_count(name, types, 1)
+    argument = plain(types[0])
+    if not isinstance(argument, Integer | Float | Decimal | Boolean):
+        raise illegal_argument(name, types[0], "a number")
+    result = argument if isinstance(argument, Float) else FLOAT64
+    state = Tuple((UINT64, FLOAT64, FLOAT64), ("count", "mean", "squares"))
+    return Variance(
+        name, (), types, result, state_type_of(name, (), types, state), merge_class="float"
+    )
+
+
+def _comovement(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
+    _no_parameters(name, parameters)
+    require_count(name, types, 2)
+    arguments = [plain(one) for one in types]
+    for one in arguments:
+        if not isinstance(one, Integer | Float | Boolean):
+            raise illegal_argument(name, one, "a number")
+    narrow = all(isinstance(one, Float) and one.bits == 32 for one in arguments)
+    names: tuple[str, ...] = ("count", "left", "right", "products")
+    if name == "corr":
+        names = (*names, "left_squares", "right_squares")
+    state = Tuple((UINT64, *[FLOAT64] * (len(names) - 1)), names)
+    result = arguments[0] if narrow else FLOAT64
+    return Covariance(
+        name, (), types, result, state_type_of(name, (), types, state), merge_class="float"
+    )
+
+
+def _quantile(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    require_count(name, types, 1)
+    if name == "quantiles" and not parameters:
+        raise NumberOfArgumentsDoesntMatch(
+            "Aggregate function quantiles needs levels as parameters."
+        )
+    if name == "quantile" and len(parameters) > 1:
+        raise NumberOfArgumentsDoesntMatch(
+            "Aggregate function quantile takes one level; use quantiles."
+        )
+    levels = tuple(_level(name, p) for p in parameters) or (0.5,)
+    argument = plain(types[0])
+    if isinstance(argument, Integer | Float | Boolean):
+        result: DataType = FLOAT64
+    elif isinstance(argument, Decimal | Date | Date32 | DateTime | DateTime64):
+        result = argument
+    else:
+        raise illegal_argument(name, types[0], "a number, decimal or date")
+    state = Tuple((Array(FLOAT64), Array(INT32), Array(UINT64)), ("values", "buckets", "counts"))
+    return Quantiles(
+        name,
+        parameters,
+        types,
+        Array(result) if name == "quantiles" else result,
+        state_type_of(name, parameters, types, state),
+        levels,
+        merge_class="sketch",
+    )
+
+
+def _exact_quantile(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
+    require_count(name, types, 1)
+    several = name == "quantilesExact"
+    if len(parameters) != 1 and several != bool(parameters):
+        raise NumberOfArgumentsDoesntMatch(
+            f"Aggregate function {name} takes {'at least' if several else 'at most'} one level."
+        )
+    levels = tuple(_level(name, p) for p in parameters) or (0.5,)
+    argument = plain(types[0])
+    numbers = Integer | Float | Boolean | Decimal
+    if not isinstance(argument, numbers | Date | Date32 | DateTime | DateTime64):
+        raise illegal_argument(name, types[0], "a number, decimal or date")
+    result = Array(argument) if several else argument
+    state = state_type_of(name, parameters, types, Array(argument))
+    return ExactQuantiles(name, parameters, types, result, state, levels)
+
+
+def _level(name: str, value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
+        raise ParameterOutOfBound(f"The level of {name} is a number from 0 to 1, not {value!r}.")
+    return float(value)
+
+
+FACTORIES: Mapping[str, AggregateFactory] = MappingProxyType(
+    {
+        "count": _count,
+        "sum": _sum,
+        "sumWithOverflow": _sum,
+        "avg": _avg,
+        "min": _extreme,
+        "max": _extreme,
+        "any": _extreme,
+        "argMin": _extreme_argument,
+        "argMax": _extreme_argument,
+        "anyLast": _positional,
+        "first_value": _positional,
+        "last_value": _positional,
+        "uniq": _uniq,
+        "uniqExact": _uniq,
+        "groupArray": _group_array,
+        "groupUniqArray": _group_array,
+        "quantile": _quantile,
+        "quantiles": _quantile,
+        "stddevPop": _deviation,
+        "stddevSamp": _deviation,
+        "varPop": _deviation,
+        "varSamp": _deviation,
+        "groupBitAnd": _bitwise,
+        "groupBitOr": _bitwise,
+        "groupBitXor": _bitwise,
+        "sumCount": _avg,
+        "avgWeighted": _weighted,
+        "covarPop": _comovement,
+        "covarSamp": _comovement,
+        "corr": _comovement,
+        "quantileExact": _exact_quantile,
+        "quantilesExact": _exact_quantile,
+    }
+)

@@ -1,0 +1,263 @@
+"""Kernels over rows assigned to groups: sums, extremes, distinct values, representatives.
+
+All are one pass of numpy over the rows, without a sort where a scatter does.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.functions.base import Groups
+from olapdb.functions.kernels import columns
+
+_BITMAP_CELLS_MAX = 1 << 23
+_NO_ROW = -1
+_GROUP_ROWS_MIN = 64
+_LONG_DIGITS = 18
+"""A decimal of so many is its own low half."""
+
+
+def drop_null_rows(arguments: Sequence[pa.Array], groups: Groups) -> tuple[list[pa.Array], Groups]:
+    """The rows in which no argument is null: aggregates skip the others."""
+    valid = columns.all_valid(arguments, len(groups.codes))
+    return filter_rows(arguments, groups, valid)
+
+
+def filter_rows(
+    arguments: Sequence[pa.Array], groups: Groups, keep: np.ndarray | None
+) -> tuple[list[pa.Array], Groups]:
+    """The rows that `keep` marks; all of them where it is None."""
+    if keep is None or bool(keep.all()):
+        return list(arguments), groups
+    mask = pa.array(keep)
+    return [a.filter(mask) for a in arguments], Groups(groups.codes[keep], groups.count)
+
+
+def sum_integers(values: np.ndarray, groups: Groups, dtype: np.dtype) -> np.ndarray:
+    """Exact sums that wrap at the width of `dtype`."""
+    if groups.count == 1:
+        return np.add.reduce(values.astype(dtype, copy=False), dtype=dtype, keepdims=True)
+    out = np.zeros(groups.count, dtype)
+    with np.errstate(over="ignore"):
+        np.add.at(out, groups.codes, values.astype(dtype, copy=False))
+    return out
+
+
+def sum_floats(values: np.ndarray, groups: Groups) -> np.ndarray:
+    """Float64 sums in row order."""
+    return np.bincount(groups.codes, values.astype(np.float64, copy=False), groups.count)
+
+
+def sum_decimals(array: pa.Array, groups: Groups) -> pa.Array:
+    """Exact sums of decimals, modulo the width of their type, by limbs of 32 bits."""
+    words = 2 if pa.types.is_decimal128(array.type) else 4
+    limbs = decimal_limbs(array, 2 * words)
+    carry = np.zeros(groups.count, np.int64)
+    out = np.zeros((groups.count, 2 * words), np.uint32)
+    for at in range(2 * words):
+        totals = np.zeros(groups.count, np.int64)
+        np.add.at(totals, groups.codes, limbs[:, at].astype(np.int64))
+        totals += carry
+        out[:, at] = (totals & 0xFFFFFFFF).astype(np.uint32)
+        carry = totals >> 32
+    return pa.Array.from_buffers(array.type, groups.count, [None, pa.py_buffer(out)])
+
+
+def decimal_limbs(array: pa.Array, count: int) -> np.ndarray:
+    """Decimals as `count` limbs of 32 bits, two's complement, the lowest first."""
+    buffer = array.buffers()[1]
+    if buffer is None or not len(array):
+        return np.zeros((len(array), count), np.uint32)
+    taken = np.frombuffer(buffer, np.uint32, len(array) * count, array.offset * 4 * count)
+    return taken.reshape(len(array), count)
+
+
+def extreme_rows(keys: np.ndarray, groups: Groups, *, largest: bool) -> np.ndarray:
+    """For each group a row whose key is its smallest (largest), -1 for a group without rows."""
+    best = extreme_keys(keys, groups, largest=largest)
+    rows = np.full(groups.count, _NO_ROW, np.int64)
+    hit = np.flatnonzero(keys == best[groups.codes])
+    rows[groups.codes[hit]] = hit
+    return rows
+
+
+def extreme_keys(keys: np.ndarray, groups: Groups, *, largest: bool) -> np.ndarray:
+    """The smallest (largest) integer key of each group; the worst of its type without rows."""
+    limits = np.iinfo(keys.dtype)
+    if groups.count == 1 and len(keys):
+        return (np.maximum if largest else np.minimum).reduce(keys, keepdims=True)
+    out = np.full(groups.count, limits.min if largest else limits.max, keys.dtype)
+    (np.maximum if largest else np.minimum).at(out, groups.codes, keys)
+    return out
+
+
+def take_rows(array: pa.Array, rows: np.ndarray) -> pa.Array:
+    """The values of these rows; null where the row is -1."""
+    return array.take(pa.array(rows, mask=rows == _NO_ROW))
+
+
+def sortable_bits(values: np.ndarray) -> np.ndarray:
+    """Floats as int64 that compare as they do: -0.0 below 0.0, all NaN alike and largest."""
+    wide = values.astype(np.float64)
+    wide[np.isnan(wide)] = np.nan
+    bits = wide.view(np.int64)
+    return np.where(bits < 0, ~bits ^ np.int64(np.iinfo(np.int64).min), bits)
+
+
+def order_keys(array: pa.Array) -> np.ndarray:
+    """Integers that compare as the values of a column without nulls do: themselves where they are
+    numbers or times or fit into 64 bits as decimals do, sortable bits of floats, else ranks among
+    the column's values."""
+    arrow = array.type
+    if pa.types.is_floating(arrow):
+        return sortable_bits(columns.numpy_values(array))
+    if pa.types.is_integer(arrow) or pa.types.is_temporal(arrow) or pa.types.is_boolean(arrow):
+        return columns.numpy_values(array)
+    if pa.types.is_decimal128(arrow) and arrow.precision <= _LONG_DIGITS:
+        return _low_halves(array)
+    return rank_rows([array]).ranks
+
+
+def _low_halves(array: pa.Array) -> np.ndarray:
+    if not len(array):
+        return np.zeros(0, np.int64)
+    halves = np.frombuffer(array.buffers()[1], np.int64, 2 * len(array), 16 * array.offset)
+    return np.ascontiguousarray(halves[::2])
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """`ranks[i]` is the position of row i's value among the distinct ones, sorted; `rows[r]` is a
+    row that has the value of rank r; `count` values are distinct."""
+
+    ranks: np.ndarray
+    rows: np.ndarray
+
+    @property
+    def count(self) -> int:
+        return len(self.rows)
+
+
+def rank_rows(arguments: Sequence[pa.Array]) -> Ranking:
+    """Ranks of the rows by their values, columns from left to right; no nulls in them."""
+    ranking = _rank_one(arguments[0])
+    for one in arguments[1:]:
+        ranking = _rank_pair(ranking, _rank_one(one))
+    return ranking
+
+
+def _rank_one(array: pa.Array) -> Ranking:
+    """Nulls, of a tuple's element, are above all values."""
+    if pa.types.is_null(array.type) or (
+        pa.types.is_struct(array.type) and not array.type.num_fields
+    ):
+        return Ranking(np.zeros(len(array), np.int64), np.arange(min(len(array), 1)))
+    if array.null_count:
+        valid = np.asarray(array.is_valid())
+        known = _rank_one(array.filter(pa.array(valid)))
+        ranks = np.full(len(array), known.count)
+        ranks[valid] = known.ranks
+        return Ranking(ranks, np.append(np.flatnonzero(valid)[known.rows], np.argmin(valid)))
+    if pa.types.is_floating(array.type):
+        array = pa.array(sortable_bits(columns.numpy_values(array)))
+    elif pa.types.is_struct(array.type):
+        return rank_rows(columns.struct_fields(array))
+    elif pa.types.is_list(array.type):
+        array = _list_keys(array)
+    elif pa.types.is_boolean(array.type):
+        array = array.cast(pa.uint8())
+    encoded = array.dictionary_encode()
+    codes = columns.numpy_values(encoded.indices).astype(np.int64)
+    order = np.asarray(pc.sort_indices(encoded.dictionary)).astype(np.int64)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    row_of_code = np.empty(len(order), np.int64)
+    row_of_code[codes] = np.arange(len(codes))
+    return Ranking(place[codes], row_of_code[order])
+
+
+def _rank_pair(left: Ranking, right: Ranking) -> Ranking:
+    combined = left.ranks * max(right.count, 1) + right.ranks
+    _, rows, ranks = np.unique(combined, return_index=True, return_inverse=True)
+    return Ranking(ranks.reshape(-1), rows)
+
+
+def _list_keys(array: pa.Array) -> pa.Array:
+    """Lists as binary keys of their elements' ranks: equal for equal lists, in some fixed order
+    among those of one column."""
+    offsets, elements = columns.elements_of(array)
+    valid = columns.validity(elements)
+    inner = _rank_one(elements if valid is None else elements.filter(pa.array(valid)))
+    ranks = np.zeros(len(elements), np.int64)
+    ranks[slice(None) if valid is None else valid] = inner.ranks + 1
+    data = np.frombuffer(ranks.astype(">i8").tobytes(), np.uint8)
+    return columns.binary(columns.strings_from(offsets * 8, data))
+
+
+def distinct_ranks(ranking: Ranking, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct (group, value) pairs, sorted: (offsets of the groups, rank of each value)."""
+    if not ranking.count:
+        return np.zeros(groups.count + 1, np.int64), np.zeros(0, np.int64)
+    combined = groups.codes * ranking.count + ranking.ranks
+    if groups.count * ranking.count <= max(_BITMAP_CELLS_MAX, 4 * len(combined)):
+        seen = np.zeros(groups.count * ranking.count, bool)
+        seen[combined] = True
+        pairs = np.flatnonzero(seen)
+    else:
+        pairs = _unique(combined)
+    owners, ranks = np.divmod(pairs, ranking.count)
+    return columns.offsets_from_counts(np.bincount(owners, minlength=groups.count)), ranks
+
+
+def distinct_integers(array: pa.Array, groups: Groups) -> tuple[np.ndarray, np.ndarray] | None:
+    """As `distinct`, but with the values themselves, of whole numbers and times; None where to rank
+    them is as good: they are spread widely in many groups, or of another type."""
+    if not (pa.types.is_integer(array.type) or pa.types.is_temporal(array.type)) or not len(array):
+        return None
+    values = columns.numpy_values(array)
+    if groups.count == 1:
+        found = np.sort(columns.numpy_values(pc.unique(array)))
+        return np.array([0, len(found)], np.int64), found
+    span = int(values.max()) - int(values.min()) + 1
+    if groups.count * span > max(_BITMAP_CELLS_MAX, 4 * len(values)):
+        few = groups.count <= min(len(values) // _GROUP_ROWS_MIN, np.iinfo(np.uint16).max)
+        return _distinct_by_group(values, groups) if few else None
+    seen = np.zeros(groups.count * span, bool)
+    least = values.min().astype(np.int64)  # large UInt64 wrap, and wrap back
+    seen[groups.codes * span + (values.astype(np.int64) - least)] = True
+    owners, places = np.divmod(np.flatnonzero(seen), span)
+    found = (places + least).astype(values.dtype)
+    return columns.offsets_from_counts(np.bincount(owners, minlength=groups.count)), found
+
+
+def _distinct_by_group(values: np.ndarray, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
+    """Sorted group by group, which is faster than all together."""
+    order = np.argsort(groups.codes.astype(np.uint16), kind="stable")
+    values = values[order]
+    bounds = columns.offsets_from_counts(np.bincount(groups.codes, minlength=groups.count))
+    for start, end in itertools.pairwise(bounds.tolist()):
+        values[start:end].sort()
+    fresh = np.ones(len(values), bool)
+    fresh[1:] = values[1:] != values[:-1]
+    fresh[bounds[:-1][np.diff(bounds) > 0]] = True
+    running = np.concatenate((np.zeros(1, np.int64), np.cumsum(fresh)))
+    return running[bounds], values[fresh]
+
+
+def _unique(values: np.ndarray) -> np.ndarray:
+    ordered = np.sort(values)
+    if not len(ordered):
+        return ordered
+    fresh = np.concatenate(([True], ordered[1:] != ordered[:-1]))
+    return ordered[fresh]
+
+
+def element_groups(offsets: np.ndarray, groups: Groups) -> Groups:
+    """The groups of list elements, by the groups of their lists."""
+    return Groups(np.repeat(groups.codes, np.diff(offsets)), groups.count)

@@ -1,0 +1,65 @@
+"""varPop, varSamp, stddevPop, stddevSamp: by counts, means and squared deviations.
+
+States merge after Chan, Golub, LeVeque (1979), which loses no digits to cancellation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.functions.aggregates import group_kernels
+from olapdb.functions.base import Aggregate, Groups
+from olapdb.functions.kernels import columns
+from olapdb.types import plain
+
+
+@dataclass(frozen=True)
+class Variance(Aggregate):
+    """State: Tuple(count UInt64, mean Float64, squares Float64)."""
+
+    def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        arguments, groups = group_kernels.drop_null_rows(arguments, groups)
+        array = arguments[0]
+        if pa.types.is_decimal(array.type):
+            array = array.cast(pa.float64())
+        values = columns.numpy_values(array).astype(np.float64)
+        ones = np.ones(len(values))
+        return self._combined(ones, values, np.zeros(len(values)), groups)
+
+    def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        counts, means, squares = (
+            columns.numpy_values(f).astype(np.float64) for f in columns.struct_fields(states)
+        )
+        return self._combined(counts, means, squares, groups)
+
+    def finalize(self, states: pa.Array) -> pa.Array:
+        counts, _, squares = (
+            columns.numpy_values(f).astype(np.float64) for f in columns.struct_fields(states)
+        )
+        function = self.state_type.function
+        sample = function.endswith("Samp")
+        divisor = counts - 1 if sample else counts
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = np.where(divisor > 0, squares / divisor, np.nan)
+        result = np.sqrt(variance) if function.startswith("stddev") else variance
+        return columns.from_values(result, plain(self.result_type).arrow)
+
+    def _combined(
+        self, counts: np.ndarray, means: np.ndarray, squares: np.ndarray, groups: Groups
+    ) -> pa.Array:
+        total = group_kernels.sum_floats(counts, groups)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            weighted = group_kernels.sum_floats(np.where(counts > 0, counts * means, 0.0), groups)
+            mean = np.where(total > 0, weighted / total, 0.0)
+            apart = means - mean[groups.codes]
+            spread = np.where(counts > 0, squares + counts * apart * apart, 0.0)
+        fields = [
+            columns.from_values(total, pa.uint64()),
+            columns.from_values(mean, pa.float64()),
+            columns.from_values(group_kernels.sum_floats(spread, groups), pa.float64()),
+        ]
+        return columns.structs_from(fields, self.state_type.arrow)

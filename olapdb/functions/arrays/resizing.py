@@ -1,0 +1,230 @@
+"""Functions that cut, extend, flatten and generate arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.errors import ArgumentOutOfBound
+from olapdb.functions import scalar
+from olapdb.functions.arrays.construction import resolve_array, resolve_concatenation
+from olapdb.functions.base import Argument, Column, Environment, ScalarCall
+from olapdb.functions.casts.cast import cast_column
+from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.constants import default_value
+from olapdb.functions.kernels.supertypes import common_type
+from olapdb.functions.numeric.conditional import plain_lc
+from olapdb.types import Array, DataType, Date, DateTime, Float, Integer, String, plain
+
+_SIZE_MAX = 500_000_000
+
+
+def _array_rule(
+    result: Callable[[Array], DataType],
+) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
+    def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        first = types[0]
+        if not isinstance(first, Array):
+            raise scalar.illegal(name, first, "an Array")
+        return result(first)
+
+    return rule
+
+
+def _slice(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """arraySlice(a, offset[, length]); negative counts from the end."""
+    container = plain(arguments[0].type)
+    scalar.require(name, [container], Array, "an Array")
+    scalar.require(name, [plain(a.type) for a in arguments[1:]], Integer, "an integer")
+
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        offsets, elements = columns.elements_of(arrays[0])
+        sizes = np.diff(offsets)
+        start = columns.numpy_values(arrays[1]).astype(np.int64)
+        begin = np.where(start > 0, start - 1, np.where(start < 0, sizes + start, sizes))
+        length = columns.numpy_values(arrays[2]).astype(np.int64) if len(arrays) > 2 else 2 * sizes
+        end = np.clip(np.where(length < 0, sizes + length, begin + length), 0, sizes)
+        begin = np.clip(begin, 0, sizes)
+        counts = np.maximum(end - begin, 0)
+        out = columns.offsets_from_counts(counts)
+        rows = np.arange(int(out[-1])) + np.repeat(offsets[:-1] + begin - out[:-1], counts)
+        return columns.lists_from(out, elements.take(pa.array(rows)))
+
+    return scalar.usual(name, arguments, container, kernel)
+
+
+def _push(*, back: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        single_type = Array(plain_lc(arguments[1].type))
+        order = (
+            [arguments[0], Argument(single_type)] if back else [Argument(single_type), arguments[0]]
+        )
+        joined = resolve_concatenation(name, order)
+        wrap = resolve_array("array", [arguments[1]])
+
+        def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+            one = wrap.kernel([values[1]], rows, environment)
+            pair = [values[0], one] if back else [one, values[0]]
+            return joined.kernel(pair, rows, environment)
+
+        return ScalarCall(name, joined.type, kernel)
+
+    return resolve
+
+
+def _pop(*, back: bool) -> scalar.Kernel:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        offsets, elements = columns.elements_of(arrays[0])
+        owners, positions = columns.parents_of(offsets), np.arange(len(elements))
+        gone = positions == (offsets[owners + 1] - 1 if back else offsets[owners])
+        counts = np.maximum(np.diff(offsets) - 1, 0)
+        return columns.lists_from(
+            columns.offsets_from_counts(counts), elements.filter(pa.array(~gone))
+        )
+
+    return kernel
+
+
+def _flatten(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    array, data_type = arrays[0], call.types[0]
+    while isinstance(data_type, Array) and isinstance(data_type.inner, Array):
+        outer, lists = columns.elements_of(array)
+        inner, elements = columns.elements_of(lists)
+        array, data_type = columns.lists_from(inner[outer], elements), data_type.inner
+    return array
+
+
+def _flat_type(array: Array) -> DataType:
+    inner: DataType = array
+    while isinstance(inner, Array) and isinstance(inner.inner, Array):
+        inner = inner.inner
+    return inner
+
+
+def _range(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """range([start,] end[, step])."""
+    types = [plain(a.type) for a in arguments]
+    scalar.require(name, types, Integer, "an integer")
+    inner = common_type(types)
+
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        numbers = [columns.numpy_values(a).astype(np.int64) for a in arrays]
+        start = numbers[0] if len(numbers) > 1 else np.zeros(len(arrays[0]), np.int64)
+        end = numbers[1] if len(numbers) > 1 else numbers[0]
+        step = numbers[2] if len(numbers) > 2 else np.ones(len(arrays[0]), np.int64)
+        if (step == 0).any():
+            raise ArgumentOutOfBound("The step of range must not be 0.")
+        require_list_size(name, np.ceil((end.astype(np.float64) - start) / step))
+        counts = np.maximum(-((start - end) // step), 0)
+        offsets = columns.offsets_from_counts(counts)
+        owners = columns.parents_of(offsets)
+        values = start[owners] + (np.arange(len(owners)) - offsets[owners]) * step[owners]
+        return columns.lists_from(offsets, columns.from_values(values, inner.arrow))
+
+    return scalar.usual(name, arguments, Array(inner), kernel)
+
+
+def require_list_size(name: str, sizes: np.ndarray) -> None:
+    """ArgumentOutOfBound for arrays of these sizes (those below 0 are empty) that no memory could
+    hold; added up as floats, which do not wrap."""
+    elements = float(np.maximum(sizes, 0).sum(dtype=np.float64))
+    if elements > _SIZE_MAX:
+        raise ArgumentOutOfBound(f"A call to {name} would produce {elements:.0f} array elements.")
+
+
+def _with_constant(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    scalar.require(name, [plain(arguments[0].type)], Integer, "an integer")
+    inner = plain_lc(arguments[1].type)
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        constant = all(isinstance(v, pa.Scalar) for v in values)
+        count, elements = (columns.as_array(v, 1 if constant else rows) for v in values)
+        counts = np.maximum(columns.numpy_values(count).astype(np.int64), 0)
+        require_list_size(name, counts)
+        offsets = columns.offsets_from_counts(counts)
+        made = columns.lists_from(offsets, elements.take(pa.array(columns.parents_of(offsets))))
+        return made[0] if constant else made
+
+    return ScalarCall(name, Array(inner), kernel)
+
+
+def _empty_array(inner: DataType) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        return ScalarCall(name, Array(inner), lambda v, r, e: default_value(Array(inner)))
+
+    return resolve
+
+
+def _itself(array: Array) -> DataType:
+    return array
+
+
+def _resize(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """arrayResize(a, size[, extender]); a negative size fills, or cuts, on the left."""
+    container = plain(arguments[0].type)
+    if not isinstance(container, Array):
+        raise scalar.illegal(name, container, "an Array")
+    scalar.require(name, [plain(arguments[1].type)], Integer, "an integer")
+    own = plain_lc(container.inner)
+    inner = own if len(arguments) < 3 else common_type([own, plain_lc(arguments[2].type)])
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        constant = all(isinstance(v, pa.Scalar) for v in values)
+        count = 1 if constant else rows
+        lists, wanted, *extender = (columns.as_array(v, count) for v in values)
+        offsets, elements = columns.elements_of(lists)
+        given = cast_column(elements, container.inner, inner, environment, strict=False)
+        if extender:
+            filler = cast_column(extender[0], arguments[2].type, inner, environment, strict=False)
+        else:
+            filler = columns.as_array(default_value(inner), 1)
+        sizes = columns.numpy_values(wanted).astype(np.int64)
+        require_list_size(name, np.abs(sizes.astype(np.float64)))
+        made = _resized(offsets, columns.single(given), sizes, columns.single(filler))
+        return made[0] if constant else made
+
+    return ScalarCall(name, Array(inner), kernel)
+
+
+def _resized(
+    offsets: np.ndarray, elements: pa.Array, sizes: np.ndarray, filler: pa.Array
+) -> pa.Array:
+    out = columns.offsets_from_counts(np.abs(sizes))
+    owners = columns.parents_of(out)
+    places = np.arange(len(owners)) - out[owners]
+    lengths = np.diff(offsets)
+    at = places + np.where(sizes < 0, lengths + sizes, 0)[owners]
+    inside = (at >= 0) & (at < lengths[owners])
+    fill = len(elements) + (owners if len(filler) > 1 else 0)
+    rows = np.where(inside, offsets[:-1][owners] + at, fill)
+    both = pa.concat_arrays([elements, filler])
+    return columns.lists_from(out, both.take(pa.array(rows)))
+
+
+_EMPTY_ARRAYS: tuple[DataType, ...] = (
+    *(Integer(bits, signed) for bits in (8, 16, 32, 64) for signed in (False, True)),
+    Float(32),
+    Float(64),
+    Date(),
+    DateTime(),
+    String(),
+)
+"""The element types that have a function emptyArray… of their own."""
+
+
+DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
+    scalar.custom("arraySlice", _slice, count=(2, 3)),
+    scalar.custom("arrayPushBack", _push(back=True), count=2),
+    scalar.custom("arrayPushFront", _push(back=False), count=2),
+    scalar.define("arrayPopBack", _array_rule(_itself), _pop(back=True)),
+    scalar.define("arrayPopFront", _array_rule(_itself), _pop(back=False)),
+    scalar.define(
+        "arrayFlatten", _array_rule(_flat_type), _flatten, aliases=("flatten",), insensitive=True
+    ),
+    scalar.custom("range", _range, count=(1, 3)),
+    scalar.custom("arrayResize", _resize, count=(2, 3)),
+    scalar.custom("arrayWithConstant", _with_constant, count=2),
+    *(scalar.custom(f"emptyArray{t.name}", _empty_array(t), count=0) for t in _EMPTY_ARRAYS),
+)

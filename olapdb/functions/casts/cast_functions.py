@@ -1,0 +1,105 @@
+"""CAST, accurateCast and accurateCastOrNull as functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb import types
+from olapdb.errors import CannotConvertType
+from olapdb.functions.aggregates.registry import state_representation
+from olapdb.functions.base import Argument, Column, Environment, ScalarCall
+from olapdb.functions.casts import cast
+from olapdb.functions.datetime.zones import with_zone_of
+from olapdb.functions.kernels import columns
+from olapdb.functions.scalar import ScalarDefinition, constant_text, custom
+
+
+def _named_type(name: str, arguments: Sequence[Argument]) -> types.DataType:
+    """Return the type that the second argument, a constant string, names."""
+    return types.parse_type(constant_text(name, arguments, 1, "the type"), state_representation)
+
+
+def _cast(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve CAST(x, type); a DateTime without a zone keeps the source's."""
+    source = arguments[0].type
+    target = with_zone_of(source, _named_type(name, arguments))
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        return cast.cast_column(values[0], source, target, environment, strict=False)
+
+    return ScalarCall(name, target, kernel)
+
+
+def _accurate(*, or_null: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    """Return a resolver of accurateCast, which refuses changed values, or with `or_null` returns
+    NULL for them.
+    """
+
+    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        source = arguments[0].type
+        target = with_zone_of(source, _named_type(name, arguments))
+        result = types.make_nullable(target) if or_null or types.is_nullable(source) else target
+
+        def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+            array = columns.single(values[0])
+            unchanged = cast.cast_or_null(array, source, types.make_nullable(target), environment)
+            if not isinstance(
+                types.plain(source), types.String | types.FixedString | types.Nothing
+            ):
+                unchanged = unchanged_or_null(array, source, unchanged, target, environment)
+            lost = np.asarray(pc.and_(unchanged.is_null(), array.is_valid()))
+            if not or_null and lost.any():
+                row = int(np.argmax(lost))
+                raise CannotConvertType(
+                    f"Value {array[row].as_py()!r} cannot be safely converted to {target}."
+                ).at_row(row)
+            return unchanged[0] if isinstance(values[0], pa.Scalar) else unchanged
+
+        return ScalarCall(name, result, kernel)
+
+    return resolve
+
+
+def unchanged_or_null(
+    array: pa.Array,
+    source: types.DataType,
+    converted: pa.Array,
+    target: types.DataType,
+    environment: Environment,
+) -> pa.Array:
+    """Return `converted` with NULL where a number does not convert back to the same number.
+
+    Other sources, and floats to decimals, stay as converted.
+    """
+    if not isinstance(types.plain(source), types.Integer | types.Float | types.Decimal):
+        return converted
+    if isinstance(types.plain(source), types.Float) and isinstance(
+        types.plain(target), types.Decimal
+    ):
+        return converted  # accurateCast also cuts off digits beyond the scale
+    round_trip = cast.cast_or_null(
+        converted, types.make_nullable(target), types.make_nullable(source), environment
+    )
+    same = pc.fill_null(pc.equal(round_trip, array), False)
+    if isinstance(types.plain(source), types.Float) and isinstance(
+        types.plain(target), types.Float
+    ):
+        same = pc.or_(same, pc.and_(pc.is_nan(array), pc.is_nan(converted)).fill_null(False))
+    signs = pc.equal(
+        pc.less(converted.cast(pa.float64(), safe=False), 0.0),
+        pc.less(array.cast(pa.float64(), safe=False), 0.0),
+    )
+    same = pc.and_(same, pc.fill_null(signs, False))
+    return pc.if_else(same, converted, pa.scalar(None, converted.type))
+
+
+DEFINITIONS: tuple[ScalarDefinition, ...] = (
+    custom("CAST", _cast, count=2, insensitive=True),
+    custom("_CAST", _cast, count=2, insensitive=True),
+    custom("accurateCast", _accurate(or_null=False), count=2),
+    custom("accurateCastOrNull", _accurate(or_null=True), count=2),
+)

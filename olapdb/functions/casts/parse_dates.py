@@ -1,0 +1,119 @@
+"""Parsing of texts as Date and Date32."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb import types
+from olapdb.errors import CannotConvertType, CannotParse, CannotParseDate
+from olapdb.functions.casts.numbers import conversion_error, first_bad
+from olapdb.functions.kernels import calendar, columns
+
+_DATE = r"^(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})(?P<rest>(?:[ T]\d{1,2}:\d{1,2}(?::\d{1,2}(?:\.\d*)?)?)?)$"
+
+
+_TIME_OF_DAY = r"[ T].*[1-9]"
+
+
+_PACKED = r"^(?P<y>\d{4})(?P<m>\d{2})(?P<d>\d{2})$"
+
+
+def parse_dates(
+    array: pa.Array, target: types.Date | types.Date32, *, exact: bool = False
+) -> pa.Array:
+    """Parse dates: `2024-01-05`, `20240105`, or with a time, which is dropped.
+
+    As in ClickHouse a day beyond the end of its month counts into the next, and a month beyond 12
+    gives 1970-01-01. `exact` refuses both, times other than 00:00:00, and days out of range.
+    """
+    try:  # Arrow parses existing days of the form YYYY-MM-DD
+        days = columns.numpy_values(array.cast(pa.date32()))
+    except pa.ArrowInvalid:
+        days = _any_dates(array, target, exact)
+    limits = (0, calendar.DATE_MAX) if isinstance(target, types.Date) else calendar.DATE32_RANGE
+    clipped = np.clip(days, *limits)
+    beyond = first_bad(clipped != days) if exact else None
+    if beyond is not None:
+        raise conversion_error(CannotConvertType, array, beyond, target, "it is out of range")
+    return columns.from_values(clipped, target.arrow)
+
+
+def _any_dates(array: pa.Array, target: types.Date | types.Date32, exact: bool) -> np.ndarray:
+    """Return days since 1970-01-01 of texts in every form that `parse_dates` accepts."""
+    digits = fixed_digits(array, 10, (4, 7), "--")
+    if digits is not None:
+        year, month, day = (
+            digits[:, :4] @ POWERS[4],
+            digits[:, 5:7] @ POWERS[2],
+            digits[:, 8:] @ POWERS[2],
+        )
+    else:
+        year, month, day = _scanned_dates(array, target)
+    exists = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+    days = calendar.days_from_civil(year, np.where(exists, month, 1), np.where(exists, day, 1))
+    if exact:
+        _refuse_no_days(array, target, exists & (calendar.civil_from_days(days)[2] == day))
+    return np.where(exists, days, 0)
+
+
+def _refuse_no_days(array: pa.Array, target: types.DataType, exists: np.ndarray) -> None:
+    """Raise about the first day that the calendar does not have, or time that is not midnight."""
+    bad = first_bad(~exists)
+    if bad is not None:
+        raise conversion_error(CannotParseDate, array, bad, target, "there is no such day")
+    bad = first_bad(np.asarray(pc.match_substring_regex(array, _TIME_OF_DAY)))
+    if bad is not None:
+        raise conversion_error(CannotConvertType, array, bad, target, "a date has no time of day")
+
+
+def _scanned_dates(
+    array: pa.Array, target: types.DataType
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (year, month, day) by regular expressions; raise about a text that matches none."""
+    dashed = pc.extract_regex(array, _DATE)
+    packed = pc.extract_regex(array, _PACKED)
+    bad = first_bad(~np.asarray(pc.or_(dashed.is_valid(), packed.is_valid())))
+    if bad is not None:
+        value = array[bad].as_py()
+        kind = CannotParse if value[:4].isdigit() and len(value) > 8 else CannotParseDate
+        raise conversion_error(kind, array, bad, target, "a date is written YYYY-MM-DD")
+    return tuple(_group(name, dashed, packed) for name in ("y", "m", "d"))  # type: ignore[return-value]
+
+
+def _group(name: str, *matches: pa.Array) -> np.ndarray:
+    """Return a named group of the first pattern that matched, as int64; 0 where it is empty."""
+    merged = pc.coalesce(
+        *(pc.struct_field(m, name) for m in matches if m.type.get_field_index(name) >= 0)
+    )
+    merged = pc.fill_null(pc.if_else(pc.equal(merged, ""), "0", merged), "0")
+    return columns.numpy_values(merged.cast(pa.int64()))
+
+
+POWERS = {n: 10 ** np.arange(n - 1, -1, -1, dtype=np.int64) for n in (2, 4)}
+
+
+def fixed_digits(
+    array: pa.Array, width: int, separators: tuple[int, ...], marks: str
+) -> np.ndarray | None:
+    """Return the digits of texts that all have one layout, shape (rows, width), or None.
+
+    `marks` are the required characters at the positions `separators`, where the digit is 0.
+    """
+    offsets, data = columns.bytes_of(array)
+    if not len(array) or (np.diff(offsets) != width).any():
+        return None
+    matrix = data.reshape(len(array), width)
+    for at, mark in zip(separators, marks, strict=True):
+        if (matrix[:, at] != ord(mark)).any():
+            return None
+    digits = matrix.astype(np.int64) - ord("0")
+    digits[:, list(separators)] = 0
+    return None if ((digits < 0) | (digits > 9)).any() else digits
+
+
+def may_be_dates(array: pa.Array) -> np.ndarray:
+    """Return False for texts that surely are no dates."""
+    matches = [np.asarray(pc.match_substring_regex(array, p)) for p in (_DATE, _PACKED)]
+    return np.asarray(np.logical_or.reduce(matches))

@@ -1,0 +1,157 @@
+"""Casts between numbers and Date, Date32, DateTime, DateTime64."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb import types
+from olapdb.errors import CannotConvertType, DataError, DecimalOverflow
+from olapdb.functions.casts.numbers import conversion_error, first_bad
+from olapdb.functions.kernels import calendar, columns
+
+Timed = types.Date | types.Date32 | types.DateTime | types.DateTime64
+
+
+def to_time(array: pa.Array, source: types.DataType, target: Timed, zone: str) -> pa.Array:
+    """Cast a number, date or time to a date or time.
+
+    Values out of range are clamped as ClickHouse does.
+    """
+    if isinstance(target, types.Date | types.Date32):
+        return columns.from_values(_days(array, source, target, zone), target.arrow)
+    ticks = calendar.ticks_per_second(target)
+    if isinstance(source, types.DateTime | types.DateTime64):
+        values = columns.numpy_values(array)
+        from_ticks = calendar.ticks_per_second(source)
+        finer = ticks >= from_ticks
+        _refuse_beyond(values, ticks // from_ticks if finer else 1, array, target)
+        scaled = (
+            values * (ticks // from_ticks)
+            if finer
+            else calendar.towards_zero(values, from_ticks // ticks)
+        )
+    elif isinstance(source, types.Date | types.Date32):
+        wall = columns.numpy_values(array).astype(np.int64) * calendar.DAY
+        scaled = _ticks(calendar.utc_from_local(wall, calendar.zone_of(target, zone)), ticks)
+    elif isinstance(source, types.Decimal):
+        floats = np.clip(columns.numpy_values(array.cast(pa.float64())), *calendar.SECONDS64_RANGE)
+        _refuse_beyond(floats, ticks, array, target)
+        scaled = np.floor(floats * ticks).astype(np.int64)
+    elif isinstance(source, types.Float):
+        floats = columns.numpy_values(array).astype(np.float64)
+        kind: type[DataError] = DecimalOverflow
+        bad = first_bad(np.isnan(floats))
+        if isinstance(target, types.DateTime):
+            kind, bad = CannotConvertType, first_bad(~np.isfinite(floats))
+        if bad is not None:
+            raise conversion_error(kind, array, bad, target, "it is no finite number")
+        first, last = calendar.SECONDS64_RANGE
+        floats = np.clip(floats, first, last + 1 - 1 / ticks)
+        exact = np.trunc(floats * ticks)
+        beyond = np.abs(exact) >= float(calendar.INT64_MAX)
+        scaled = np.where(beyond, 0.0, exact).astype(np.int64)
+        scaled[beyond] = np.where(exact[beyond] > 0, calendar.INT64_MAX, -calendar.INT64_MAX - 1)
+    else:
+        values = columns.numpy_values(array)
+        if isinstance(target, types.DateTime) and _is_within(values, 0, calendar.DATETIME_MAX):
+            return columns.from_values(values, target.arrow)
+        seconds = (
+            np.minimum(values, np.array(calendar.SECONDS64_RANGE[1], np.int64).astype(values.dtype))
+            if (values.dtype == np.uint64)
+            else np.clip(values.astype(np.int64), *calendar.SECONDS64_RANGE)
+        )
+        scaled = _ticks(seconds.astype(np.int64), ticks)
+    if isinstance(target, types.DateTime):
+        scaled = np.clip(scaled, 0, calendar.DATETIME_MAX)
+    return columns.from_values(calendar.cut_precision(scaled, target), target.arrow)
+
+
+def _ticks(seconds: np.ndarray, ticks: int) -> np.ndarray:
+    """Return seconds as ticks, clamped to int64."""
+    whole = calendar.INT64_MAX // ticks
+    result: np.ndarray = np.clip(seconds, -whole, whole) * ticks
+    result[seconds > whole] = calendar.INT64_MAX
+    result[seconds < -whole] = -calendar.INT64_MAX - 1
+    return result
+
+
+def _refuse_beyond(
+    seconds: np.ndarray, ticks: int, array: pa.Array, target: types.DataType
+) -> None:
+    """Raise DecimalOverflow about the first timestamp whose ticks need more than 64 bits."""
+    if ticks == 1 or not seconds.size:
+        return
+    limit = calendar.INT64_MAX // ticks - 1
+    if int(np.nanmax(seconds, initial=0)) > limit or int(np.nanmin(seconds, initial=0)) < -limit:
+        row = int(np.argmax((seconds > limit) | (seconds < -limit)))
+        raise conversion_error(DecimalOverflow, array, row, target, "it is too far from 1970")
+
+
+def _is_within(values: np.ndarray, low: int, high: int) -> bool:
+    """Return whether the values are integers, not empty, and all between the limits."""
+    if values.dtype.kind not in "iu" or not values.size:
+        return False
+    return low <= int(values.min()) and int(values.max()) <= high
+
+
+def _days(
+    array: pa.Array, source: types.DataType, target: types.Date | types.Date32, zone: str
+) -> np.ndarray:
+    """Return days since 1970-01-01 of numbers, dates and times for Date or Date32.
+
+    As in ClickHouse a number beyond the range of days counts as Unix seconds.
+    """
+    if isinstance(source, types.DateTime64) and isinstance(target, types.Date):
+        seconds = calendar.towards_zero(
+            columns.numpy_values(array), calendar.ticks_per_second(source)
+        )
+        return (
+            calendar.local_from_utc(seconds, calendar.zone_of(source, zone)) // calendar.DAY
+            & 0xFFFF
+        )
+    if isinstance(source, Timed):
+        days = calendar.local_days(array, source, zone)
+        if isinstance(target, types.Date32):
+            return days
+        return np.maximum(days, 0) if isinstance(source, types.DateTime) else days & 0xFFFF
+    if isinstance(source, types.Decimal):
+        array = array.cast(pa.float64())
+    if isinstance(source, types.Float) and isinstance(target, types.Date):
+        bad = first_bad(~np.isfinite(columns.numpy_values(array)))
+        if bad is not None:
+            raise conversion_error(CannotConvertType, array, bad, target, "it is no finite number")
+    with np.errstate(invalid="ignore"):
+        numbers = columns.numpy_values(array)
+        limits = (0, calendar.DATE_MAX) if isinstance(target, types.Date) else calendar.DATE32_RANGE
+        if _is_within(numbers, *limits):
+            return numbers
+        if numbers.dtype == np.uint64:
+            numbers = np.minimum(numbers, np.uint64(2**62))
+        values = numbers.astype(np.int64)
+    seconds_limits = (
+        (0, calendar.DATETIME_MAX) if isinstance(target, types.Date) else calendar.SECONDS64_RANGE
+    )
+    wall = calendar.local_from_utc(np.clip(values, *seconds_limits), zone) // calendar.DAY
+    if isinstance(target, types.Date):
+        days = np.where(values > calendar.DATE_MAX, np.clip(wall, 0, calendar.DATE_MAX), values)
+        return np.asarray(np.maximum(days, 0))
+    return np.clip(
+        np.where(values > calendar.DATE32_RANGE[1], wall, values), *calendar.DATE32_RANGE
+    )
+
+
+def from_time(array: pa.Array, source: Timed, target: types.DataType) -> pa.Array:
+    """Cast a date or time to a number: days, or seconds since 1970.
+
+    Floats keep the fraction of a DateTime64, integers truncate it.
+    """
+    values = columns.numpy_values(array)
+    if isinstance(source, types.DateTime64) and calendar.ticks_per_second(source) > 1:
+        ticks = calendar.ticks_per_second(source)
+        if isinstance(target, types.Float):
+            return columns.from_values(values / ticks, target.arrow)
+        values = calendar.towards_zero(values, ticks)
+    if isinstance(target, types.Boolean):
+        return columns.from_values(values != 0, target.arrow)
+    return columns.from_values(values, target.arrow)

@@ -1,0 +1,105 @@
+"""Functions that return facts of the server, the session or the query: version, currentDatabase, queryID, …"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from olapdb.functions.base import Argument, Column, Environment, ScalarCall
+from olapdb.functions.scalar import ScalarDefinition, custom, require
+from olapdb.types import STRING, UINT32, UUID_TYPE, Array, Boolean, DataType, Integer, plain
+
+_TEXTS = Array(STRING)
+
+
+SERVER_REVISION = 54_515
+
+
+SERVER_VERSION = "26.9.2.1"
+"""The release of ClickHouse whose behaviour is the reference."""
+
+
+def _constant(
+    result: DataType, value: Callable[[Environment], object]
+) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+            return pa.scalar(value(environment), result.arrow)
+
+        return ScalarCall(name, result, kernel, "query")
+
+    return resolve
+
+
+def _warehouse_uuid(environment: Environment) -> bytes:
+    return uuid.UUID(environment.warehouse_id).bytes if environment.warehouse_id else bytes(16)
+
+
+def _current_schemas(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """PostgreSQL's: the current database, whether implicit schemas are asked for or not."""
+    require(name, [plain(arguments[0].type)], (Boolean, Integer), "a truth value")
+    return _constant(_TEXTS, lambda environment: [environment.database])(name, arguments)
+
+
+DEFINITIONS: tuple[ScalarDefinition, ...] = (
+    custom("version", _constant(STRING, lambda e: SERVER_VERSION), count=0, insensitive=True),
+    custom(
+        "currentDatabase",
+        _constant(STRING, lambda e: e.database),
+        count=0,
+        aliases=("database", "current_database", "schema"),
+        insensitive=True,
+    ),
+    custom(
+        "queryID",
+        _constant(STRING, lambda e: e.query_id),
+        count=0,
+        aliases=("query_id",),
+        insensitive=True,
+    ),
+    custom(
+        "currentUser",
+        _constant(STRING, lambda e: "default"),
+        count=0,
+        aliases=("user", "current_user", "session_user"),
+        insensitive=True,
+    ),
+    custom(
+        "hostName",
+        _constant(STRING, lambda e: "localhost"),
+        count=0,
+        aliases=("hostname",),
+        insensitive=True,
+    ),
+    custom(
+        "FQDN",
+        _constant(STRING, lambda e: "localhost"),
+        count=0,
+        aliases=("fullHostName", "fqdn"),
+        insensitive=True,
+    ),
+    custom("displayName", _constant(STRING, lambda e: "localhost"), count=0),
+    custom(
+        "uptime",
+        _constant(UINT32, lambda e: max(int(e.now_seconds - e.opened_seconds), 0)),
+        count=0,
+    ),
+    custom("serverUUID", _constant(UUID_TYPE, _warehouse_uuid), count=0),
+    custom("revision", _constant(UINT32, lambda e: SERVER_REVISION), count=0, insensitive=True),
+    custom(
+        "initialQueryID",
+        _constant(STRING, lambda e: e.query_id),
+        count=0,
+        aliases=("initial_query_id",),
+        insensitive=True,
+    ),
+    custom("currentSchemas", _current_schemas, aliases=("current_schemas",), insensitive=True),
+    custom("currentProfiles", _constant(_TEXTS, lambda e: ["default"]), count=0),
+    custom("currentRoles", _constant(_TEXTS, lambda e: []), count=0),
+    custom("enabledRoles", _constant(_TEXTS, lambda e: []), count=0),
+    custom("defaultRoles", _constant(_TEXTS, lambda e: []), count=0),
+    custom("shardNum", _constant(UINT32, lambda e: 0), count=0, insensitive=True),
+    custom("shardCount", _constant(UINT32, lambda e: 0), count=0, insensitive=True),
+)

@@ -1,0 +1,83 @@
+"""toTypeName, throwIf, ignore, identity, materialize, finalizeAggregation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.errors import ThrowIfNonZero
+from olapdb.functions.aggregates.registry import parse_parameter, resolve_aggregate
+from olapdb.functions.base import Argument, Column, Environment, ScalarCall
+from olapdb.functions.kernels import columns
+from olapdb.functions.scalar import ScalarDefinition, custom, illegal, require
+from olapdb.types import STRING, UINT8, AggregateFunction, Boolean, Float, Integer, plain
+
+
+def _type_name(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    shown = pa.scalar(arguments[0].type.name)
+    return ScalarCall(name, STRING, lambda v, r, e: shown)
+
+
+def _throw_if(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    require(name, [plain(arguments[0].type)], (Integer, Float, Boolean), "a number")
+    given = (
+        arguments[1].constant.as_py()
+        if len(arguments) > 1 and arguments[1].constant is not None
+        else None
+    )
+    message = given if isinstance(given, str) else f"Value passed to '{name}' function is non-zero"
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        found = columns.truth(columns.single(values[0]))
+        if pc.any(found).as_py():
+            raise ThrowIfNonZero(message)
+        return pa.scalar(0, pa.uint8())
+
+    # a row function to the optimizer: it must run, and not be folded away
+    return ScalarCall(name, UINT8, kernel, "row")
+
+
+def _ignore(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve ignore(…), which is 0 for any arguments."""
+    return ScalarCall(name, UINT8, lambda v, r, e: pa.scalar(0, pa.uint8()), "query")
+
+
+def _identity(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    return ScalarCall(name, arguments[0].type, lambda v, r, e: v[0])
+
+
+def _materialize(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """A full column of a constant."""
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        return columns.as_array(values[0], rows)
+
+    return ScalarCall(name, arguments[0].type, kernel)
+
+
+def _finalize(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """finalizeAggregation(state): the value of each state."""
+
+    state = arguments[0].type
+    if not isinstance(state, AggregateFunction):
+        raise illegal(name, state, "an AggregateFunction")
+    parameters = [parse_parameter(p) for p in state.parameters]
+    aggregate = resolve_aggregate(state.function, parameters, state.arguments)
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        made = aggregate.finalize(columns.single(values[0]))
+        return made[0] if isinstance(values[0], pa.Scalar) else made
+
+    return ScalarCall(name, aggregate.result_type, kernel)
+
+
+DEFINITIONS: tuple[ScalarDefinition, ...] = (
+    custom("toTypeName", _type_name),
+    custom("throwIf", _throw_if, count=(1, 3)),
+    custom("ignore", _ignore, count=(0, None)),
+    custom("identity", _identity),
+    custom("materialize", _materialize),
+    custom("finalizeAggregation", _finalize),
+)

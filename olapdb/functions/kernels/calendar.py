@@ -1,0 +1,187 @@
+"""Civil days, wall clocks in time zones, and the ticks of timestamps.
+
+Civil days after Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms".
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb import types
+from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.arrow_buffers import converted, empty
+
+DAY = 86_400
+
+
+DATE_MAX = 65_535
+
+
+DATETIME_MAX = 4_294_967_295
+
+
+_UNIT_TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+DATE32_RANGE = (-719_162, 2_932_896)
+"""The range of Date32 in days, 0001-01-01 to 9999-12-31, which is that of Python's dates."""
+
+
+SECONDS64_RANGE = (DATE32_RANGE[0] * DAY, (DATE32_RANGE[1] + 1) * DAY - 1)
+
+
+INT64_MAX = 2**63 - 1
+
+
+def days_from_civil(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> np.ndarray:
+    """Return days since 1970-01-01; `day` may exceed the length of its month."""
+    year = year.astype(np.int64) - (month <= 2)
+    era = year // 400
+    of_era = year - era * 400
+    of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
+    return np.asarray(
+        era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+    )
+
+
+def civil_from_days(days: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (year, month, day) of days since 1970-01-01.
+
+    Days of a Date's range are looked up. Otherwise, if there are more rows than days between the
+    least and the greatest, only those days are computed.
+    """
+    if not days.size:
+        return _civil_from_days(days)
+    first, last = int(days.min()), int(days.max())
+    if first >= 0 and last <= DATE_MAX:
+        return _looked_up(_calendar(), days)
+    if last - first < days.size and days.size > _CALENDAR_ROWS_MIN:
+        position = np.subtract(days, first, out=empty(days.size, np.int64))
+        return _looked_up(_civil_from_days(np.arange(first, last + 1)), position)
+    return _civil_from_days(days)
+
+
+_CALENDAR_ROWS_MIN = 1_000
+
+
+@cache
+def _calendar() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return _civil_from_days(np.arange(DATE_MAX + 1))
+
+
+def _looked_up(
+    calendar: tuple[np.ndarray, np.ndarray, np.ndarray], position: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (year, month, day) at positions of a precomputed calendar."""
+    year, month, day = (
+        part.take(position, out=empty(position.size, part.dtype), mode="clip") for part in calendar
+    )
+    return year, month, day
+
+
+def _civil_from_days(days: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (year, month, day) by Hinnant's `civil_from_days`."""
+    shifted = days.astype(np.int64) + 719_468
+    era = shifted // 146_097
+    of_era = shifted - era * 146_097
+    year_of_era = (of_era - of_era // 1_460 + of_era // 36_524 - of_era // 146_096) // 365
+    of_year = of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    shifted_month = (5 * of_year + 2) // 153
+    day = of_year - (153 * shifted_month + 2) // 5 + 1
+    month = np.where(shifted_month < 10, shifted_month + 3, shifted_month - 9)
+    return year_of_era + era * 400 + (month <= 2), month, day
+
+
+def ticks_per_second(data_type: types.DataType) -> int:
+    """Return how many ticks of the type's Arrow unit a second has.
+
+    1 for types without fractions.
+    """
+    return _UNIT_TICKS[data_type.unit] if isinstance(data_type, types.DateTime64) else 1
+
+
+def zone_of(data_type: types.DataType, warehouse_zone: str) -> str:
+    """Return the time zone of a type, or the warehouse's if it names none."""
+    own = getattr(data_type, "zone", None)
+    return own if isinstance(own, str) else warehouse_zone
+
+
+def local_from_utc(seconds: np.ndarray, zone: str) -> np.ndarray:
+    """Return wall clock seconds of UTC seconds since 1970."""
+    if zone in ("UTC", "Etc/UTC"):
+        return seconds
+    zoned = columns.from_values(seconds, pa.timestamp("s", tz=zone))
+    return columns.numpy_values(pc.local_timestamp(zoned))
+
+
+def utc_from_local(seconds: np.ndarray, zone: str) -> np.ndarray:
+    """Return UTC seconds of wall clock seconds.
+
+    An ambiguous time is the earlier of the two; a skipped one is the end of the gap.
+    """
+    if zone in ("UTC", "Etc/UTC"):
+        return seconds
+    naive = columns.from_values(seconds, pa.timestamp("s"))
+    zoned = pc.assume_timezone(naive, zone, ambiguous="earliest", nonexistent="latest")
+    return columns.numpy_values(zoned)
+
+
+def utc_of_text(seconds: np.ndarray, zone: str) -> np.ndarray:
+    """Return UTC seconds of wall clock seconds parsed from text.
+
+    As in ClickHouse a time that the clocks skip counts with the offset after the gap: it lies as long
+    before the gap's end as it was written after its beginning. An ambiguous one is the earlier of two.
+    """
+    instants = utc_from_local(seconds, zone)
+    if instants is seconds:
+        return seconds
+    round_trip = local_from_utc(instants, zone)
+    skipped = round_trip != seconds
+    return (
+        np.where(skipped, seconds - (round_trip - instants), instants)
+        if skipped.any()
+        else instants
+    )
+
+
+def local_seconds(array: pa.Array, data_type: types.DataType, zone: str) -> np.ndarray:
+    """Return wall clock seconds, floored, of a column of Dates or DateTimes."""
+    values = columns.numpy_values(array)
+    if isinstance(data_type, types.Date | types.Date32):
+        return np.asarray(
+            np.multiply(values, DAY, out=empty(len(values), np.int64), dtype=np.int64)
+        )
+    seconds = values // ticks_per_second(data_type)
+    return local_from_utc(seconds, zone_of(data_type, zone))
+
+
+def local_days(array: pa.Array, data_type: types.DataType, zone: str) -> np.ndarray:
+    """Return local days since 1970-01-01 of a column of Dates or DateTimes."""
+    if isinstance(data_type, types.Date | types.Date32):
+        return converted(columns.numpy_values(array), np.int64)
+    return local_seconds(array, data_type, zone) // DAY
+
+
+def limits64(ticks: int) -> tuple[int, int]:
+    """Return the least and the greatest value of a DateTime64 with so many ticks a second."""
+    first, last = SECONDS64_RANGE
+    whole = INT64_MAX // ticks
+    return max(first, -whole) * ticks, min(last * ticks + ticks - 1, INT64_MAX)
+
+
+def cut_precision(ticks: np.ndarray, target: types.DataType) -> np.ndarray:
+    """Return ticks truncated to the digits that a DateTime64 shows."""
+    if not isinstance(target, types.DateTime64):
+        return ticks
+    step = 10 ** (-target.precision % 3)
+    return ticks if step == 1 else towards_zero(ticks, step) * step
+
+
+def towards_zero(ticks: np.ndarray, step: int) -> np.ndarray:
+    """Return ticks divided by `step`, truncated, as ClickHouse changes a DateTime64's scale."""
+    quotient = ticks // step
+    return np.asarray(quotient + ((quotient < 0) & (quotient * step != ticks)))

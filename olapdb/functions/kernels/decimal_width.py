@@ -1,0 +1,92 @@
+"""Decimals with more digits than their precision, up to the width of ClickHouse's integer below
+them.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.functions.base import Column
+from olapdb.functions.kernels import columns
+
+
+def floats_of_decimals(column: Column) -> Column:
+    """Return decimals as float64: the unscaled integer divided by the power of ten, as ClickHouse does.
+
+    Arrow multiplies by the inverse, which differs in the last bit.
+    """
+    if isinstance(column, pa.Scalar):
+        return floats_of_decimals(columns.single(column))[0]
+    digits = column.type.precision
+    fits_int64 = pa.types.is_decimal128(column.type) and digits <= 18
+    unscaled = columns.view(column, (pa.decimal128 if digits <= 38 else pa.decimal256)(digits, 0))
+    numbers = unscaled.cast(pa.int64()) if fits_int64 else unscaled
+    return pc.divide(numbers.cast(pa.float64(), safe=False), float(10**column.type.scale))
+
+
+_DECIMAL_CLASSES = (9, 18, 38, 76)
+
+
+def decimal_class(arrow: pa.DataType) -> pa.DataType:
+    """Return the decimal type of the same scale with the most digits of the same ClickHouse width.
+
+    A sum of Decimal(4, 1), which has 32 bits, may grow to Decimal(9, 1).
+    """
+    digits = next(most for most in _DECIMAL_CLASSES if arrow.precision <= most)
+    make = pa.decimal128 if digits <= 38 else pa.decimal256
+    return make(digits, arrow.scale)
+
+
+def decimal_bits(arrow: pa.DataType) -> int:
+    """Return the width of ClickHouse's integer below a decimal: 32, 64, 128 or 256."""
+    return next(32 << at for at, most in enumerate(_DECIMAL_CLASSES) if arrow.precision <= most)
+
+
+def with_precision(column: pa.Array, arrow: pa.DataType) -> pa.Array:
+    """Return the same decimals under another precision of the same Arrow width, unchecked.
+
+    A value may keep more digits than the new precision.
+    """
+    if column.type == arrow:
+        return column
+    assert column.type.bit_width == arrow.bit_width
+    assert column.type.scale == arrow.scale
+    return pa.Array.from_buffers(
+        arrow, len(column), column.buffers(), column.null_count, column.offset
+    )
+
+
+def decimal_within_bits(column: pa.Array, arrow: pa.DataType) -> pa.Array | None:
+    """Return decimals as `arrow`, of the same scale, or None if a value exceeds its width in bits.
+
+    Beyond 64 bits the limit is the digits of its class, 38 or 76.
+    """
+    bits = decimal_bits(arrow)
+    if bits > _LONG_BITS:  # Arrow limits digits, not bits
+        widest = decimal_class(arrow)
+        limit = None
+    else:
+        widest, limit = pa.decimal128(38, arrow.scale), 1 << bits - 1
+    try:
+        wide = column.cast(widest)
+    except pa.ArrowInvalid:
+        return None
+    if limit is not None and not all(-limit <= end < limit for end in _unscaled_ends(wide)):
+        return None
+    return with_precision(wide, arrow)
+
+
+_LONG_BITS = 64
+
+
+def _unscaled_ends(column: pa.Array) -> list[int]:
+    """Return the least and the greatest unscaled integer; empty if all values are NULL."""
+    ends = pc.min_max(column)
+    unscaled = []
+    for end in (ends["min"].as_py(), ends["max"].as_py()):
+        if end is not None:
+            sign, digits, _ = end.as_tuple()
+            number = int("".join(map(str, digits)))
+            unscaled.append(-number if sign else number)
+    return unscaled

@@ -1,0 +1,87 @@
+"""Numbers as texts for people: formatReadableSize, formatReadableDecimalSize, formatReadableQuantity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.functions.base import Argument
+from olapdb.functions.numeric.maths import floats
+from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, define, require
+from olapdb.types import STRING, DataType, Decimal, Float, Integer
+
+
+def _readable(units: tuple[str, ...], step: float) -> Kernel:
+    """A number with two digits after the point and the largest unit that leaves it above one."""
+
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        values = floats(arrays[0])
+        power = np.zeros(len(values), np.int64)
+        scaled = values.copy()
+        for _ in range(len(units) - 1):
+            large = np.abs(scaled) >= step
+            scaled = np.where(large, scaled / step, scaled)
+            power = power + large
+        names = pa.array(units).take(pa.array(power))
+        return pc.binary_join_element_wise(_two_digits(scaled), names, "")
+
+    return kernel
+
+
+def _two_digits(values: np.ndarray) -> pa.Array:
+    return pa.array(np.char.mod("%.2f", values).astype(object), pa.string())
+
+
+def _number_to_text(
+    name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
+) -> DataType:
+    require(name, types, (Integer, Float, Decimal), "a number")
+    return STRING
+
+
+_BINARY = (" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB", " ZiB", " YiB")
+
+
+_DECIMAL = (" B", " KB", " MB", " GB", " TB", " PB", " EB", " ZB", " YB")
+
+
+_QUANTITY = (
+    "",
+    " thousand",
+    " million",
+    " billion",
+    " trillion",
+    " quadrillion",
+    " quintillion",
+    " sextillion",
+    " septillion",
+    " octillion",
+    " nonillion",
+    " decillion",
+    " undecillion",
+    " duodecillion",
+    " tredecillion",
+    " quattuordecillion",
+    " quindecillion",
+    " sexdecillion",
+    " septendecillion",
+    " octodecillion",
+    " novemdecillion",
+    " vigintillion",
+)
+
+
+DEFINITIONS: tuple[ScalarDefinition, ...] = (
+    define(
+        "formatReadableSize",
+        _number_to_text,
+        _readable(_BINARY, 1024.0),
+        aliases=("FORMAT_BYTES",),
+        insensitive=True,
+    ),
+    define("formatReadableDecimalSize", _number_to_text, _readable(_DECIMAL, 1000.0)),
+    define("formatReadableQuantity", _number_to_text, _readable(_QUANTITY, 1000.0)),
+)

@@ -1,0 +1,60 @@
+"""What functions of strings share: the types they take, and their arguments as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.functions.base import Argument
+from olapdb.functions.kernels import columns
+from olapdb.functions.scalar import Invocation, Kernel, require
+from olapdb.types import STRING, DataType, FixedString, Integer, String
+
+TEXT_TYPES = (String, FixedString)
+TO_THE_END = np.int64(2**62)
+"""A count that reaches to the end of any string."""
+DOT_MATCHES_ALL = "(?s)"
+"""Begins every regular expression: as in ClickHouse `.` matches a line break too."""
+
+
+def text_rule(
+    result: DataType, texts: int = 1
+) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
+    """The type rule of a function of so many strings, then integers."""
+
+    def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        require(name, types[:texts], TEXT_TYPES, "a String")
+        require(name, types[texts:], Integer, "an integer")
+        return result
+
+    return rule
+
+
+def integers_rule(
+    name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
+) -> DataType:
+    require(name, types, Integer, "an integer")
+    return STRING
+
+
+def text_kernel(function: Callable[[pa.Array], pa.Array]) -> Kernel:
+    """The kernel of a function of one string, from its array of text."""
+
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        return function(columns.text(arrays[0]))
+
+    return kernel
+
+
+def integers(array: pa.Array) -> np.ndarray:
+    return columns.numpy_values(array).astype(np.int64)
+
+
+def saturated_integers(array: pa.Array) -> np.ndarray:
+    """As int64; what is beyond it is its end, where `integers` wraps."""
+    values = columns.numpy_values(array)
+    if values.dtype == np.uint64:
+        values = np.minimum(values, np.uint64(2**63 - 1))
+    return values.astype(np.int64)

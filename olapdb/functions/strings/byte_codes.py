@@ -1,0 +1,116 @@
+"""Strings as bytes: their codes, and hexadecimal digits of any value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.errors import CannotParse
+from olapdb.functions.base import Argument
+from olapdb.functions.kernels import columns, slices
+from olapdb.functions.scalar import Invocation, ScalarDefinition, define, illegal
+from olapdb.functions.strings import rendering
+from olapdb.functions.strings.arguments import (
+    TEXT_TYPES,
+    integers,
+    integers_rule,
+    text_kernel,
+    text_rule,
+)
+from olapdb.types import INT32, STRING, UUID, Array, DataType, Date, DateTime, Decimal, Map
+
+
+def _ascii(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    first = slices.pieces(
+        columns.text(arrays[0]),
+        np.zeros(len(arrays[0]), np.int64),
+        np.ones(len(arrays[0]), np.int64),
+    )
+    offsets, data = columns.bytes_of(columns.binary(first))
+    out = np.zeros(len(first), np.int32)
+    out[np.diff(offsets) > 0] = data
+    return columns.from_values(out, pa.int32())
+
+
+def _char(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    matrix = np.stack([integers(a).astype(np.uint8) for a in arrays], axis=1)
+    offsets = np.arange(call.rows + 1, dtype=np.int64) * len(arrays)
+    return columns.strings_from(offsets, matrix.reshape(-1))
+
+
+def _hexed(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    array = arrays[0]
+    if isinstance(call.types[0], TEXT_TYPES):
+        offsets, data = columns.bytes_of(columns.binary(array))
+        return columns.strings_from(offsets * 2, rendering.hex_matrix(data[:, None]).reshape(-1))
+    if isinstance(call.types[0], UUID):
+        return columns.text(columns.binary(_all_digits(rendering.fixed_bytes(array))))
+    if isinstance(call.types[0], Decimal):
+        return _all_digits(_decimal_bytes(array, call.types[0].precision))
+    values = columns.numpy_values(array)
+    if isinstance(call.types[0], Date):
+        values = values.astype(np.uint16)
+    elif isinstance(call.types[0], DateTime):
+        values = values.astype(np.uint32)
+    if values.dtype.kind in "iu":
+        return _significant(values)
+    raw = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("<"))).view(np.uint8)
+    return _all_digits(raw.reshape(len(values), values.dtype.itemsize))
+
+
+def _significant(values: np.ndarray) -> pa.Array:
+    """The digits of integers, bytes that are zero at their front left out."""
+    width = values.dtype.itemsize
+    raw = values.astype(values.dtype.newbyteorder(">")).view(np.uint8).reshape(len(values), width)
+    nonzero = (raw != 0) | (np.arange(raw.shape[1]) == raw.shape[1] - 1)
+    kept = np.arange(raw.shape[1])[None, :] >= np.argmax(nonzero, axis=1)[:, None]
+    kept = np.repeat(kept, 2, axis=1)
+    return columns.strings_from(
+        columns.offsets_from_counts(kept.sum(axis=1)), rendering.hex_matrix(raw)[kept]
+    )
+
+
+def _all_digits(raw: np.ndarray) -> pa.Array:
+    offsets = np.arange(len(raw) + 1, dtype=np.int64) * 2 * raw.shape[1]
+    return columns.strings_from(
+        offsets, rendering.hex_matrix(np.ascontiguousarray(raw)).reshape(-1)
+    )
+
+
+def _decimal_bytes(array: pa.Array, precision: int) -> np.ndarray:
+    """The little-endian bytes of decimals, as wide as ClickHouse stores them."""
+    width = next(w for digits, w in ((9, 4), (18, 8), (38, 16), (76, 32)) if precision <= digits)
+    stored = array.type.byte_width
+    buffer = array.buffers()[1]
+    if buffer is None or not len(array):
+        return np.zeros((len(array), width), np.uint8)
+    raw = np.frombuffer(buffer, np.uint8, len(array) * stored, array.offset * stored)
+    return raw.reshape(len(array), stored)[:, :width]
+
+
+def _hex_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    if isinstance(types[0], Array | Map):
+        raise illegal(name, types[0], "a String, number or date")
+    return STRING
+
+
+def _unhex(array: pa.Array) -> pa.Array:
+    from olapdb.functions.casts.parsing import unhexed
+
+    if pc.all(pc.match_substring_regex(array, "^[0-9a-fA-F]*$")).as_py() is False:
+        raise CannotParse("unhex takes hexadecimal digits.")
+    odd = pc.equal(pc.bit_wise_and(pc.binary_length(array), 1), 1)
+    even = pc.if_else(odd, pc.binary_join_element_wise("0", array, ""), array)
+    offsets, data = columns.bytes_of(even)
+    return columns.strings_from(offsets // 2, unhexed(data))
+
+
+DEFINITIONS: tuple[ScalarDefinition, ...] = (
+    define("ascii", text_rule(INT32), _ascii, insensitive=True),
+    define("char", integers_rule, _char, count=(1, None), insensitive=True),
+    define("hex", _hex_rule, _hexed, insensitive=True),
+    define("unhex", text_rule(STRING), text_kernel(_unhex), insensitive=True),
+)

@@ -1,0 +1,97 @@
+"""concat, concatWithSeparator and format: strings made of several values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.errors import BadArguments
+from olapdb.functions import scalar
+from olapdb.functions.arrays.construction import resolve_concatenation
+from olapdb.functions.base import Argument, ScalarCall
+from olapdb.functions.kernels import columns
+from olapdb.functions.strings import rendering
+from olapdb.functions.strings.arguments import TEXT_TYPES
+from olapdb.types import STRING, Array, DataType, plain
+
+
+def display_as_text(array: pa.Array, data_type: DataType, call: scalar.Invocation) -> pa.Array:
+    """Any value as text, as toString makes it, but FixedString with its zero bytes."""
+    return rendering.display_array(array, data_type, call.environment.zone)
+
+
+def _concat(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    if arguments and all(isinstance(plain(a.type), Array) for a in arguments):
+        return resolve_concatenation(name, arguments)
+
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        texts = [display_as_text(a, t, call) for a, t in zip(arrays, call.types, strict=True)]
+        return pc.binary_join_element_wise(*texts, "") if len(texts) > 1 else texts[0]
+
+    if not arguments:
+        return ScalarCall(name, STRING, lambda v, r, e: pa.scalar(""))
+    return scalar.usual(name, arguments, STRING, kernel)
+
+
+def _concat_with(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    texts = [display_as_text(a, t, call) for a, t in zip(arrays[1:], call.types[1:], strict=True)]
+    if not texts:
+        return pa.array([""] * call.rows, pa.string())
+    return pc.binary_join_element_wise(*texts, columns.text(arrays[0]))
+
+
+def _text_first(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    scalar.require(name, types[:1], TEXT_TYPES, "a String")
+    return STRING
+
+
+def _format(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    template = arguments[0].constant.as_py() if arguments[0].constant is not None else None
+    if not isinstance(template, str):
+        raise scalar.illegal(name, arguments[0].type, "a constant pattern")
+    pieces = _template(template, len(arguments) - 1)
+
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        made = [
+            pa.repeat(pa.scalar(p), call.rows)
+            if isinstance(p, str)
+            else display_as_text(arrays[p + 1], call.types[p + 1], call)
+            for p in pieces
+        ]
+        return pc.binary_join_element_wise(*made, "") if len(made) > 1 else made[0]
+
+    return scalar.usual(name, arguments, STRING, kernel)
+
+
+def _template(template: str, count: int) -> list[str | int]:
+    pieces: list[str | int] = []
+    following = 0
+    for piece in re.split(r"(\{\{|\}\}|\{\d*\})", template):
+        if piece in ("{{", "}}"):
+            pieces.append(piece[0])
+        elif piece.startswith("{") and piece.endswith("}"):
+            index = int(piece[1:-1]) if piece != "{}" else following
+            following += 1
+            if index >= count:
+                raise BadArguments(f"The pattern {template!r} needs more arguments.")
+            pieces.append(index)
+        elif piece:
+            pieces.append(piece)
+    return pieces or [""]
+
+
+DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
+    scalar.custom("concat", _concat, count=(0, None), insensitive=True),
+    scalar.define(
+        "concatWithSeparator",
+        _text_first,
+        _concat_with,
+        count=(1, None),
+        aliases=("concat_ws",),
+        insensitive=True,
+    ),
+    scalar.custom("format", _format, count=(1, None)),
+)

@@ -1,0 +1,95 @@
+"""Functions that change letters or their order: lower, upper, initcap, reverse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.functions import scalar
+from olapdb.functions.arrays.ordering import reverse_lists
+from olapdb.functions.base import Argument
+from olapdb.functions.kernels import columns
+from olapdb.functions.strings.arguments import TEXT_TYPES, text_kernel, text_rule
+from olapdb.types import STRING, Array, DataType, FixedString
+
+
+def _reverse_rule(
+    name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
+) -> DataType:
+    scalar.require(name, types, (*TEXT_TYPES, Array), "a String or Array")
+    return types[0] if isinstance(types[0], Array) else _as_long(types[0])
+
+
+def _letters_rule(
+    name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
+) -> DataType:
+    scalar.require(name, types, TEXT_TYPES, "a String")
+    return _as_long(types[0])
+
+
+def _as_long(data_type: DataType) -> DataType:
+    """What a text is whose letters are changed: as long as it was."""
+    return data_type if isinstance(data_type, FixedString) else STRING
+
+
+def _same_length(kernel: scalar.Kernel) -> scalar.Kernel:
+    """Of a FixedString one of that length."""
+
+    def sized(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        made = kernel(arrays, call)
+        if isinstance(call.result, FixedString):
+            return columns.binary(made).cast(call.result.arrow)
+        return made
+
+    return sized
+
+
+def _reverse(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Bytes, or the elements of an array."""
+    if isinstance(call.types[0], Array):
+        return reverse_lists(arrays[0])
+    offsets, data = columns.bytes_of(columns.binary(arrays[0]))
+    owners = columns.parents_of(offsets)
+    order = offsets[owners] + offsets[owners + 1] - 1 - np.arange(len(data))
+    return columns.strings_from(offsets, data[order])
+
+
+def _title(array: pa.Array) -> pa.Array:
+    """The first letter of each word, of ASCII letters and digits, in upper case, others lower."""
+    offsets, data = columns.bytes_of(columns.binary(pc.ascii_lower(array)))
+    letters = (data >= ord("a")) & (data <= ord("z"))
+    inside = letters | ((data >= ord("0")) & (data <= ord("9")))
+    begins = inside.copy()
+    begins[1:] &= ~inside[:-1]
+    heads = offsets[:-1][np.diff(offsets) > 0]
+    begins[heads] = inside[heads]
+    return columns.strings_from(offsets, np.where(begins & letters, data - 32, data))
+
+
+_ONE, _TWO = text_rule(STRING), text_rule(STRING, 2)
+
+
+DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
+    scalar.define(
+        "lower",
+        _letters_rule,
+        _same_length(text_kernel(pc.ascii_lower)),
+        aliases=("lcase",),
+        insensitive=True,
+    ),
+    scalar.define(
+        "upper",
+        _letters_rule,
+        _same_length(text_kernel(pc.ascii_upper)),
+        aliases=("ucase",),
+        insensitive=True,
+    ),
+    scalar.define("lowerUTF8", _ONE, text_kernel(pc.utf8_lower)),
+    scalar.define("upperUTF8", _ONE, text_kernel(pc.utf8_upper)),
+    scalar.define("reverse", _reverse_rule, _same_length(_reverse), insensitive=True),
+    scalar.define("reverseUTF8", _ONE, text_kernel(pc.utf8_reverse)),
+    scalar.define("initcap", _letters_rule, _same_length(text_kernel(_title)), insensitive=True),
+)

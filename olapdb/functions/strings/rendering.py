@@ -1,0 +1,262 @@
+"""Values as ClickHouse prints them: toString, TabSeparated, and the insides of arrays.
+
+Everything is vectorised over Arrow's string kernels; nothing here escapes for a file format, that
+is the format's own business, but strings inside arrays, tuples and maps are quoted.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb import types
+from olapdb.errors import InternalError
+from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.arrow_buffers import converted, empty, progression
+
+_HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
+_HEX_UPPER = np.frombuffer(b"0123456789ABCDEF", np.uint8)
+_ESCAPES = (
+    ("\\", "\\\\"),
+    ("'", "\\'"),
+    ("\t", "\\t"),
+    ("\n", "\\n"),
+    ("\r", "\\r"),
+    ("\0", "\\0"),
+    ("\b", "\\b"),
+    ("\f", "\\f"),
+)
+
+
+def display(array: pa.Array, data_type: types.DataType, zone: str = "UTC") -> list[str | None]:
+    """`display_array` as Python strings; NULL is None, bytes that are no UTF-8 are kept by
+    surrogateescape."""
+    shown = columns.binary(display_array(array, data_type, zone))
+    return [
+        None if value is None else value.decode("utf-8", "surrogateescape")
+        for value in shown.to_pylist()
+    ]
+
+
+def readable(array: pa.Array, data_type: types.DataType) -> list[str]:
+    """As `display`, for messages and notes: NULL is "NULL", bytes that are no UTF-8 are `\\xff`."""
+    return [
+        "NULL"
+        if value is None
+        else value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        for value in display(array, data_type)
+    ]
+
+
+def display_array(array: pa.Array, data_type: types.DataType, zone: str = "UTC") -> pa.Array:
+    """A string array of the values as printed at top level; NULL stays null.
+
+    `zone` is the warehouse's, for DateTime types without their own.
+    """
+    inner = types.plain(data_type)
+    match inner:
+        case types.String():
+            return array
+        case types.FixedString():
+            return columns.text(array)
+        case types.Integer() | types.Interval():
+            return _integers(array)
+        case types.Float():
+            return _floats(array)
+        case types.Boolean():
+            return pc.if_else(array, "true", "false")
+        case types.Decimal():
+            return _decimals(array, inner)
+        case types.Date() | types.Date32():
+            return array.cast(pa.string())
+        case types.DateTime() | types.DateTime64():
+            return _times(array, inner, zone)
+        case types.UUID():
+            return _uuids(array)
+        case types.Nothing():
+            return array.cast(pa.string())
+        case types.Array(element):
+            return _lists(array, element, zone)
+        case types.Tuple():
+            return _tuples(array, inner, zone)
+        case types.Map():
+            return _maps(array, inner, zone)
+        case types.AggregateFunction(state=state):
+            return display_array(array, state, zone)
+        case _:
+            raise InternalError(f"No rendering of type {data_type}.")
+
+
+def _integers(array: pa.Array) -> pa.Array:
+    """Digits of one length are computed; where a column has few values for its rows, each is
+    written once."""
+    if len(array) >= _ROWS_PER_NUMBER and not array.null_count:
+        values = columns.numpy_values(array)
+        low, high = int(values.min()), int(values.max())
+        width = len(str(high))
+        if low >= 0 and len(str(low)) == width and width * len(array) < _OFFSET_END:
+            return _digits(values, high, width)
+        if (high - low + 1) * _ROWS_PER_NUMBER <= len(array):
+            texts = pa.array(range(low, high + 1), array.type).cast(pa.string())
+            wide = pa.uint64() if pa.types.is_unsigned_integer(array.type) else pa.int64()
+            return texts.take(pc.subtract(array.cast(wide), pa.scalar(low, wide)))
+    return array.cast(pa.string())
+
+
+_ROWS_PER_NUMBER = 64
+_OFFSET_END = 1 << 31
+
+
+def _digits(values: np.ndarray, high: int, width: int) -> pa.Array:
+    """Numbers up to `high`, all of `width` digits, from the last digit to the first."""
+    rows = len(values)
+    left = converted(values, np.uint32 if high < 1 << 32 else np.uint64)
+    ten = left.dtype.type(10)
+    text = empty(rows * width, np.uint8)
+    by_digit = text.reshape(rows, width)
+    for at in range(width - 1, 0, -1):
+        tens = np.floor_divide(left, ten, out=empty(rows, left.dtype))
+        digit = converted(left, np.uint8)
+        digit -= converted(tens, np.uint8) * np.uint8(10)
+        np.add(digit, _ZERO, out=by_digit[:, at])
+        left = tens
+    np.add(converted(left, np.uint8), _ZERO, out=by_digit[:, 0])
+    return columns.strings_from(progression(0, width, rows + 1, np.int32), text)
+
+
+_ZERO = np.uint8(ord("0"))
+
+
+def display_nested(array: pa.Array, data_type: types.DataType, zone: str = "UTC") -> pa.Array:
+    """The values as printed inside an array, tuple or map: quoted, NULL as the word."""
+    inner = types.plain(data_type)
+    if isinstance(inner, types.String | types.FixedString):
+        shown = quote_strings(columns.text(array))
+    else:
+        shown = display_array(array, inner, zone)
+        if isinstance(
+            inner, types.Date | types.Date32 | types.DateTime | types.DateTime64 | types.UUID
+        ):
+            shown = pc.binary_join_element_wise("'", shown, "'", "")
+    return pc.fill_null(shown, "NULL") if shown.null_count else shown
+
+
+def quote_strings(array: pa.Array) -> pa.Array:
+    """Strings as literals: 'it\\'s'."""
+    for plain_text, escaped in _ESCAPES:
+        array = pc.replace_substring(array, plain_text, escaped)
+    return pc.binary_join_element_wise("'", array, "'", "")
+
+
+def _floats(array: pa.Array) -> pa.Array:
+    """Shortest digits; positional from 1e-6 up to 1e21, as ClickHouse prints."""
+    shown = pc.replace_substring(array.cast(pa.string()), "-nan", "nan")
+    if not pc.any(pc.match_substring(shown, "e+")).as_py():
+        return shown
+    parts = pc.extract_regex(shown, r"^(?P<s>-?)(?P<i>\d)\.?(?P<f>\d*)e\+(?P<e>\d+)$")
+    exponents = pc.struct_field(parts, "e").cast(pa.int32())
+    digits = pc.binary_join_element_wise(
+        pc.struct_field(parts, "i"), pc.struct_field(parts, "f"), ""
+    )
+    for exponent in pc.unique(exponents.drop_null()).to_pylist():
+        if exponent < 21:
+            padded = pc.utf8_rpad(digits, width=exponent + 1, padding="0")
+            whole = pc.utf8_slice_codeunits(padded, 0, exponent + 1)
+            fraction = pc.utf8_slice_codeunits(padded, exponent + 1)
+            point = pc.if_else(pc.equal(fraction, ""), "", ".")
+            signed = pc.binary_join_element_wise(
+                pc.struct_field(parts, "s"), whole, point, fraction, ""
+            )
+            shown = pc.if_else(pc.fill_null(pc.equal(exponents, exponent), False), signed, shown)
+    return pc.replace_substring(shown, "e+", "e")
+
+
+def _decimals(array: pa.Array, data_type: types.Decimal) -> pa.Array:
+    """The unscaled digits, a point put in, zeros at the end dropped."""
+    unscaled_type = (
+        pa.decimal128(38, 0) if pa.types.is_decimal128(array.type) else pa.decimal256(76, 0)
+    )
+    unscaled = columns.view(array, unscaled_type).cast(pa.string())
+    if data_type.scale == 0:
+        return unscaled
+    negative = pc.starts_with(unscaled, "-")
+    digits = pc.utf8_ltrim(unscaled, "-")
+    digits = pc.utf8_lpad(digits, width=data_type.scale + 1, padding="0")
+    units = pc.utf8_slice_codeunits(digits, 0, -data_type.scale)
+    fraction = pc.utf8_rtrim(pc.utf8_slice_codeunits(digits, -data_type.scale), "0")
+    point = pc.if_else(pc.equal(fraction, ""), "", ".")
+    return pc.binary_join_element_wise(pc.if_else(negative, "-", ""), units, point, fraction, "")
+
+
+def _times(array: pa.Array, data_type: types.DateTime | types.DateTime64, zone: str) -> pa.Array:
+    own = data_type.zone or zone
+    zoned = columns.view(array, pa.timestamp(array.type.unit, tz=own))
+    shown = pc.local_timestamp(zoned).cast(pa.string())
+    if isinstance(data_type, types.DateTime) or data_type.precision == 0:
+        return shown
+    return pc.utf8_slice_codeunits(shown, 0, 20 + data_type.precision)
+
+
+def _uuids(array: pa.Array) -> pa.Array:
+    digits = hex_matrix(fixed_bytes(array), upper=False)
+    out = np.full((len(array), 36), ord("-"), np.uint8)
+    at = 0
+    for start, stop in ((0, 8), (9, 13), (14, 18), (19, 23), (24, 36)):
+        out[:, start:stop] = digits[:, at : at + stop - start]
+        at += stop - start
+    offsets = np.arange(len(array) + 1, dtype=np.int64) * 36
+    return columns.strings_from(offsets, out.reshape(-1), columns.validity(array))
+
+
+def fixed_bytes(array: pa.Array) -> np.ndarray:
+    """The bytes of a fixed-size binary array, shape (rows, width)."""
+    width = array.type.byte_width
+    buffer = array.buffers()[1]
+    if buffer is None or not len(array):
+        return np.zeros((len(array), width), np.uint8)
+    taken = np.frombuffer(buffer, np.uint8, len(array) * width, array.offset * width)
+    return taken.reshape(len(array), width)
+
+
+def hex_matrix(data: np.ndarray, *, upper: bool = True) -> np.ndarray:
+    """Two digits for each byte of the last axis."""
+    table = _HEX_UPPER if upper else _HEX
+    out = np.empty((*data.shape[:-1], 2 * data.shape[-1]), np.uint8)
+    out[..., 0::2] = table[data >> 4]
+    out[..., 1::2] = table[data & 15]
+    return out
+
+
+def _joined(offsets: np.ndarray, pieces: pa.Array, opening: str, closing: str) -> pa.Array:
+    lists = columns.lists_from(offsets, pieces)
+    return pc.binary_join_element_wise(opening, pc.binary_join(lists, ","), closing, "")
+
+
+def _masked(shown: pa.Array, array: pa.Array) -> pa.Array:
+    if not array.null_count:
+        return shown
+    return pc.if_else(array.is_valid(), shown, pa.scalar(None, shown.type))
+
+
+def _lists(array: pa.Array, element: types.DataType, zone: str) -> pa.Array:
+    offsets, elements = columns.elements_of(array)
+    return _masked(_joined(offsets, display_nested(elements, element, zone), "[", "]"), array)
+
+
+def _tuples(array: pa.Array, data_type: types.Tuple, zone: str) -> pa.Array:
+    fields = columns.struct_fields(array)
+    if not fields:
+        return pa.array(["()"] * len(array), pa.string())
+    pieces = [display_nested(f, t, zone) for f, t in zip(fields, data_type.elements, strict=True)]
+    inside = pc.binary_join_element_wise(*pieces, ",") if len(pieces) > 1 else pieces[0]
+    return _masked(pc.binary_join_element_wise("(", inside, ")", ""), array)
+
+
+def _maps(array: pa.Array, data_type: types.Map, zone: str) -> pa.Array:
+    offsets = columns.offsets_of(array)
+    start, stop = int(offsets[0]), int(offsets[-1])
+    keys = display_nested(array.keys.slice(start, stop - start), data_type.key, zone)
+    items = display_nested(array.items.slice(start, stop - start), data_type.value, zone)
+    pairs = pc.binary_join_element_wise(keys, items, ":")
+    return _masked(_joined(offsets - start, pairs, "{", "}"), array)

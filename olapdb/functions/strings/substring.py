@@ -1,0 +1,134 @@
+"""Functions of the length and of parts of a string: length, empty, substring, left, right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.functions import scalar
+from olapdb.functions.base import Argument
+from olapdb.functions.kernels import columns, slices
+from olapdb.functions.strings import rendering
+from olapdb.functions.strings.arguments import (
+    TEXT_TYPES,
+    TO_THE_END,
+    integers,
+    text_kernel,
+    text_rule,
+)
+from olapdb.types import STRING, UINT8, UINT64, Array, DataType, FixedString, Map
+
+
+def _length_rule(
+    result: DataType,
+) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
+    def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        scalar.require(name, types, (*TEXT_TYPES, Array, Map), "a String, Array or Map")
+        return result
+
+    return rule
+
+
+def _sizes(array: pa.Array) -> np.ndarray:
+    if pa.types.is_list(array.type) or pa.types.is_map(array.type):
+        return np.diff(columns.offsets_of(array))
+    return slices.lengths_of(array)
+
+
+def _length(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    return columns.from_values(_sizes(arrays[0]), pa.uint64())
+
+
+def _emptiness(*, wanted: bool) -> scalar.Kernel:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        if isinstance(call.types[0], FixedString):
+            found = rendering.fixed_bytes(arrays[0]).any(axis=1)
+        else:
+            found = _sizes(arrays[0]) != 0
+        return columns.from_values(found != wanted, pa.uint8())
+
+    return kernel
+
+
+def _from_position(
+    start: np.ndarray, size: np.ndarray, count: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """1-based and negative starts as ClickHouse reads them: (start from 0, length)."""
+    start, count = (
+        np.maximum(start, -TO_THE_END // 2),
+        np.minimum(count, TO_THE_END),
+    )  # sums stay in 64 bits
+    begin = np.where(start > 0, start - 1, np.where(start < 0, size + start, size))
+    before = np.minimum(begin, 0)
+    count = np.where(count < 0, np.maximum(size - begin + count, 0), count)
+    return np.maximum(begin, 0), np.maximum(count + before, 0)
+
+
+def _substring(*, utf8: bool) -> scalar.Kernel:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        array = columns.text(arrays[0])
+        size = slices.lengths_of(array, utf8=utf8)
+        count = integers(arrays[2]) if len(arrays) > 2 else np.full(len(array), TO_THE_END)
+        begin, taken = _from_position(integers(arrays[1]), size, count)
+        return slices.pieces(array, begin, taken, utf8=utf8)
+
+    return kernel
+
+
+def _left(*, utf8: bool) -> scalar.Kernel:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        array, count = columns.text(arrays[0]), integers(arrays[1])
+        size = slices.lengths_of(array, utf8=utf8)
+        taken = np.where(count < 0, np.maximum(size + count, 0), count)
+        return slices.pieces(array, np.zeros(len(array), np.int64), taken, utf8=utf8)
+
+    return kernel
+
+
+def _right(*, utf8: bool) -> scalar.Kernel:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        array, count = columns.text(arrays[0]), integers(arrays[1])
+        size = slices.lengths_of(array, utf8=utf8)
+        taken = np.where(count < 0, np.maximum(size + count, 0), np.minimum(count, size))
+        return slices.pieces(array, size - taken, taken, utf8=utf8)
+
+    return kernel
+
+
+_ONE, _TWO = text_rule(STRING), text_rule(STRING, 2)
+
+
+DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
+    scalar.define(
+        "length",
+        _length_rule(UINT64),
+        _length,
+        aliases=("OCTET_LENGTH", "CARDINALITY"),
+        insensitive=True,
+    ),
+    scalar.define(
+        "lengthUTF8",
+        text_rule(UINT64),
+        text_kernel(lambda a: pc.utf8_length(a).cast(pa.uint64())),
+        aliases=("CHAR_LENGTH", "CHARACTER_LENGTH"),
+        insensitive=True,
+    ),
+    scalar.define("empty", _length_rule(UINT8), _emptiness(wanted=True)),
+    scalar.define("notEmpty", _length_rule(UINT8), _emptiness(wanted=False)),
+    scalar.define(
+        "substring",
+        _ONE,
+        _substring(utf8=False),
+        count=(2, 3),
+        aliases=("substr", "mid", "byteSlice"),
+        insensitive=True,
+    ),
+    scalar.define("substringUTF8", _ONE, _substring(utf8=True), count=(2, 3)),
+    scalar.define("left", _ONE, _left(utf8=False), count=2, insensitive=True),
+    scalar.define("right", _ONE, _right(utf8=False), count=2, insensitive=True),
+    scalar.define("leftUTF8", _ONE, _left(utf8=True), count=2),
+    scalar.define("rightUTF8", _ONE, _right(utf8=True), count=2),
+)

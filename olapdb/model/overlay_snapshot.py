@@ -1,0 +1,142 @@
+"""A snapshot with some objects and parts exchanged: what would hold after a change that is not
+committed yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from olapdb.model.changes import AddPart
+from olapdb.model.damage import Damage
+from olapdb.model.part import BlockRange, Part
+from olapdb.model.schema import DatabaseEntry, MaterializedView, SchemaObject, Table
+from olapdb.model.snapshot import Derived, Snapshot
+from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
+
+
+@dataclass(frozen=True)
+class OverlaySnapshot:
+    """A `Snapshot` over another one. Everything that a field does not exchange is the base's.
+
+    `changed` are new or altered objects by id, `removed` the ids of dropped ones.  `replaced` maps
+    the id of a live part to the staged part that replaces it, None where it leaves.  `inline` has
+    the rows of staged inline parts, as Arrow IPC file bytes by part id.
+    """
+
+    base: Snapshot
+    changed: Mapping[str, SchemaObject] = field(default_factory=dict)
+    removed: frozenset[str] = frozenset()
+    replaced: Mapping[str, AddPart | None] = field(default_factory=dict)
+    inline: Mapping[str, bytes] = field(default_factory=dict)
+
+    @staticmethod
+    def of(base: Snapshot, *changed: SchemaObject) -> OverlaySnapshot:
+        """Return the base with these objects, each instead of the one with its id."""
+        return OverlaySnapshot(base, {item.id: item for item in changed})
+
+    @property
+    def number(self) -> int:
+        return self.base.number
+
+    @property
+    def databases(self) -> Mapping[str, DatabaseEntry]:
+        return self.base.databases
+
+    def find(self, database: str, name: str) -> SchemaObject | None:
+        for item in self.changed.values():
+            if (item.database, item.name) == (database, name):
+                return item
+        item_of_base = self.base.find(database, name)
+        return None if item_of_base is None or self._is_hidden(item_of_base) else item_of_base
+
+    def by_id(self, object_id: str) -> SchemaObject | None:
+        if object_id in self.removed:
+            return None
+        return self.changed.get(object_id) or self.base.by_id(object_id)
+
+    def objects(self, database: str | None = None) -> Iterable[SchemaObject]:
+        items = [item for item in self.base.objects() if not self._is_hidden(item)]
+        items = sorted((*items, *self.changed.values()), key=_qualified_name)
+        return [item for item in items if database in (None, item.database)]
+
+    def views_on(self, table_id: str) -> tuple[MaterializedView, ...]:
+        return self._overlaid(self.base.views_on(table_id), lambda view: view.source_id == table_id)
+
+    def views_into(self, table_id: str) -> tuple[MaterializedView, ...]:
+        return self._overlaid(
+            self.base.views_into(table_id), lambda view: view.target_id == table_id
+        )
+
+    def parts(self, table_id: str) -> tuple[Part, ...]:
+        live = self.base.parts(table_id)
+        if not self.replaced:
+            return live
+        parts: list[Part] = []
+        for part in live:
+            staged = self.replaced.get(part.id)
+            if staged is not None:
+                parts.append(staged.part)
+            elif part.id not in self.replaced:
+                parts.append(part)
+        return tuple(parts)
+
+    def part_count(self, table_id: str, partition_id: str) -> int:
+        if not self.replaced:
+            return self.base.part_count(table_id, partition_id)
+        return sum(part.partition_id == partition_id for part in self.parts(table_id))
+
+    def inline_rows(self, part: Part) -> bytes:
+        rows = self.inline.get(part.id)
+        return self.base.inline_rows(part) if rows is None else rows
+
+    def next_block(self, table: Table) -> int:
+        return self.base.next_block(table)
+
+    def data_version(self, table_id: str, partition_id: str) -> int:
+        return self.base.data_version(table_id, partition_id)
+
+    def coverage(self, view_id: str) -> Coverage:
+        return self.base.coverage(view_id)
+
+    def invalidations(self, view_id: str | None = None) -> tuple[Invalidation, ...]:
+        return self.base.invalidations(view_id)
+
+    def checks(self, view_id: str | None = None) -> tuple[Check, ...]:
+        return self.base.checks(view_id)
+
+    def retained(self, view_id: str | None = None) -> tuple[Retained, ...]:
+        return self.base.retained(view_id)
+
+    def damaged(self) -> tuple[Damage, ...]:
+        return self.base.damaged()
+
+    def blocks(self, table_id: str) -> tuple[BlockInfo, ...]:
+        return self.base.blocks(table_id)
+
+    def derived(self, key: Hashable, make: Callable[[], Derived]) -> Derived:
+        """Return what `make` gives. The base keeps it only where objects and parts are its own."""
+        if self.changed or self.removed or self.replaced:
+            return make()
+        return self.base.derived(key, make)
+
+    def block_span(self, table_id: str, blocks: BlockRange) -> tuple[int, int]:
+        return self.base.block_span(table_id, blocks)
+
+    def _is_hidden(self, item: SchemaObject) -> bool:
+        return item.id in self.changed or item.id in self.removed
+
+    def _overlaid(
+        self, views: Iterable[MaterializedView], is_chosen: Callable[[MaterializedView], bool]
+    ) -> tuple[MaterializedView, ...]:
+        """Exchange the changed views among those of the base, and sort them by name."""
+        changed = [
+            item
+            for item in self.changed.values()
+            if isinstance(item, MaterializedView) and is_chosen(item)
+        ]
+        kept = [view for view in views if not self._is_hidden(view)]
+        return tuple(sorted((*kept, *changed), key=_qualified_name))
+
+
+def _qualified_name(item: SchemaObject) -> tuple[str, str]:
+    return item.database, item.name

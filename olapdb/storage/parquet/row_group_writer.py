@@ -1,0 +1,307 @@
+"""Write Parquet on several cores: the same bytes that `pq.ParquetWriter` makes on one.
+
+    rows -> stretches of row groups -> each encoded by its own writer, in memory
+         -> their pages appended one after the other, then one footer with shifted offsets
+
+pyarrow encodes the columns of a file on one thread (apache/arrow#50866), which is most of the time
+of a large INSERT, of a merge and of a backfill.  Delete this module and `footer` when a release of
+Arrow writes row groups in parallel.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import deque
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from olapdb.errors import InternalError
+from olapdb.storage.checksum import checksum_of_parts
+from olapdb.storage.parquet.footer import (
+    Footer,
+    Number,
+    Template,
+    encode,
+    footer_bytes,
+    key_value,
+    parse_footer,
+    parse_offset_index,
+)
+from olapdb.threads import ThreadPool, refuse_if_ending
+
+STRETCH_ROWS = 1 << 17
+"""Rows that one thread encodes at a time: enough to make the fixed cost of a writer small."""
+ROW_GROUPS_MAX = 32_767
+"""The format numbers row groups with an I16."""
+_MAGIC = b"PAR1"
+_LENGTH_BYTES = 4
+
+
+class OneThreadWriter:
+    """A `pq.ParquetWriter` that also exposes the metadata it wrote and never hides why a write
+    failed."""
+
+    def __init__(
+        self, sink: pa.NativeFile, schema: pa.Schema, options: Mapping[str, object]
+    ) -> None:
+        self._sink = sink
+        self._collected: list[pq.FileMetaData] = []
+        self._writer = pq.ParquetWriter(sink, schema, metadata_collector=self._collected, **options)
+
+    def write_table(self, rows: pa.Table, row_group_size: int) -> None:
+        self._writer.write_table(rows, row_group_size=row_group_size)
+
+    def write(self, data: bytes) -> int:
+        """Write bytes between the pages and the page indexes; return their offset in the file."""
+        at: int = self._sink.tell()
+        self._sink.write(data)
+        return at
+
+    def add_key_value_metadata(self, pairs: Mapping[str | bytes, str | bytes]) -> None:
+        self._writer.add_key_value_metadata(pairs)
+
+    def checksum(self) -> str | None:
+        """Return None: pyarrow writes to the file itself, so the checksum is not known."""
+        return None
+
+    def close(self) -> pq.FileMetaData:
+        self._writer.close()
+        return self._collected[0]
+
+    def abandon(self) -> None:
+        """Close after a failed write. The close fails too, with a RuntimeError that would hide the
+        reason (no space, say), so it is suppressed."""
+        with suppress(OSError, RuntimeError):
+            self._writer.close()
+        self._writer.is_open = False  # else the garbage collector closes it again
+
+
+class RowGroupsWriter:
+    """A writer with the interface of `OneThreadWriter` that encodes one `write_table` on `threads`
+    threads."""
+
+    def __init__(
+        self,
+        sink: pa.NativeFile,
+        schema: pa.Schema,
+        options: Mapping[str, object],
+        threads: int,
+        stretch_rows: int = STRETCH_ROWS,
+    ) -> None:
+        self._stretch_rows = stretch_rows
+        self._sink = sink
+        self._crc = 0
+        self._tail = b""
+        self._schema = schema
+        self._options = options
+        self._threads = threads
+        self._pairs: dict[str | bytes, str | bytes] = {}
+        self._written: list[_Written] = []
+        self._column_indexes: list[bytes] = []
+        self._offset_indexes: list[bytes] = []
+
+    def write_table(self, rows: pa.Table, row_group_size: int) -> None:
+        """Encode and append all rows. At most `threads` + 2 encoded stretches are in memory at a
+        time."""
+        step = max(1, self._stretch_rows // row_group_size) * row_group_size
+        stretches = (rows.slice(start, step) for start in range(0, rows.num_rows, step))
+        self.write(_MAGIC)
+        with ThreadPool(self._threads, "olapdb-parquet") as pool:
+            waiting: deque[Future[_Stretch]] = deque()
+            try:
+                for stretch in stretches:
+                    refuse_if_ending()
+                    waiting.append(pool.submit(self._encode, stretch, row_group_size))
+                    if len(waiting) > self._threads + 1:
+                        self._append(waiting.popleft().result())
+                while waiting:
+                    self._append(waiting.popleft().result())
+            finally:
+                for future in waiting:
+                    future.cancel()
+
+    def write(self, data: bytes | pa.Buffer) -> int:
+        at: int = self._sink.tell()
+        self._sink.write(data)
+        self._crc = zlib.crc32(data, self._crc)
+        return at
+
+    def checksum(self) -> str:
+        """Return the checksum of the closed file, in the form of `checksum.checksum_of_file`."""
+        return checksum_of_parts(self._crc, self._tail)
+
+    def add_key_value_metadata(self, pairs: Mapping[str | bytes, str | bytes]) -> None:
+        self._pairs = {**pairs, **self._pairs}  # the newest first, as pyarrow writes them
+
+    def close(self) -> pq.FileMetaData:
+        """Write the page indexes and the footer; return the file's metadata."""
+        blobs = [*self._column_indexes, *self._offset_indexes]
+        starts = accumulate(map(len, blobs), initial=self._sink.tell())
+        places = [(start, len(blob)) for start, blob in zip(starts, blobs, strict=False)]
+        count = len(self._column_indexes)
+        at = _Places(iter(places[:count]), iter(places[count:]))
+        row_groups: list[Template] = []
+        for written in self._written:
+            before = len(row_groups)
+            row_groups += [
+                at.of(template, written.shift, before) for template in written.footer.row_groups
+            ]
+        first = self._written[0].footer
+        added = [key_value(_encoded(key), _encoded(value)) for key, value in self._pairs.items()]
+        footer = footer_bytes(
+            replace(
+                first,
+                rows=sum(written.footer.rows for written in self._written),
+                row_groups=tuple(row_groups),
+                key_values=(*added, *first.key_values),
+            )
+        )
+        self._tail = footer + len(footer).to_bytes(_LENGTH_BYTES, "little") + _MAGIC
+        self.write(b"".join(blobs))
+        self.write(self._tail)
+        return pq.read_metadata(pa.BufferReader(self._tail))
+
+    def abandon(self) -> None:
+        """Do nothing: no file handle or encoder stays open."""
+
+    def _encode(self, rows: pa.Table, row_group_size: int) -> _Stretch:
+        sink = pa.BufferOutputStream()
+        with pq.ParquetWriter(sink, self._schema, **self._options) as writer:
+            writer.write_table(rows, row_group_size=row_group_size)
+        return _stretch(sink.getvalue())
+
+    def _append(self, stretch: _Stretch) -> None:
+        shift = self.write(stretch.pages) - len(_MAGIC)
+        self._written.append(_Written(stretch.footer, shift))
+        self._column_indexes += stretch.indexes(_COLUMN_INDEX)
+        self._offset_indexes += (_moved(index, shift) for index in stretch.indexes(_OFFSET_INDEX))
+
+
+@contextmanager
+def parquet_writer(
+    sink: pa.NativeFile,
+    schema: pa.Schema,
+    options: Mapping[str, object],
+    *,
+    rows: int,
+    row_group_size: int,
+    threads: int,
+) -> Iterator[OneThreadWriter | RowGroupsWriter]:
+    """Yield the faster writer for a table of `rows` rows. The caller calls its `close` last in the
+    `with`."""
+    threads = min(threads, -(-rows // STRETCH_ROWS))
+    writer: OneThreadWriter | RowGroupsWriter
+    if threads > 1 and -(-rows // row_group_size) <= ROW_GROUPS_MAX:
+        writer = RowGroupsWriter(sink, schema, options, threads)
+    else:
+        writer = OneThreadWriter(sink, schema, options)
+    try:
+        yield writer
+    except BaseException:
+        writer.abandon()
+        raise
+
+
+# --- stretches -----------------------------------------------------------------------------------
+
+_COLUMN_INDEX, _OFFSET_INDEX = "column index", "offset index"
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """A Parquet file in memory: its pages, its page indexes (which begin at byte `end`) and its
+    footer."""
+
+    pages: pa.Buffer
+    page_indexes: bytes
+    end: int
+    footer: Footer
+
+    def indexes(self, kind: str) -> Iterator[bytes]:
+        """Yield the column indexes or the offset indexes of all columns, row group by row group."""
+        for template in self.footer.row_groups:
+            start = 0
+            for number in _numbers(template):
+                if number.field == f"{kind}'s offset":
+                    start = number.value - self.end
+                elif number.field == f"{kind}'s bytes":
+                    yield self.page_indexes[start : start + number.value]
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The footer of a stretch whose pages were appended to the file, moved by `shift` bytes."""
+
+    footer: Footer
+    shift: int
+
+
+def _stretch(file: pa.Buffer) -> _Stretch:
+    footer_end = file.size - len(_MAGIC) - _LENGTH_BYTES
+    length = int.from_bytes(file[footer_end : footer_end + _LENGTH_BYTES], "little")
+    start = footer_end - length
+    footer = parse_footer(file[start:footer_end].to_pybytes())
+    indexes = [
+        number.value
+        for template in footer.row_groups
+        for number in _numbers(template)
+        if number.field.endswith("index's offset")
+    ]
+    end = min(indexes, default=start)
+    return _Stretch(file[len(_MAGIC) : end], file[end:start].to_pybytes(), end, footer)
+
+
+def _encoded(text: str | bytes) -> bytes:
+    return text.encode() if isinstance(text, str) else text
+
+
+def _numbers(template: Template) -> Iterator[Number]:
+    return (item for item in template if isinstance(item, Number))
+
+
+def _moved(offset_index: bytes, shift: int) -> bytes:
+    template = parse_offset_index(offset_index)
+    return encode(
+        [
+            Number(item.field, item.value + shift) if isinstance(item, Number) else item
+            for item in template
+        ]
+    )
+
+
+class _Places:
+    """The (offset, bytes) of the page indexes in the joined file, consumed in their order."""
+
+    def __init__(
+        self, column_indexes: Iterator[tuple[int, int]], offset_indexes: Iterator[tuple[int, int]]
+    ) -> None:
+        self._places = {_COLUMN_INDEX: column_indexes, _OFFSET_INDEX: offset_indexes}
+
+    def of(self, template: Template, shift: int, before: int) -> Template:
+        """Return the row group with its pages moved by `shift` bytes and numbered after `before`
+        row groups."""
+        length = 0
+        shifted: Template = []
+        for item in template:
+            if isinstance(item, bytes):
+                shifted.append(item)
+                continue
+            kind, _, property_name = item.field.partition("'s ")
+            if kind in self._places and property_name == "offset":
+                value, length = next(self._places[kind])
+            elif kind in self._places:
+                value = length
+            elif kind == "data offset":
+                value = item.value + shift if item.value else 0
+            elif kind == "ordinal":
+                value = item.value + before
+            else:
+                raise InternalError(f"A row group's {item.field}.")
+            shifted.append(Number(item.field, value))
+        return shifted

@@ -1,0 +1,36 @@
+"""All tables of the database `system`, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from olapdb.system import (
+    activity_tables,
+    catalog_tables,
+    job_tables,
+    mutation_tables,
+    part_tables,
+    reference_tables,
+    settings_tables,
+    source_tables,
+    storage_tables,
+    view_tables,
+)
+from olapdb.system.registry import SystemTable
+
+SYSTEM_TABLES: Mapping[str, SystemTable] = {
+    table.name: table
+    for module in (
+        activity_tables,
+        catalog_tables,
+        job_tables,
+        mutation_tables,
+        part_tables,
+        reference_tables,
+        settings_tables,
+        source_tables,
+        storage_tables,
+        view_tables,
+    )
+    for table in module.TABLES
+}

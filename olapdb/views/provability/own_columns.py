@@ -1,0 +1,67 @@
+"""Columns of a target that the view does not give: what an ALTER makes of those that are stored.
+
+A recomputation fills them as the table says now.  Rows that are there hold what the table said when
+they came, so an ALTER that fills them otherwise leaves the two apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from olapdb.dml.column_reinterpretation import default_by_ids, names_in_default
+from olapdb.engine.layout import TableLayout
+from olapdb.lineage.type_change import same_result
+from olapdb.model.schema import Column, Table
+from olapdb.plan.expressions import Constant
+from olapdb.views.provability.computed import keeps_equal_values
+from olapdb.views.provability.expressions import bound_default
+from olapdb.views.provability.parts import BoundDefinition
+
+
+def fills_otherwise(before: Table, now: BoundDefinition) -> bool:
+    """Return whether `now.target` fills a stored column that the view does not give with other
+    values than `before`, its version before an ALTER, in rows that both have.
+
+    That is so where the default, or one that it is computed from, or a type among them changes; and
+    where a column with a default is added that merges do not simply keep, of which older parts have
+    one value for each merged row, a recomputation one for each row that the view gives.  Columns
+    are followed by id, so a rename changes nothing."""
+    given = {c.id for c in now.target.columns if c.name in now.plan.names}
+    old = {column.id: column for column in before.columns}
+    for column in _filling(now.target, given):
+        known = old.get(column.id)
+        if known is None:
+            differs = column.id not in given and _counts_rows(now, column)
+        else:
+            differs = not same_result(known.type, column.type, joined=False) or (
+                column.id not in given
+                and default_by_ids(known, before) != default_by_ids(column, now.target)
+            )
+        if differs:
+            return True
+    return False
+
+
+def _filling(table: Table, given: Collection[int]) -> list[Column]:
+    """The stored columns that the view does not give, and all that their defaults read."""
+    waiting = [c for c in table.stored_columns if c.id not in given]
+    found: dict[int, Column] = {}
+    while waiting:
+        column = waiting.pop()
+        if column.id in found:
+            continue
+        found[column.id] = column
+        if column.default and column.id not in given:
+            needed = (table.column(name) for name in names_in_default(column.default))
+            waiting += [one for one in needed if one is not None]
+    return list(found.values())
+
+
+def _counts_rows(now: BoundDefinition, column: Column) -> bool:
+    """Whether merges join values of the added column to another one."""
+    if not column.stored or not column.default or not now.target.engine.merges_values:
+        return False
+    if keeps_equal_values(TableLayout(now.target), column, grouped=False):
+        return False
+    default = bound_default(now.target, column.default, now.snapshot, now.environment)
+    return not (isinstance(default, Constant) and not default.value.as_py())

@@ -1,0 +1,61 @@
+"""The six ways to run an SQL logic test. The answers are the same under each of them.
+
+default      as users run it, in memory
+optimizer    no rule of the optimizer is applied
+granules     a granule has two rows, so that pruning and every path of reading is taken
+files        no part is kept in the catalog
+merge        parts are merged after each statement
+reopen       the warehouse is on disk, closed and opened after each statement
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+
+CONFIGURATIONS = ("default", "optimizer", "granules", "files", "merge", "reopen")
+_MERGE_TREE = re.compile(r"^CREATE TABLE\b.*\bENGINE\s*=\s*\w*MergeTree", re.DOTALL)
+
+
+class Warehouse:
+    """A warehouse under one configuration; `folder` is used by `reopen` alone. Close it."""
+
+    def __init__(self, configuration: str, folder: Path) -> None:
+        self.configuration = configuration
+        self._folder = folder
+        self._settings: dict[str, bool | int] = {}
+        if configuration == "optimizer":
+            self._settings["optimizer"] = False
+        if configuration in ("files", "granules"):
+            self._settings["inline_bytes_max"] = 0
+        self.connection = self._connect()
+
+    def _connect(self) -> Connection:
+        where = str(self._folder / "warehouse") if self.configuration == "reopen" else ":memory:"
+        return olapdb.connect(where, settings=self._settings)
+
+    def prepared(self, sql: str) -> str:
+        """Return the statement as this configuration runs it."""
+        if self.configuration != "granules" or not _MERGE_TREE.match(sql):
+            return sql
+        setting = "index_granularity = 2"
+        return f"{sql}, {setting}" if " SETTINGS " in sql else f"{sql} SETTINGS {setting}"
+
+    def after_statement(self) -> None:
+        """Do what this configuration does between two statements."""
+        if self.configuration == "reopen":
+            self.connection.close()
+            self.connection = self._connect()
+        elif self.configuration == "merge":
+            tables = self.connection.execute(
+                "SELECT database, name FROM system.tables"
+                " WHERE engine LIKE '%MergeTree' AND database != 'system'"
+            )
+            for database, name in tables.fetchall():
+                self.connection.execute(f"OPTIMIZE TABLE `{database}`.`{name}` FINAL")
+
+    def close(self) -> None:
+        self.connection.close()

@@ -1,0 +1,67 @@
+"""Runs the SQL logic tests, under six configurations and on ClickHouse itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import olapdb
+from olapdb.functions import display
+from tests.harness.oracle import Oracle
+from tests.sql.configurations import CONFIGURATIONS, Warehouse
+from tests.sql.logic import Record, answer_lines, read_records, sorted_rows
+from tests.sql.record import FILES, Asked, answered
+
+
+def answer(connection: olapdb.Connection, sql: str) -> tuple[str, ...]:
+    """Run a query and return its answer as the lines of a record, or its error's name alone."""
+    try:
+        result = connection.session.execute(sql)
+        table = result.read_all()
+    except olapdb.Error as error:
+        return (error.name,)
+    columns = []
+    for chunked, data_type in zip(table.columns, result.types, strict=True):
+        column = chunked.combine_chunks()
+        texts = zip(display(column, data_type), column.is_valid().to_pylist(), strict=True)
+        columns.append([text if valid else None for text, valid in texts])
+    types = tuple(str(data_type) for data_type in result.types)
+    return answer_lines(result.names, types, list(zip(*columns, strict=True)))
+
+
+def difference(record: Record, warehouse: Warehouse) -> str:
+    """Run a record and return how its answer differs from the expected one, "" if it does not."""
+    sql = warehouse.prepared(record.sql)
+    if record.kind == "statement":
+        warehouse.connection.execute(sql)
+        return ""
+    lines = answer(warehouse.connection, sql)
+    lines = sorted_rows(lines) if record.rowsort else lines
+    if lines == record.expected:
+        return ""
+    return "\n".join([f"line {record.line}: {sql}", "expected", *record.expected, "got", *lines])
+
+
+@pytest.mark.parametrize("configuration", CONFIGURATIONS)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_answers(path: Path, configuration: str, tmp_path: Path) -> None:
+    warehouse = Warehouse(configuration, tmp_path)
+    differences = []
+    for record in read_records(path):
+        if configuration in record.skipped:
+            continue
+        if found := difference(record, warehouse):
+            differences.append(found)
+        if record.kind == "statement" or configuration == "reopen":
+            warehouse.after_statement()
+    warehouse.close()
+    assert not differences, f"{len(differences)} differ:\n" + "\n\n".join(differences[:5])
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_answers_are_those_of_clickhouse(path: Path, oracle: Oracle) -> None:
+    with Asked(oracle, path.stem):
+        for record in read_records(path):
+            theirs = answered(record, oracle)
+            assert (theirs.kind, theirs.expected) == (record.kind, record.expected), record.sql
