@@ -2,7 +2,7 @@
 
 Parts are immutable: a part with deleted rows is replaced, in one commit, by one without them, of
 the same blocks.  The same commit raises the data version of the partition, so that a backfill or
-a replay that read the old rows cannot publish, and says to views what `leave` knows (rules 4, 5).
+a replay that read the old rows cannot publish, and has what `RowRemoval` says of views (rules 4, 5).
 """
 
 from __future__ import annotations

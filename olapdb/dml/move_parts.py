@@ -1,7 +1,7 @@
 """Whole parts leave a table: DROP, DETACH, MOVE and REPLACE of partitions and parts.
 
 One commit each.  Files are never copied or renamed: a part that goes elsewhere is another row of
-the catalog about the same file, see `attach`.
+the catalog about the same file, see `attach_parts`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NOTHING = MoveResult(0, 0, None)
 
 def drop_parts(change: RowChange, table_id: str, selection: PartSelection) -> MoveResult:
     """Removes them.  The views' slices that their rows reached become stale, or frozen where the
-    change is retention; what leaves a view's target: see `target_rows`.
+    change is retention; what leaves a view's target: see `target_deletion`.
 
     Raises RetainedRows for frozen rows, NoSuchDataPart for a part that is not there."""
 

@@ -2,9 +2,9 @@
 
     the views that read the table     the slices that the rows reached are stale, by name; or, where
                                       the rows leave by retention, frozen
-    the views that write the table    what they had made of their source is gone: see `target_rows`
+    the views that write the table    what they had made of their source is gone: see `target_deletion`
 
-Statements gather the rows in a `Leaving`, part by part, and publish it with their own changes.
+A statement gathers the rows in a `RowRemoval`, part by part, and publishes it with its own changes.
 """
 
 from __future__ import annotations

@@ -82,11 +82,8 @@ class ViewJob:
         origin = origin.of_kind(operation)
         settings = Settings.of(origin.settings)
         record = JobRecord(
-            origin.services,
+            origin,
             operation,
-            query_id=origin.query_id,
-            statement=origin.statement,
-            cancelled=origin.cancelled,
             executor=settings.text("engine"),
             staged=operation == "BACKFILL" and settings.boolean("backfill_staging"),
         )
