@@ -32,7 +32,8 @@ from olapdb.sql import nodes
 
 @dataclass(frozen=True, slots=True)
 class DeleteResult:
-    """Rows that left, parts that were replaced or removed; `commit` None where nothing matched."""
+    """The outcome of a DELETE: rows that left, parts that were replaced or removed; `commit` is
+    None where nothing matched."""
 
     rows: int
     parts: int
@@ -50,10 +51,10 @@ def delete_rows(
     partition_id: str | None = None,
     parameters: Parameters = None,
 ) -> DeleteResult:
-    """Deletes the rows for which the condition is true (NULL is not), as of one snapshot.
+    """Delete the rows for which the condition is true (NULL is not), as of one snapshot.
 
-    Rows inserted meanwhile stay.  In a view's target the slices are stale, or the view's gap where
-    nothing is left of them.  Raises RetainedRows for rows that could not be made again (unless the
+    Rows inserted meanwhile stay. In a view's target the slices are stale, or the view's gap where
+    nothing is left of them. Raises RetainedRows for rows that could not be made again (unless the
     settings say `discard_retained`), UnsupportedMethod where the engine stores no parts.
     """
     discards_retained = Settings.of(origin.settings).boolean("discard_retained")
@@ -110,7 +111,7 @@ def remove_rows(
 
 
 def require_condition(condition: nodes.Expression | None) -> nodes.Expression:
-    """IncorrectQuery for a DELETE without WHERE."""
+    """Return the condition; raise IncorrectQuery for a DELETE without WHERE."""
     if condition is None:
         raise IncorrectQuery("DELETE needs a WHERE.", hint="TRUNCATE TABLE removes all rows.")
     return condition

@@ -64,7 +64,7 @@ class TableChange:
 
     @staticmethod
     def of(table: Table, changes: Sequence[Change], snapshot: Snapshot) -> TableChange | None:
-        """None where the commit removes parts that the snapshot does not have."""
+        """Return the change; None where the commit removes parts that the snapshot does not have."""
         gone = {
             part_id
             for change in changes
@@ -101,9 +101,9 @@ class DimensionImpact:
     source_rows_max: int
 
     def target_rows(self) -> Iterator[pa.Table] | None:
-        """Rows of the target's stored columns that the change adds, takes or alters, and perhaps
-        others. None where that cannot be told, or where too many rows of the source would have to
-        be read.  Raises what the view raises."""
+        """Return rows of the target's stored columns: those that the change adds, removes or
+        alters, and perhaps others. None where they are unknown, or where too many rows of the
+        source would have to be read. Raises what the view raises."""
         found = join_sites(self.bound.plan.root, self.bound.view.source_id, frozenset(self.changes))
         if found is None:
             return None
@@ -205,8 +205,8 @@ class DimensionImpact:
 
 
 def difference(before: pa.Table, after: pa.Table, *, by_presence: bool = False) -> pa.Table:
-    """The distinct rows that one of the tables has more often than the other (`by_presence`: that
-    only one of them has). Both have one schema of at least one column; NULL equals NULL."""
+    """Return the distinct rows that one of the tables has more often than the other (`by_presence`:
+    that only one of them has). Both have one schema of at least one column; NULL equals NULL."""
     both = pa.concat_tables([before, after])
     found = factorise([single_chunk(column) for column in both.columns], both.num_rows)
     old = np.bincount(found.codes[: before.num_rows], minlength=found.count)

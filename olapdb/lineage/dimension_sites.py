@@ -48,11 +48,11 @@ class JoinSite:
 def join_sites(
     root: nodes.Node, source_id: str, changed: frozenset[str]
 ) -> tuple[JoinSite, ...] | None:
-    """Where rows of the source meet one of the changed tables.
+    """Return where in a plan rows of the source meet one of the changed tables.
 
-    None where the result is not made of the source's rows one by one (LIMIT, HAVING, a second
-    GROUP BY, a join above a GROUP BY, functions such as rand()) or where what a row meets cannot
-    be told (a scalar subquery over a changed table, ANY joins, which pick a partner).
+    None where the result is not made of the source's rows one by one (LIMIT, HAVING, a second GROUP
+    BY, a join above a GROUP BY, functions such as rand()) or where what a row meets cannot be told
+    (a scalar subquery over a changed table, ANY joins, which pick a partner).
     """
     if any(_is_volatile(e) for node in walk_nodes(root) for e in expressions_of(node)):
         return None
@@ -65,8 +65,8 @@ def join_sites(
 
 
 def reads_one_by_one(side: nodes.Node, changed: frozenset[str]) -> bool:
-    """Whether each row of the side is made of one row of a changed table: the rows that differ are
-    then made of the table's rows that differ."""
+    """Return whether each row of the side is made of one row of a changed table: the rows that
+    differ are then made of the table's rows that differ."""
     while isinstance(side, nodes.Filter | nodes.Project):
         if any(True for _ in subqueries_of(side)):
             return False
@@ -191,10 +191,12 @@ def _reads(node: nodes.Node, table_ids: frozenset[str]) -> bool:
 def kept_to(
     root: nodes.Node, place: JoinSite, met: pa.Table, keys: Mapping[int, pa.Array]
 ) -> nodes.Node:
-    """The plan, its rows at the place kept to those that meet one of the rows `met` of its side.
+    """Return the plan with its rows at the site limited to those that meet one of the rows `met` of
+    its side.
 
     `keys` are the values of a join's right keys in `met`, by position: what parts and row groups
-    are pruned by, on both sides of the join."""
+    are pruned by, on both sides of the join.
+    """
 
     def change(node: nodes.Node) -> nodes.Node:
         if place.subquery is not None:

@@ -6,6 +6,6 @@ from olapdb.model.schema import Table
 
 
 def key_columns(table: Table) -> tuple[str | None, ...]:
-    """For each item of ORDER BY the column that it is, or None for an expression."""
+    """Return for each item of ORDER BY its column, or None for an expression."""
     names = (item.expression.strip("`") for item in table.sorting_key)
     return tuple(name if table.column(name) is not None else None for name in names)

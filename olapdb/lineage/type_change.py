@@ -21,7 +21,8 @@ _TELL_WIDTHS_AGGREGATED = frozenset({"sumWithOverflow"})
 
 
 def widened_only(before: DataType, after: DataType) -> bool:
-    """Integers of a wider type: alike, but for the few functions that `width_tells` looks for."""
+    """Return whether the types are integers, the new one wider: same values, but for the few
+    functions that `width_tells` looks for."""
     return (
         isinstance(plain(before), Integer)
         and plain(before) != plain(after)
@@ -30,9 +31,9 @@ def widened_only(before: DataType, after: DataType) -> bool:
 
 
 def same_result(before: DataType, after: DataType, *, joined: bool) -> bool:
-    """Whether an expression over the column gives what it gave, for values that there are; widths
-    of integers apart.  A column that is `joined` is besides the default of rows without a match,
-    which is NULL where the type is Nullable."""
+    """Return whether an expression over the column gives what it gave before, for existing values;
+    widths of integers apart. A column that is `joined` is besides the default of rows without a
+    match, which is NULL where the type is Nullable."""
     old, new = plain(before), plain(after)
     if isinstance(old, Integer) and isinstance(new, Integer):
         same = bounds_hold(before, after)
@@ -45,7 +46,8 @@ def same_result(before: DataType, after: DataType, *, joined: bool) -> bool:
 
 
 def width_tells(root: Node) -> bool:
-    """Whether the plan has a function, in subqueries too, that tells a wider integer."""
+    """Return whether the plan has a function, in subqueries too, whose result depends on the width
+    of an integer."""
     for node in walk_nodes(root):
         if isinstance(node, Aggregate) and any(
             call.name in _TELL_WIDTHS_AGGREGATED for _, call in node.aggregates
