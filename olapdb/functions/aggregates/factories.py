@@ -62,6 +62,8 @@ def _no_parameters(name: str, parameters: tuple[object, ...]) -> None:
 
 def _count(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
     _no_parameters(name, parameters)
+    if types:
+        require_count(name, types, 1)
     state = state_type_of(name, (), types, UINT64)
     return Count(name, (), types, UINT64, state, additive=True, merge_function="sum")
 

@@ -1,0 +1,23 @@
+"""What the docs name exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCS = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]
+_PATH = re.compile(r"`((?:olapdb/|tests/)?[a-z_]+(?:/[a-z_]+)*/(?:[a-z_0-9]+\.py)?)`")
+_LINK = re.compile(r"\]\(([^)#:]+\.md)(?:#[^)]*)?\)")
+
+
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
+def test_paths_and_links_exist(page: Path) -> None:
+    text = page.read_text()
+    homes = (ROOT, ROOT / "olapdb")
+    paths = [name for name in _PATH.findall(text) if name.count("/") > 1 or name.endswith(".py")]
+    missing = [name for name in paths if not any((home / name).exists() for home in homes)]
+    missing += [link for link in _LINK.findall(text) if not (page.parent / link).exists()]
+    assert not missing
