@@ -52,7 +52,7 @@ class CommitOrigin:
     @property
     def threads(self) -> int:
         """Threads that may encode and decode files for the statement; 0 means all cores."""
-        return Settings.of(self.settings).integer("max_threads")
+        return Settings.of(self.settings).threads
 
     def now_ms(self) -> int:
         """Return the wall clock in milliseconds since the epoch."""

@@ -26,7 +26,12 @@ import pyarrow.compute as pc
 from olapdb.commit.draft import CommitDraft
 from olapdb.commit.origin import CommitOrigin
 from olapdb.errors import CorruptedData, FileDoesntExist, RetainedRows
-from olapdb.ingest.block_stager import VOID_PARTITION, dimension_requirements, layout_of, void_part
+from olapdb.ingest.block_stager import (
+    PLACEHOLDER_PARTITION,
+    dimension_requirements,
+    layout_of,
+    placeholder_part,
+)
 from olapdb.ingest.read_parts import read_rows
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.invalidation import StaleSlices, invalidate
@@ -122,7 +127,7 @@ class TargetRows:
         table; parts in it name only the source blocks that they still hold rows of."""
         follows = CommitDraft(
             DataVersionIs(self.table.id, p, self.snapshot.data_version(self.table.id, p))
-            for p in sorted({VOID_PARTITION, *(x.partition_id for x in self._all)})
+            for p in sorted({PLACEHOLDER_PARTITION, *(x.partition_id for x in self._all)})
         )
         lost: dict[str, dict[str, tuple[BlockRange, ...]]] = {}
         for view in self.snapshot.views_into(self.table.id):
@@ -130,10 +135,10 @@ class TargetRows:
             if not own:
                 continue
             # Or source rows leave meanwhile by retention, and what leaves here is frozen.
-            version = self.snapshot.data_version(view.source_id, VOID_PARTITION)
+            version = self.snapshot.data_version(view.source_id, PLACEHOLDER_PARTITION)
             follows.require(
                 ViewIs(view.id, view.version),
-                DataVersionIs(view.source_id, VOID_PARTITION, version),
+                DataVersionIs(view.source_id, PLACEHOLDER_PARTITION, version),
             )
             if self.retain:
                 follows.change(*self._frozen(view, own, origin, cause))
@@ -280,7 +285,7 @@ class TargetRows:
             kept = self._names_left(part, lost)
             if self._gone(part) and part.rows:
                 if kept:
-                    changes.append(AddPart(void_part(self.table, part.block_range, kept)))
+                    changes.append(AddPart(placeholder_part(self.table, part.block_range, kept)))
                 continue
             if kept == part.contributions or part.id in self._rows:
                 continue
@@ -291,7 +296,7 @@ class TargetRows:
                 inline = self.snapshot.inline_rows(part) if part.inline else None
                 changes.append(AddPart(renamed, inline))
             elif kept:
-                changes.append(AddPart(void_part(self.table, part.block_range, kept)))
+                changes.append(AddPart(placeholder_part(self.table, part.block_range, kept)))
         return changes, requirements
 
     def _named_as_left(

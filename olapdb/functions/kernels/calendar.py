@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb import types
+from olapdb.config import tuning
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.arrow_buffers import converted, empty
 
@@ -59,13 +60,10 @@ def civil_from_days(days: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarra
     first, last = int(days.min()), int(days.max())
     if first >= 0 and last <= DATE_MAX:
         return _looked_up(_calendar(), days)
-    if last - first < days.size and days.size > _CALENDAR_ROWS_MIN:
+    if last - first < days.size and days.size > tuning.CALENDAR_ROWS_MIN:
         position = np.subtract(days, first, out=empty(days.size, np.int64))
         return _looked_up(_civil_from_days(np.arange(first, last + 1)), position)
     return _civil_from_days(days)
-
-
-_CALENDAR_ROWS_MIN = 1_000
 
 
 @cache
@@ -94,6 +92,19 @@ def _civil_from_days(days: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarr
     day = of_year - (153 * shifted_month + 2) // 5 + 1
     month = np.where(shifted_month < 10, shifted_month + 3, shifted_month - 9)
     return year_of_era + era * 400 + (month <= 2), month, day
+
+
+def year_start(year: np.ndarray) -> np.ndarray:
+    """Return January 1 of each year in days since 1970-01-01."""
+    one = np.ones_like(year)
+    return days_from_civil(year, one, one)
+
+
+def rescaled(ticks: np.ndarray, per_second: int, new_per_second: int) -> np.ndarray:
+    """Return ticks at another number of ticks a second, floored; both are powers of ten."""
+    if new_per_second >= per_second:
+        return ticks * (new_per_second // per_second)
+    return np.asarray(ticks // (per_second // new_per_second))
 
 
 def ticks_per_second(data_type: types.DataType) -> int:
@@ -148,15 +159,20 @@ def utc_of_text(seconds: np.ndarray, zone: str) -> np.ndarray:
     )
 
 
-def local_seconds(array: pa.Array, data_type: types.DataType, zone: str) -> np.ndarray:
-    """Return wall clock seconds, floored, of a column of Dates or DateTimes."""
+def local_seconds(
+    array: pa.Array, data_type: types.DataType, warehouse_zone: str, zone: str | None = None
+) -> np.ndarray:
+    """Return wall clock seconds, floored, of a column of Dates or DateTimes.
+
+    A DateTime is shown in `zone`, by default in its own or the warehouse's zone.
+    """
     values = columns.numpy_values(array)
     if isinstance(data_type, types.Date | types.Date32):
         return np.asarray(
             np.multiply(values, DAY, out=empty(len(values), np.int64), dtype=np.int64)
         )
     seconds = values // ticks_per_second(data_type)
-    return local_from_utc(seconds, zone_of(data_type, zone))
+    return local_from_utc(seconds, zone or zone_of(data_type, warehouse_zone))
 
 
 def local_days(array: pa.Array, data_type: types.DataType, zone: str) -> np.ndarray:
@@ -167,7 +183,7 @@ def local_days(array: pa.Array, data_type: types.DataType, zone: str) -> np.ndar
 
 
 def limits64(ticks: int) -> tuple[int, int]:
-    """Return the least and the greatest value of a DateTime64 with so many ticks a second."""
+    """Return the least and the greatest value of a DateTime64 with `ticks` ticks a second."""
     first, last = SECONDS64_RANGE
     whole = INT64_MAX // ticks
     return max(first, -whole) * ticks, min(last * ticks + ticks - 1, INT64_MAX)
