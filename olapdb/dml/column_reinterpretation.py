@@ -40,9 +40,10 @@ class ColumnReinterpretation:
     tried: set[str] = field(default_factory=set)
 
     def apply(self, mutation: Mutation) -> None:
-        """Tries conversions, stages parts without NULLs, and notes what views must learn.
+        """Try conversions, stage parts without NULLs, and note what views must learn.
 
-        Raises the DataError of the first value that does not convert, with its column."""
+        Raises the DataError of the first value that does not convert, with its column.
+        """
         parts = [p for p in mutation.snapshot.parts(self.before.id) if p.rows]
         pairs = list(self._pairs())
         risky = [new for old, new in pairs if _may_fail(old, new)]
@@ -64,8 +65,8 @@ class ColumnReinterpretation:
         )
 
     def told_by_writers(self, mutation: Mutation) -> list[Change]:
-        """Views that write the table, where its rows read otherwise: all that they made is to be
-        looked at."""
+        """Return invalidations of all that views which write the table made, where its rows read
+        otherwise from now on."""
         parts = [p for p in mutation.snapshot.parts(self.before.id) if p.rows]
         if not parts or not self.changed_names(parts):
             return []
@@ -76,7 +77,7 @@ class ColumnReinterpretation:
         ]
 
     def changed_names(self, parts: list[Part]) -> frozenset[str]:
-        """Columns of `before` that may show another value of some row than they did."""
+        """Return the columns of `before` that may show another value of some row from now on."""
         return self._closed(self._changed(parts), parts)
 
     def _changed(self, parts: list[Part]) -> set[str]:
