@@ -72,10 +72,10 @@ class Token(NamedTuple):
 
 
 class SourceText:
-    """The whole text of what is parsed; finds the line and column of an offset.
+    """A whole SQL text, which finds the line and column of an offset.
 
-    It counts lines from the offset that was asked last, since a parser asks from left to right:
-    counting from the beginning each time takes the square of the text's length.
+    It counts lines from the offset of the last call, since a parser goes from left to right:
+    counting from the beginning each time takes time in the square of the text's length.
     """
 
     def __init__(self, text: str) -> None:

@@ -50,6 +50,7 @@ class TokenCursor:
 
     @property
     def ended(self) -> bool:
+        """Whether the current token is the end."""
         return self.token.kind == "end"
 
     def sees(self, *keys: str) -> bool:
@@ -177,7 +178,7 @@ class TokenCursor:
     # --- errors, returned for the caller to raise
 
     def expected(self, what: str) -> SyntaxError:
-        """Return the error that `what` should stand here, with the token that does."""
+        """Return the error that `what` should be next; it names the token that is."""
         token = self.token
         if token.kind == "end":
             actual = "the end of the statement"
@@ -243,9 +244,11 @@ class TokenCursor:
         return value
 
     def if_exists(self) -> bool:
+        """Step over IF EXISTS if it is next; return whether it was."""
         return self.take("IF", "EXISTS")
 
     def if_not_exists(self) -> bool:
+        """Step over IF NOT EXISTS if it is next; return whether it was."""
         return self.take("IF", "NOT", "EXISTS")
 
 
