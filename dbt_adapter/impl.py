@@ -258,6 +258,7 @@ class OlapdbAdapter(SQLAdapter):
         return relation.type == RelationType.View and len(self._parts(relation)) == 1
 
     def _rename(self, pairs: Sequence[tuple[OlapdbRelation, OlapdbRelation]]) -> None:
+        """Rename relations with their parts in one statement, and in dbt's cache."""
         clauses = []
         for old, new in pairs:
             parts = self._parts(old)
@@ -284,6 +285,7 @@ class OlapdbAdapter(SQLAdapter):
     def _parts_named(
         self, parts: Sequence[OlapdbRelation], old: OlapdbRelation, new: OlapdbRelation
     ) -> list[OlapdbRelation]:
+        """Return the parts of `old` under the names that they get when it becomes `new`."""
         prefix = old.identifier or ""
         return [
             new.incorporate(

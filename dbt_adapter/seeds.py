@@ -51,6 +51,7 @@ def datetime_type(agate_table: agate.Table, column: int) -> str:
 
 
 def _naive(value: datetime.datetime) -> datetime.datetime:
+    """Return the time in UTC without a zone."""
     if value.tzinfo is None:
         return value
     return value.astimezone(datetime.UTC).replace(tzinfo=None)
@@ -76,6 +77,7 @@ def to_arrow(agate_table: agate.Table, types: Mapping[str, str]) -> pa.Table:
 
 
 def _array(values: list[Any], type_name: str) -> pa.Array:
+    """Return a column's values as the Arrow type that fits the column type."""
     present = [v for v in values if v is not None]
     first = present[0] if present else ""
     if "String" in type_name or not present:

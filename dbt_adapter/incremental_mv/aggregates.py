@@ -79,10 +79,12 @@ def storage_of(call: nodes.Function, *, has_keys: bool) -> Storage:
 
 
 def _finished(call: nodes.Function, merge: str, meaning: Meaning) -> Storage:
+    """Return the storage of a finished value that merges by the function `merge`."""
     return Storage(call, merge, (), merge, meaning)
 
 
 def _state(call: nodes.Function) -> Storage:
+    """Return the storage of an aggregate's state."""
     base, suffix = _split_suffix(call.name)
     match suffix:
         case "":

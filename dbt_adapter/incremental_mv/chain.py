@@ -93,6 +93,7 @@ class _TargetAttacher:
         common: Mapping[str, nodes.Query],
         items: tuple[nodes.WithItem, ...],
     ) -> tuple[nodes.Relation, _Scope | None, tuple[nodes.WithItem, ...]]:
+        """Return the leftmost relation with the upstream replaced, its scope, and the WITH items."""
         match relation:
             case nodes.SubqueryRelation(query=nodes.Select() as query):
                 inner, scope = self.select(query, common, top=False)
@@ -123,6 +124,7 @@ class _TargetAttacher:
         common: Mapping[str, nodes.Query],
         items: tuple[nodes.WithItem, ...],
     ) -> tuple[nodes.Relation, _Scope | None, tuple[nodes.WithItem, ...]]:
+        """Return the CTE `name` with its upstream replaced, inlined as a subquery; see `_source`."""
         query = common[name]
         assert isinstance(query, nodes.Select)
         below = {n: q for n, q in common.items() if n != name}
@@ -228,6 +230,7 @@ def _is_alias(element: nodes.Identifier, select: nodes.Select) -> bool:
 
 
 def _partial(scope: _Scope, what: str) -> CompilationError:
+    """Return the error for rows of partial states that would be selected."""
     return refuse(
         f"{what} of {scope.upstream.model}",
         "would be rows of partial states, not its answers.",

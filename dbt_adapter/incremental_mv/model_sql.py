@@ -51,6 +51,7 @@ def is_limited(sql: str) -> bool:
 
 
 def _unlimited(node: nodes.Node) -> nodes.Node | None:
+    """Return the table of a limited ref, with its alias; None leaves the node unchanged."""
     source = _limited_source(node)
     if source is None:
         return None

@@ -123,6 +123,7 @@ def _repair(warehouse: Warehouse, names: ModelNames, options: Mapping[str, Any])
 def _repair_slice(
     warehouse: Warehouse, names: ModelNames, row: Mapping[str, Any], *, engine: str, discard: bool
 ) -> list[str]:
+    """Replay one differing slice, unless it has bypass rows to keep or cannot be verified."""
     partition, bypass = str(row["partition"]), int(row["bypass_rows"])
     if bypass and not discard:
         return [

@@ -172,6 +172,7 @@ class _AggregatingSplit:
         return tuple(keys)
 
     def _group_expressions(self) -> list[nodes.Expression]:
+        """Return the expressions of GROUP BY, with positions and names resolved."""
         group_by = self._select.group_by
         if group_by is None:
             return []
@@ -245,6 +246,7 @@ class _AggregatingSplit:
 
 
 def _refuse_nested(name: str, expression: nodes.Expression) -> None:
+    """Raise CompilationError if the column has an aggregate inside another."""
     for node in walk(expression, is_not_query):
         if not is_call(node):
             continue

@@ -105,6 +105,7 @@ def _repair(names: ModelNames, row: Mapping[str, Any]) -> str:
 
 
 def _missing_trigger(names: ModelNames) -> Finding:
+    """Return the finding for a model whose trigger does not exist."""
     return Finding(
         names.model,
         "",

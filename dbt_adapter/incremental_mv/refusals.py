@@ -129,6 +129,7 @@ def leftmost(relation: nodes.Relation) -> nodes.Relation:
 
 
 def _refuse_inner(select: nodes.Select) -> None:
+    """Raise CompilationError for a subquery that aggregates, limits or compares rows of one block."""
     if select.source is not None:
         _refuse_joins(select.source)
     aggregates = [n for c in select.columns for n in walk(c, is_not_query) if is_call(n)]
@@ -153,6 +154,7 @@ def _refuse_inner(select: nodes.Select) -> None:
 
 
 def _refuse_joins(relation: nodes.Relation) -> None:
+    """Raise CompilationError for joins that add rows without an INSERT into the leftmost table."""
     while isinstance(relation, nodes.Join | nodes.ArrayJoin):
         if isinstance(relation, nodes.ArrayJoin):
             relation = relation.source

@@ -134,6 +134,7 @@ class _Run:
         return self._outcome("BACKFILL" if chunks else "NO CHANGE", chunks, rows)
 
     def _check_change(self, view: ViewInfo, definition: ModelDefinition) -> None:
+        """Raise CompilationError unless a changed definition may be rebuilt."""
         if self._settings.full_refresh or self._settings.on_definition_change == "rebuild":
             return
         raise CompilationError(
@@ -147,6 +148,7 @@ class _Run:
         self._warehouse.run(definition.create_view(names))
 
     def _rebuild(self, definition: ModelDefinition) -> Outcome:
+        """Build a new target and trigger beside the old ones, swap them in, and drop the old ones."""
         names, warehouse = self._names, self._warehouse
         new, old = names.new, self._old
         self._release(names, self._old)

@@ -176,6 +176,7 @@ class Warehouse:
 
 
 def _view(row: Mapping[str, Any]) -> ViewInfo:
+    """Return the trigger of a row of system.tables."""
     body = _comment_body(row["comment"])
     return ViewInfo(
         row["database"],

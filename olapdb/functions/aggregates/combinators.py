@@ -146,6 +146,7 @@ class SeenRowsCombinator(SharedStateCombinator):
         return self._with_seen_flag(columns.numpy_values(count) > 0, self.inner.from_acero(inner))
 
     def _with_seen_flag(self, seen: np.ndarray, inner: pa.Array) -> pa.Array:
+        """Return the states Tuple(seen, state) from one bool and one inner state a group."""
         fields = [columns.from_values(seen, pa.uint8()), inner]
         return columns.structs_from(fields, self.state_type.arrow)
 

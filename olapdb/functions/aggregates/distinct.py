@@ -109,6 +109,7 @@ class Uniq(Aggregate):
         )
 
     def _sample(self, hashes: np.ndarray, groups: Groups, skip: np.ndarray) -> pa.Array:
+        """Return the states of the groups' hashes; raises `skip`, one number a group, as far as needed."""
         offsets, distinct = _distinct_hashes(hashes, groups)
         owners = np.repeat(np.arange(groups.count), np.diff(offsets))
         counts = np.diff(offsets)

@@ -71,6 +71,7 @@ class Extreme(Aggregate):
         return self._state(leaves[0])
 
     def _extreme_values(self, values: pa.Array, groups: Groups) -> pa.Array:
+        """Return each group's extreme value; null for an empty group."""
         keys = extreme_order_keys(values, largest=self.largest)
         if pa.types.is_integer(values.type) or pa.types.is_temporal(values.type):
             best = group_kernels.extreme_keys(keys, groups, largest=self.largest)

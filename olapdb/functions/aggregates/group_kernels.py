@@ -131,6 +131,7 @@ def order_keys(array: pa.Array) -> np.ndarray:
 
 
 def _low_halves(array: pa.Array) -> np.ndarray:
+    """Return the low 64 bits of a Decimal128 column as int64."""
     if not len(array):
         return np.zeros(0, np.int64)
     halves = np.frombuffer(array.buffers()[1], np.int64, 2 * len(array), 16 * array.offset)
@@ -193,6 +194,7 @@ def _rank_column(array: pa.Array) -> Ranking:
 
 
 def _rank_pair(left: Ranking, right: Ranking) -> Ranking:
+    """Return the ranking of pairs of values, compared from left to right."""
     combined = left.ranks * max(right.count, 1) + right.ranks
     _, rows, ranks = np.unique(combined, return_index=True, return_inverse=True)
     return Ranking(ranks.reshape(-1), rows)
@@ -266,6 +268,7 @@ def _distinct_by_group(values: np.ndarray, groups: Groups) -> tuple[np.ndarray, 
 
 
 def _unique(values: np.ndarray) -> np.ndarray:
+    """Return the distinct integers, sorted."""
     ordered = np.sort(values)
     if not len(ordered):
         return ordered

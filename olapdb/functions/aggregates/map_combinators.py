@@ -108,6 +108,7 @@ class MappedArrays(Combinator):
         return (self.inner, *self.others)
 
     def _split_state(self, states: pa.Array) -> tuple[np.ndarray, pa.Array, list[pa.Array]]:
+        """Return the offsets, keys and value states of states or results, which are tuples of lists."""
         key_lists, *value_lists = columns.struct_fields(states)
         offsets, keys = columns.elements_of(key_lists)
         return offsets, keys, [columns.elements_of(value_list)[1] for value_list in value_lists]

@@ -279,6 +279,7 @@ def _wrap(
     suffix: str = "",
     state: AggregateFunction | None = None,
 ) -> Aggregate:
+    """Return `combinator` around `inner`; a suffix other than If makes the result not mergeable."""
     mergeable = suffix in ("", "If")
     return combinator(
         inner.name + suffix,
@@ -294,6 +295,7 @@ def _wrap(
 
 
 def _if(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    """Return -If of the aggregate `name`; the last argument is the condition."""
     if not types:
         raise NumberOfArgumentsDoesntMatch(f"Aggregate function {name}If needs a condition.")
     if plain(types[-1]) not in (UINT8, BOOL, NOTHING):
@@ -306,6 +308,7 @@ def _if(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) 
 
 
 def _simple_state(inner: Aggregate, types: tuple[DataType, ...]) -> Aggregate:
+    """Return -SimpleState; raise BadArguments unless finished values of `inner` merge."""
     if not inner.additive:
         raise BadArguments(
             f"Unsupported aggregate function {inner.name} for the combinator SimpleState.",
@@ -316,6 +319,7 @@ def _simple_state(inner: Aggregate, types: tuple[DataType, ...]) -> Aggregate:
 
 
 def _distinct(inner: Aggregate, types: tuple[DataType, ...]) -> Aggregate:
+    """Return -Distinct of `inner`."""
     if not types:
         raise NumberOfArgumentsDoesntMatch(f"{inner.name}Distinct needs an argument.")
     name = f"{inner.name}Distinct"
@@ -331,6 +335,7 @@ def _distinct(inner: Aggregate, types: tuple[DataType, ...]) -> Aggregate:
 
 
 def _optional(inner: Aggregate, types: tuple[DataType, ...], suffix: str) -> Aggregate:
+    """Return -OrNull or -OrDefault (`suffix`) of `inner`."""
     result = inner.result_type
     has_result = _has_result_over_no_rows(inner.name)
     of_nothing = any(isinstance(plain(t), Nothing) for t in types)
@@ -352,6 +357,9 @@ def _optional(inner: Aggregate, types: tuple[DataType, ...], suffix: str) -> Agg
 def _merge(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...], *, keep_state: bool
 ) -> Aggregate:
+    """Return -Merge, or with `keep_state` -MergeState, of the aggregate `name` over a state column.
+
+    Raises IllegalTypeOfArgument unless the argument holds states that `name` can read."""
     require_count(f"{name}Merge", types, 1)
     argument = types[0]
     if not isinstance(argument, AggregateFunction):

@@ -53,6 +53,7 @@ class Variance(Aggregate):
     def _combined(
         self, counts: np.ndarray, means: np.ndarray, squares: np.ndarray, groups: Groups
     ) -> pa.Array:
+        """Return the states of the groups from the fields of the states to merge."""
         total = group_kernels.sum_floats(counts, groups)
         with np.errstate(divide="ignore", invalid="ignore"):
             weighted = group_kernels.sum_floats(np.where(counts > 0, counts * means, 0.0), groups)

@@ -66,6 +66,7 @@ def resolve_array(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _tuple(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve tuple(…)."""
     types = tuple(plain_lc(a.type) for a in arguments)
     result = Tuple(types)
 
@@ -76,6 +77,7 @@ def _tuple(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _map(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve map(key, value, …): keys and values take their common types; a Nullable key is refused."""
     if len(arguments) % 2:
         raise NumberOfArgumentsDoesntMatch(f"Function {name} takes keys and values in pairs.")
     keys, values = arguments[::2], arguments[1::2]
@@ -115,6 +117,7 @@ def resolve_concatenation(name: str, arguments: Sequence[Argument]) -> ScalarCal
 
 
 def _map_from_arrays(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve mapFromArrays(keys, values), arrays of equal sizes."""
     types = [plain(a.type) for a in arguments]
     scalar.require(name, types, Array, "an Array")
     keys, values = types

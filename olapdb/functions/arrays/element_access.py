@@ -61,6 +61,7 @@ def take_or_default(elements: pa.Array, positions: np.ndarray, inner: DataType) 
 
 
 def _map_element(name: str, arguments: Sequence[Argument], container: Map) -> ScalarCall:
+    """Resolve m[key]: the value of the first equal key, or the value type's default."""
     key_type, inner = container.key, container.value
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
@@ -76,6 +77,7 @@ def _map_element(name: str, arguments: Sequence[Argument], container: Map) -> Sc
 
 
 def _tuple_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve tupleElement(t, name or position); both are constants."""
     container = plain(arguments[0].type)
     if not isinstance(container, Tuple):
         raise scalar.illegal(name, container, "a Tuple")
@@ -98,6 +100,8 @@ def _tuple_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _keys_or_values(*, keys: bool) -> scalar.Kernel:
+    """Return the kernel of mapKeys, or of mapValues."""
+
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         offsets, map_keys, map_values = map_parts(arrays[0])
         return columns.lists_from(offsets, map_keys if keys else map_values)

@@ -141,6 +141,8 @@ def _match(name: str, *, last: bool) -> LambdaDefinition:
 
 
 def _match_or_null(*, last: bool) -> ListKernel:
+    """Return the kernel of arrayFirstOrNull (arrayLastOrNull)."""
+
     def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
         positions = _match_positions(offsets, mapped, last=last)
         _, elements = columns.elements_of(arrays[0])
@@ -150,6 +152,8 @@ def _match_or_null(*, last: bool) -> ListKernel:
 
 
 def _match_index(*, last: bool) -> ListKernel:
+    """Return the kernel of arrayFirstIndex (arrayLastIndex), from 1, 0 without a match."""
+
     def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
         positions = _match_positions(offsets, mapped, last=last)
         indices = np.where(positions < 0, 0, positions - offsets[:-1] + 1)
@@ -159,6 +163,7 @@ def _match_index(*, last: bool) -> ListKernel:
 
 
 def _nullable_element(inner: DataType) -> DataType:
+    """Return the Nullable element type; raise IllegalTypeOfArgument for types that cannot be NULL."""
     if isinstance(plain(inner), Array | Map | Tuple):
         raise IllegalTypeOfArgument(
             f"An element of type {inner} cannot be NULL.", hint="Use arrayFirst or arrayLast."
@@ -208,6 +213,8 @@ def _split(*, reverse: bool) -> ListKernel:
 
 
 def _sort(*, reverse: bool) -> ListKernel:
+    """Return the kernel of arraySort (arrayReverseSort) with a lambda: sort by the lambda's values."""
+
     def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
         _, elements = columns.elements_of(arrays[0])
         order = sorted_positions(offsets, mapped, reverse=reverse)
@@ -224,6 +231,7 @@ def _compact(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> p
 
 
 def _first_array(name: str, body: DataType, types: Sequence[DataType]) -> DataType:
+    """Return the type of the first array."""
     return Array(element_type(name, types[0]))
 
 

@@ -92,6 +92,8 @@ def _map_filter(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -
 
 
 def _map_sort(*, reverse: bool) -> ListKernel:
+    """Return the kernel of mapSort (mapReverseSort) with a lambda: sort by the lambda's values."""
+
     def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
         _, keys, items = map_parts(arrays[0])
         order = pa.array(sorted_positions(offsets, mapped, reverse=reverse))
@@ -103,11 +105,14 @@ def _map_sort(*, reverse: bool) -> ListKernel:
 def _map_array(
     offsets: np.ndarray, keys: pa.Array, items: pa.Array, arrow: pa.DataType
 ) -> pa.Array:
+    """Return a map column of Arrow type `arrow` from offsets, keys and values."""
     array = pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), keys, items)
     return array if array.type == arrow else array.cast(arrow)
 
 
 def _map_apply() -> LambdaDefinition:
+    """Return the definition of mapApply, whose lambda gives new pairs of key and value."""
+
     def resolve(spelt: str, body: DataType, types: Sequence[DataType]) -> LambdaCall:
         result = _map_apply_type(spelt, body)
 

@@ -42,6 +42,8 @@ def _result_type(name: str, types: Sequence[DataType]) -> Map:
 
 
 def _map_sum(*, subtracts: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    """Return the resolver of mapAdd, or of mapSubtract, which negates every map except the first."""
+
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         result = _result_type(name, [plain(a.type) for a in arguments])
 

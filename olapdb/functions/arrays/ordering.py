@@ -23,6 +23,8 @@ def reverse_lists(array: pa.Array) -> pa.Array:
 
 
 def _sort(*, reverse: bool) -> scalar.Kernel:
+    """Return the kernel of arraySort(a) (arrayReverseSort(a))."""
+
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         offsets, elements = columns.elements_of(arrays[0])
         order = sorted_positions(offsets, elements, reverse=reverse)
@@ -81,6 +83,7 @@ def first_occurrences(owners: np.ndarray, ranks: np.ndarray) -> np.ndarray:
 
 
 def _enumerate(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """arrayEnumerate: number the elements of each array from 1."""
     offsets, _ = columns.elements_of(arrays[0])
     owners = columns.parents_of(offsets)
     positions = np.arange(len(owners)) - offsets[owners] + 1

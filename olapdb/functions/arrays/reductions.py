@@ -63,6 +63,7 @@ def _aggregate_kernel(kind: str) -> scalar.Kernel:
 
 
 def _uniq(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """arrayUniq: count the distinct elements of each array, NULL included."""
     offsets, elements = columns.elements_of(arrays[0])
     distinct = first_occurrences(columns.parents_of(offsets), ranks_with_null(elements))
     return columns.from_values(count_marked(offsets, distinct), pa.uint32())

@@ -45,6 +45,8 @@ def _slice(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _push(*, back: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    """Return the resolver of arrayPushBack (arrayPushFront)."""
+
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         single_type = Array(plain_lc(arguments[1].type))
         order = (
@@ -64,6 +66,8 @@ def _push(*, back: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
 
 
 def _pop(*, back: bool) -> scalar.Kernel:
+    """Return the kernel of arrayPopBack (arrayPopFront): drop the last (first) element."""
+
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         offsets, elements = columns.elements_of(arrays[0])
         owners, positions = columns.parents_of(offsets), np.arange(len(elements))
@@ -77,6 +81,7 @@ def _pop(*, back: bool) -> scalar.Kernel:
 
 
 def _flatten(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """arrayFlatten: join nested arrays of any depth to one array a row."""
     array, data_type = arrays[0], call.types[0]
     while isinstance(data_type, Array) and isinstance(data_type.inner, Array):
         outer, lists = columns.elements_of(array)
@@ -125,6 +130,7 @@ def require_list_size(name: str, sizes: np.ndarray) -> None:
 
 
 def _with_constant(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve arrayWithConstant(n, value): an array of n times the value."""
     scalar.require(name, [plain(arguments[0].type)], Integer, "an integer")
     inner = plain_lc(arguments[1].type)
 
@@ -141,6 +147,8 @@ def _with_constant(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _empty_array(inner: DataType) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    """Return the resolver of emptyArray… for an element type."""
+
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         return ScalarCall(name, Array(inner), lambda v, r, e: default_value(Array(inner)))
 

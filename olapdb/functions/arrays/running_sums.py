@@ -49,6 +49,7 @@ def _sum_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argume
 
 
 def _running_sum(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """arrayCumSum: running sums; integers wrap, decimals are exact."""
     result = call.result
     assert isinstance(result, Array)
     offsets, elements = columns.elements_of(arrays[0])
@@ -140,6 +141,7 @@ def _running_decimals(offsets: np.ndarray, elements: pa.Array) -> pa.Array:
 def _difference_rule(
     name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
 ) -> DataType:
+    """Apply the type rule of arrayDifference: a signed type wide enough for differences of the elements."""
     inner = types[0].inner if isinstance(types[0], Array) else types[0]
     match inner:
         case _ if not isinstance(types[0], Array):
@@ -160,6 +162,7 @@ def _difference_rule(
 
 
 def _difference(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """arrayDifference: each element minus the one before, 0 for the first."""
     result = call.result
     assert isinstance(result, Array)
     offsets, elements = columns.elements_of(arrays[0])

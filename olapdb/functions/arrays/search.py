@@ -97,6 +97,7 @@ def _searched_type(types: Sequence[DataType]) -> DataType | None:
 def _equal_numbers(
     elements: pa.Array, needles: pa.Array, types: Sequence[DataType], environment: Environment
 ) -> np.ndarray:
+    """Return which elements equal their needle as `=` compares numbers; NULL equals NULL."""
     equals = resolve_comparison("equals", [Argument(t) for t in types])
     compared = columns.truth(equals.kernel([elements, needles], len(elements), environment))
     equal = pc.fill_null(compared, False)
@@ -104,6 +105,7 @@ def _equal_numbers(
 
 
 def _equal_or_both_null(left: pa.Array, right: pa.Array) -> np.ndarray:
+    """Return which rows of two columns of one type are equal or both NULL; bool."""
     if pa.types.is_null(left.type):
         return np.ones(len(left), bool)
     if pa.types.is_nested(left.type):

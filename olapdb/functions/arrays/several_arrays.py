@@ -103,6 +103,7 @@ def _enumerate_dense(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 def _zip(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve arrayZip: an array of tuples from arrays of equal sizes."""
     types = [plain(a.type) for a in arguments]
     require(name, types, Array, "an Array")
     inner = Tuple(tuple(array.inner for array in types if isinstance(array, Array)))
@@ -115,6 +116,7 @@ def _zip(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _intersect(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve arrayIntersect: the distinct elements that all arrays have."""
     types = [plain(a.type) for a in arguments]
     require(name, types, Array, "an Array")
     inners = [plain_lc(array.inner) for array in types if isinstance(array, Array)]

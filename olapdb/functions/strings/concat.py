@@ -24,6 +24,7 @@ def display_as_text(array: pa.Array, data_type: DataType, call: scalar.Invocatio
 
 
 def _concat(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve concat: join values as text, or arrays as arrays."""
     if arguments and all(isinstance(plain(a.type), Array) for a in arguments):
         return resolve_concatenation(name, arguments)
 
@@ -37,6 +38,7 @@ def _concat(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _concat_with(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """concatWithSeparator: join values as text, with the first argument between them."""
     texts = [display_as_text(a, t, call) for a, t in zip(arrays[1:], call.types[1:], strict=True)]
     if not texts:
         return pa.array([""] * call.rows, pa.string())
@@ -51,6 +53,7 @@ def _text_first_rule(
 
 
 def _format(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve format(pattern, …): replace {} and {n} of a constant pattern by values as text."""
     template = arguments[0].constant.as_py() if arguments[0].constant is not None else None
     if not isinstance(template, str):
         raise scalar.illegal(name, arguments[0].type, "a constant pattern")

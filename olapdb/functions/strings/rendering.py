@@ -199,6 +199,7 @@ def _decimals(array: pa.Array, data_type: types.Decimal) -> pa.Array:
 
 
 def _times(array: pa.Array, data_type: types.DateTime | types.DateTime64, zone: str) -> pa.Array:
+    """Return DateTime and DateTime64 as local time in their zone, with as many digits as they have."""
     own = data_type.zone or zone
     zoned = columns.view(array, pa.timestamp(array.type.unit, tz=own))
     shown = pc.local_timestamp(zoned).cast(pa.string())
@@ -238,11 +239,13 @@ def hex_matrix(data: np.ndarray, *, upper: bool = True) -> np.ndarray:
 
 
 def _join_lists(offsets: np.ndarray, pieces: pa.Array, opening: str, closing: str) -> pa.Array:
+    """Return each list of texts as one text, joined by commas between `opening` and `closing`."""
     lists = columns.lists_from(offsets, pieces)
     return pc.binary_join_element_wise(opening, pc.binary_join(lists, ","), closing, "")
 
 
 def _restore_nulls(shown: pa.Array, array: pa.Array) -> pa.Array:
+    """Return the texts with null where `array` is null."""
     if not array.null_count:
         return shown
     return pc.if_else(array.is_valid(), shown, pa.scalar(None, shown.type))

@@ -73,6 +73,7 @@ def _matching(function: Callable[[pa.Array, str], pa.Array], *, negated: bool = 
 
 
 def _regex(array: pa.Array, pattern: str) -> pa.Array:
+    """Return whether each text matches a regular expression; raises CannotCompileRegexp."""
     try:
         return pc.match_substring_regex(array, DOT_MATCHES_ALL + pattern)
     except pa.ArrowInvalid as error:
@@ -90,6 +91,8 @@ def _ilike(array: pa.Array, pattern: str) -> pa.Array:
 
 
 def _count_substrings(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """countSubstrings: count occurrences that do not overlap; 0 for an empty needle."""
+
     def count(others: list[pa.Array], needles: list[str]) -> pa.Array:
         if not needles[0]:
             return columns.from_values(np.zeros(len(others[0]), np.int64), pa.uint64())

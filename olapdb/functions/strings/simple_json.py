@@ -34,6 +34,8 @@ _QUOTED = r'(?P<value>"(?:[^"\\]|\\.)*")'
 
 
 def _rule(result: DataType) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
+    """Return the type rule: a String and a constant field name."""
+
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         require(name, types, TEXT_TYPES, "a String")
         constant_text(name, arguments, 1, "the field's name")
@@ -59,6 +61,8 @@ def _value(arrays: list[pa.Array], call: Invocation, pattern: str) -> pa.Array:
 
 
 def _number(pattern: str, result: DataType, zero: object) -> Kernel:
+    """Return the kernel that reads a number matched by `pattern`; `zero` if there is none."""
+
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         numbers = cast.cast_or_null(
             _value(arrays, call, pattern),
@@ -72,10 +76,12 @@ def _number(pattern: str, result: DataType, zero: object) -> Kernel:
 
 
 def _has(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """simpleJSONHas: return whether the text contains the label of the field."""
     return pc.match_substring(columns.text(arrays[0]), _label(call)).cast(pa.uint8())
 
 
 def _is_true(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """simpleJSONExtractBool: return whether the field's value is true."""
     is_true = pc.equal(_value(arrays, call, "(?P<value>true)"), "true")
     return pc.fill_null(is_true, False).cast(pa.uint8())
 
@@ -126,6 +132,7 @@ def _decode_string(quoted: str) -> str:
 
 
 def _define_both_names(name: str, result: DataType, kernel: Kernel) -> ScalarDefinition:
+    """Define a function as simpleJSON… and visitParam…."""
     return define(
         f"simpleJSON{name}", _rule(result), kernel, count=2, aliases=(f"visitParam{name}",)
     )

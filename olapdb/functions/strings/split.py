@@ -27,6 +27,8 @@ _ALL = np.int64(2**62)
 def _separated_rule(
     result: DataType,
 ) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
+    """Return the type rule: two strings (text and separator or pattern), then integers."""
+
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         require(name, types[:2], TEXT_TYPES, "a String")
         require(name, types[2:], Integer, "an integer")
@@ -74,6 +76,7 @@ def _by_char(array: pa.Array, separator: str) -> pa.Array:
 
 
 def _by_regexp(array: pa.Array, pattern: str) -> pa.Array:
+    """Split texts at matches of a pattern; an empty pattern splits into single bytes."""
     if not pattern:
         return split_by_string(array, "")
     try:
@@ -114,12 +117,14 @@ def _by_matches(array: pa.Array, pattern: str) -> pa.Array:
 
 
 def _by_whitespace(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """splitByWhitespace: split at runs of whitespace, without empty pieces."""
     trimmed = pc.ascii_trim_whitespace(columns.text(arrays[0]))
     lists = pc.ascii_split_whitespace(trimmed).cast(pa.list_(pa.string()))
     return _without_empty_pieces(lists)
 
 
 def _by_non_alpha(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """splitByNonAlpha: split at runs of whitespace and punctuation, without empty pieces."""
     return _without_empty_pieces(_by_regexp(columns.text(arrays[0]), r"[\s[:punct:]]+"))
 
 

@@ -33,6 +33,7 @@ def _length_rule(
 
 
 def _sizes(array: pa.Array) -> np.ndarray:
+    """Return the number of bytes of strings, or of elements of arrays and maps; shape (rows,)."""
     if pa.types.is_list(array.type) or pa.types.is_map(array.type):
         return np.diff(columns.offsets_of(array))
     return slices.lengths_of(array)
@@ -73,6 +74,8 @@ def _slice_bounds(
 
 
 def _substring(*, utf8: bool) -> scalar.Kernel:
+    """Return the kernel of substring(s, start[, count]), in bytes or characters."""
+
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         array = columns.text(arrays[0])
         size = slices.lengths_of(array, utf8=utf8)
@@ -84,6 +87,8 @@ def _substring(*, utf8: bool) -> scalar.Kernel:
 
 
 def _left(*, utf8: bool) -> scalar.Kernel:
+    """Return the kernel of left(s, n); a negative n drops the last -n."""
+
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         array, count = columns.text(arrays[0]), integers(arrays[1])
         size = slices.lengths_of(array, utf8=utf8)
@@ -94,6 +99,8 @@ def _left(*, utf8: bool) -> scalar.Kernel:
 
 
 def _right(*, utf8: bool) -> scalar.Kernel:
+    """Return the kernel of right(s, n); a negative n drops the first -n."""
+
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         array, count = columns.text(arrays[0]), integers(arrays[1])
         size = slices.lengths_of(array, utf8=utf8)
