@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from olapdb.commit.draft import CommitDraft
+from olapdb.commit.origin import CommitOrigin
+from olapdb.commit.staging import Staging
 from olapdb.dml.null_fill import converts, once_nullable, read_without_nulls
 from olapdb.dml.part_selection import PartSelection
-from olapdb.errors import BadArguments, Error, IncompatibleColumns, UnsupportedMethod
+from olapdb.errors import BadArguments, IncompatibleColumns, UnsupportedMethod
 from olapdb.ingest.block_stager import layout_of
-from olapdb.ingest.read_parts import discard, discarding
 from olapdb.ingest.staged_insert import StagedInsert
 from olapdb.ingest.trigger import TriggerContext
-from olapdb.lineage.dimension_change import dimension_changed
+from olapdb.lineage.effects import TableWrite, effects_of
 from olapdb.lineage.row_removal import RowChange, stored_table
 from olapdb.model.changes import (
     AddBlock,
@@ -33,8 +35,7 @@ from olapdb.model.part import NewBlock, Part, detached_table, new_part_id
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import failpoint
-from olapdb.runtime.services import Services
-from olapdb.storage.writer import write_part
+from olapdb.storage.part_plan import PartPlan, inline_limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,51 +58,44 @@ class Incoming:
     snapshot: Snapshot
     source: Table
     target: Table
+    staging: Staging
     detached: bool = False
-    requirements: list[Requirement] = field(default_factory=list)
-    changes: list[Change] = field(default_factory=list)
-    paths: list[str] = field(default_factory=list)
+    draft: CommitDraft = field(default_factory=CommitDraft)
 
     def bring(self, parts: Sequence[Part]) -> None:
         """In the order of their blocks, each as a block of its own. Parts whose file does not fit
         the target's columns as it is are written anew."""
         ordered = sorted(parts, key=lambda p: (p.block_range.first, p.block_range.last, p.id))
-        around = self.change.around(self.snapshot)
+        context = self.change.context(self.snapshot)
         for index, part in enumerate(ordered):
             block = NewBlock(self.target.id, index)
-            self.changes.append(AddBlock(block, part.rows, "attach"))
-            self.changes.append(self._moved(part, block, around))
+            self.draft.change(AddBlock(block, part.rows, "attach"))
+            self.draft.change(self._moved(part, block, context))
             failpoint("attach.part_staged")
         owner = detached_table(self.source.id) if self.detached else self.source.id
-        self.requirements += [
+        self.draft.require(
             SchemaIs(self.source.id, self.source.version),
             PartsLive(owner, tuple(sorted(part.id for part in ordered))),
-        ]
-        if self.target.id != self.source.id:
-            self.requirements.append(SchemaIs(self.target.id, self.target.version))
+            SchemaIs(self.target.id, self.target.version),
+        )
 
     def also_dimension(self) -> None:
         """What the rows that come mean to views that join the target; last of all changes."""
-        rows = sum(c.rows for c in self.changes if isinstance(c, AddBlock))
-        more, needed = dimension_changed(
-            self.snapshot,
-            {self.target.id},
-            "DIMENSION CHANGE",
-            self.change.statement,
-            self.change.query_id,
-            rows,
-            self.change.services.clock_ms(),
-            services=self.change.services,
-            changes=self.changes,
-            settings=self.change.settings,
-        )
-        self.changes += more
-        self.requirements += needed
+        rows = sum(c.rows for c in self.draft.changes if isinstance(c, AddBlock))
+        write = TableWrite(frozenset((self.target.id,)), rows)
+        origin = self.change.origin
+        self.draft.merge(effects_of(origin, self.snapshot, write, self.draft.changes))
 
-    def discard(self) -> None:
-        discard(self.change.services, self.paths)
+    def publish(self, parts: Sequence[Part], *also: Requirement) -> MoveResult:
+        """Commit the draft, with what it means to views that join the target."""
+        self.also_dimension()
+        draft = CommitDraft((self.change.origin.lease, *self.draft.requirements, *also))
+        draft.change(*self.draft.changes)
+        failpoint("delete.before_commit")
+        commit = self.staging.publish(draft)
+        return MoveResult(sum(part.rows for part in parts), len(parts), commit.number)
 
-    def _moved(self, part: Part, block: NewBlock, around: TriggerContext) -> AddPart:
+    def _moved(self, part: Part, block: NewBlock, context: TriggerContext) -> AddPart:
         same_engine = (
             self.source.engine == self.target.engine
             and self.source.sorting_key == self.target.sorting_key
@@ -123,27 +117,21 @@ class Incoming:
                 schema_version=version,
                 created_commit=0,
                 detached_reason="",
-                created_ms=self.change.services.clock_ms(),
+                created_ms=self.change.origin.now_ms(),
             )
             return AddPart(made, self.snapshot.inline_rows(part) if part.inline else None)
-        rows, _ = read_without_nulls(around, self.source, part, once_nullable(self.source, part))
+        rows, _ = read_without_nulls(context, self.source, part, once_nullable(self.source, part))
         rows = rows.select([column.name for column in self.target.stored_columns])
-        staged = write_part(
-            self.change.services.store,
-            self.target,
-            rows,
-            partition_id=part.partition_id,
-            partition_value=part.partition_value,
-            blocks=block,
-            lease_id=self.change.services.lease_id,
+        plan = PartPlan(
+            part.partition_id,
+            part.partition_value,
+            block,
             level=level,
-            inline_bytes_max=rows.nbytes if part.inline else 0,
+            inline_bytes_max=inline_limit(self.target, (part,)),
             after=self.snapshot.next_block(self.target) - 1,
-            index_values=layout_of(self.target, around).index_values(rows),
+            index_values=layout_of(self.target, context).index_values(rows),
         )
-        if staged.part.path:
-            self.paths.append(staged.part.path)
-        return AddPart(staged.part, staged.inline_rows)
+        return self.staging.stage_part(self.target, rows, plan)
 
     @property
     def _same_table(self) -> bool:
@@ -200,10 +188,10 @@ def check_structure(source: Table, target: Table) -> None:
 def attach_detached(change: RowChange, table_id: str, selection: PartSelection) -> MoveResult:
     """Detached parts are the table's again, as new blocks."""
 
-    def attempt(snapshot: Snapshot) -> MoveResult:
+    def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
         table = stored_table(snapshot, table_id, change.cause, any_engine=True)
         parts = selection.choose(table, snapshot.parts(detached_table(table.id)), detached=True)
-        incoming = Incoming(change, snapshot, table, table, detached=True)
+        incoming = Incoming(change, snapshot, table, table, staging, detached=True)
         gone = RemoveParts(detached_table(table.id), tuple(sorted(p.id for p in parts)))
         return _publish(incoming, parts, [gone])
 
@@ -215,12 +203,12 @@ def attach_from(
 ) -> MoveResult:
     """Parts of another table are this table's too."""
 
-    def attempt(snapshot: Snapshot) -> MoveResult:
+    def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
         table = stored_table(snapshot, table_id, change.cause)
         source = stored_table(snapshot, source_id, change.cause)
         check_structure(source, table)
         parts = selection.choose(source, snapshot.parts(source.id))
-        return _publish(Incoming(change, snapshot, source, table), parts, [])
+        return _publish(Incoming(change, snapshot, source, table, staging), parts, [])
 
     return change.until_published(attempt)
 
@@ -228,15 +216,17 @@ def attach_from(
 def drop_detached(change: RowChange, table_id: str, selection: PartSelection) -> MoveResult:
     """Detached parts are gone for good."""
 
-    def attempt(snapshot: Snapshot) -> MoveResult:
+    def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
         table = stored_table(snapshot, table_id, change.cause, any_engine=True)
         owner = detached_table(table.id)
         parts = selection.choose(table, snapshot.parts(owner), detached=True)
         if not parts:
             return MoveResult(0, 0, None)
         ids = tuple(sorted(part.id for part in parts))
-        commit = change.apply([PartsLive(owner, ids)], [RemoveParts(owner, ids)])
-        return MoveResult(sum(part.rows for part in parts), len(parts), commit)
+        draft = CommitDraft([change.origin.lease, PartsLive(owner, ids)], [RemoveParts(owner, ids)])
+        failpoint("delete.before_commit")
+        commit = staging.publish(draft)
+        return MoveResult(sum(part.rows for part in parts), len(parts), commit.number)
 
     return change.until_published(attempt)
 
@@ -251,48 +241,33 @@ def with_columns_of(table: Table, source: Table | None) -> Table:
 
 
 def cloned_parts(
-    services: Services,
-    snapshot: Snapshot,
-    source: Table,
-    target: Table,
-    statement: str,
-    query_id: str,
-) -> tuple[StagedInsert, tuple[str, ...]]:
-    """All parts of the source, staged for a table that the same commit makes (CLONE AS); and the
-    files that were written for it (`StagedInsert.paths` are the source's files too)."""
+    staging: Staging, origin: CommitOrigin, snapshot: Snapshot, source: Table, target: Table
+) -> StagedInsert:
+    """Return all parts of the source as an INSERT into a table that the same commit makes (CLONE AS).
+
+    `staging` has the files that were written for it; `StagedInsert.paths` are the source's too."""
     if not source.engine.is_merge_tree:
         raise UnsupportedMethod(
             f"CLONE AS needs a table of the MergeTree family, not {source.engine.name}.",
             hint="CREATE TABLE … AS SELECT * FROM it copies the rows.",
         )
     check_structure(source, target)
-    around = services.environment(query_id)
-    change = RowChange(services, "ATTACH PARTITION", query_id, statement, environment=around)
-    incoming = Incoming(change, snapshot, source, target)
+    incoming = Incoming(RowChange(origin, "ATTACH PARTITION"), snapshot, source, target, staging)
     parts = [part for part in snapshot.parts(source.id) if part.rows]
-    try:
-        incoming.bring(parts)
-    except Error:
-        incoming.discard()
-        raise
-    staged = StagedInsert(
+    incoming.bring(parts)
+    return StagedInsert(
         target.id,
         snapshot.number,
         sum(part.rows for part in parts),
         len(parts),
-        tuple(incoming.requirements),
-        tuple(incoming.changes),
+        incoming.draft.requirements,
+        tuple(incoming.draft.changes),
     )
-    return staged, tuple(incoming.paths)
 
 
 def _publish(incoming: Incoming, parts: Sequence[Part], also: Sequence[Change]) -> MoveResult:
     if not parts:
         return MoveResult(0, 0, None)
-    with discarding(incoming.discard):
-        incoming.changes += also
-        incoming.bring(parts)
-        incoming.also_dimension()
-        commit = incoming.change.apply(incoming.requirements, incoming.changes)
-    incoming.change.services.notify_written(incoming.target.id)
-    return MoveResult(sum(part.rows for part in parts), len(parts), commit)
+    incoming.draft.change(*also)
+    incoming.bring(parts)
+    return incoming.publish(parts)

@@ -17,12 +17,12 @@ from olapdb.dml.mutation import Mutation
 from olapdb.dml.mutation_steps import FillNullsStep
 from olapdb.errors import DataError
 from olapdb.ingest.trigger import TriggerContext
+from olapdb.lineage.invalidation import invalidate
 from olapdb.lineage.type_change import same_result, widened_only
-from olapdb.model.changes import Change, Invalidate
+from olapdb.model.changes import Change
 from olapdb.model.columns import PartColumns, lacks
 from olapdb.model.part import Part
 from olapdb.model.schema import Column, Table
-from olapdb.model.view_state import Invalidation
 from olapdb.sql import nodes
 from olapdb.sql.parser import parse_expression
 from olapdb.storage.column_statistics import bounds_hold
@@ -54,7 +54,8 @@ class ColumnReinterpretation:
         if holed:
             mutation.run(FillNullsStep(holed))
         kept = [part for part in parts if part.id not in mutation.replaced]
-        if check_readable(self.before, self.after, kept, mutation.settings_of, self.tried):
+        around = TriggerContext.of(mutation.origin, mutation.snapshot)
+        if check_readable(self.before, self.after, kept, around, self.tried):
             mutation.whole = True
         mutation.reread(
             self._closed(self._changed(parts) | self._retyped(pairs, joined=False), parts),
@@ -69,19 +70,8 @@ class ColumnReinterpretation:
         if not parts or not self.changed_names(parts):
             return []
         rows = sum(p.rows for p in parts)
-        now = mutation.services.clock_ms()
         return [
-            Invalidate(
-                Invalidation(
-                    view.id,
-                    None,
-                    "TARGET CHANGED",
-                    mutation.statement,
-                    mutation.query_id,
-                    rows,
-                    now,
-                )
-            )
+            invalidate(mutation.origin, view.id, None, "TARGET CHANGED", rows)
             for view in mutation.snapshot.views_into(self.before.id)
         ]
 
@@ -146,11 +136,11 @@ class ColumnReinterpretation:
     def _try(self, part: Part, columns: list[Column], mutation: Mutation) -> None:
         if part.id in self.tried:
             return
-        around: TriggerContext = mutation.settings_of
         nullable = [_as_nullable(c) for c in columns]
         wide = _with(self.after, nullable)
+        origin = mutation.origin
         reader = PartReader(
-            mutation.services.store, mutation.snapshot, part, wide, around.environment
+            origin.services.store, mutation.snapshot, part, wide, origin.environment
         )
         for column in nullable:
             try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,7 +18,9 @@ from olapdb.ingest.trigger import TriggerContext
 from olapdb.model.part import Part
 from olapdb.model.schema import Column, Table
 from olapdb.optimize import optimize
+from olapdb.plan.nodes import Plan
 from olapdb.plan.tree import all_scans
+from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.types import DataType, Decimal, plain
 
@@ -33,12 +36,59 @@ def matching_rows(
     parts: Sequence[Part],
     where: nodes.Expression | None,
     assignments: Assignments,
-    around: TriggerContext,
+    context: TriggerContext,
     parameters: Parameters,
 ) -> Iterator[tuple[Part, pa.Table]]:
-    """Each of these parts with matching rows: their `_part_offset`, and the assigned values under
-    the columns' names. Parts are asked together up to ROWS_AT_ONCE, which bounds what is held; all
-    at once where the condition or a value reads the table in a subquery too."""
+    """Yield each of these parts that has matching rows, with their `_part_offset` and the assigned
+    values under the columns' names.
+
+    The condition is evaluated on parts of up to ROWS_AT_ONCE rows together, which bounds the memory;
+    on all at once where the condition or a value reads the table in a subquery too."""
+    for _, value in assignments:  # names an aggregate in the error
+        bind_expression(value, table, _scope(context, parameters))
+    plan = _plan(table, where, assignments, context, parameters)
+    names = ["_part", "_part_offset", *(name for name, _ in assignments)]
+    types = dict(zip(names, plan.types, strict=True))
+    for some in _together(parts) if _reads_once(plan, table) else [parts]:
+        found = _run(plan, table, some, context).read_all().rename_columns(names)
+        found = _stored(found, table, types, context)
+        matched = set(pc.unique(found.column("_part")).to_pylist())
+        for part in some:
+            if part.name in matched:
+                own = found.filter(pc.equal(found.column("_part"), part.name))
+                yield part, own.combine_chunks()
+
+
+def matching_offsets(
+    context: TriggerContext,
+    table: Table,
+    parts: Sequence[Part],
+    where: nodes.Expression | None,
+    parameters: Parameters,
+) -> list[tuple[Part, np.ndarray]]:
+    """Return each of these parts that has matching rows, with the offsets of the rows in it (int64,
+    in no order). Holds eight bytes for each matching row."""
+    by_name = {part.name: part for part in parts}
+    offsets: dict[str, list[np.ndarray]] = {}
+    plan = _plan(table, where, (), context, parameters)
+    for batch in _run(plan, table, parts, context).batches():
+        names = batch.column(0).dictionary_encode()
+        rows = batch.column(1).to_numpy(zero_copy_only=False).astype(np.int64)
+        codes = names.indices.to_numpy(zero_copy_only=False)
+        for code, name in enumerate(names.dictionary.to_pylist()):
+            if name in by_name:
+                offsets.setdefault(name, []).append(rows[codes == code])
+    return [(by_name[name], np.concatenate(found)) for name, found in offsets.items()]
+
+
+def _plan(
+    table: Table,
+    where: nodes.Expression | None,
+    assignments: Assignments,
+    context: TriggerContext,
+    parameters: Parameters,
+) -> Plan:
+    """Return the plan of the part and the offset of each matching row, and of the new values."""
     values = tuple(
         nodes.Alias(_exactly(value, _column(table, name).type), f"\0{name}")
         for name, value in assignments
@@ -48,34 +98,34 @@ def matching_rows(
         source=nodes.TableReference(nodes.TableName(table.name, table.database)),
         where=where,
     )
-    scope = BindScope(
-        snapshot=around.snapshot,
-        database=around.environment.database,
-        settings=around.settings,  # type: ignore[arg-type]
-        environment=around.environment,
+    return optimize(bind_query(query, _scope(context, parameters)))
+
+
+def _scope(context: TriggerContext, parameters: Parameters) -> BindScope:
+    return BindScope(
+        snapshot=context.snapshot,
+        database=context.environment.database,
+        settings=context.settings,  # type: ignore[arg-type]
+        environment=context.environment,
         parameters=parameters or (),
     )
-    for _, value in assignments:
-        bind_expression(value, table, scope)  # an aggregate is told as what it is
-    plan = optimize(bind_query(query, scope))
-    reads = sum(1 for scan in all_scans(plan.root) if scan.table.id == table.id)
-    names = ["_part", "_part_offset", *(name for name, _ in assignments)]
-    for some in _together(parts) if reads == 1 else [parts]:
-        context = ExecutionContext(
-            snapshot=around.snapshot,
-            store=around.store,
-            settings=around.settings,
-            environment=around.environment,
-            cancelled=around.cancelled,
-            parts={table.id: some} if reads == 1 else {},
-        )
-        found = run(plan, context).read_all().rename_columns(names)
-        found = _stored(found, table, dict(zip(names, plan.types, strict=True)), around)
-        matched = set(pc.unique(found.column("_part")).to_pylist())
-        for part in some:
-            if part.name in matched:
-                own = found.filter(pc.equal(found.column("_part"), part.name))
-                yield part, own.combine_chunks()
+
+
+def _reads_once(plan: Plan, table: Table) -> bool:
+    """Whether no subquery reads the table too, which would then see some of its parts only."""
+    return sum(1 for scan in all_scans(plan.root) if scan.table.id == table.id) == 1
+
+
+def _run(plan: Plan, table: Table, parts: Sequence[Part], context: TriggerContext) -> Result:
+    execution = ExecutionContext(
+        snapshot=context.snapshot,
+        store=context.store,
+        settings=context.settings,
+        environment=context.environment,
+        cancelled=context.cancelled,
+        parts={table.id: tuple(parts)} if _reads_once(plan, table) else {},
+    )
+    return run(plan, execution)
 
 
 def _exactly(value: nodes.Expression, target: DataType) -> nodes.Expression:

@@ -11,21 +11,21 @@ the views fire again, and join all that the firing before brought, until two fir
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from olapdb import errors
-from olapdb.commit.fair_retry import ATTEMPTS_MAX, FairRetry
+from olapdb.commit.draft import CommitDraft, publish
 from olapdb.commit.insert_throttle import insert_delay_ms
+from olapdb.commit.origin import CommitOrigin
+from olapdb.commit.retry import ATTEMPTS_MAX, RetryPolicy, retry_commit
 from olapdb.config import Settings
 from olapdb.dml.delivery import Delivery, Stretches
 from olapdb.dml.settle import settled
-from olapdb.functions.base import Environment
 from olapdb.ingest.block_stager import BlockStager
 from olapdb.ingest.deduplicate import Admission
 from olapdb.ingest.deduplication_key import refuse_tasks
@@ -34,21 +34,12 @@ from olapdb.ingest.read_parts import Pin, discard, read_staged
 from olapdb.ingest.staged_insert import StagedInsert, ViewWrite, join_staged
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.ingest.view_failure import signed
-from olapdb.lineage.dimension_change import dimension_changed
-from olapdb.model.changes import (
-    AddBlock,
-    AddPart,
-    Change,
-    Commit,
-    Committed,
-    Invalidate,
-    LeaseLive,
-    Requirement,
-)
+from olapdb.lineage.effects import TableWrite, effects_of
+from olapdb.lineage.invalidation import invalidate
+from olapdb.model.changes import AddBlock, AddPart, Committed
 from olapdb.model.frozen import FrozenSnapshot, freeze
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
-from olapdb.model.view_state import Invalidation
 from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
 from olapdb.runtime.view_log import ViewExecution
@@ -79,18 +70,13 @@ DUPLICATE = InsertResult(0, 0, None, duplicate=True)
 
 
 def insert(
-    services: Services,
+    origin: CommitOrigin,
     table_id: str,
     blocks: Iterable[pa.Table],
     *,
-    query_id: str = "",
-    statement: str = "",
     token: str | None = None,
     offsets: Stretches = (),
-    settings: Mapping[str, object] | None = None,
-    environment: Environment | None = None,
     snapshot: Snapshot | None = None,
-    cancelled: threading.Event | None = None,
 ) -> InsertResult:
     """Inserts blocks (see `block.make_blocks`) and all that their views make: all or nothing.
 
@@ -100,33 +86,18 @@ def insert(
     Raises OffsetHole where the offsets do not follow those that the table has, UnknownTable, TooManyParts, what a view raises (naming it), Aborted when the table was
     altered meanwhile, CommitConflict when others kept changing the views, CommitUnknown.
     """
-    snapshot = snapshot or services.catalog.snapshot()
+    snapshot = snapshot or origin.services.catalog.snapshot()
     table = _table(snapshot, table_id)
-    delivery = Delivery.of(services, table, token, offsets)
+    delivery = Delivery.of(origin.services, table, token, offsets)
     if delivery.came_before():
         return DUPLICATE
-    writer = _Writer(
-        services,
-        query_id,
-        statement,
-        delivery,
-        settings or {},
-        environment or services.environment(query_id),
-        cancelled,
-    )
+    writer = _Writer(origin.of_kind("INSERT"), delivery)
     with writer.pinned(snapshot, table.id):
         return writer.insert(table, blocks, snapshot)
 
 
 def commit_staged(
-    services: Services,
-    staged: Sequence[StagedInsert],
-    *,
-    query_id: str = "",
-    statement: str = "",
-    token: str | None = None,
-    settings: Mapping[str, object] | None = None,
-    environment: Environment | None = None,
+    origin: CommitOrigin, staged: Sequence[StagedInsert], *, token: str | None = None
 ) -> InsertResult:
     """One commit of what several tasks staged for one table under this process's lease.
 
@@ -134,19 +105,10 @@ def commit_staged(
     if not staged:
         return InsertResult(0, 0, None)
     joined = join_staged(staged)
-    snapshot = services.catalog.snapshot()
+    snapshot = origin.services.catalog.snapshot()
     table = _table(snapshot, joined.table_id)
-    delivery = Delivery.of(services, table, token, ())
-    writer = _Writer(
-        services,
-        query_id,
-        statement,
-        delivery,
-        settings or {},
-        environment or services.environment(query_id),
-        None,
-        owns_files=False,
-    )
+    delivery = Delivery.of(origin.services, table, token, ())
+    writer = _Writer(origin.of_kind("INSERT"), delivery, owns_files=False)
     with writer.pinned(snapshot, joined.table_id):
         if delivery.admission is not None:
             joined = writer.admit_staged(joined, table, delivery.admission, snapshot)
@@ -185,15 +147,14 @@ def _table(snapshot: Snapshot, table_id: str) -> Table:
 
 @dataclass(frozen=True)
 class _Writer:
-    services: Services
-    query_id: str
-    statement: str
+    origin: CommitOrigin
     delivery: Delivery
-    settings: Mapping[str, object]
-    environment: Environment
-    cancelled: threading.Event | None
     owns_files: bool = True
     """Whether this call staged the files, so that nothing else can refer to them."""
+
+    @property
+    def services(self) -> Services:
+        return self.origin.services
 
     def pinned(self, snapshot: Snapshot, table_id: str) -> AbstractContextManager[None]:
         """Keeps what the cascade reads of other tables; most cascades read none."""
@@ -213,7 +174,7 @@ class _Writer:
         rows, kept_bytes = 0, 0
         try:
             for given in blocks:
-                if self.cancelled is not None and self.cancelled.is_set():
+                if self.origin.cancelled.is_set():
                     raise errors.QueryWasCancelled(
                         "The INSERT was cancelled; nothing was inserted."
                     )
@@ -228,7 +189,7 @@ class _Writer:
                     kept = kept if kept_bytes <= KEPT_BYTES_MAX else None
         except BaseException:
             failed = stager.staged(table.id, rows)
-            self._log(failed, snapshot, lands=False)
+            self.log(failed, snapshot, lands=False)
             self.discard(failed.paths)
             raise
         if rows == 0 and not self.delivery.leaves_a_trace:
@@ -262,110 +223,58 @@ class _Writer:
         """Commits, firing again on conflict: after a few with the catalog's turn, so that views which
         come and go all the time cannot keep it out. `kept` are the blocks, where they are in memory;
         the snapshot is pinned."""
-        staged = self._settle(staged, kept, snapshot)
+        publication = _Publication(self, self.settle(staged, kept, snapshot), kept, snapshot)
         attempts_max = ATTEMPTS_MAX if self.delivery.admission is None else KEY_ATTEMPTS_MAX
-        turns = FairRetry(self.services, "INSERT")
-        for attempt in range(attempts_max):
-            try:
-                with turns.attempt():
-                    if attempt:
-                        fired_on, snapshot = snapshot, self.services.catalog.snapshot()
-                        if self._came_before(staged):
-                            return DUPLICATE
-                        with self.pinned(snapshot, staged.table_id):
-                            staged, kept = self._fire_again(staged, kept, fired_on, snapshot)
-                            staged = self._settle(staged, kept, snapshot)
-                    committed = self._commit(staged, snapshot, attempt)
-            except errors.DuplicateInsert:
-                return DUPLICATE
-            except errors.CatalogBusy:  # before the attempt began, or in it
-                self.discard(staged.paths)
-                raise
-            if committed is None:
-                continue
-            failpoint("insert.committed")
-            self._notify(staged)
-            self._log(staged, snapshot, lands=True)
-            return InsertResult(
-                staged.rows,
-                staged.block_count,
-                committed.number,
-                views=staged.views,
-                duplicates_dropped=self.delivery.dropped,
-            )
-        self.discard(staged.paths)
-        raise errors.CommitConflict(
+        policy = RetryPolicy(
+            "INSERT",
             f"The views of this INSERT's table changed {attempts_max} times while it ran.",
-            hint="Nothing was inserted; run it again when they are at rest.",
+            "Nothing was inserted; run it again when they are at rest.",
+            attempts_max,
         )
+        try:
+            return retry_commit(self.services, publication.attempt, policy, first=snapshot)
+        except errors.DuplicateInsert:
+            return DUPLICATE
+        except (errors.CatalogBusy, errors.CommitConflict):  # no attempt is left that needs them
+            self.discard(publication.staged.paths)
+            raise
 
-    def _commit(self, staged: StagedInsert, snapshot: Snapshot, attempt: int) -> Committed | None:
-        """None where others were faster; else what fails deletes what was staged."""
+    def commit(self, staged: StagedInsert, snapshot: Snapshot, give_in: bool) -> Committed:
+        """Commit what was staged. A failure deletes it, but for CommitConflict, after which the views
+        fire again, and CommitUnknown, after which the files may be the table's."""
         failpoint("insert.before_commit")
         try:
-            return self._apply(staged, snapshot, attempt >= DIMENSION_ATTEMPTS_MAX)
-        except errors.CommitConflict:
-            return None
-        except errors.CommitUnknown:
-            raise  # nothing is deleted: the files may be the table's now
+            return publish(self._draft(staged, snapshot, give_in), self.origin)
+        except (errors.CommitConflict, errors.CommitUnknown):
+            raise
         except errors.Error:
             self.discard(staged.paths)
             raise
 
-    def _apply(self, staged: StagedInsert, snapshot: Snapshot, give_in: bool) -> Committed:
-        requirements: list[Requirement] = [LeaseLive(self.services.lease_id)]
-        changes = signed(staged.changes, self.statement, self.query_id, self.services.clock_ms())
+    def _draft(self, staged: StagedInsert, snapshot: Snapshot, give_in: bool) -> CommitDraft:
+        """Return the commit; with `give_in` it does not require that dimensions stayed as they were
+        joined, and makes what was joined stale instead."""
+        draft = CommitDraft((*self.delivery.requirements(), self.origin.lease))
+        draft.change(*signed(staged.changes, self.origin))
         if give_in:
-            requirements += staged.without_dimension_requirements()
-            changes += self._moving_dimensions(staged)
-        else:
-            requirements += staged.requirements
-        written = {c.block.table_id for c in staged.changes if isinstance(c, AddBlock)}
-        more, needed = dimension_changed(
-            snapshot,
-            written,
-            "DIMENSION CHANGE",
-            self.statement,
-            self.query_id,
-            staged.rows,
-            self.services.clock_ms(),
-            services=None if give_in else self.services,
-            changes=staged.changes,
-            settings=self.settings,
-            unsettled=staged.unsettled,
-        )
-        changes += more
-        requirements += needed
-        changes += self.delivery.changes()
-        return self.services.catalog.apply(
-            Commit(
-                (*self.delivery.requirements(), *requirements),
-                tuple(changes),
-                "INSERT",
-                self.query_id,
-                self.statement,
-            )
-        )
-
-    def _moving_dimensions(self, staged: StagedInsert) -> list[Change]:
-        now = self.services.clock_ms()
-        views = dict.fromkeys(view_id for view_id, _ in staged.dimensions)
-        return [
-            Invalidate(
-                Invalidation(
-                    view_id,
-                    None,
-                    "DIMENSION CHANGE",
-                    self.statement,
-                    self.query_id,
-                    staged.rows,
-                    now,
+            draft.require(*staged.without_dimension_requirements())
+            for view_id in dict.fromkeys(view_id for view_id, _ in staged.dimensions):
+                draft.change(
+                    invalidate(self.origin, view_id, None, "DIMENSION CHANGE", staged.rows)
                 )
-            )
-            for view_id in views
-        ]
+        else:
+            draft.require(*staged.requirements)
+        write = TableWrite(
+            frozenset(c.block.table_id for c in staged.changes if isinstance(c, AddBlock)),
+            staged.rows,
+            compared=not give_in,
+            unsettled=frozenset(staged.unsettled),
+        )
+        draft.merge(effects_of(self.origin, snapshot, write, staged.changes))
+        draft.change(*self.delivery.changes())
+        return draft
 
-    def _fire_again(
+    def fire_again(
         self,
         staged: StagedInsert,
         kept: list[pa.Table] | None,
@@ -410,7 +319,7 @@ class _Writer:
         self.discard([path for path in staged.paths if path not in still])
         return stager.staged(table.id, rows), None if kept is None else blocks
 
-    def _settle(
+    def settle(
         self, staged: StagedInsert, kept: list[pa.Table] | None, snapshot: Snapshot
     ) -> StagedInsert:
         """As staged, with a cascade that joins what the INSERT itself brings: see `settle`. Where
@@ -442,7 +351,7 @@ class _Writer:
             raise
         return stager.staged(table.id, staged.rows)
 
-    def _came_before(self, staged: StagedInsert) -> bool:
+    def came_before(self, staged: StagedInsert) -> bool:
         """Whether another attempt of this INSERT was faster; what was staged is deleted then."""
         try:
             before = self.delivery.came_before()
@@ -462,7 +371,7 @@ class _Writer:
         for one in staged.parts_of(table.id):
             trial.admit(read_staged(self.services.store, table, one, trial.rule.columns))
         if trial.dropped:
-            return self._fire_again(staged, None, snapshot, snapshot)[0]
+            return self.fire_again(staged, None, snapshot, snapshot)[0]
         admission.take(trial)
         return staged
 
@@ -471,7 +380,8 @@ class _Writer:
         if not table.engine.stores_rows:
             return False
         return not (
-            table.engine.combines and Settings.of(self.settings).boolean("optimize_on_insert")
+            table.engine.combines
+            and Settings.of(self.origin.settings).boolean("optimize_on_insert")
         )
 
     def _read_back(self, table: Table, parts: tuple[AddPart, ...]) -> pa.Table:
@@ -485,20 +395,13 @@ class _Writer:
         return pa.concat_tables(pieces)
 
     def _stager(self, snapshot: Snapshot, joined: Brought | None = None) -> BlockStager:
-        around = TriggerContext(
-            snapshot,
-            self.services.store,
-            self.services.cache,
-            self.settings,
-            self.environment,
-            self.cancelled or threading.Event(),
-        )
-        return BlockStager(around, self.services.lease_id, joined=joined)
+        context = TriggerContext.of(self.origin, snapshot)
+        return BlockStager(context, self.services.lease_id, joined=joined)
 
-    def _log(self, staged: StagedInsert, snapshot: Snapshot, *, lands: bool) -> None:
+    def log(self, staged: StagedInsert, snapshot: Snapshot, *, lands: bool) -> None:
         """What the views did, for system.query_views_log; of an INSERT that failed only those that
         raised."""
-        if not staged.views or not Settings.of(self.settings).boolean("log_query_views"):
+        if not staged.views or not Settings.of(self.origin.settings).boolean("log_query_views"):
             return
         now_ms = self.services.clock_ms()
         for one in staged.views:
@@ -510,7 +413,7 @@ class _Writer:
                 ViewExecution(
                     now_ms,
                     one.elapsed_ns,
-                    self.query_id,
+                    self.origin.query_id,
                     view.id,
                     f"{view.database}.{view.name}",
                     view.query,
@@ -528,6 +431,41 @@ class _Writer:
                 )
             )
 
-    def _notify(self, staged: StagedInsert) -> None:
-        for table_id in {c.part.table_id for c in staged.changes if isinstance(c, AddPart)}:
-            self.services.notify_written(table_id)
+
+@dataclass
+class _Publication:
+    """The attempts to commit what an INSERT staged; each but the first fires the views again.
+
+    `kept` are the blocks, where they are in memory; the views fired on `snapshot`, which is pinned.
+    """
+
+    writer: _Writer
+    staged: StagedInsert
+    kept: list[pa.Table] | None
+    snapshot: Snapshot
+    attempts: int = 0
+
+    def attempt(self, newest: Snapshot) -> InsertResult:
+        """Commit once, after firing again on what changed since the last attempt."""
+        writer = self.writer
+        if self.attempts:
+            if writer.came_before(self.staged):
+                return DUPLICATE
+            with writer.pinned(newest, self.staged.table_id):
+                self.staged, self.kept = writer.fire_again(
+                    self.staged, self.kept, self.snapshot, newest
+                )
+                self.staged = writer.settle(self.staged, self.kept, newest)
+            self.snapshot = newest
+        self.attempts += 1
+        staged = self.staged
+        committed = writer.commit(staged, newest, self.attempts > DIMENSION_ATTEMPTS_MAX)
+        failpoint("insert.committed")
+        writer.log(staged, newest, lands=True)
+        return InsertResult(
+            staged.rows,
+            staged.block_count,
+            committed.number,
+            views=staged.views,
+            duplicates_dropped=writer.delivery.dropped,
+        )

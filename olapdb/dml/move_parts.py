@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from olapdb.commit.draft import CommitDraft
+from olapdb.commit.staging import Staging
 from olapdb.dml.attach_parts import Incoming, MoveResult, check_structure
 from olapdb.dml.part_selection import PartSelection
 from olapdb.errors import BadArguments
-from olapdb.ingest.read_parts import discarding, read_rows
+from olapdb.ingest.read_parts import read_rows
 from olapdb.lineage.retention import FrozenKeys
 from olapdb.lineage.row_removal import RowChange, RowRemoval, stored_table
 from olapdb.lineage.target_deletion import refuse_frozen
-from olapdb.model.changes import AddPart, Change, RemoveParts, Requirement
+from olapdb.model.changes import AddPart, RemoveParts
 from olapdb.model.part import Part, detached_table, new_part_id
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
@@ -31,10 +33,10 @@ def drop_parts(change: RowChange, table_id: str, selection: PartSelection) -> Mo
 
     Raises RetainedRows for frozen rows, NoSuchDataPart for a part that is not there."""
 
-    def attempt(snapshot: Snapshot) -> MoveResult:
+    def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
         table = stored_table(snapshot, table_id, change.cause)
         parts = selection.choose(table, snapshot.parts(table.id))
-        return _remove(change, snapshot, table, selection, parts, [])
+        return _remove(change, snapshot, staging, table, selection, parts)
 
     return change.until_published(attempt)
 
@@ -42,11 +44,11 @@ def drop_parts(change: RowChange, table_id: str, selection: PartSelection) -> Mo
 def detach_parts(change: RowChange, table_id: str, selection: PartSelection) -> MoveResult:
     """As `drop_parts`; the rows are kept beside the table, and ATTACH brings them back."""
 
-    def attempt(snapshot: Snapshot) -> MoveResult:
+    def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
         table = stored_table(snapshot, table_id, change.cause)
         parts = selection.choose(table, snapshot.parts(table.id))
         kept = [set_aside(snapshot, table, part) for part in parts]
-        return _remove(change, snapshot, table, selection, parts, kept)
+        return _remove(change, snapshot, staging, table, selection, parts, CommitDraft((), kept))
 
     return change.until_published(attempt)
 
@@ -56,14 +58,14 @@ def move_parts(
 ) -> MoveResult:
     """They leave the table and are new blocks of the other one."""
 
-    def attempt(snapshot: Snapshot) -> MoveResult:
+    def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
         table = stored_table(snapshot, table_id, change.cause)
         target = stored_table(snapshot, target_id, change.cause)
         if table.id == target.id:
             raise BadArguments("MOVE PARTITION … TO TABLE needs another table than its own.")
         check_structure(table, target)
         parts = selection.choose(table, snapshot.parts(table.id))
-        incoming = Incoming(change, snapshot, table, target)
+        incoming = Incoming(change, snapshot, table, target, staging)
         return _with_incoming(incoming, table, selection, parts, parts)
 
     return change.until_published(attempt)
@@ -76,7 +78,7 @@ def replace_parts(
 
     Raises BadArguments where the other table does not have it, unless `allow_empty`."""
 
-    def attempt(snapshot: Snapshot) -> MoveResult:
+    def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
         table = stored_table(snapshot, table_id, change.cause)
         source = stored_table(snapshot, source_id, change.cause)
         if table.id == source.id:
@@ -89,10 +91,10 @@ def replace_parts(
                 f"{source.database}.{source.name} has no partition {selection.partition}.",
                 hint="SETTINGS allow_replace_partition_from_empty_source = 1 empties the partition.",
             )
-        incoming = Incoming(change, snapshot, source, table)
+        incoming = Incoming(change, snapshot, source, table, staging)
         if selection.partition is not None:  # all of the partition came, not what was there before
-            incoming.requirements += selection.requirements(
-                source, coming, snapshot.parts(source.id)
+            incoming.draft.require(
+                *selection.requirements(source, coming, snapshot.parts(source.id))
             )
         return _with_incoming(incoming, table, selection, leaving, coming)
 
@@ -107,50 +109,47 @@ def _with_incoming(
     coming: Sequence[Part],
 ) -> MoveResult:
     """`leaving` go from `table`, `coming` come to the target, in one commit."""
-    with discarding(incoming.discard):
-        if coming:
-            incoming.bring(coming)
-        done = _remove(
-            incoming.change,
-            incoming.snapshot,
-            table,
-            selection,
-            leaving,
-            incoming.changes,
-            incoming.requirements,
-        )
-        if done.commit is None and coming:  # nothing had to leave
-            incoming.also_dimension()
-            live = incoming.snapshot.parts(table.id)
-            needed = [*incoming.requirements, *selection.requirements(table, leaving, live)]
-            commit = incoming.change.apply(needed, incoming.changes)
-            done = MoveResult(sum(part.rows for part in coming), len(coming), commit)
-    incoming.change.services.notify_written(incoming.target.id)
+    if coming:
+        incoming.bring(coming)
+    done = _remove(
+        incoming.change,
+        incoming.snapshot,
+        incoming.staging,
+        table,
+        selection,
+        leaving,
+        incoming.draft,
+    )
+    if done.commit is None and coming:  # nothing had to leave
+        live = incoming.snapshot.parts(table.id)
+        return incoming.publish(coming, *selection.requirements(table, leaving, live))
     return done
 
 
 def _remove(
     change: RowChange,
     snapshot: Snapshot,
+    staging: Staging,
     table: Table,
     selection: PartSelection,
     parts: Sequence[Part],
-    also: Sequence[Change],
-    needed: Sequence[Requirement] = (),
+    also: CommitDraft | None = None,
 ) -> MoveResult:
     if not parts:
         return NOTHING
     _refuse_frozen(change, snapshot, table, parts)
     leaving = RowRemoval(change, snapshot, table, parts)
-    around = change.around(snapshot)
+    context = change.context(snapshot)
     for part in parts:
-        rows = read_rows(around, table, part) if leaving.reads_rows else None
+        rows = read_rows(context, table, part) if leaving.reads_rows else None
         leaving.add(part, rows, part.rows)
     failpoint("move.rows_asked")
     ids = tuple(sorted(part.id for part in parts))
+    also = also or CommitDraft()
     commit = leaving.publish(
-        [*selection.requirements(table, parts, snapshot.parts(table.id)), *needed],
-        [RemoveParts(table.id, ids), *also],
+        staging,
+        [*selection.requirements(table, parts, snapshot.parts(table.id)), *also.requirements],
+        [RemoveParts(table.id, ids), *also.changes],
     )
     failpoint("move.committed")
     return MoveResult(sum(part.rows for part in parts), len(parts), commit)

@@ -13,12 +13,15 @@ are, belong to (rule 4):
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from olapdb.commit.draft import CommitDraft
+from olapdb.commit.origin import CommitOrigin
+from olapdb.commit.staging import Staging
 from olapdb.compute.batches import single_chunk
 from olapdb.compute.group_codes import factorise
 from olapdb.dml.find_rows import Assignments, Parameters, in_partition, matching_rows
@@ -36,26 +39,18 @@ from olapdb.dml.mutation_steps import (
 from olapdb.dml.null_fill import read_without_nulls
 from olapdb.engine.column_defaults import DefaultColumns
 from olapdb.errors import CommitConflict, HaveDependentObjects, UnsupportedMethod
-from olapdb.ingest.block_stager import (
-    INLINE_BYTES_MAX,
-    VOID_PARTITION,
-    dimension_requirements,
-    layout_of,
-)
+from olapdb.ingest.block_stager import PLACEHOLDER_PARTITION, layout_of
 from olapdb.ingest.nested_columns import check_nested_sizes
-from olapdb.ingest.read_parts import discard, read_rows
+from olapdb.ingest.read_parts import read_rows
 from olapdb.ingest.trigger import TriggerContext
-from olapdb.lineage.dimension_change import dimension_changed
-from olapdb.lineage.invalidation import touched_parts, watchers_are
+from olapdb.lineage.effects import SourceChange, TableWrite, effects_of
 from olapdb.lineage.mutation_impact import StaleViews
 from olapdb.model.changes import (
     AddPart,
-    Change,
     PartsLive,
     PartsOfPartitionAre,
     RaiseDataVersion,
     RemoveParts,
-    Requirement,
 )
 from olapdb.model.columns import lacks
 from olapdb.model.overlay_snapshot import OverlaySnapshot
@@ -64,8 +59,7 @@ from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.cache import Cache
 from olapdb.runtime.failpoints import failpoint
-from olapdb.runtime.services import Services
-from olapdb.storage.writer import write_part
+from olapdb.storage.part_plan import PartPlan
 
 
 @dataclass
@@ -75,12 +69,10 @@ class Mutation:
     `replaced` has the live parts that are not as they were, with what stands for them; `whole`
     tells that the parts must be just those of the snapshot at the commit."""
 
-    services: Services
+    origin: CommitOrigin
+    staging: Staging
     snapshot: Snapshot
     table: Table
-    settings_of: TriggerContext
-    query_id: str
-    statement: str
     parameters: Parameters = None
     rows: int = 0
     whole: bool = False
@@ -92,7 +84,9 @@ class Mutation:
     _views: StaleViews = field(init=False)
 
     def __post_init__(self) -> None:
-        self._views = StaleViews(self.snapshot, self.table, self._before())
+        self._views = StaleViews(
+            self.snapshot, self.table, TriggerContext.of(self.origin, self.snapshot)
+        )
 
     def run(self, step: Step) -> None:
         """Rewrites what the step changes; nothing is visible."""
@@ -132,54 +126,29 @@ class Mutation:
         self.whole = True
         self._views.all_of(told, parts)
 
-    def commit_data(self) -> tuple[list[Requirement], list[Change]]:
-        """What the steps came to: requirements (of the rows, not of the schema) and changes."""
-        requirements: list[Requirement] = []
-        changes: list[Change] = []
+    def draft(self) -> CommitDraft:
+        """Return what the steps require (of the rows, not of the schema) and change, with all that
+        follows for views."""
+        draft = CommitDraft()
         if self.whole:
             every = tuple(sorted(part.id for part in self.snapshot.parts(self.table.id)))
-            requirements.append(PartsOfPartitionAre(self.table.id, None, every))
+            draft.require(PartsOfPartitionAre(self.table.id, None, every))
         if self.replaced:
             ids = tuple(sorted(self.replaced))
-            requirements.append(PartsLive(self.table.id, ids))
-            changes.append(RemoveParts(self.table.id, ids))
-            changes += [staged for staged in self.replaced.values() if staged is not None]
+            draft.require(PartsLive(self.table.id, ids))
+            draft.change(RemoveParts(self.table.id, ids))
+            draft.change(*(staged for staged in self.replaced.values() if staged is not None))
         if not self.partitions and not self._views.rejoined:
-            return requirements, changes
-        for partition in (VOID_PARTITION, *self.partitions):
-            changes.append(RaiseDataVersion(self.table.id, partition))
-        requirements.append(watchers_are(self.snapshot, self.table.id))
+            return draft
+        for partition in (PLACEHOLDER_PARTITION, *self.partitions):
+            draft.change(RaiseDataVersion(self.table.id, partition))
         touched = tuple(self._touched.values())
-        now = self.services.clock_ms()
-        for view in self.snapshot.views_on(self.table.id):
-            seen, unseen = touched_parts(view, touched, self.snapshot)
-            requirements += unseen
-            if seen:
-                requirements += [one for one, _ in dimension_requirements(view, self.snapshot)]
-            if view.id in self._views.slices:
-                changes += self._views.slices[view.id].invalidations(
-                    "UPDATE", self.statement, self.query_id, now
-                )
-        more, needed = dimension_changed(
-            self.snapshot,
-            {self.table.id},
-            "DIMENSION CHANGE",
-            self.statement,
-            self.query_id,
-            self.rows,
-            now,
-            services=self.services,
-            changes=changes,
-            settings=self.settings_of.settings,
-            rejoined=self._views.rejoined,
+        source = SourceChange(self.table.id, touched, "UPDATE", self._views.slices)
+        write = TableWrite(
+            frozenset((self.table.id,)), self.rows, rejoined=frozenset(self._views.rejoined)
         )
-        return [*requirements, *needed], [*changes, *more]
-
-    def discard(self) -> None:
-        """Deletes what was staged, for a commit that surely did not happen."""
-        staged = [one.part.path for one in self.replaced.values() if one is not None]
-        discard(self.services, [path for path in staged if path])
-        self.replaced.clear()
+        draft.merge(effects_of(self.origin, self.snapshot, write, draft.changes, [source]))
+        return draft
 
     # --- the steps
 
@@ -203,8 +172,8 @@ class Mutation:
                     for n in arriving.column_names
                     if n not in again
                 }
-                around = self.settings_of.environment
-                full = defaults.complete(kept, len(at), around, again, storing=True)
+                environment = self.origin.environment
+                full = defaults.complete(kept, len(at), environment, again, storing=True)
                 arriving = _with_columns(arriving, {n: full[n] for n in again})
             if any("." in name for name in written):
                 sized = {n: single_chunk(arriving.column(n)) for n in arriving.column_names}
@@ -294,27 +263,7 @@ class Mutation:
     def _around(self) -> TriggerContext:
         """The rows as the steps so far left them. Not the services' cache: what is bound here is
         a version of the table that may never come to be."""
-        base = self.settings_of
-        return TriggerContext(
-            self._visible(),
-            self.services.store,
-            self._cache,
-            base.settings,
-            base.environment,
-            base.cancelled,
-        )
-
-    def _before(self) -> TriggerContext:
-        """As of the snapshot: views are bound to the tables as they are."""
-        base = self.settings_of
-        return TriggerContext(
-            self.snapshot,
-            self.services.store,
-            self.services.cache,
-            base.settings,
-            base.environment,
-            base.cancelled,
-        )
+        return replace(TriggerContext.of(self.origin, self._visible()), cache=self._cache)
 
     def _visible(self) -> Snapshot:
         return OverlaySnapshot(
@@ -328,9 +277,7 @@ class Mutation:
         return [part for part in self._visible().parts(self.table.id) if part.rows]
 
     def _defaults(self) -> DefaultColumns:
-        return DefaultColumns.of(
-            self.table, self._visible(), self.settings_of.environment, self._cache
-        )
+        return DefaultColumns.of(self.table, self._visible(), self.origin.environment, self._cache)
 
     def _matching(
         self, step: SetStep | DeleteStep, assignments: Assignments = ()
@@ -351,32 +298,20 @@ class Mutation:
         without: str = "",
     ) -> None:
         """`rows` stand for the part from now on; `part` is live, or staged by an earlier step."""
-        self.settings_of.refuse_cancelled()
+        self.origin.refuse_cancelled()
         origin, before = self._origin(part)
         staged = None
-        indexes = layout_of(self.table, self.settings_of).index_values(rows)
+        indexes = layout_of(self.table, self._views.around).index_values(rows)
         indexes.pop(without, None)
         if rows.num_rows or part.contributions:
-            made = write_part(
-                self.services.store,
-                self.table,
-                rows,
-                partition_id=part.partition_id,
-                partition_value=part.partition_value,
-                blocks=part.block_range,
-                lease_id=self.services.lease_id,
-                contributions=part.contributions,
-                level=part.level,
-                inline_bytes_max=INLINE_BYTES_MAX if part.inline else 0,
-                replaces=[origin.id],
-                index_values=indexes,
-            )
-            staged = AddPart(made.part, made.inline_rows)
-            if made.inline_rows is not None:
-                self._staged_inline[made.part.id] = made.inline_rows
+            plan = PartPlan.replacing(part, self.table, indexes)
+            plan = replace(plan, replaces=(origin.id,))
+            staged = self.staging.stage_part(self.table, rows, plan)
+            if staged.inline_rows is not None:
+                self._staged_inline[staged.part.id] = staged.inline_rows
         self.replaced[origin.id] = staged
-        if before is not None and before.part.path:
-            discard(self.services, [before.part.path])
+        if before is not None:
+            self.staging.drop(before)
         if changes_rows:
             self.rows += count
             self.partitions[part.partition_id] = None

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from olapdb.commit.staging import Staging
 from olapdb.dml.move_parts import set_aside
 from olapdb.errors import NoSuchDataPart
 from olapdb.lineage.row_removal import RowChange, RowRemoval, stored_table
@@ -38,7 +39,7 @@ def quarantine_part(change: RowChange, table_id: str, part: str) -> QuarantinedP
 
     Raises NoSuchDataPart where the table has none of that name."""
 
-    def attempt(snapshot: Snapshot) -> QuarantinedPart:
+    def attempt(snapshot: Snapshot, staging: Staging) -> QuarantinedPart:
         table = stored_table(snapshot, table_id, change.cause)
         found = [one for one in snapshot.parts(table.id) if one.rows and part in (one.name, one.id)]
         if not found:
@@ -51,6 +52,7 @@ def quarantine_part(change: RowChange, table_id: str, part: str) -> QuarantinedP
         leaving.add_unread(broken)
         failpoint("move.rows_asked")
         commit = leaving.publish(
+            staging,
             [PartsLive(table.id, (broken.id,))],
             [RemoveParts(table.id, (broken.id,)), set_aside(snapshot, table, broken, "broken")],
         )

@@ -15,8 +15,7 @@ The rows leave by retention (rule 4): what views made of them is frozen, unless 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 from zoneinfo import ZoneInfo
 
@@ -24,8 +23,11 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.bind import BindScope, bind_expression
+from olapdb.commit.origin import CommitOrigin
+from olapdb.commit.staging import Staging
 from olapdb.compute.evaluate import evaluate_array
-from olapdb.dml.delete import NOTHING_LEFT, DeleteResult, matching, rewrite
+from olapdb.dml.delete import DeleteResult, remove_rows
+from olapdb.dml.find_rows import matching_offsets
 from olapdb.errors import Error, InternalError
 from olapdb.lineage.row_removal import RowChange, stored_table
 from olapdb.model.columns import PartColumns
@@ -65,34 +67,22 @@ def rules_of(table: Table) -> tuple[TtlRule, ...]:
 
 
 def apply_ttl(
-    services: Services,
-    table_id: str,
-    *,
-    partition_id: str | None = None,
-    query_id: str = "",
-    statement: str = "",
-    settings: Mapping[str, object] | None = None,
+    origin: CommitOrigin, table_id: str, *, partition_id: str | None = None
 ) -> DeleteResult:
     """Removes the rows that have expired by now, in one commit; `commit` None where none had.
 
     Raises CommitConflict where others kept changing the parts; nothing was changed then.
     """
+    services = origin.services
+    origin = replace(origin, environment=services.environment(origin.query_id))
     known = services.catalog.snapshot().by_id(table_id)
     retain = bool(known.setting("ttl_retain")) if isinstance(known, Table) else True
-    change = RowChange(
-        services,
-        "TTL",
-        query_id,
-        statement,
-        settings or {},
-        services.environment(query_id),
-        retain=retain,
-    )
+    change = RowChange(origin, "TTL", retain=retain)
 
-    def attempt(snapshot: Snapshot) -> DeleteResult:
+    def attempt(snapshot: Snapshot, staging: Staging) -> DeleteResult:
         table = stored_table(snapshot, table_id, "TTL")
         found = _expired(change, snapshot, table, partition_id)
-        return rewrite(change, snapshot, table, found) if found else NOTHING_LEFT
+        return remove_rows(change, snapshot, table, found, staging)
 
     return change.until_published(attempt)
 
@@ -101,7 +91,7 @@ def _expired(
     change: RowChange, snapshot: Snapshot, table: Table, partition_id: str | None
 ) -> list[tuple[Part, np.ndarray | None]]:
     """Each part with expired rows, and their offsets in it (None: all of them)."""
-    judge = _Judge(table, change.services)
+    judge = _Judge(table, change.origin.services)
     whole: list[tuple[Part, np.ndarray | None]] = []
     unsure: list[Part] = []
     for part in snapshot.parts(table.id):
@@ -114,7 +104,9 @@ def _expired(
                 unsure.append(part)
     if not unsure:
         return whole
-    found = matching(change, snapshot, table, judge.condition(), partition_id, among=unsure)
+    found = matching_offsets(
+        change.context(snapshot), table, unsure, judge.condition(), parameters=None
+    )
     if table.setting("ttl_only_drop_parts"):
         found = [(part, offsets) for part, offsets in found if len(offsets) == part.rows]
     return [*whole, *found]

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from olapdb.commit.fair_retry import ATTEMPTS_MAX, FairRetry
+from olapdb.commit.origin import CommitOrigin
+from olapdb.commit.retry import retry_commit
+from olapdb.commit.staging import Staging
 from olapdb.dml.find_rows import Parameters
 from olapdb.dml.mutation import Mutation
 from olapdb.dml.mutation_steps import Step
-from olapdb.errors import CommitConflict, UnknownTable
-from olapdb.ingest.read_parts import discarding
-from olapdb.ingest.trigger import TriggerContext
-from olapdb.model.changes import Commit, LeaseLive, SchemaIs
+from olapdb.errors import UnknownTable
+from olapdb.lineage.row_removal import rewriting
+from olapdb.model.changes import SchemaIs
 from olapdb.model.schema import Table
+from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import failpoint
-from olapdb.runtime.services import Services
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,54 +29,27 @@ class UpdateResult:
 
 
 def mutate(
-    services: Services,
-    table_id: str,
-    step: Step,
-    *,
-    kind: str,
-    around: TriggerContext,
-    query_id: str = "",
-    statement: str = "",
-    parameters: Parameters = None,
+    origin: CommitOrigin, table_id: str, step: Step, *, parameters: Parameters = None
 ) -> UpdateResult:
     """One step, as of one snapshot, anew on each conflict, bounded.  Rows inserted meanwhile stay
-    as they are.  `around` gives settings and environment; `kind` is the commit's.
+    as they are.
 
     Raises what `check_assignments` raises, and HaveDependentObjects on the target of a view.
     """
-    turns = FairRetry(services, kind)
-    for _ in range(ATTEMPTS_MAX):
-        with turns.attempt(), services.catalog.pinned() as snapshot:
-            table = snapshot.by_id(table_id)
-            if not isinstance(table, Table):
-                raise UnknownTable(f"The table of this {kind} does not exist any more.")
-            mutation = Mutation(services, snapshot, table, around, query_id, statement, parameters)
-            try:
-                try:
-                    mutation.run(step)
-                    if not mutation.replaced:
-                        return UpdateResult(0, 0, None)
-                    requirements, changes = mutation.commit_data()
-                    requirements.insert(0, SchemaIs(table.id, table.version))
-                    failpoint("update.before_commit")
-                except BaseException:
-                    mutation.discard()
-                    raise
-                with discarding(mutation.discard):
-                    committed = services.catalog.apply(
-                        Commit(
-                            (LeaseLive(services.lease_id), *requirements),
-                            tuple(changes),
-                            kind,
-                            query_id,
-                            statement,
-                        )
-                    )
-            except CommitConflict:
-                continue
-            services.notify_written(table.id)
-            return UpdateResult(mutation.rows, len(mutation.replaced), committed.number)
-    raise CommitConflict(
-        f"Merges and INSERTs were faster than this {kind} {ATTEMPTS_MAX} times.",
-        hint="Nothing was changed; run it again, after SYSTEM STOP MERGES if need be.",
-    )
+
+    def attempt(snapshot: Snapshot) -> UpdateResult:
+        table = snapshot.by_id(table_id)
+        if not isinstance(table, Table):
+            raise UnknownTable(f"The table of this {origin.kind} does not exist any more.")
+        with Staging(origin) as staging:
+            mutation = Mutation(origin, staging, snapshot, table, parameters)
+            mutation.run(step)
+            if not mutation.replaced:
+                return UpdateResult(0, 0, None)
+            draft = mutation.draft()
+            draft.require(origin.lease, SchemaIs(table.id, table.version))
+            failpoint("update.before_commit")
+            committed = staging.publish(draft)
+        return UpdateResult(mutation.rows, len(mutation.replaced), committed.number)
+
+    return retry_commit(origin.services, attempt, rewriting(origin.kind))

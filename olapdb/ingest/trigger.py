@@ -14,13 +14,14 @@ from functools import lru_cache
 import pyarrow as pa
 
 from olapdb.bind import BindScope, bind_query
+from olapdb.commit.origin import CommitOrigin
 from olapdb.compute.batches import single_chunk
 from olapdb.compute.shared_group_codes import SharedCodes
-from olapdb.config import Settings
+from olapdb.config import Settings, tuning
 from olapdb.engine.column_defaults import DefaultColumns
 from olapdb.errors import Error, InternalError, MemoryLimitExceeded, QueryWasCancelled
 from olapdb.execute import ExecutionContext, run
-from olapdb.execute.run import is_plain, run_plain
+from olapdb.execute.run import is_simple, run_simple
 from olapdb.functions.base import Environment
 from olapdb.ingest.block import BlockMaker
 from olapdb.ingest.key_uniqueness import gives_each_key_once
@@ -48,6 +49,19 @@ class TriggerContext:
     environment: Environment = field(default_factory=Environment)
     cancelled: threading.Event = field(default_factory=threading.Event)
 
+    @staticmethod
+    def of(origin: CommitOrigin, snapshot: Snapshot) -> TriggerContext:
+        """Return the context of what the origin's statement runs at the snapshot."""
+        services = origin.services
+        return TriggerContext(
+            snapshot,
+            services.store,
+            services.cache,
+            origin.settings,
+            origin.environment,
+            origin.cancelled,
+        )
+
     def refuse_cancelled(self) -> None:
         """Raises QueryWasCancelled once somebody has ended the statement; asked between parts."""
         if self.cancelled.is_set():
@@ -58,7 +72,7 @@ class TriggerContext:
 class BoundView:
     """A view ready to run: its plan, and how its columns become a block of its target.
 
-    `unique`: no two rows of such a block have the same sorting key; `plain`: see `run_plain`."""
+    `unique`: no two rows of such a block have the same sorting key; `plain`: see `run_simple`."""
 
     view: MaterializedView
     target: Table
@@ -76,7 +90,6 @@ class BoundView:
         return replace(self, maker=replace(self.maker, defaults=defaults))
 
 
-PLAIN_ROWS_MAX = 65_536
 NO_LIMITS = ViewLimits()
 LIMITS = ("max_memory_usage", "max_execution_time", "max_threads")
 
@@ -124,8 +137,8 @@ def fire(
     if cap_bytes and not 0 < context.memory.limit_bytes <= cap_bytes:
         context.memory.limit_bytes = cap_bytes
     try:
-        if bound.plain and block.num_rows <= PLAIN_ROWS_MAX:
-            rows = run_plain(bound.plan, context)
+        if bound.plain and block.num_rows <= tuning.PLAIN_ROWS_MAX:
+            rows = run_simple(bound.plan, context)
         else:
             rows = run(bound.plan, context).read_all()
         arrays = [single_chunk(column) for column in rows.columns]
@@ -165,7 +178,7 @@ def _bind(view: MaterializedView, around: TriggerContext) -> BoundView:
     plan = replace(plan, output=tuple(o for o in plan.output if o[1] in known))
     defaults = DefaultColumns.of(target, around.snapshot, environment, around.cache)
     maker = BlockMaker(target, plan.names, plan.types, defaults)
-    return BoundView(view, target, plan, maker, gives_each_key_once(plan, target), is_plain(plan))
+    return BoundView(view, target, plan, maker, gives_each_key_once(plan, target), is_simple(plan))
 
 
 def _environment(view: MaterializedView, environment: Environment) -> Environment:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from olapdb.commit.origin import CommitOrigin
 from olapdb.errors import Error
 from olapdb.model.changes import Change, Invalidate
 from olapdb.model.schema import MaterializedView
@@ -27,7 +28,7 @@ def failure_note(view: MaterializedView, rows: int, error: Error) -> Invalidate:
     return Invalidate(Invalidation(view.id, NO_PARTITION, FAILED, "", "", rows, 0, (reason,)))
 
 
-def signed(changes: Iterable[Change], statement: str, query_id: str, since_ms: int) -> list[Change]:
+def signed(changes: Iterable[Change], origin: CommitOrigin) -> list[Change]:
     """The same changes, each failure signed by its statement; a view's several are one, with the
     first reason and the rows of all."""
     kept: list[Change] = []
@@ -42,7 +43,11 @@ def signed(changes: Iterable[Change], statement: str, query_id: str, since_ms: i
         rows = one.rows + (before.rows if before else 0)
         notes[one.view_id] = replace(before or one, rows=rows)
     kept += [
-        Invalidate(replace(one, statement=statement, query_id=query_id, since_ms=since_ms))
+        Invalidate(
+            replace(
+                one, statement=origin.statement, query_id=origin.query_id, since_ms=origin.now_ms()
+            )
+        )
         for one in notes.values()
     ]
     return kept

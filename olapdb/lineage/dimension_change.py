@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from olapdb.commit.draft import CommitDraft
+from olapdb.commit.origin import CommitOrigin
 from olapdb.config import Settings
 from olapdb.errors import Error, QueryWasCancelled
 from olapdb.functions.base import Environment
@@ -37,75 +39,74 @@ from olapdb.model.changes import (
 )
 from olapdb.model.schema import ENGINE_ROLES, MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
-from olapdb.model.view_state import Cause
-from olapdb.runtime.services import Services
 
 SLICES_MAX = 1_000
 """A change that reaches more partitions of a target than this makes all of it stale."""
 
 
-def dimension_views(snapshot: Snapshot, table_ids: set[str]) -> list[MaterializedView]:
+def dimension_views(snapshot: Snapshot, table_ids: Collection[str]) -> list[MaterializedView]:
     """The views that read one of the tables beside their source."""
     return [
         item
         for item in snapshot.objects()
-        if isinstance(item, MaterializedView) and not table_ids.isdisjoint(item.dimension_ids)
+        if isinstance(item, MaterializedView) and not set(table_ids).isdisjoint(item.dimension_ids)
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class TableWrite:
+    """The tables (ids) whose rows a commit changes, and how views that join them must take it.
+
+    `rows` is the number of rows that change, for invalidations of everything.  `compared` False:
+    nothing is looked up, and all that these views made is stale.  All is stale too of the views
+    (ids) in `rejoined`, which join unchanged rows that read otherwise from now on; and of those in
+    `unsettled`: what the commit brings of them joined less than the commit leaves.
+    """
+
+    table_ids: frozenset[str]
+    rows: int
+    compared: bool = True
+    rejoined: frozenset[str] = frozenset()
+    unsettled: frozenset[str] = frozenset()
 
 
 def dimension_changed(
-    snapshot: Snapshot,
-    table_ids: set[str],
-    cause: Cause,
-    statement: str,
-    query_id: str,
-    rows: int,
-    since_ms: int,
-    *,
-    services: Services | None = None,
-    changes: Sequence[Change] = (),
-    settings: Mapping[str, object] | None = None,
-    rejoined: Collection[str] = (),
-    unsettled: Collection[str] = (),
-) -> tuple[list[Change], list[Requirement]]:
-    """Return what a commit makes stale of the views that join these tables, or any other table of
-    which its `changes` remove or add parts; and what the commit requires for that.
+    origin: CommitOrigin, snapshot: Snapshot, write: TableWrite, changes: Sequence[Change]
+) -> CommitDraft:
+    """Return what a commit makes stale of the views that join the written tables, or any other table
+    of which its `changes` remove or add parts; and what the commit requires for that.
 
     `changes` are all of the commit's own: rows of parts that it removes and adds are compared, so
-    that equal rows make nothing stale, and tables that change together are compared together.
-    Without `services` nothing is looked up, and everything that these views made is stale, as for
-    the views (ids) of `rejoined`: rows that nobody changes read otherwise where they join; and for
-    those of `unsettled`: what the commit itself brings of them joined less than it leaves.  A view
-    that has made nothing, before the commit or in it, is not stale, and the commit requires that
-    this stays so; one whose dimensions are read `at_insert` never is.
+    that equal rows make nothing stale, and tables that change together are compared together.  A
+    view that has made nothing, before the commit or in it, is not stale, and the commit requires
+    that this stays so; one whose dimensions are read `at_insert` never is.
     """
-    table_ids = table_ids | changed_tables(snapshot, changes)
+    draft = CommitDraft()
+    table_ids = write.table_ids | changed_tables(snapshot, changes)
     found = dimension_views(snapshot, table_ids)
-    requirements: list[Requirement] = [
-        DimensionViewsAre(one, tuple((v.id, v.version) for v in found if one in v.dimension_ids))
-        for one in sorted(table_ids)
-    ]
-    made: list[Change] = []
-    moved = {} if services is None or not found else _moved(snapshot, table_ids, changes)
+    for one in sorted(table_ids):
+        views = tuple((v.id, v.version) for v in found if one in v.dimension_ids)
+        draft.require(DimensionViewsAre(one, views))
+    moved = _moved(snapshot, table_ids, changes) if write.compared and found else None
     for view in found:
         if view.dimension_mode == "at_insert":
             continue
         stale: StaleSlices | None = None
-        if view.id not in unsettled:
+        if view.id not in write.unsettled:
             coverage = snapshot.coverage(view.id)
             if not coverage.everywhere and not any(coverage.by_partition.values()):
-                requirements.append(NothingCovered(view.id))
+                draft.require(NothingCovered(view.id))
                 continue
-            if services is not None and moved is not None and view.id not in rejoined:
-                lookup = _Lookup(services, snapshot, view, moved, settings or {})
+            if moved is not None and view.id not in write.rejoined:
+                lookup = _Lookup(origin, snapshot, view, moved)
                 stale = lookup.stale()
                 if stale is not None:
-                    requirements += lookup.requirements()
+                    draft.require(*lookup.requirements())
         if stale is None:
             stale = StaleSlices.of(view)
-            stale.add_all(rows)
-        made += stale.invalidations(cause, statement, query_id, since_ms)
-    return made, list(dict.fromkeys(requirements))
+            stale.add_all(write.rows)
+        draft.change(*stale.invalidations(origin, "DIMENSION CHANGE"))
+    return draft
 
 
 def changed_tables(snapshot: Snapshot, changes: Sequence[Change]) -> set[str]:
@@ -119,7 +120,7 @@ def changed_tables(snapshot: Snapshot, changes: Sequence[Change]) -> set[str]:
 
 
 def _moved(
-    snapshot: Snapshot, table_ids: set[str], changes: Sequence[Change]
+    snapshot: Snapshot, table_ids: Collection[str], changes: Sequence[Change]
 ) -> dict[str, TableChange] | None:
     """What the commit does to the tables that it changes; None where that cannot be told."""
     moved: dict[str, TableChange] = {}
@@ -139,11 +140,10 @@ def _moved(
 class _Lookup:
     """The slices of one view that changed dimensions reach, at one snapshot."""
 
-    services: Services
+    origin: CommitOrigin
     snapshot: Snapshot
     view: MaterializedView
     moved: Mapping[str, TableChange]
-    settings: Mapping[str, object]
     _unseen: list[Requirement] = field(default_factory=list)
 
     def stale(self) -> StaleSlices | None:
@@ -152,7 +152,7 @@ class _Lookup:
         slices = StaleSlices.of(self.view)
         if not changes:
             return slices
-        rows_max = Settings.of(self.settings).integer("dimension_lookup_rows_max")
+        rows_max = Settings.of(self.origin.settings).integer("dimension_lookup_rows_max")
         source = self.snapshot.by_id(self.view.source_id)
         if not rows_max or not isinstance(source, Table) or not _keeps_rows(source):
             return None
@@ -160,7 +160,7 @@ class _Lookup:
         around = self._around()
         parts = [part for part in seen if part.rows]
         try:
-            with Pin(self.services, self.snapshot.number):
+            with Pin(self.origin.services, self.snapshot.number):
                 bound = bound_view(self.view, around).unchecked()
                 found = DimensionImpact(bound, around, changes, parts, rows_max).target_rows()
                 if found is None:
@@ -189,11 +189,12 @@ class _Lookup:
         return needed
 
     def _around(self) -> TriggerContext:
-        limits = {name: self.settings[name] for name in LIMITS if name in self.settings}
+        settings, services = self.origin.settings, self.origin.services
+        limits = {name: settings[name] for name in LIMITS if name in settings}
         return TriggerContext(
             self.snapshot,
-            self.services.store,
-            self.services.cache,
+            services.store,
+            services.cache,
             {**dict(self.view.settings), **limits},
             Environment(zone=self.view.zone, database=self.view.database),
         )

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from olapdb.commit.origin import CommitOrigin
 from olapdb.compute.batches import single_chunk
 from olapdb.compute.group_codes import factorise
 from olapdb.engine.layout import TableLayout
 from olapdb.errors import Error
 from olapdb.functions import readable
-from olapdb.ingest.block_stager import VOID_PARTITION, layout_of
+from olapdb.ingest.block_stager import PLACEHOLDER_PARTITION, layout_of
 from olapdb.ingest.trigger import TriggerContext, bound_view, fire
 from olapdb.lineage.sorting_key import key_columns
 from olapdb.model.changes import Change, Invalidate, NotCovered, Requirement, ViewsOnTableAre
@@ -84,24 +85,38 @@ class StaleSlices:
         for partition in (None,) if partitions is None else partitions:
             self.rows[partition] = self.rows.get(partition, 0) + rows
 
-    def invalidations(
-        self, cause: Cause, statement: str, query_id: str, since_ms: int
-    ) -> list[Change]:
+    def invalidations(self, origin: CommitOrigin, cause: Cause) -> list[Change]:
+        """Return an invalidation of each slice, in the name of the origin's statement."""
         return [
-            Invalidate(
-                Invalidation(
-                    self.view.id,
-                    partition,
-                    cause,
-                    statement,
-                    query_id,
-                    rows,
-                    since_ms,
-                    tuple(self.keys.get(partition, ())),
-                )
+            invalidate(
+                origin, self.view.id, partition, cause, rows, tuple(self.keys.get(partition, ()))
             )
             for partition, rows in self.rows.items()
         ]
+
+
+def invalidate(
+    origin: CommitOrigin,
+    view_id: str,
+    partition: str | None,
+    cause: Cause,
+    rows: int,
+    keys: tuple[str, ...] = (),
+) -> Invalidate:
+    """Return the change that marks a slice of a view (None: all of it) stale from now on, in the name
+    of the origin's statement; `rows` that changed, `keys` as examples."""
+    return Invalidate(
+        Invalidation(
+            view_id,
+            partition,
+            cause,
+            origin.statement,
+            origin.query_id,
+            rows,
+            origin.now_ms(),
+            keys,
+        )
+    )
 
 
 def one_of_each_key(target: Table, rows: pa.Table) -> pa.Table:
@@ -185,7 +200,7 @@ def reached_by_names(
         for partition, parts in by_slice.items()
         if meets(contributed_blocks(view.id, parts).ranges(part.partition_id), part.block_range)
     }
-    if VOID_PARTITION in found:
+    if PLACEHOLDER_PARTITION in found:
         return None
     return frozenset(found.union(one for one in stale if one is not None))
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from olapdb.commit.origin import CommitOrigin
 from olapdb.engine.layout import TableLayout
 from olapdb.ingest.block_stager import layout_of
 from olapdb.ingest.trigger import TriggerContext
@@ -268,10 +269,8 @@ def retained_of(
     parts: Iterable[Part],
     rows: int,
     slices: tuple[RetainedSlice, ...],
+    origin: CommitOrigin,
     cause: Cause,
-    statement: str,
-    query_id: str,
-    since_ms: int,
 ) -> Retained:
     """One row for the ledger: what left of one partition."""
     some = list(parts)
@@ -286,9 +285,9 @@ def retained_of(
         BlockRange(min(p.block_range.first for p in some), max(p.block_range.last for p in some)),
         slices,
         cause,
-        statement,
-        query_id,
-        since_ms,
+        origin.statement,
+        origin.query_id,
+        origin.now_ms(),
     )
 
 

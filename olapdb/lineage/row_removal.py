@@ -9,21 +9,20 @@ Statements gather the rows in a `Leaving`, part by part, and publish it with the
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 import pyarrow as pa
 
-from olapdb.commit.fair_retry import ATTEMPTS_MAX, FairRetry
-from olapdb.errors import CommitConflict, NotSupportedError, UnknownTable, UnsupportedMethod
-from olapdb.functions.base import Environment
-from olapdb.ingest.block_stager import VOID_PARTITION, dimension_requirements
-from olapdb.ingest.read_parts import Pin
+from olapdb.commit.draft import CommitDraft
+from olapdb.commit.origin import CommitOrigin
+from olapdb.commit.retry import ATTEMPTS_MAX, Outcome, RetryPolicy, retry_commit
+from olapdb.commit.staging import Staging
+from olapdb.errors import NotSupportedError, UnknownTable, UnsupportedMethod
+from olapdb.ingest.block_stager import PLACEHOLDER_PARTITION
 from olapdb.ingest.trigger import TriggerContext
-from olapdb.lineage.dimension_change import dimension_changed
-from olapdb.lineage.invalidation import StaleSlices, reached_by_names, touched_parts, watchers_are
+from olapdb.lineage.effects import SeenParts, TableWrite, effects_of, seen_parts
+from olapdb.lineage.invalidation import StaleSlices, reached_by_names
 from olapdb.lineage.retention import (
     FrozenKeys,
     FrozenSlices,
@@ -35,9 +34,7 @@ from olapdb.lineage.retention import (
 from olapdb.lineage.target_deletion import TargetRows
 from olapdb.model.changes import (
     Change,
-    Commit,
     DataVersionIs,
-    LeaseLive,
     RaiseDataVersion,
     Requirement,
     Retain,
@@ -48,9 +45,6 @@ from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Cause
 from olapdb.runtime.failpoints import failpoint
-from olapdb.runtime.services import Services
-
-Outcome = TypeVar("Outcome")
 
 
 @dataclass(frozen=True)
@@ -61,48 +55,36 @@ class RowChange:
     `discard_retained`: rows that are frozen may go.
     """
 
-    services: Services
+    origin: CommitOrigin
     cause: Cause
-    query_id: str = ""
-    statement: str = ""
-    settings: Mapping[str, object] = field(default_factory=dict)
-    environment: Environment = field(default_factory=Environment)
     retain: bool = False
     discard_retained: bool = False
-    cancelled: threading.Event = field(default_factory=threading.Event)
 
-    def around(self, snapshot: Snapshot) -> TriggerContext:
-        return TriggerContext(
-            snapshot,
-            self.services.store,
-            self.services.cache,
-            self.settings,
-            self.environment,
-            self.cancelled,
-        )
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "origin", self.origin.of_kind(self.cause))
 
-    def apply(self, requirements: Sequence[Requirement], changes: Sequence[Change]) -> int:
-        """The number of the commit."""
-        needed = (LeaseLive(self.services.lease_id), *dict.fromkeys(requirements))
-        commit = Commit(needed, tuple(changes), self.cause, self.query_id, self.statement)
-        failpoint("delete.before_commit")
-        return self.services.catalog.apply(commit).number
+    def context(self, snapshot: Snapshot) -> TriggerContext:
+        return TriggerContext.of(self.origin, snapshot)
 
-    def until_published(self, attempt: Callable[[Snapshot], Outcome]) -> Outcome:
-        """Computes and commits, anew on each conflict, bounded."""
-        turns = FairRetry(self.services, self.cause)
-        for _ in range(ATTEMPTS_MAX):
-            with turns.attempt():
-                snapshot = self.services.catalog.snapshot()
-                with Pin(self.services, snapshot.number):
-                    try:
-                        return attempt(snapshot)
-                    except CommitConflict:
-                        continue
-        raise CommitConflict(
-            f"Merges and INSERTs were faster than this {self.cause} {ATTEMPTS_MAX} times.",
-            hint="Nothing was changed; run it again, after SYSTEM STOP MERGES if need be.",
-        )
+    def until_published(self, attempt: Callable[[Snapshot, Staging], Outcome]) -> Outcome:
+        """Return `attempt(pinned snapshot, staging)`, which commits once; repeat it after each
+        conflict, bounded. What a lost attempt has staged is deleted."""
+
+        def staged(snapshot: Snapshot) -> Outcome:
+            with Staging(self.origin) as staging:
+                return attempt(snapshot, staging)
+
+        return retry_commit(self.origin.services, staged, rewriting(self.cause))
+
+
+def rewriting(kind: str) -> RetryPolicy:
+    """Return how a statement is retried that replaces rows of parts."""
+    return RetryPolicy(
+        kind,
+        f"Merges and INSERTs were faster than this {kind} {ATTEMPTS_MAX} times.",
+        "Nothing was changed; run it again, after SYSTEM STOP MERGES if need be.",
+        pinned=True,
+    )
 
 
 @dataclass
@@ -124,16 +106,12 @@ class RowRemoval:
     ) -> None:
         self._change, self._snapshot, self._table = change, snapshot, table
         self._parts = tuple(parts)
-        self._around = change.around(snapshot)
+        self._around = change.context(snapshot)
         self._removed = 0
         self._unread = False
-        self.requirements: list[Requirement] = [
-            SchemaIs(table.id, table.version),
-            watchers_are(snapshot, table.id),
-        ]
-        self._watching = [
-            one for view in snapshot.views_on(table.id) if (one := self._watch(view)) is not None
-        ]
+        watching, self._draft = seen_parts(snapshot, table.id, self._parts)
+        self._draft.require(SchemaIs(table.id, table.version))
+        self._watching = [self._watch(seen) for seen in watching if seen.parts]
         self._target: TargetRows | None = None
         if snapshot.views_into(table.id):
             self._target = TargetRows(
@@ -144,19 +122,13 @@ class RowRemoval:
                 change.discard_retained,
             )
 
-    def _watch(self, view: MaterializedView) -> _Watching | None:
-        seen, unseen = touched_parts(view, self._parts, self._snapshot)
-        self.requirements += unseen
-        if not seen:
-            return None
-        self.requirements += [one for one, _ in dimension_requirements(view, self._snapshot)]
+    def _watch(self, seen: SeenParts) -> _Watching:
         # Or rows that leave meanwhile by retention freeze keys that these rows reach, unsaid; and what
         # this freezes may be gone from the target.
-        self.requirements += [
-            DataVersionIs(one, VOID_PARTITION, self._snapshot.data_version(one, VOID_PARTITION))
-            for one in (self._table.id, view.target_id)
-        ]
-        return _Watching(view, frozenset(part.id for part in seen))
+        for one in (self._table.id, seen.view.target_id):
+            version = self._snapshot.data_version(one, PLACEHOLDER_PARTITION)
+            self._draft.require(DataVersionIs(one, PLACEHOLDER_PARTITION, version))
+        return _Watching(seen.view, frozenset(part.id for part in seen.parts))
 
     @property
     def reads_rows(self) -> bool:
@@ -202,66 +174,51 @@ class RowRemoval:
             slices.add_all(0)
         return slices
 
-    def publish(self, requirements: Sequence[Requirement], changes: Sequence[Change]) -> int:
-        """Commits the statement's own changes with all that follows from them; the number."""
-        change, now_ms = self._change, self._change.services.clock_ms()
-        needed, made = [*self.requirements, *requirements], [*changes]
-        made += raised(self._table, self._parts)
-        for watching in self._watching:
-            made += self._told(watching, now_ms)
-        if self._target is not None:
-            made, asked = self._target.finish(
-                made, change.cause, change.statement, change.query_id, now_ms
-            )
-            needed += asked
-        more, asked = dimension_changed(
-            self._snapshot,
-            {self._table.id},
-            "DIMENSION CHANGE",
-            change.statement,
-            change.query_id,
-            self._removed,
-            now_ms,
-            services=None if self._unread else change.services,
-            changes=made,
-            settings=change.settings,
-        )
-        commit = change.apply([*needed, *asked], [*made, *more])
-        change.services.notify_written(self._table.id)
-        return commit
-
-    def _told(self, watching: _Watching, now_ms: int) -> list[Change]:
+    def publish(
+        self, staging: Staging, requirements: Sequence[Requirement], changes: Sequence[Change]
+    ) -> int:
+        """Commit the statement's own changes with all that follows from them; return the commit's
+        number."""
         change = self._change
-        told: list[Change] = []
+        draft = CommitDraft(
+            [change.origin.lease, *self._draft.requirements, *requirements], changes
+        )
+        draft.change(*raised(self._table, self._parts))
+        for watching in self._watching:
+            draft.change(*self._consequences(watching))
+        if self._target is not None:
+            draft = self._target.finish(draft, change.origin, change.cause)
+        write = TableWrite(frozenset((self._table.id,)), self._removed, compared=not self._unread)
+        draft.merge(effects_of(change.origin, self._snapshot, write, draft.changes))
+        failpoint("delete.before_commit")
+        return staging.publish(draft).number
+
+    def _consequences(self, watching: _Watching) -> list[Change]:
+        """Return what becomes stale, or frozen, of a view on the table."""
+        change = self._change
+        changes: list[Change] = []
         for partition, slices in watching.slices.items():
             if not isinstance(slices, FrozenSlices):
-                told += slices.invalidations(
-                    change.cause, change.statement, change.query_id, now_ms
-                )
+                changes += slices.invalidations(change.origin, change.cause)
                 if isinstance(slices, WatchedSlices) and slices.hit:
-                    told += frozen_hit(watching.view, self._snapshot, slices.hit)
+                    changes += frozen_hit(watching.view, self._snapshot, slices.hit)
                 continue
-            told.append(
-                Retain(
-                    retained_of(
-                        watching.view,
-                        "source",
-                        watching.parts[partition],
-                        watching.rows[partition],
-                        slices.slices(self._snapshot),
-                        change.cause,
-                        change.statement,
-                        change.query_id,
-                        now_ms,
-                    )
-                )
+            retained = retained_of(
+                watching.view,
+                "source",
+                watching.parts[partition],
+                watching.rows[partition],
+                slices.slices(self._snapshot),
+                change.origin,
+                change.cause,
             )
-        return told
+            changes.append(Retain(retained))
+        return changes
 
 
 def raised(table: Table, parts: Sequence[Part]) -> list[Change]:
     """The next data version of the table as a whole, and of the parts' partitions."""
-    partitions = dict.fromkeys((VOID_PARTITION, *(part.partition_id for part in parts)))
+    partitions = dict.fromkeys((PLACEHOLDER_PARTITION, *(part.partition_id for part in parts)))
     return [RaiseDataVersion(table.id, partition) for partition in partitions]
 
 

@@ -23,11 +23,18 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from olapdb.commit.draft import CommitDraft
+from olapdb.commit.origin import CommitOrigin
 from olapdb.errors import CorruptedData, FileDoesntExist, RetainedRows
-from olapdb.ingest.block_stager import VOID_PARTITION, dimension_requirements, layout_of, void_part
+from olapdb.ingest.block_stager import (
+    PLACEHOLDER_PARTITION,
+    dimension_requirements,
+    layout_of,
+    placeholder_part,
+)
 from olapdb.ingest.read_parts import read_rows
 from olapdb.ingest.trigger import TriggerContext
-from olapdb.lineage.invalidation import StaleSlices
+from olapdb.lineage.invalidation import StaleSlices, invalidate
 from olapdb.lineage.retention import (
     DISCARD_HINT,
     FrozenKeys,
@@ -43,7 +50,6 @@ from olapdb.model.changes import (
     Change,
     ClearInvalidations,
     DataVersionIs,
-    Invalidate,
     PartsLive,
     PartsWithinRanges,
     ReleaseRetained,
@@ -64,7 +70,7 @@ from olapdb.model.contributions import (
 from olapdb.model.part import BlockRange, Contribution, Part, new_part_id, union_ranges
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
-from olapdb.model.view_state import Cause, Invalidation, KeyBounds, RetainedSlice
+from olapdb.model.view_state import Cause, KeyBounds, RetainedSlice
 
 ROWS_LEFT: frozenset[Cause] = frozenset(
     ("DELETE", "TTL", "DROP PARTITION", "DETACH PARTITION", "MOVE PARTITION", "QUARANTINE PART")
@@ -116,15 +122,13 @@ class TargetRows:
         if part.contributions and self.frozen.holds(part.partition_id):
             self._frozen_lost.add(part.partition_id)
 
-    def finish(
-        self, made: Sequence[Change], cause: Cause, statement: str, query_id: str, since_ms: int
-    ) -> tuple[list[Change], list[Requirement]]:
-        """`made`, what the statement changes of the parts, with all that follows from it; and what
-        must still hold."""
+    def finish(self, draft: CommitDraft, origin: CommitOrigin, cause: Cause) -> CommitDraft:
+        """Return the statement's draft with all that follows from it for the views that write the
+        table; parts in it name only the source blocks that they still hold rows of."""
         changes: list[Change] = []
         requirements: list[Requirement] = [
             DataVersionIs(self.table.id, p, self.snapshot.data_version(self.table.id, p))
-            for p in sorted({VOID_PARTITION, *(x.partition_id for x in self._all)})
+            for p in sorted({PLACEHOLDER_PARTITION, *(x.partition_id for x in self._all)})
         ]
         lost: dict[str, dict[str, tuple[BlockRange, ...]]] = {}
         for view in self.snapshot.views_into(self.table.id):
@@ -133,10 +137,10 @@ class TargetRows:
                 continue
             requirements.append(ViewIs(view.id, view.version))
             # Or source rows leave meanwhile by retention, and what leaves here is frozen.
-            version = self.snapshot.data_version(view.source_id, VOID_PARTITION)
-            requirements.append(DataVersionIs(view.source_id, VOID_PARTITION, version))
+            version = self.snapshot.data_version(view.source_id, PLACEHOLDER_PARTITION)
+            requirements.append(DataVersionIs(view.source_id, PLACEHOLDER_PARTITION, version))
             if self.retain:
-                changes += self._frozen(view, own, cause, statement, query_id, since_ms)
+                changes += self._frozen(view, own, origin, cause)
                 continue
             partitions = dict.fromkeys(part.partition_id for part in own)
             if self._frozen_lost:
@@ -159,21 +163,20 @@ class TargetRows:
                 changes.append(RemoveCoverage(view.id, partition, blocks))
                 requirements.append(PartsWithinRanges(view.source_id, partition, blocks))
             changes += [
-                Invalidate(
-                    Invalidation(
-                        view.id,
-                        p,
-                        "TARGET CHANGED",
-                        statement,
-                        query_id,
-                        sum(self._rows[x.id] for x in own if x.partition_id == p),
-                        since_ms,
-                    )
+                invalidate(
+                    origin,
+                    view.id,
+                    p,
+                    "TARGET CHANGED",
+                    sum(self._rows[x.id] for x in own if x.partition_id == p),
                 )
                 for p in stale
             ]
         more, live = self._renamed(lost)
-        return [*self._named_as_left(made, lost), *changes, *more], [*requirements, *live]
+        return CommitDraft(
+            (*draft.requirements, *requirements, *live),
+            (*self._named_as_left(draft.changes, lost), *changes, *more),
+        )
 
     @property
     def _all(self) -> tuple[Part, ...]:
@@ -277,7 +280,7 @@ class TargetRows:
             kept = self._names_left(part, lost)
             if self._gone(part) and part.rows:
                 if kept:
-                    changes.append(AddPart(void_part(self.table, part.block_range, kept)))
+                    changes.append(AddPart(placeholder_part(self.table, part.block_range, kept)))
                 continue
             if kept == part.contributions or part.id in self._rows:
                 continue
@@ -288,7 +291,7 @@ class TargetRows:
                 inline = self.snapshot.inline_rows(part) if part.inline else None
                 changes.append(AddPart(renamed, inline))
             elif kept:
-                changes.append(AddPart(void_part(self.table, part.block_range, kept)))
+                changes.append(AddPart(placeholder_part(self.table, part.block_range, kept)))
         return changes, requirements
 
     def _named_as_left(
@@ -344,13 +347,7 @@ class TargetRows:
     # --- retention
 
     def _frozen(
-        self,
-        view: MaterializedView,
-        own: Iterable[Part],
-        cause: Cause,
-        statement: str,
-        query_id: str,
-        since_ms: int,
+        self, view: MaterializedView, own: Iterable[Part], origin: CommitOrigin, cause: Cause
     ) -> list[Change]:
         by_partition: dict[str, list[Part]] = {}
         for part in own:
@@ -364,13 +361,7 @@ class TargetRows:
                 joined_bounds(self._bounds.get(partition, [None])),
                 frozen_verdict(view, self.snapshot, partition),
             )
-            found.append(
-                Retain(
-                    retained_of(
-                        view, "target", parts, rows, (slice_,), cause, statement, query_id, since_ms
-                    )
-                )
-            )
+            found.append(Retain(retained_of(view, "target", parts, rows, (slice_,), origin, cause)))
         return found
 
 

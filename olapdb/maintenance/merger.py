@@ -1,19 +1,22 @@
-"""Merges chosen parts: read, sort, combine, write, and one commit.
+"""Execute merges: read the parts, sort, combine, write, and commit once.
 
-The commit requires that the parts are still live and still of one coverage (rule 8), so a merge
-never undoes what happened meanwhile; it just did not take place.
+The commit requires that the parts are still live and have one coverage (rule 8), so a merge never
+undoes a concurrent change; it simply does not happen.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from olapdb.commit.transaction import Transaction
+from olapdb.commit.draft import CommitDraft
+from olapdb.commit.origin import CommitOrigin
+from olapdb.commit.retry import RetryPolicy, retry_commit
+from olapdb.commit.staging import Staging
+from olapdb.config import tuning
 from olapdb.engine.column_defaults import DefaultColumns, read_filled
 from olapdb.engine.combine import combine
 from olapdb.engine.layout import TableLayout, shared_layout
@@ -23,7 +26,7 @@ from olapdb.maintenance.merge_policy import TableState, hull
 from olapdb.model.changes import (
     AddPart,
     Change,
-    Commit,
+    Committed,
     CoverageCommon,
     PartsLive,
     RemoveParts,
@@ -35,19 +38,17 @@ from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.activity import RunningMerge
 from olapdb.runtime.failpoints import failpoint
-from olapdb.runtime.services import Services
+from olapdb.storage.part_plan import PartPlan, inline_limit
 from olapdb.storage.reader import PartReader
-from olapdb.storage.writer import StagedPart
 from olapdb.threads import ThreadPool
 
 BATCH_ATTEMPTS_MAX = 5
-THREADED_MERGES_MIN = 8
 FLUSHING_THREADS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """`part` None: nothing was left of the rows, and nothing had to be remembered."""
+    """The result of one merge. `part` None: no rows and no contributions were left."""
 
     table_id: str
     partition_id: str
@@ -59,7 +60,7 @@ class MergeResult:
 def table_state(
     snapshot: Snapshot, table: Table, fences: dict[str | None, tuple[int, ...]] | None = None
 ) -> TableState:
-    """What the policy must know of a table at a snapshot."""
+    """Return the facts about a table that the merge policy needs."""
     return TableState(
         table,
         tuple(snapshot.coverage(view.id) for view in snapshot.views_on(table.id)),
@@ -69,75 +70,54 @@ def table_state(
 
 
 def merge_parts(
-    services: Services,
+    origin: CommitOrigin,
     snapshot: Snapshot,
     table: Table,
     parts: Sequence[Part],
     *,
     inline: bool = True,
-    kind: str = "MERGE",
-    query_id: str = "",
-    statement: str = "",
     layout: TableLayout | None = None,
-    threads: int = 0,
 ) -> MergeResult:
     """Replaces parts of one partition, which `policy.runs` allows to merge, by one.
 
-    `inline` False makes a file of it, however small; `threads` 0: on all cores.  Raises CommitConflict, with nothing
-    changed, where a part or its coverage changed meanwhile.
+    `inline` False makes a file of it, however small.  Raises CommitConflict, with nothing changed,
+    where a part or its coverage changed meanwhile.
     """
-    (done,) = merge_batch(
-        services,
-        snapshot,
-        table,
-        [parts],
-        inline=inline,
-        kind=kind,
-        query_id=query_id,
-        statement=statement,
-        layout=layout,
-        threads=threads,
-    )
+    (done,) = merge_batch(origin, snapshot, table, [parts], inline=inline, layout=layout)
     return done
 
 
 def merge_batch(
-    services: Services,
+    origin: CommitOrigin,
     snapshot: Snapshot,
     table: Table,
     merges: Sequence[Sequence[Part]],
     *,
     inline: bool = True,
-    kind: str = "MERGE",
-    query_id: str = "",
-    statement: str = "",
     layout: TableLayout | None = None,
-    threads: int = 0,
-    cancelled: threading.Event | None = None,
 ) -> list[MergeResult]:
     """Make several merges of a table in one commit; each as `merge_parts` does.
 
-    Raises QueryWasCancelled before the next of them where `cancelled` is set; nothing of the batch is
+    Raises QueryWasCancelled before the next of them where the origin is cancelled; nothing of the batch is
     committed then.  Where some of the merges lost a race, the commit has the others, and these are returned.  Raises
     CommitConflict, with nothing changed, where all of them did."""
+    services = origin.services
     layout = layout or shared_layout(table, services.cache, services.zone)
 
     def stage(parts: Sequence[Part]) -> _Piece:
-        if cancelled is not None and cancelled.is_set():
+        if origin.cancelled.is_set():
             raise QueryWasCancelled("OPTIMIZE was cancelled; what was merged stays merged.")
-        return _stage_piece(services, transaction, snapshot, layout, parts, inline, threads)
+        return _stage_piece(origin, staging, snapshot, layout, parts, inline)
 
-    with (
-        ExitStack() as running,
-        Transaction(
-            services, attempts_max=1 if len(merges) == 1 else BATCH_ATTEMPTS_MAX
-        ) as transaction,
-    ):
+    # Nothing is computed again, so no attempt needs the turn: a batch only leaves out what it lost.
+    policy = RetryPolicy(
+        origin.kind, attempts_max=1 if len(merges) == 1 else BATCH_ATTEMPTS_MAX, fair=False
+    )
+    with ExitStack() as running, Staging(origin) as staging:
         for parts in merges:
             running.enter_context(services.activity.merging(_shown(table, parts)))
-        pieces = _staged_pieces(stage, merges)
-        batch = _Batch(services, transaction, table, pieces)
-        committed = transaction.commit(lambda newest: batch.commit(kind, query_id, statement))
+        batch = _Batch(origin, staging, table, _staged_pieces(stage, merges))
+        committed = retry_commit(services, batch.commit, policy)
     failpoint("merge.committed")
     return [piece.result(table, committed.number) for piece in batch.pieces]
 
@@ -157,12 +137,12 @@ def _shown(table: Table, parts: Sequence[Part]) -> RunningMerge:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A merge that is staged: `parts` in the order of their blocks, `staged` None where nothing is
-    left of them."""
+    """A staged merge: `parts` in the order of their blocks, `staged` None if nothing is left of
+    them."""
 
     table_id: str
     parts: tuple[Part, ...]
-    staged: StagedPart | None
+    staged: AddPart | None
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -177,7 +157,7 @@ class _Piece:
         removed = RemoveParts(self.table_id, self.ids)
         if self.staged is None:
             return (removed,)
-        return (removed, AddPart(self.staged.part, self.staged.inline_rows))
+        return (removed, self.staged)
 
     def result(self, table: Table, commit: int) -> MergeResult:
         part = self.staged.part if self.staged is not None else None
@@ -188,36 +168,37 @@ class _Batch:
     """The commit of several merges: after a conflict, of those that have not lost the race."""
 
     def __init__(
-        self, services: Services, transaction: Transaction, table: Table, pieces: list[_Piece]
+        self, origin: CommitOrigin, staging: Staging, table: Table, pieces: list[_Piece]
     ) -> None:
-        self._services, self._transaction, self._table = services, transaction, table
+        self._origin, self._staging, self._table = origin, staging, table
         self._again = False
         self.pieces = pieces
 
-    def commit(self, kind: str, query_id: str, statement: str) -> Commit:
-        """Return the commit; called again, that of the merges whose requirements still hold."""
+    def commit(self, newest: Snapshot) -> Committed:
+        """Commit the merges; called again, those whose requirements still hold."""
         schema = SchemaIs(self._table.id, self._table.version)
         if self._again:
             self._leave_out_lost(schema)
         self._again = True
-        return Commit(
-            (self._transaction.lease, schema, *(r for p in self.pieces for r in p.requirements)),
-            tuple(change for piece in self.pieces for change in piece.changes),
-            kind,
-            query_id,
-            statement,
-        )
+        draft = CommitDraft((self._origin.lease, schema))
+        for piece in self.pieces:
+            draft.require(*piece.requirements)
+            draft.change(*piece.changes)
+        failpoint("transaction.before_commit")
+        committed = self._staging.publish(draft, notify=False)
+        failpoint("transaction.committed")
+        return committed
 
     def _leave_out_lost(self, schema: SchemaIs) -> None:
         wanted = [schema, *(r for piece in self.pieces for r in piece.requirements)]
-        violated = set(self._services.catalog.violated(wanted))
+        violated = set(self._origin.services.catalog.violated(wanted))
         kept: list[_Piece] = []
         for piece in self.pieces:
             if schema not in violated and violated.isdisjoint(piece.requirements):
                 kept.append(piece)
             elif piece.staged is not None:
                 # The commit that named the file has surely not happened: it conflicted.
-                self._transaction.drop(piece.staged)
+                self._staging.drop(piece.staged)
         self.pieces = kept
         if not kept:
             raise CommitConflict(
@@ -226,27 +207,28 @@ class _Batch:
 
 
 def _stage_piece(
-    services: Services,
-    transaction: Transaction,
+    origin: CommitOrigin,
+    staging: Staging,
     snapshot: Snapshot,
     layout: TableLayout,
     parts: Sequence[Part],
     inline: bool,
-    threads: int,
 ) -> _Piece:
+    """Read, merge and stage the parts of one merge."""
     failpoint("merge.started")
     ordered = tuple(sorted(parts, key=lambda p: (p.block_range.first, p.block_range.last)))
-    rows = _merged_rows(services, snapshot, layout, ordered, threads)
+    rows = _merged_rows(origin, snapshot, layout, ordered)
     failpoint("merge.read")
-    staged = _stage(transaction, layout, ordered, rows, inline, threads)
+    staged = _stage(staging, layout, ordered, rows, inline)
     return _Piece(layout.table.id, ordered, staged)
 
 
 def _staged_pieces(
     stage: Callable[[Sequence[Part]], _Piece], merges: Sequence[Sequence[Part]]
 ) -> list[_Piece]:
-    """Stage the merges; many small ones at once, as each waits for its file to be flushed."""
-    if len(merges) < THREADED_MERGES_MIN:
+    """Stage the merges; many small ones concurrently, because each waits for its file to be
+    flushed."""
+    if len(merges) < tuning.THREADED_MERGES_MIN:
         return [stage(parts) for parts in merges]
     with ThreadPool(FLUSHING_THREADS, "olapdb-merge") as pool:
         futures = [pool.submit(stage, parts) for parts in merges]
@@ -258,34 +240,38 @@ def _staged_pieces(
 
 
 def joined_contributions(parts: Sequence[Part]) -> tuple[Contribution, ...]:
-    """One for each (view, version, source, source partition): ranges joined, counts added."""
+    """Return one contribution for each (view, version, source, source partition): ranges joined,
+    counts added."""
     grouped: dict[tuple[str, int, str, str | None], list[Contribution]] = {}
     for part in parts:
-        for one in part.contributions:
-            key = (one.view_id, one.view_version, one.source_id, one.source_partition)
-            grouped.setdefault(key, []).append(one)
+        for contribution in part.contributions:
+            key = (
+                contribution.view_id,
+                contribution.view_version,
+                contribution.source_id,
+                contribution.source_partition,
+            )
+            grouped.setdefault(key, []).append(contribution)
     return tuple(
         replace(
-            some[0],
-            blocks=union_ranges(b for one in some for b in one.blocks),  # type: ignore[misc]
-            rows=sum(one.rows for one in some),
+            group[0],
+            blocks=union_ranges(b for contribution in group for b in contribution.blocks),  # type: ignore[misc]
+            rows=sum(contribution.rows for contribution in group),
         )
-        for some in grouped.values()
+        for group in grouped.values()
     )
 
 
 def _merged_rows(
-    services: Services, snapshot: Snapshot, layout: TableLayout, parts: Sequence[Part], threads: int
+    origin: CommitOrigin, snapshot: Snapshot, layout: TableLayout, parts: Sequence[Part]
 ) -> pa.Table:
-    """All rows in the order of the sorting key, equal keys in the order of their blocks, combined
-    where the engine does."""
-    table, environment = layout.table, services.environment()
-    pieces = [
-        _read(services, snapshot, layout, part, environment, threads) for part in parts if part.rows
-    ]
-    if not pieces:
+    """Return all rows in the order of the sorting key, equal keys in the order of their blocks,
+    combined if the engine combines."""
+    table, environment = layout.table, origin.services.environment()
+    tables = [_read(origin, snapshot, layout, part, environment) for part in parts if part.rows]
+    if not tables:
         return _stored_schema(table).empty_table()
-    rows = layout.sort(pa.concat_tables(pieces))
+    rows = layout.sort(pa.concat_tables(tables))
     before = rows.num_rows
     merged = combine(table, rows, layout) if table.engine.combines else rows
     if not table.engine.combines and merged.num_rows != sum(p.rows for p in parts):
@@ -294,25 +280,32 @@ def _merged_rows(
 
 
 def _read(
-    services: Services,
+    origin: CommitOrigin,
     snapshot: Snapshot,
     layout: TableLayout,
     part: Part,
     environment: Environment,
-    threads: int,
 ) -> pa.Table:
-    """The part's rows as the table is now: what it was too old to hold is written down."""
-    table = layout.table
+    """Return the part's rows in the table's present schema; missing columns are filled with their
+    defaults, of which now() is the environment's."""
+    services, table = origin.services, layout.table
     names = [c.name for c in table.stored_columns]
     reader = PartReader(services.store, snapshot, part, table, environment)
 
     def defaults() -> DefaultColumns:
         return DefaultColumns.of(table, snapshot, environment, services.cache)
 
-    found = read_filled(
-        reader, table, names, None, part.rows, defaults, environment, use_threads=threads != 1
+    columns = read_filled(
+        reader,
+        table,
+        names,
+        None,
+        part.rows,
+        defaults,
+        environment,
+        use_threads=origin.threads != 1,
     )
-    return pa.table([found[name] for name in names], names=names)
+    return pa.table([columns[name] for name in names], names=names)
 
 
 def _stored_schema(table: Table) -> pa.Schema:
@@ -320,29 +313,24 @@ def _stored_schema(table: Table) -> pa.Schema:
 
 
 def _stage(
-    transaction: Transaction,
-    layout: TableLayout,
-    parts: Sequence[Part],
-    rows: pa.Table,
-    inline: bool,
-    threads: int,
-) -> StagedPart | None:
+    staging: Staging, layout: TableLayout, parts: Sequence[Part], rows: pa.Table, inline: bool
+) -> AddPart | None:
     table = layout.table
     contributions = joined_contributions(parts)
     if rows.num_rows == 0 and not contributions:
         return None
     with_rows = next((p for p in parts if p.rows), parts[0])
-    limit = int(table.setting("inline_bytes_max"))
-    return transaction.stage(
-        table,
-        rows,
-        partition_id=with_rows.partition_id,
-        partition_value=with_rows.partition_value,
-        blocks=hull(parts),
-        contributions=contributions,
-        level=max(p.level for p in parts) + 1,
-        inline_bytes_max=limit if inline and all(p.inline or not p.rows for p in parts) else 0,
-        replaces=[part.id for part in parts],
+    plan = PartPlan(
+        with_rows.partition_id,
+        with_rows.partition_value,
+        hull(parts),
+        contributions,
+        max(p.level for p in parts) + 1,
+        inline_limit(table, parts) if inline else 0,
+        [part.id for part in parts],
         index_values=layout.index_values(rows),
-        threads=threads,
     )
+    failpoint("stage.before_part")
+    staged = staging.stage_part(table, rows, plan)
+    failpoint("stage.part_staged")
+    return staged

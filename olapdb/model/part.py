@@ -95,7 +95,15 @@ def subtract_ranges(
 def detached_table(table_id: str) -> str:
     """Return the pseudo table id under which the catalog keeps a table's detached parts. They
     belong to no table, but their files stay referenced."""
-    return f"{table_id}/detached"
+    return f"{table_id}{_DETACHED}"
+
+
+def is_detached(table_id: str) -> bool:
+    """Return whether the id is one that `detached_table` gives."""
+    return table_id.endswith(_DETACHED)
+
+
+_DETACHED = "/detached"
 
 
 def covers(ranges: Iterable[BlockRange], inner: BlockRange) -> bool:

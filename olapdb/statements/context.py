@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from olapdb import errors
+from olapdb.commit.origin import CommitOrigin
 from olapdb.config import Settings
 from olapdb.functions.base import Environment
 from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
@@ -99,6 +100,18 @@ class StatementContext:
     @property
     def query_id(self) -> str:
         return self.environment.query_id
+
+    def origin(self, kind: str = "") -> CommitOrigin:
+        """Return who commits for this statement; `kind` is that of the commit."""
+        return CommitOrigin(
+            self.services,
+            kind,
+            self.query_id,
+            self.text,
+            self.settings,
+            self.environment,
+            self.cancelled,
+        )
 
     def snapshot(self) -> Snapshot:
         """The newest, of which a statement takes one and stays with it; for those that change

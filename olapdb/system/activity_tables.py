@@ -28,6 +28,8 @@ EVENTS: Mapping[str, str] = {
     "MergedRows": "Rows that they read.",
     "VacuumedParts": "Dropped parts that vacuum has forgotten.",
     "VacuumMicroseconds": "How long that took.",
+    "CommitConflict": "Commits refused because a concurrent commit changed what they require.",
+    "CommitRetry": "Attempts of statements after a lost race.",
     "FailedMerge": "Merges and vacuums in the background that ended with an error.",
 }
 

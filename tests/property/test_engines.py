@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import olapdb
+from olapdb.commit.origin import CommitOrigin
 from olapdb.engine.combine import combine
 from olapdb.engine.layout import TableLayout
 from olapdb.engine.replacing_collapsing import visible
@@ -238,7 +239,7 @@ def test_a_table_reads_the_same_before_between_and_after_merges(
         if len(parts) > 1:
             start = draw.randrange(len(parts) - 1)
             stop = draw.randint(start + 2, len(parts))
-            merge_parts(services, snapshot, table, parts[start:stop])
+            merge_parts(CommitOrigin(services, "MERGE"), snapshot, table, parts[start:stop])
         assert connection.execute(final).fetchall() == kind.final(everything)
         connection.execute("OPTIMIZE TABLE t FINAL")
         assert connection.execute("SELECT * FROM t").fetchall() == kind.merged(everything)

@@ -220,7 +220,7 @@ def _without_views(commit: Commit, snapshot: Snapshot) -> Commit:
 _add_view_block = BlockStager.add_view_block
 _recompute = _Replay._recompute
 _UNCHECKED = {
-    "olapdb.catalog.sqlite.apply_changes.Application._remove_parts": _remove_what_is_there
+    "olapdb.catalog.sqlite.apply_changes.CommitApplier._remove_parts": _remove_what_is_there
 }
 
 

@@ -196,15 +196,11 @@ def _backfill(
     if statement.discard_bypass:
         _discard_first(statement, view, context)
     rows = backfill(
-        context.services,
+        context.origin(),
         view.id,
         partition=_partition(statement, view.source_id, context, snapshot),
         executor=executor_of(context),
         progress=context.progress,
-        query_id=context.query_id,
-        statement=context.text,
-        settings=context.settings,
-        stop=context.cancelled,
     )
     done = tuple(rows)
     refuse_incomplete(view, done, context.query_id)
@@ -227,15 +223,11 @@ def _discard_first(
             position=statement.position,
         )
     replay(
-        context.services,
+        context.origin(),
         view.id,
         discard_bypass=True,
         executor=executor_of(context),
         progress=context.progress,
-        query_id=context.query_id,
-        statement=context.text,
-        settings=context.settings,
-        stop=context.cancelled,
     )
 
 
@@ -274,7 +266,7 @@ def _replay(
     from olapdb.views.jobs.replay import replay
 
     return replay(
-        context.services,
+        context.origin(),
         view.id,
         partition=_partition(statement, view.target_id, context, snapshot),
         stale=statement.stale,
@@ -282,10 +274,6 @@ def _replay(
         discard_bypass=statement.discard_bypass,
         executor=executor_of(context),
         progress=context.progress,
-        query_id=context.query_id,
-        statement=context.text,
-        settings=context.settings,
-        stop=context.cancelled,
     )
 
 
@@ -303,14 +291,7 @@ def _adopt(view: MaterializedView, context: StatementContext) -> tuple[Any, ...]
     from olapdb.views.jobs.adopt import adopt
 
     return adopt(
-        context.services,
-        view.id,
-        executor=executor_of(context),
-        progress=context.progress,
-        query_id=context.query_id,
-        statement=context.text,
-        settings=context.settings,
-        stop=context.cancelled,
+        context.origin(), view.id, executor=executor_of(context), progress=context.progress
     )
 
 
@@ -331,7 +312,7 @@ def _reconcile(
     from olapdb.views.proof.reconcile import reconcile
 
     return reconcile(
-        context.services,
+        context.origin(),
         view.id,
         partition=_partition(statement, view.target_id, context, snapshot),
         sample=statement.sample,
@@ -339,8 +320,4 @@ def _reconcile(
         stale=statement.stale,
         executor=executor_of(context),
         progress=context.progress,
-        query_id=context.query_id,
-        statement=context.text,
-        settings=context.settings,
-        stop=context.cancelled,
     )

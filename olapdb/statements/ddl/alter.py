@@ -13,12 +13,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from olapdb import errors
+from olapdb.commit.draft import CommitDraft
+from olapdb.commit.staging import Staging
 from olapdb.dml.column_reinterpretation import ColumnReinterpretation
 from olapdb.dml.mutation import Mutation
 from olapdb.dml.mutation_steps import Step
 from olapdb.dml.ttl import rules_of
-from olapdb.ingest.read_parts import Pin, discarding
-from olapdb.model.changes import Change, LeaseLive, NoViewSince, PutObject, Requirement, RevisionIs
+from olapdb.ingest.read_parts import Pin
+from olapdb.model.changes import NoViewSince, PutObject, RevisionIs
 from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
@@ -34,12 +36,12 @@ from olapdb.statements.ddl.indexes import alter_index, rewriting
 from olapdb.statements.ddl.table_definition import check_table
 from olapdb.statements.ddl.ttl import materialize_ttl, modified_ttl, ttl_text
 from olapdb.statements.ddl.views import alter_query
-from olapdb.statements.dml.mutations import step_of, surroundings
+from olapdb.statements.dml.mutations import step_of
 from olapdb.statements.dml.optimize_truncate import delete
 from olapdb.statements.dml.partitions import alter_partition, check_partition_action
 from olapdb.views.definition.column_dependencies import check_altered, refuse_needed_column
 from olapdb.views.definition.column_rename import follow_column_rename
-from olapdb.views.definition.judgement import Rejudged, bind_view, publish_rejudged
+from olapdb.views.definition.judgement import Rejudged, bind_view, rejudged_draft
 
 _COMMENTS = nodes.ModifyComment | nodes.CommentColumn
 _COLUMNS = (
@@ -215,44 +217,23 @@ def _publish(
         return 0
     views, rejudged = _checked(draft, after, context, snapshot)
     services = context.services
-    with Pin(services, snapshot.number):
-        mutation = Mutation(
-            services,
-            snapshot,
-            after,
-            surroundings(context, snapshot),
-            context.query_id,
-            context.text[:65_536],
-            context.parameters,
-        )
+    origin = context.origin(_kind(statement))
+    with Pin(services, snapshot.number), Staging(origin) as staging:
+        mutation = Mutation(origin, staging, snapshot, after, context.parameters)
         rereading = ColumnReinterpretation(before, after, tried)
-        try:
-            rereading.apply(mutation)
-            for step in steps:
-                mutation.run(step)
-            needed, changes = mutation.commit_data()
-            requirements: list[Requirement] = [
-                LeaseLive(services.lease_id),
-                RevisionIs(before.id, before.revision),
-                *needed,
-            ]
-            changes += rereading.told_by_writers(mutation)
-            if after is not before:
-                requirements.append(NoViewSince(snapshot.number))
-                puts: list[Change] = [PutObject(one) for one in (after, *views)]
-                judged, unchanged = publish_rejudged(
-                    services, snapshot, rejudged, context.query_id, context.text[:65_536]
-                )
-                requirements += unchanged
-                changes = [*puts, *judged, *changes]
-            if changes:
-                failpoint("alter.before_commit")
-        except BaseException:
-            mutation.discard()
-            raise
-        if changes:
-            with discarding(mutation.discard):
-                commit(context, _kind(statement), requirements, changes)
+        rereading.apply(mutation)
+        for step in steps:
+            mutation.run(step)
+        composed = CommitDraft((origin.lease, RevisionIs(before.id, before.revision)))
+        if after is not before:
+            composed.change(*(PutObject(one) for one in (after, *views)))
+            composed.merge(rejudged_draft(origin, snapshot, rejudged))
+            composed.require(NoViewSince(snapshot.number))
+        composed.merge(mutation.draft())
+        composed.change(*rereading.told_by_writers(mutation))
+        if composed.changes:
+            failpoint("alter.before_commit")
+            staging.publish(composed)
     services.notify_written(before.id)
     return mutation.rows
 

@@ -7,33 +7,22 @@ does its work, or says what is there now.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
 
-from olapdb.commit.fair_retry import FairRetry
-from olapdb.errors import CommitConflict
-from olapdb.model.changes import Change, Commit, Requirement
+from olapdb.commit.draft import CommitDraft, publish
+from olapdb.commit.retry import ATTEMPTS_MAX, Outcome, RetryPolicy, retry_commit
+from olapdb.model.changes import Change, Requirement
 from olapdb.model.snapshot import Snapshot
 from olapdb.statements.context import StatementContext
 
-ATTEMPTS_MAX = 10
 
-_Answer = TypeVar("_Answer")
-
-
-def attempted(context: StatementContext, attempt: Callable[[Snapshot], _Answer]) -> _Answer:
+def attempted(context: StatementContext, attempt: Callable[[Snapshot], Outcome]) -> Outcome:
     """`attempt(newest snapshot)`, which makes one commit of what it reads there; again, bounded,
     after each CommitConflict. Raises what it raises, CommitConflict after the last attempt."""
-    turns = FairRetry(context.services, context.text[:60])
-    for _ in range(ATTEMPTS_MAX):
-        try:
-            with turns.attempt():
-                return attempt(context.snapshot())
-        except CommitConflict as conflict:
-            lost = conflict
-    raise CommitConflict(
+    policy = RetryPolicy(
+        context.text[:60],
         f"Other statements changed the same objects {ATTEMPTS_MAX} times while this one ran.",
-        hint="Nothing was changed; run it again.",
-    ) from lost
+    )
+    return retry_commit(context.services, attempt, policy, first=context.snapshot())
 
 
 def commit(
@@ -43,6 +32,4 @@ def commit(
     changes: Sequence[Change],
 ) -> None:
     """Publishes a change of the schema."""
-    context.services.catalog.apply(
-        Commit(tuple(requirements), tuple(changes), kind, context.query_id, context.text[:65_536])
-    )
+    publish(CommitDraft(requirements, changes), context.origin(kind))

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from olapdb.commit.staging import Staging
 from olapdb.dml.attach_parts import cloned_parts, with_columns_of
 from olapdb.errors import BadArguments, DatabaseAlreadyExists, NotSupportedError, TableAlreadyExists
 from olapdb.ingest.block_stager import StagedInsert, join_staged, stage_insert
 from olapdb.ingest.deduplicate import Admission
-from olapdb.ingest.read_parts import Pin, discard, discarding
+from olapdb.ingest.read_parts import Pin
 from olapdb.model.changes import (
     Change,
     CreateDatabase,
@@ -165,14 +166,11 @@ def _create_clone(
     """CLONE AS: the table and the other one's rows, by reference, in one commit."""
     source = like_of(statement, context, snapshot)
     assert source is not None
-    services = context.services
-    with Pin(services, snapshot.number):
-        staged, written = cloned_parts(
-            services, snapshot, source, table, context.text, context.query_id
-        )
-        with discarding(lambda: discard(services, written)):
+    origin = context.origin()
+    with Pin(context.services, snapshot.number), Staging(origin) as staging:
+        staged = cloned_parts(staging, origin, snapshot, source, table)
+        with staging.committing():
             _publish(table, existing, context, snapshot, [staged] if staged.rows else [])
-    services.notify_written(table.id)
     return Result(affected_rows=staged.rows)
 
 
@@ -188,34 +186,26 @@ def _create_filled(
     assert statement.query is not None
     services = context.services
     staged: list[StagedInsert] = []
-
-    def give_up() -> None:
-        discard(services, [path for one in staged for path in one.paths])
-
     admission = Admission.of(services, table)
-    try:
+    with Staging(context.origin()) as staging:
         for rows in query_blocks(table, None, statement.query, context, snapshot):
             block = rows if admission is None else admission.admit(rows)
-            staged.append(
-                stage_insert(
-                    table,
-                    block,
-                    snapshot,
-                    services.store,
-                    services.lease_id,
-                    settings=context.settings,
-                    environment=context.environment,
-                    cache=services.cache,
-                    cancelled=context.cancelled,
-                )
+            one = stage_insert(
+                table,
+                block,
+                snapshot,
+                services.store,
+                services.lease_id,
+                settings=context.settings,
+                environment=context.environment,
+                cache=services.cache,
+                cancelled=context.cancelled,
             )
-    except BaseException:
-        give_up()
-        raise
-    with discarding(give_up):
+            staging.adopt(one.paths)
+            staged.append(one)
         keys = admission.changes() if admission else ()
-        _publish(table, existing, context, snapshot, staged, keys=keys)
-    services.notify_written(table.id)
+        with staging.committing():
+            _publish(table, existing, context, snapshot, staged, keys=keys)
     return Result(affected_rows=sum(one.rows for one in staged))
 
 

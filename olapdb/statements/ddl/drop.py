@@ -74,7 +74,7 @@ def _drop_object(
     if isinstance(found, MaterializedView):
         from olapdb.views.definition.create import drop_view
 
-        drop_view(context.services, found.id, query_id=context.query_id, statement=context.text)
+        drop_view(context.origin(), found.id)
         return
     change = DropObject(found.id, recoverable=not statement.sync)
     commit(context, f"DROP {statement.kind}", requirements, [change])

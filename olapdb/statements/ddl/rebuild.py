@@ -29,7 +29,7 @@ def rebuild(
     storage = statement.storage
     engine = "" if storage is None or storage.engine is None else engine_of(storage, None).name
     request = RebuildRequest(
-        context.services,
+        context.origin(),
         view.id,
         _builder(storage, context),
         query=statement.query,
@@ -38,10 +38,6 @@ def rebuild(
         database=context.database,
         executor=executor_of(context),
         progress=context.progress,
-        query_id=context.query_id,
-        statement=context.text,
-        settings=context.settings,
-        stop=context.cancelled,
         named={one.name: one.value for one in statement.settings},
     )
     return Rebuild(request).run()
@@ -50,13 +46,13 @@ def rebuild(
 def cancel(view: MaterializedView, context: StatementContext) -> None:
     from olapdb.views.versions.rebuild import cancel_rebuild
 
-    cancel_rebuild(context.services, view.id, query_id=context.query_id, statement=context.text)
+    cancel_rebuild(context.origin(), view.id)
 
 
 def rollback(view: MaterializedView, context: StatementContext) -> tuple[Any, ...]:
     from olapdb.views.versions.versions import rollback as roll_back
 
-    return roll_back(context.services, view.id, query_id=context.query_id, statement=context.text)
+    return roll_back(context.origin(), view.id)
 
 
 def _builder(storage: nodes.StorageClause | None, context: StatementContext) -> BuildTarget:

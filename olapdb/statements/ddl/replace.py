@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from olapdb.commit.draft import CommitDraft, publish
 from olapdb.errors import Error
-from olapdb.lineage.dimension_change import dimension_changed, dimension_views
+from olapdb.lineage.dimension_change import dimension_views
+from olapdb.lineage.effects import TableWrite, effects_of
 from olapdb.lineage.row_removal import raised
 from olapdb.model.changes import (
     Change,
-    Commit,
     NoDependents,
     PartsOfPartitionAre,
     PutObject,
@@ -32,7 +33,7 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.plan.tree import columns_read
 from olapdb.statements.context import StatementContext
 from olapdb.views.definition.dependents import check_altered
-from olapdb.views.definition.judgement import bind_view, publish_rejudged
+from olapdb.views.definition.judgement import bind_view, rejudged_draft
 
 
 def is_dimension_only(snapshot: Snapshot, item: SchemaObject) -> bool:
@@ -83,53 +84,31 @@ def publish_successor(
 ) -> None:
     """One commit: the old rows go, detached ones too (they are of other keys, maybe), definition and
     new rows (`changes`) come, and what of the views differs is stale."""
-    services = context.services
     detached = detached_table(existing.id)
     detached_ids = tuple(sorted(part.id for part in snapshot.parts(detached)))
     parts = snapshot.parts(existing.id)
     ids = tuple(sorted(part.id for part in parts))
     rows = sum(part.rows for part in parts)
-    all_changes: list[Change] = [
-        RemoveParts(*one) for one in ((existing.id, ids), (detached, detached_ids)) if one[1]
-    ]
-    all_changes += [PutObject(made), *raised(existing, parts), *changes]
-    stale, needed = dimension_changed(
-        snapshot,
-        {existing.id},
-        "DIMENSION CHANGE",
-        context.text[:65_536],
-        context.query_id,
-        rows,
-        services.clock_ms(),
-        services=services,
-        changes=all_changes,
-        settings=context.settings,
-        rejoined=_rejoined(made, existing, snapshot),
-    )
-    rejudged, unchanged = publish_rejudged(
-        services,
-        snapshot,
-        check_altered(snapshot, made, "replace"),
-        context.query_id,
-        context.text[:65_536],
-    )
     views = tuple(view.id for view in dimension_views(snapshot, {existing.id}))
     own = SchemaIs(made.id, made.version)  # true only once this commit is made
-    commit = Commit(
-        (
+    draft = CommitDraft(
+        [
             RevisionIs(existing.id, existing.revision),
             NoDependents(existing.id, but=views),
             PartsOfPartitionAre(existing.id, None, ids),
             PartsOfPartitionAre(detached, None, detached_ids),
-            *(one for one in dict.fromkeys((*requirements, *needed, *unchanged)) if one != own),
-        ),
-        (*all_changes, *stale, *rejudged),
-        "CREATE TABLE",
-        context.query_id,
-        context.text[:65_536],
+            *(one for one in requirements if one != own),
+        ],
+        [RemoveParts(*one) for one in ((existing.id, ids), (detached, detached_ids)) if one[1]],
     )
-    services.catalog.apply(commit)
-    services.notify_written(made.id)
+    draft.change(PutObject(made), *raised(existing, parts), *changes)
+    origin = context.origin("CREATE TABLE")
+    write = TableWrite(
+        frozenset((existing.id,)), rows, rejoined=_rejoined(made, existing, snapshot)
+    )
+    draft.merge(effects_of(origin, snapshot, write, draft.changes))
+    draft.merge(rejudged_draft(origin, snapshot, check_altered(snapshot, made, "replace")))
+    publish(draft, origin)
 
 
 def _rejoined(made: Table, existing: Table, snapshot: Snapshot) -> frozenset[str]:

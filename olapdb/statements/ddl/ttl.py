@@ -151,12 +151,5 @@ def materialize_ttl(
     wanted = None
     if partition is not None:
         wanted = find_partition(partition, table, context, snapshot)
-    done = apply_ttl(
-        context.services,
-        table.id,
-        partition_id=wanted,
-        query_id=context.query_id,
-        statement=context.text,
-        settings=context.settings,
-    )
+    done = apply_ttl(context.origin("TTL"), table.id, partition_id=wanted)
     return Result(affected_rows=done.rows)

@@ -26,12 +26,9 @@ def create_materialized_view(
 
     context = context.with_settings(statement.settings, takes_engine=statement.populate)
     created = create_view(
-        context.services,
+        context.origin(),
         statement,
         database=context.database,
-        settings=context.settings,
-        query_id=context.query_id,
-        text=context.text,
         build_inner=_inner_builder(context),
         executor=executor_of(context),
         progress=context.progress,
@@ -48,11 +45,7 @@ def judged_statement(
 
     context = context.with_settings(statement.settings)
     return judge_statement(
-        context.services,
-        statement,
-        database=context.database,
-        settings=context.settings,
-        build_inner=_inner_builder(context),
+        context.origin(), statement, database=context.database, build_inner=_inner_builder(context)
     )
 
 
@@ -134,9 +127,7 @@ def attach(view: MaterializedView, attached: bool, context: StatementContext) ->
     """Whether the view's trigger fires; SYSTEM STOP and START VIEW say the same."""
     from olapdb.views.definition.create import set_attached
 
-    set_attached(
-        context.services, view.id, attached, query_id=context.query_id, statement=context.text
-    )
+    set_attached(context.origin(), view.id, attached)
 
 
 def alter_query(statement: nodes.Alter, context: StatementContext) -> Result:
@@ -153,15 +144,7 @@ def alter_query(statement: nodes.Alter, context: StatementContext) -> Result:
     assert isinstance(action, nodes.ModifyQuery)
     context = context.with_settings(statement.settings)
     view = context.require_view(context.snapshot(), statement.table)
-    modify_query(
-        context.services,
-        view.id,
-        action.query,
-        database=context.database,
-        settings=context.settings,
-        query_id=context.query_id,
-        statement=context.text,
-    )
+    modify_query(context.origin(), view.id, action.query, database=context.database)
     return Result()
 
 

@@ -244,17 +244,7 @@ def _commit(
     snapshot: Snapshot,
 ) -> InsertedRows:
     result = insert(
-        context.services,
-        table.id,
-        blocks,
-        query_id=context.query_id,
-        statement=context.text[:4_096],
-        token=token,
-        offsets=offsets,
-        settings=context.settings,
-        environment=context.environment,
-        snapshot=snapshot,
-        cancelled=context.cancelled,
+        context.origin("INSERT"), table.id, blocks, token=token, offsets=offsets, snapshot=snapshot
     )
     context.statistics.rows_written += result.rows
     context.statistics.duplicates_dropped += result.duplicates_dropped

@@ -8,7 +8,6 @@ from olapdb import errors
 from olapdb.dml.mutation_steps import DeduplicateStep, DeleteStep, SetStep, Step, WriteDownStep
 from olapdb.dml.update import mutate
 from olapdb.engine.layout import TableLayout
-from olapdb.ingest.trigger import TriggerContext
 from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
@@ -31,13 +30,9 @@ def update(statement: nodes.Update, context: StatementContext) -> Result:
             "UPDATE needs a WHERE.", hint="WHERE 1 changes every row.", position=statement.position
         )
     result = mutate(
-        context.services,
+        context.origin("UPDATE"),
         table.id,
         SetStep(statement.assignments, statement.where),
-        kind="UPDATE",
-        around=surroundings(context, snapshot),
-        query_id=context.query_id,
-        statement=context.text[:65_536],
         parameters=context.parameters,
     )
     return Result(affected_rows=result.rows)
@@ -53,16 +48,7 @@ def deduplicate(
     """OPTIMIZE … DEDUPLICATE [BY …]: of equal rows of a partition one stays; views are told, as
     rows leave."""
     step = DeduplicateStep(_compared(statement, table, context, snapshot), partition_id)
-    mutate(
-        context.services,
-        table.id,
-        step,
-        kind="DEDUPLICATE",
-        around=surroundings(context, snapshot),
-        query_id=context.query_id,
-        statement=context.text[:65_536],
-        parameters=context.parameters,
-    )
+    mutate(context.origin("DEDUPLICATE"), table.id, step, parameters=context.parameters)
 
 
 def _compared(
@@ -96,18 +82,6 @@ def _compared(
             position=statement.position,
         )
     return tuple(dict.fromkeys(names))
-
-
-def surroundings(context: StatementContext, snapshot: Snapshot) -> TriggerContext:
-    services = context.services
-    return TriggerContext(
-        snapshot,
-        services.store,
-        services.cache,
-        context.settings,
-        context.environment,
-        context.cancelled,
-    )
 
 
 def step_of(

@@ -30,16 +30,11 @@ def delete(statement: nodes.Delete, context: StatementContext) -> Result:
     if statement.partition is not None:
         partition = find_partition(statement.partition, table, context, snapshot)
     result = delete_rows(
-        context.services,
+        context.origin("DELETE"),
         table.id,
         require_condition(statement.where),
         partition_id=partition,
-        query_id=context.query_id,
-        statement=context.text,
-        settings=context.settings,
-        environment=context.environment,
         parameters=context.parameters,
-        cancelled=context.cancelled,
     )
     return Result(affected_rows=result.rows)
 
@@ -52,10 +47,8 @@ def truncate(statement: nodes.Truncate, context: StatementContext) -> Result:
         return Result()
     table = context.require_table(snapshot, statement.table, "TRUNCATE")
     result = truncate_table(
-        context.services,
+        context.origin("TRUNCATE"),
         [table.id],
-        query_id=context.query_id,
-        statement=context.text,
         discard_retained=context.settings.boolean("discard_retained"),
     )
     return Result(affected_rows=result.rows)
@@ -86,10 +79,8 @@ def truncate_all(statement: nodes.TruncateAll, context: StatementContext) -> Res
     if not tables:
         return Result()
     result = truncate_tables(
-        context.services,
+        context.origin("TRUNCATE"),
         tables,
-        query_id=context.query_id,
-        statement=context.text,
         discard_retained=context.settings.boolean("discard_retained"),
     )
     return Result(affected_rows=result.rows)
@@ -122,22 +113,9 @@ def optimize(statement: nodes.Optimize, context: StatementContext) -> Result:
         deduplicate(statement, table, partition, context, snapshot)
     background = context.engine.background
     if table.ttl and (background is None or background.expires(table.id)):
-        apply_ttl(
-            context.services,
-            table.id,
-            partition_id=partition,
-            query_id=context.query_id,
-            statement=context.text,
-            settings=context.settings,
-        )
+        apply_ttl(context.origin("TTL"), table.id, partition_id=partition)
     optimize_table(
-        context.services,
-        table.id,
-        partition_id=partition,
-        final=statement.final,
-        query_id=context.query_id,
-        statement=context.text,
-        cancelled=context.cancelled,
+        context.origin("OPTIMIZE"), table.id, partition_id=partition, final=statement.final
     )
     return Result()
 

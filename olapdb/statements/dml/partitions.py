@@ -208,12 +208,8 @@ def _change(action: nodes.PartitionAction, context: StatementContext) -> RowChan
         "DROP DETACHED": "DROP DETACHED PARTITION",
     }
     return RowChange(
-        context.services,
+        context.origin(),
         causes[action.action],  # type: ignore[arg-type]
-        context.query_id,
-        context.text,
-        context.settings,
-        context.environment,
         retain=context.settings.boolean("retain") and action.action in ("DROP", "DETACH", "MOVE"),
         discard_retained=context.settings.boolean("discard_retained"),
     )

@@ -17,14 +17,7 @@ def quarantine(statement: nodes.System, context: StatementContext) -> Result:
 
     assert statement.table is not None
     table = context.require_table(context.snapshot(), statement.table, "QUARANTINE PART")
-    change = RowChange(
-        context.services,
-        "QUARANTINE PART",
-        context.query_id,
-        context.text,
-        context.settings,
-        context.environment,
-    )
+    change = RowChange(context.origin(), "QUARANTINE PART")
     done = quarantine_part(change, table.id, statement.argument or "")
     names = [field.name for field in fields(done)]
     types = [STRING, STRING, STRING, UINT64, UINT64]

@@ -12,17 +12,19 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from olapdb import errors
 from olapdb.bind.system_tables import SYSTEM_DATABASES
-from olapdb.model.changes import Change, Commit, DatabaseExists, NameIsFree, PutObject, Requirement
+from olapdb.commit.draft import CommitDraft, publish
+from olapdb.commit.origin import CommitOrigin
+from olapdb.commit.retry import ATTEMPTS_MAX, RetryPolicy, retry_commit
+from olapdb.model.changes import DatabaseExists, NameIsFree, PutObject
 from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.schema import Column, MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan
-from olapdb.runtime.services import Services
 from olapdb.sql import nodes
 from olapdb.views.definition.definition import columns_of_plan, define, draft
 from olapdb.views.definition.drop_attach import (
@@ -47,8 +49,6 @@ __all__ = [
     "set_attached",
 ]
 
-ATTEMPTS_MAX = 10
-
 BuildInner: TypeAlias = Callable[[nodes.CreateMaterializedView, tuple[Column, ...], str], Table]
 """(statement, the query's columns, the inner table's name) -> the table, by statement.storage."""
 
@@ -65,13 +65,10 @@ class CreatedView:
 
 
 def create_view(
-    services: Services,
+    origin: CommitOrigin,
     statement: nodes.CreateMaterializedView,
     *,
     database: str,
-    settings: Mapping[str, object] | None = None,
-    query_id: str = "",
-    text: str = "",
     build_inner: BuildInner | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
@@ -84,67 +81,47 @@ def create_view(
     trigger into that target; TableAlreadyExists, UnknownTable, UnknownDatabase.
     """
     _refuse_clauses(statement, parameters)
-    for _ in range(ATTEMPTS_MAX):
-        snapshot = services.catalog.snapshot()
+    origin = origin.of_kind("CREATE MATERIALIZED VIEW")
+
+    def attempt(snapshot: Snapshot) -> CreatedView:
         where = statement.name.database or database, statement.name.name
         found = snapshot.find(*where)
         replaced = found if statement.or_replace and isinstance(found, MaterializedView) else None
         if found is not None and replaced is None:
             return _already(snapshot, found, statement)
-        draft = _Draft(
-            services, snapshot, statement, database, dict(settings or {}), build_inner, replaced
-        )
-        view, target, requirements, changes = draft.make()
+        draft = _Draft(origin, snapshot, statement, database, build_inner, replaced)
+        view, target, composed = draft.make()
         if statement.populate:  # before anything is created
             readable_source(snapshot, view, "POPULATE")
-        commit = Commit(
-            tuple(requirements), tuple(changes), "CREATE MATERIALIZED VIEW", query_id, text
-        )
-        try:
-            services.catalog.apply(commit)
-        except errors.CommitConflict:
-            continue
-        rows: tuple[BackfillRow, ...] = ()
-        if statement.populate:
-            rows = tuple(
-                backfill(
-                    services,
-                    view.id,
-                    executor=executor,
-                    progress=progress,
-                    query_id=query_id,
-                    statement=text,
-                    settings=settings,
-                )
-            )
-            refuse_incomplete(view, rows, query_id)
+        publish(composed, origin)
         warnings = (f"It cannot be proven: {view.unprovable}",) if view.unprovable else ()
-        return CreatedView(view, target, True, warnings, rows)
-    raise errors.CommitConflict(
+        return CreatedView(view, target, True, warnings)
+
+    policy = RetryPolicy(
+        "CREATE MATERIALIZED VIEW",
         f"The tables of view {statement.name} changed {ATTEMPTS_MAX} times meanwhile.",
-        hint="Nothing was created; run it again.",
+        "Nothing was created; run it again.",
     )
+    created = retry_commit(origin.services, attempt, policy)
+    if not created.created or not statement.populate:
+        return created
+    rows = tuple(backfill(origin, created.view.id, executor=executor, progress=progress))
+    refuse_incomplete(created.view, rows, origin.query_id)
+    return replace(created, backfilled=rows)
 
 
 def judge_statement(
-    services: Services,
+    origin: CommitOrigin,
     statement: nodes.CreateMaterializedView,
     *,
     database: str,
-    settings: Mapping[str, object] | None = None,
     build_inner: BuildInner | None = None,
 ) -> Judgement:
     """What CREATE would say of the definition; nothing is created, and what merges would corrupt is
     an item, not an error.  Raises what binding the query raises, UnknownTable."""
     _refuse_clauses(statement, ())
     drafting = _Draft(
-        services,
-        services.catalog.snapshot(),
-        statement,
-        database,
-        dict(settings or {}),
-        build_inner,
-        None,
+        origin, origin.services.catalog.snapshot(), statement, database, build_inner, None
     )
     return drafting.judge()
 
@@ -188,15 +165,14 @@ def _already(
 class _Draft:
     """One attempt at one snapshot; `replaced` is the view whose name it takes over."""
 
-    services: Services
+    origin: CommitOrigin
     snapshot: Snapshot
     statement: nodes.CreateMaterializedView
     database: str
-    settings: dict[str, object]
     build_inner: BuildInner | None
     replaced: MaterializedView | None
 
-    def make(self) -> tuple[MaterializedView, Table, list[Requirement], list[Change]]:
+    def make(self) -> tuple[MaterializedView, Table, CommitDraft]:
         statement = self.statement
         database = statement.name.database or self.database
         if database in SYSTEM_DATABASES:
@@ -211,14 +187,12 @@ class _Draft:
                 hint=f"CREATE DATABASE {database} makes it.",
                 position=statement.name.position,
             )
-        requirements: list[Requirement] = [DatabaseExists(database)]
-        changes: list[Change] = []
+        composed = CommitDraft([DatabaseExists(database)])
         left = self.snapshot
         if self.replaced is None:
-            requirements.append(NameIsFree(database, statement.name.name))
+            composed.require(NameIsFree(database, statement.name.name))
         else:
-            needed, changes = dropping(self.snapshot, self.replaced)
-            requirements += needed
+            composed.merge(dropping(self.snapshot, self.replaced))
             left = OverlaySnapshot(self.snapshot, removed=frozenset((self.replaced.id,)))
         view_id = str(uuid.uuid4())
         definition = define(
@@ -227,8 +201,8 @@ class _Draft:
             statement.query,
             lambda plan: self._target(plan, view_id),
             database=self.database,
-            zone=self.services.zone,
-            session_settings=self.settings,
+            zone=self.origin.services.zone,
+            session_settings=dict(self.origin.settings),
             clauses=statement.settings,
             declared=statement.columns,
             position=statement.position,
@@ -244,14 +218,15 @@ class _Draft:
                 target_id="",
                 inner=statement.target is None,
                 comment=statement.comment,
-                created_ms=self.services.clock_ms(),
+                created_ms=self.origin.now_ms(),
                 first_block=self.snapshot.next_block(definition.source),
             )
         )
         if view.inner:
-            changes.append(PutObject(definition.target))
-        changes.append(PutObject(view))
-        return view, definition.target, [*requirements, *definition.requirements(left)], changes
+            composed.change(PutObject(definition.target))
+        composed.change(PutObject(view))
+        composed.require(*definition.requirements(left))
+        return view, definition.target, composed
 
     def judge(self) -> Judgement:
         statement = self.statement
@@ -262,8 +237,8 @@ class _Draft:
             statement.query,
             lambda plan: self._target(plan, "explained"),
             database=self.database,
-            zone=self.services.zone,
-            session_settings=self.settings,
+            zone=self.origin.services.zone,
+            session_settings=dict(self.origin.settings),
             clauses=statement.settings,
             position=statement.position,
         )

@@ -6,70 +6,64 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from olapdb.bind.analysis import rename_tables
+from olapdb.commit.draft import CommitDraft, publish
+from olapdb.commit.origin import CommitOrigin
+from olapdb.commit.retry import ATTEMPTS_MAX, RetryPolicy, retry_commit
 from olapdb.errors import CommitConflict, HaveDependentObjects
-from olapdb.model.changes import (
-    Change,
-    Commit,
-    DropObject,
-    NoDependents,
-    PutObject,
-    Requirement,
-    RevisionIs,
-    VersionsAre,
-)
+from olapdb.model.changes import DropObject, NoDependents, PutObject, RevisionIs, VersionsAre
 from olapdb.model.schema import MaterializedView, Table, View
 from olapdb.model.snapshot import Snapshot
-from olapdb.runtime.services import Services
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_query
 from olapdb.views.jobs.job import find_view, view_name
-
-ATTEMPTS_MAX = 10
 
 Name = tuple[str, str]
 """(database, name)"""
 
 
-def drop_view(services: Services, view_id: str, *, query_id: str = "", statement: str = "") -> None:
+def drop_view(origin: CommitOrigin, view_id: str) -> None:
     """Drops the view with its ledger, and its inner table where it has one; a TO target stays.
 
     Versions that a REBUILD made of it, or kept, go with it and with their targets; such a version
     may be dropped alone."""
-    standing: str | None = None
-    for _ in range(ATTEMPTS_MAX):
-        snapshot = services.catalog.snapshot()
+    first = origin.services.catalog.snapshot()
+    named = find_view(first, view_id)
+
+    def attempt(snapshot: Snapshot) -> CommitConflict | None:
         view = find_view(snapshot, view_id)
-        if standing not in (None, view.standing):
-            raise CommitConflict(
+        if (
+            view.standing != named.standing
+        ):  # returned, as a CommitConflict that is raised is retried
+            return CommitConflict(
                 f"{view_name(view)} changed places with another version meanwhile.",
                 hint="Nothing was dropped; run it again.",
             )
-        standing = view.standing
-        requirements, changes = dropping(snapshot, view)
-        if _applied(services, requirements, changes, "DROP VIEW", query_id, statement):
-            return
-    raise _busy(view_name(view))
+        publish(dropping(snapshot, view), origin.of_kind("DROP VIEW"))
+        return None
+
+    changed = retry_commit(origin.services, attempt, _busy("DROP VIEW", named), first=first)
+    if changed is not None:
+        raise changed
 
 
-def dropping(snapshot: Snapshot, view: MaterializedView) -> tuple[list[Requirement], list[Change]]:
+def dropping(snapshot: Snapshot, view: MaterializedView) -> CommitDraft:
     """What drops a view, its versions and the targets that are theirs. HaveDependentObjects where
     another view reads or writes one of those targets."""
     going = (view, *versions_of(snapshot, view))
     mine = tuple(one.id for one in going)
-    requirements: list[Requirement] = []
-    changes: list[Change] = []
+    draft = CommitDraft()
     for one in going:
-        requirements += [RevisionIs(one.id, one.revision), NoDependents(one.id)]
-        changes.append(DropObject(one.id))
+        draft.require(RevisionIs(one.id, one.revision), NoDependents(one.id))
+        draft.change(DropObject(one.id))
     for one in going:
         target = snapshot.by_id(one.target_id)
         if (one.inner or one.standing) and isinstance(target, Table):
             _refuse_dependents(snapshot, view, target, mine)
-            requirements.append(NoDependents(target.id, but=mine))
-            changes.append(DropObject(target.id))
+            draft.require(NoDependents(target.id, but=mine))
+            draft.change(DropObject(target.id))
     if not view.standing:  # a version that another statement begins meanwhile would be orphaned
-        requirements.append(VersionsAre(view.id, tuple(sorted(mine[1:]))))
-    return requirements, changes
+        draft.require(VersionsAre(view.id, tuple(sorted(mine[1:]))))
+    return draft
 
 
 def versions_of(snapshot: Snapshot, view: MaterializedView) -> tuple[MaterializedView, ...]:
@@ -95,43 +89,26 @@ def _refuse_dependents(
         )
 
 
-def set_attached(
-    services: Services, view_id: str, attached: bool, *, query_id: str = "", statement: str = ""
-) -> None:
+def set_attached(origin: CommitOrigin, view_id: str, attached: bool) -> None:
     """Whether INSERTs fire the view; blocks inserted while they do not are its gap. Idempotent."""
     kind = "ATTACH VIEW" if attached else "DETACH VIEW"
-    for _ in range(ATTEMPTS_MAX):
-        snapshot = services.catalog.snapshot()
+
+    def attempt(snapshot: Snapshot) -> None:
         view = find_view(snapshot, view_id)
-        if view.attached == attached:
-            return
-        requirements: list[Requirement] = [RevisionIs(view.id, view.revision)]
-        changes: list[Change] = [PutObject(replace(view, attached=attached))]
-        if _applied(services, requirements, changes, kind, query_id, statement):
-            return
-    raise _busy(view_name(view))
+        if view.attached != attached:
+            draft = CommitDraft(
+                [RevisionIs(view.id, view.revision)], [PutObject(replace(view, attached=attached))]
+            )
+            publish(draft, origin.of_kind(kind))
+
+    first = origin.services.catalog.snapshot()
+    policy = _busy(kind, find_view(first, view_id))
+    retry_commit(origin.services, attempt, policy, first=first)
 
 
-def _applied(
-    services: Services,
-    requirements: list[Requirement],
-    changes: list[Change],
-    kind: str,
-    query_id: str,
-    statement: str,
-) -> bool:
-    try:
-        services.catalog.apply(
-            Commit(tuple(requirements), tuple(changes), kind, query_id, statement)
-        )
-    except CommitConflict:
-        return False
-    return True
-
-
-def _busy(name: str) -> CommitConflict:
-    return CommitConflict(
-        f"View {name} was changed by others {ATTEMPTS_MAX} times.", hint="Run it again."
+def _busy(kind: str, view: MaterializedView) -> RetryPolicy:
+    return RetryPolicy(
+        kind, f"View {view_name(view)} was changed by others {ATTEMPTS_MAX} times.", "Run it again."
     )
 
 

@@ -8,26 +8,20 @@ was made meanwhile.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from olapdb.bind import BindScope, bind_query
+from olapdb.commit.draft import CommitDraft, publish_if_current
+from olapdb.commit.origin import CommitOrigin
 from olapdb.config import Settings
-from olapdb.errors import CommitConflict, Error, QueryNotSupportedInMaterializedView
+from olapdb.errors import Error, QueryNotSupportedInMaterializedView
 from olapdb.functions.base import Environment
-from olapdb.model.changes import (
-    Change,
-    Commit,
-    Invalidate,
-    NothingCovered,
-    PutObject,
-    Requirement,
-    RevisionIs,
-)
+from olapdb.lineage.invalidation import invalidate
+from olapdb.model.changes import NothingCovered, PutObject, RevisionIs
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
-from olapdb.model.view_state import Cause, Invalidation
+from olapdb.model.view_state import Cause
 from olapdb.plan.nodes import Plan
 from olapdb.runtime.services import Services
 from olapdb.sql.parser import parse_query
@@ -104,13 +98,12 @@ def judge_older_views(services: Services) -> None:
     older = [view for view in views if view.judged_by < RULES]
     if not older:
         return
-    judged = [
-        replace(view, unprovable=reason_of(view, snapshot), judged_by=RULES) for view in older
-    ]
-    revisions = tuple(RevisionIs(view.id, view.revision) for view in older)
-    commit = Commit(revisions, tuple(PutObject(view) for view in judged), "ALTER", "", "")
-    with suppress(CommitConflict):
-        services.catalog.apply(commit)
+    draft = CommitDraft()
+    for view in older:
+        draft.require(RevisionIs(view.id, view.revision))
+        reason = reason_of(view, snapshot)
+        draft.change(PutObject(replace(view, unprovable=reason, judged_by=RULES)))
+    publish_if_current(draft, CommitOrigin(services, "ALTER"))
 
 
 def judged_items(view: MaterializedView, snapshot: Snapshot) -> tuple[JudgedItem, ...]:
@@ -154,42 +147,28 @@ def after_alter(
     return Rejudged(replace(view, unprovable=after.reason, judged_by=RULES), stale)
 
 
-def publish_rejudged(
-    services: Services,
-    snapshot: Snapshot,
-    rejudged: tuple[Rejudged, ...],
-    query_id: str,
-    statement: str,
-) -> tuple[list[Change], list[Requirement]]:
-    """Return the changes and requirements that the commit of the ALTER takes for these views."""
-    changes: list[Change] = []
-    requirements: list[Requirement] = []
+def rejudged_draft(
+    origin: CommitOrigin, snapshot: Snapshot, rejudged: tuple[Rejudged, ...]
+) -> CommitDraft:
+    """Return what the commit that alters the table says of these views."""
+    draft = CommitDraft()
     for one in rejudged:
-        changes.append(PutObject(one.view))
-        requirements.append(RevisionIs(one.view.id, one.view.revision))
+        draft.change(PutObject(one.view))
+        draft.require(RevisionIs(one.view.id, one.view.revision))
         if one.stale:
-            stale, needed = all_stale(services, snapshot, one.view, one.stale, query_id, statement)
-            changes += stale
-            requirements += needed
-    return changes, requirements
+            draft.merge(all_stale(origin, snapshot, one.view, one.stale))
+    return draft
 
 
 def all_stale(
-    services: Services,
-    snapshot: Snapshot,
-    view: MaterializedView,
-    cause: Cause,
-    query_id: str,
-    statement: str,
-) -> tuple[list[Change], list[Requirement]]:
-    """Return the changes and requirements that make all that the view made stale. A view that has
-    seen nothing made nothing; then the commit requires that this stays so."""
+    origin: CommitOrigin, snapshot: Snapshot, view: MaterializedView, cause: Cause
+) -> CommitDraft:
+    """Return the draft that makes all that the view made stale. A view that has seen nothing made
+    nothing; then the commit requires that this stays so."""
     coverage = snapshot.coverage(view.id)
     if not coverage.everywhere and not any(coverage.by_partition.values()):
-        return [], [NothingCovered(view.id)]
-    rows = rows_made(snapshot, view)
-    mark = Invalidation(view.id, None, cause, statement, query_id, rows, services.clock_ms())
-    return [Invalidate(mark)], []
+        return CommitDraft([NothingCovered(view.id)])
+    return CommitDraft((), [invalidate(origin, view.id, None, cause, rows_made(snapshot, view))])
 
 
 def rows_made(snapshot: Snapshot, view: MaterializedView) -> int:
@@ -198,19 +177,13 @@ def rows_made(snapshot: Snapshot, view: MaterializedView) -> int:
     return sum(part.rows for part in snapshot.parts(view.target_id) if part.made_by(mine))
 
 
-def keep_reason(services: Services, view: MaterializedView, reason: str, query_id: str) -> None:
+def keep_reason(origin: CommitOrigin, view: MaterializedView, reason: str) -> None:
     """Store the reason with a view that was made before the rule was known. A view that changes
     meanwhile is judged anew the next time."""
     if not reason or reason == view.unprovable:
         return
-    commit = Commit(
-        (RevisionIs(view.id, view.revision),),
-        (PutObject(replace(view, unprovable=reason, judged_by=RULES)),),
-        "RECONCILE",
-        query_id,
-        "",
+    draft = CommitDraft(
+        [RevisionIs(view.id, view.revision)],
+        [PutObject(replace(view, unprovable=reason, judged_by=RULES))],
     )
-    try:
-        services.catalog.apply(commit)
-    except CommitConflict:
-        return
+    publish_if_current(draft, replace(origin, kind="RECONCILE", statement=""))

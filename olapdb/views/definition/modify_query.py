@@ -12,21 +12,20 @@ definition's (rule 11).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from olapdb.errors import CommitConflict, QueryNotSupportedInMaterializedView
-from olapdb.model.changes import Commit, PutObject, RevisionIs
+from olapdb.commit.draft import CommitDraft, publish
+from olapdb.commit.origin import CommitOrigin
+from olapdb.commit.retry import ATTEMPTS_MAX, RetryPolicy, retry_commit
+from olapdb.errors import QueryNotSupportedInMaterializedView
+from olapdb.model.changes import PutObject, RevisionIs
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot, target_of
 from olapdb.runtime.failpoints import failpoint
-from olapdb.runtime.services import Services
 from olapdb.sql import nodes
 from olapdb.views.definition.definition import ViewDefinition, define, kept_settings
 from olapdb.views.definition.judgement import all_stale, rows_made
 from olapdb.views.jobs.job import find_view, view_name
-
-ATTEMPTS_MAX = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,58 +39,45 @@ class ModifiedView:
 
 
 def modify_query(
-    services: Services,
-    view_id: str,
-    query: nodes.Query,
-    *,
-    database: str,
-    settings: Mapping[str, object] | None = None,
-    query_id: str = "",
-    statement: str = "",
+    origin: CommitOrigin, view_id: str, query: nodes.Query, *, database: str
 ) -> ModifiedView:
     """Gives the view another SELECT over the same source, checked as at CREATE. Its settings stay,
-    but for those that differ from the default in `settings`, or that the query names.
+    but for those that differ from the default in the origin's, or that the query names.
 
     Raises what CREATE raises; QueryNotSupportedInMaterializedView for another source; UnknownTable
     where the view, or its target, is gone.  The same query again changes nothing.
     """
-    for _ in range(ATTEMPTS_MAX):
-        snapshot = services.catalog.snapshot()
+    origin = origin.of_kind("MODIFY QUERY")
+
+    def attempt(snapshot: Snapshot) -> ModifiedView:
         view = find_view(snapshot, view_id)
-        definition = _defined(services, snapshot, view, query, database, settings or {})
+        definition = _defined(origin, snapshot, view, query, database)
         if _means_the_same(definition, view):
             return ModifiedView(view, False, 0)
         changed = replace(definition.applied_to(view), version=view.version + 1)
-        requirements = [RevisionIs(view.id, view.revision), *definition.requirements(snapshot)]
-        rows = rows_made(snapshot, view)
-        stale, needed = all_stale(services, snapshot, view, "MODIFY QUERY", query_id, statement)
+        draft = CommitDraft(
+            [RevisionIs(view.id, view.revision), *definition.requirements(snapshot)],
+            [PutObject(changed)],
+        )
+        draft.merge(all_stale(origin, snapshot, view, "MODIFY QUERY"))
         failpoint("modify.before_commit")
-        try:
-            services.catalog.apply(
-                Commit(
-                    (*requirements, *needed),
-                    (PutObject(changed), *stale),
-                    "MODIFY QUERY",
-                    query_id,
-                    statement,
-                )
-            )
-        except CommitConflict:
-            continue
-        return ModifiedView(changed, True, rows)
-    raise CommitConflict(
-        f"The tables of view {view_name(view)} changed {ATTEMPTS_MAX} times meanwhile.",
-        hint="Nothing was changed; run it again.",
+        publish(draft, origin)
+        return ModifiedView(changed, True, rows_made(snapshot, view))
+
+    snapshot = origin.services.catalog.snapshot()
+    name = view_name(find_view(snapshot, view_id))
+    policy = RetryPolicy(
+        "MODIFY QUERY", f"The tables of view {name} changed {ATTEMPTS_MAX} times meanwhile."
     )
+    return retry_commit(origin.services, attempt, policy, first=snapshot)
 
 
 def _defined(
-    services: Services,
+    origin: CommitOrigin,
     snapshot: Snapshot,
     view: MaterializedView,
     query: nodes.Query,
     database: str,
-    settings: Mapping[str, object],
 ) -> ViewDefinition:
     name = view_name(view)
     kept = target_of(snapshot, view)
@@ -101,8 +87,8 @@ def _defined(
         query,
         lambda plan: kept,
         database=database,
-        zone=services.zone,
-        session_settings=kept_settings(view, settings),
+        zone=origin.services.zone,
+        session_settings=kept_settings(view, origin.settings),
         position=query.position,
     )
     if definition.source.id != view.source_id:

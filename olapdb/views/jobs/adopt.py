@@ -15,24 +15,24 @@ the bypass parts are still what was compared; rows that triggers add meanwhile d
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from olapdb.bind.syntax import walk
-from olapdb.errors import BypassRows, CommitConflict, Error, RetainedRows, ViewNotProvable
+from olapdb.commit.draft import CommitDraft, publish_if_current
+from olapdb.commit.origin import CommitOrigin
+from olapdb.commit.retry import RetryPolicy, retry_commit
+from olapdb.commit.staging import Staging
+from olapdb.errors import BypassRows, Error, RetainedRows, ViewNotProvable
 from olapdb.ingest.block_stager import dimension_requirements, layout_of
-from olapdb.ingest.read_parts import Pin, discard, discarding, read_rows
+from olapdb.ingest.read_parts import read_rows
 from olapdb.lineage.retention import FrozenKeys
 from olapdb.model.changes import (
     AddCoverage,
     AddPart,
     Change,
-    Commit,
     DataVersionIs,
-    LeaseLive,
     NotCovered,
     PartsLive,
     RaiseDataVersion,
@@ -47,10 +47,8 @@ from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Check, CoverageRow, Verdict
 from olapdb.runtime.failpoints import failpoint
-from olapdb.runtime.services import Services
 from olapdb.sql import nodes
 from olapdb.sql.parser import parse_query
-from olapdb.storage.writer import write_part
 from olapdb.views.jobs.chunk_planner import claimed_by
 from olapdb.views.jobs.executor import Executor
 from olapdb.views.jobs.job import ATTEMPTS_MAX, Progress, ViewJob, find_view, view_name
@@ -76,15 +74,11 @@ class AdoptRow:
 
 
 def adopt(
-    services: Services,
+    origin: CommitOrigin,
     view_id: str,
     *,
     executor: Executor | None = None,
     progress: Progress | None = None,
-    query_id: str = "",
-    statement: str = "",
-    settings: Mapping[str, object] | None = None,
-    stop: threading.Event | None = None,
 ) -> tuple[AdoptRow, ...]:
     """A row for each partition that held bypass rows; none where there are none to adopt.
 
@@ -92,28 +86,27 @@ def adopt(
     recomputation (which is kept, for `system.views.mend`), ViewNotProvable for a view that cannot be compared with its source, and
     CommitConflict where what was compared kept changing; then nothing was changed.
     """
-    job = ViewJob.of(services, "ADOPT", executor, progress, query_id, statement, settings, stop)
+    job = ViewJob.of(origin, "ADOPT", executor, progress)
     with job.recorded():
         return _until_adopted(job, view_id)
 
 
 def _until_adopted(job: ViewJob, view_id: str) -> tuple[AdoptRow, ...]:
-    for _ in range(ATTEMPTS_MAX):
-        snapshot = job.services.catalog.snapshot()
-        with Pin(job.services, snapshot.number):
-            view = find_view(snapshot, view_id)
-            _refuse_unverifiable(view, snapshot)
-            adoption = _Adoption(job, snapshot, view)
-            if not adoption.by_hand:
-                return ()
-            try:
-                return adoption.run()
-            except CommitConflict:
-                job.refuse_cancelled()
-    raise CommitConflict(
+    def attempt(snapshot: Snapshot) -> tuple[AdoptRow, ...]:
+        view = find_view(snapshot, view_id)
+        _refuse_unverifiable(view, snapshot)
+        adoption = _Adoption(job, snapshot, view)
+        return adoption.run() if adoption.by_hand else ()
+
+    policy = RetryPolicy(
+        "ADOPT",
         f"The rows by hand, or the source's, changed {ATTEMPTS_MAX} times while they were compared.",
-        hint="Nothing was changed; run it again, after SYSTEM STOP MERGES if need be.",
+        "Nothing was changed; run it again, after SYSTEM STOP MERGES if need be.",
+        ATTEMPTS_MAX,
+        pinned=True,
+        on_conflict=lambda conflict: job.refuse_cancelled(),
     )
+    return retry_commit(job.services, attempt, policy)
 
 
 def _refuse_unverifiable(view: MaterializedView, snapshot: Snapshot) -> None:
@@ -154,15 +147,9 @@ class _Adoption:
         missed, target = gap(self.view, self.snapshot), recomputation.target
         # A replay that is under way must not take the rows for some that it has recomputed.
         raised = frozenset(part.partition_id for part in self.by_hand)
-        staged: list[AddPart] = []
-
-        def give_up() -> None:
-            discard(self.job.services, [one.part.path for one in staged if one.part.path])
-
-        with discarding(give_up):
-            staged.extend(
-                self._staged(recomputation, self._contributions(recomputation, made, missed))
-            )
+        with Staging(self.job.origin) as staging:
+            contributions = self._contributions(recomputation, made, missed)
+            staged = list(self._staged(recomputation, contributions, staging))
             changes: list[Change] = [
                 RemoveParts(target.id, tuple(sorted(p.id for p in self.by_hand))),
                 *staged,
@@ -174,18 +161,9 @@ class _Adoption:
                 *self.job.closing("compared"),
             ]
             failpoint("adopt.before_commit")
-            committed = self.job.services.catalog.apply(
-                Commit(
-                    tuple(self._requirements(missed)),
-                    tuple(changes),
-                    "ADOPT",
-                    self.job.query_id,
-                    self.job.statement,
-                )
-            )
+            committed = staging.publish(CommitDraft(self._requirements(missed), changes))
         self.job.record.ended()
         failpoint("adopt.committed")
-        self.job.services.notify_written(target.id)
         return tuple(self._rows(rows, missed, committed.number))
 
     def _refuse_frozen(self) -> None:
@@ -221,31 +199,23 @@ class _Adoption:
         return found
 
     def _staged(
-        self, recomputation: Recomputation, sources: Mapping[str, Sequence[GapSlice]]
+        self,
+        recomputation: Recomputation,
+        sources: Mapping[str, Sequence[GapSlice]],
+        staging: Staging,
     ) -> Iterator[AddPart]:
         """The same rows of the same blocks, as parts of the view. Of several in a partition the
         first bears the source blocks, so that no block is booked twice."""
-        around, target, services = recomputation.around(), recomputation.target, self.job.services
+        context, target = recomputation.around(), recomputation.target
         booked: set[str] = set()
         for part in self.by_hand:
             own = () if part.partition_id in booked else sources[part.partition_id]
             booked.add(part.partition_id)
-            rows = read_rows(around, target, part)
-            made = write_part(
-                services.store,
-                target,
-                rows,
-                partition_id=part.partition_id,
-                partition_value=part.partition_value,
-                blocks=part.block_range,
-                lease_id=services.lease_id,
-                contributions=self._book(part, own),
-                level=part.level,
-                inline_bytes_max=rows.nbytes if part.inline else 0,
-                replaces=[part.id],
-                index_values=layout_of(target, around).index_values(rows),
+            rows = read_rows(context, target, part)
+            indexes = layout_of(target, context).index_values(rows)
+            yield staging.stage_replacement(
+                target, part, rows, indexes, contributions=self._book(part, own)
             )
-            yield AddPart(made.part, made.inline_rows)
 
     def _book(self, part: Part, slices: Sequence[GapSlice]) -> tuple[Contribution, ...]:
         """The part's rows are counted once, with the first slice."""
@@ -369,20 +339,12 @@ class _Adoption:
         if not gap(self.view, self.snapshot):
             return
         requirements = (
-            LeaseLive(self.job.services.lease_id),
+            self.job.origin.lease,
             ViewIs(self.view.id, self.view.version),
             *self.job.record.requirements(),
         )
-        with suppress(CommitConflict):  # dropped or altered meanwhile, or the job was cancelled
-            self.job.services.catalog.apply(
-                Commit(
-                    requirements,
-                    (RecordCheck(check),),
-                    "ADOPT",
-                    self.job.query_id,
-                    self.job.statement,
-                )
-            )
+        # A conflict: the view was dropped or altered meanwhile, or the job was cancelled.
+        publish_if_current(CommitDraft(requirements, [RecordCheck(check)]), self.job.origin)
 
     def _advice(self, wrong: Sequence[ReconcileRow], name: str) -> str:
         """By what is wrong: rows that the definition never makes, rows that nobody made, others."""

@@ -10,21 +10,20 @@ them.  A chunk whose partition changed meanwhile is computed again, the others a
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
+from olapdb.commit.draft import CommitDraft, publish_if_current
+from olapdb.commit.origin import CommitOrigin
 from olapdb.config import Settings
 from olapdb.errors import BackfillIncomplete, BadArguments, CommitConflict, CommitUnknown, Error
 from olapdb.ingest.read_parts import Pin, discard
 from olapdb.ingest.view_failure import FAILED, NO_PARTITION
-from olapdb.model.changes import ClearInvalidations, Commit, LeaseLive, ViewIs
+from olapdb.model.changes import ClearInvalidations, ViewIs
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import failpoint
-from olapdb.runtime.services import Services
 from olapdb.views.jobs.backfill_commit import Prepared, prepare, publish
 from olapdb.views.jobs.chunk import FailedChunk, StagedChunk
 from olapdb.views.jobs.chunk_planner import Chunk, ChunkLimits, plan_chunks, replan
@@ -103,16 +102,12 @@ def backfill_plan(
 
 
 def backfill(
-    services: Services,
+    origin: CommitOrigin,
     view_id: str,
     *,
     partition: str | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
-    query_id: str = "",
-    statement: str = "",
-    settings: Mapping[str, object] | None = None,
-    stop: threading.Event | None = None,
 ) -> Iterator[BackfillRow]:
     """Yields a row for each chunk once it is committed, or failed; consume it to the end.
 
@@ -123,10 +118,8 @@ def backfill(
     """
     replaced: set[str] | None = None
     for _ in range(PASSES_MAX):
-        job = ViewJob.of(
-            services, "BACKFILL", executor, progress, query_id, statement, settings, stop
-        )
-        snapshot = services.catalog.snapshot()
+        job = ViewJob.of(origin, "BACKFILL", executor, progress)
+        snapshot = job.services.catalog.snapshot()
         view = find_view(snapshot, view_id)
         if replaced is None:
             _check_partition(snapshot, view, partition)
@@ -181,11 +174,8 @@ def _forget_failures(job: ViewJob, view_id: str) -> None:
         return
     if any(one.cause == FAILED for one in snapshot.invalidations(view_id)):
         forget = ClearInvalidations(view_id, NO_PARTITION, snapshot.number)
-        requirements = (LeaseLive(job.services.lease_id), ViewIs(view_id, view.version))
-        with suppress(CommitConflict):  # dropped, or altered meanwhile: the next backfill does it
-            job.services.catalog.apply(
-                Commit(requirements, (forget,), "BACKFILL", job.query_id, job.statement)
-            )
+        draft = CommitDraft([job.origin.lease, ViewIs(view_id, view.version)], [forget])
+        publish_if_current(draft, job.origin)  # dropped, or altered: the next backfill does it
 
 
 def _check_partition(snapshot: Snapshot, view: MaterializedView, partition: str | None) -> None:
@@ -223,7 +213,9 @@ class _Run:
         return Settings.of(self.job.settings).boolean("backfill_staging")
 
     def rows(self, snapshot: Snapshot) -> Iterator[BackfillRow]:
-        """Rounds: what a conflict undid is computed again from a newer snapshot."""
+        """Rounds: what a conflict undid is computed again from a newer snapshot.
+
+        Not `retry_commit`: a round keeps the chunks that no conflict undid, and yields rows."""
         try:
             for attempt in range(ATTEMPTS_MAX):
                 last = attempt == ATTEMPTS_MAX - 1

@@ -8,18 +8,19 @@ in one, with the requirements of each.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from olapdb.commit.draft import CommitDraft
+from olapdb.commit.draft import publish as publish_draft
 from olapdb.ingest.block_stager import dimension_requirements
 from olapdb.ingest.staged_insert import StagedInsert, join_staged
 from olapdb.ingest.view_failure import signed
-from olapdb.lineage.dimension_change import changed_tables, dimension_changed
+from olapdb.lineage.dimension_change import changed_tables
+from olapdb.lineage.effects import TableWrite, effects_of
 from olapdb.model.changes import (
     AddBlock,
     AddCoverage,
-    AddPart,
     Change,
-    Commit,
     NotCovered,
     PartsWithinRanges,
     Requirement,
@@ -62,43 +63,25 @@ def prepare(
     requirements.append(PartsWithinRanges(view.source_id, chunk.partition, chunk.claimed))
     requirements += [requirement for requirement, _ in dimension_requirements(view, snapshot)]
     written = {c.block.table_id for c in staged.changes if isinstance(c, AddBlock)}
-    now_ms = job.services.clock_ms()
     fired = {c.row.view_id for c in staged.changes if isinstance(c, AddCoverage)}
     brings = changed_tables(snapshot, staged.changes)
     own = {view.id} if brings.intersection(view.dimension_ids) else set[str]()
-    stale, needed = dimension_changed(
-        snapshot,
-        written,
-        "DIMENSION CHANGE",
-        job.statement,
-        job.query_id,
-        outcome.target_rows,
-        now_ms,
-        services=job.services,
-        changes=staged.changes,
-        settings=job.settings,
-        unsettled=own | staged.unsettled,
+    write = TableWrite(
+        frozenset(written), outcome.target_rows, unsettled=frozenset(own | staged.unsettled)
     )
-    together, _ = dimension_changed(
-        snapshot,
-        written,
-        "DIMENSION CHANGE",
-        job.statement,
-        job.query_id,
-        outcome.target_rows,
-        now_ms,
-        unsettled=own | fired,
-    )
+    alone = effects_of(job.origin, snapshot, write, staged.changes)
+    write = replace(write, compared=False, unsettled=frozenset(own | fired))
+    together = effects_of(job.origin, snapshot, write, ())
     coverage = [AddCoverage(CoverageRow(view.id, chunk.partition, one)) for one in chunk.claimed]
     return Prepared(
         chunk,
         staged,
         outcome.target_rows,
         outcome.elapsed_ms,
-        (*requirements, *needed),
+        (*requirements, *alone.requirements),
         tuple(coverage),
-        tuple(stale),
-        tuple(together),
+        tuple(alone.changes),
+        tuple(together.changes),
     )
 
 
@@ -108,9 +91,8 @@ def publish(job: ViewJob, prepared: Sequence[Prepared], *, last: bool) -> int:
     Raises CommitConflict where a requirement of one of them no longer holds, QueryWasCancelled
     where the job was cancelled: then nothing was changed, and the files are the caller's still.
     """
-    services = job.services
     joined = join_staged([one.staged for one in prepared])
-    changes = signed(joined.changes, job.statement, job.query_id, services.clock_ms())
+    changes = signed(joined.changes, job.origin)
     alone = len(prepared) == 1
     changes += dict.fromkeys(
         change
@@ -121,13 +103,9 @@ def publish(job: ViewJob, prepared: Sequence[Prepared], *, last: bool) -> int:
         changes += job.record.published(one.chunk.index, one.target_rows, one.elapsed_ms)
     if last:
         changes += job.closing()
-    requirements = tuple(dict.fromkeys(r for one in prepared for r in one.requirements))
+    draft = CommitDraft((r for one in prepared for r in one.requirements), changes)
     failpoint("backfill.before_commit")
-    committed = services.catalog.apply(
-        Commit(requirements, tuple(changes), "BACKFILL", job.query_id, job.statement)
-    )
+    committed = publish_draft(draft, job.origin)
     if last:
         job.record.ended()
-    for table_id in {c.part.table_id for c in joined.changes if isinstance(c, AddPart)}:
-        services.notify_written(table_id)
     return committed.number

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from olapdb.ingest.block_stager import void_part
+from olapdb.commit.draft import CommitDraft
+from olapdb.ingest.block_stager import placeholder_part
 from olapdb.ingest.read_parts import read_rows, read_staged
 from olapdb.ingest.trigger import TriggerContext
-from olapdb.lineage.invalidation import StaleSlices, touched_parts, watchers_are
+from olapdb.lineage.effects import SourceChange, seen_parts
+from olapdb.lineage.invalidation import StaleSlices
 from olapdb.lineage.retention import FrozenKeys, frozen_hit
 from olapdb.model.changes import AddBlock, AddCoverage, AddPart, Change, Covered, Requirement
 from olapdb.model.part import BlockRange, Contribution, NewBlock, Part
@@ -26,35 +28,32 @@ def downstream(
     target: Table,
     removed: Iterable[Part],
     new: Sequence[Change],
-    around: TriggerContext,
-    statement: str,
-    query_id: str,
-    now_ms: int,
-) -> tuple[list[Change], list[Requirement]]:
-    """What the swap's commit must say of the views on the target: their stale slices, the new
-    blocks as seen, and what of them is frozen; and the requirements under which that is all.
-    `around` is as of `now`, the snapshot that the `removed` parts are of."""
-    changes: list[Change] = []
-    requirements: list[Requirement] = [watchers_are(now, target.id)]
+    context: TriggerContext,
+) -> tuple[CommitDraft, SourceChange]:
+    """Return what the swap's commit says of the views on the target (the new blocks as seen, and what
+    of them is frozen), and which of their slices the swapped rows reach.
+
+    `context` is as of `now`, the snapshot that the `removed` parts are of."""
+    draft = CommitDraft()
     with_rows = [part for part in removed if part.rows]
-    for view in now.views_on(target.id):
-        seen, unseen = touched_parts(view, with_rows, now)
-        requirements += unseen
+    slices: dict[str, StaleSlices] = {}
+    watching, _ = seen_parts(now, target.id, with_rows, joins=False)
+    for watched in watching:
+        view, seen = watched.view, watched.parts
         if not seen:
             continue
-        requirements += _still_seen(view, seen)
-        slices = StaleSlices.of(view)
+        draft.require(*_still_seen(view, seen))
+        stale = slices[view.id] = StaleSlices.of(view)
         for part in seen:
-            slices.add(around, read_rows(around, target, part))
+            stale.add(context, read_rows(context, target, part))
         for change in new:
             if isinstance(change, AddPart) and change.part.rows:
-                slices.add(around, read_staged(around.store, target, change))
+                stale.add(context, read_staged(context.store, target, change))
             if isinstance(change, AddBlock) and change.block.table_id == target.id:
-                changes.append(AddCoverage(CoverageRow(view.id, None, change.block)))
-        changes += _frozen_below(view, target, seen, new, around)
-        changes += _booked_below(now, view, new, changes)
-        changes += slices.invalidations("UPSTREAM REPLAY", statement, query_id, now_ms)
-    return changes, requirements
+                draft.change(AddCoverage(CoverageRow(view.id, None, change.block)))
+        draft.change(*_frozen_below(view, target, seen, new, context))
+        draft.change(*_booked_below(now, view, new, draft.changes))
+    return draft, SourceChange(target.id, with_rows, "UPSTREAM REPLAY", slices, joins=False)
 
 
 def _still_seen(view: MaterializedView, seen: Iterable[Part]) -> list[Requirement]:
@@ -91,7 +90,7 @@ def _frozen_below(
 def _booked_below(
     now: Snapshot, view: MaterializedView, new: Iterable[Change], before: Iterable[Change]
 ) -> list[Change]:
-    """A void part of the view's target that names the new blocks of its source: they count as
+    """A placeholder part of the view's target that names the new blocks of its source: they count as
     seen, and bring rows with the view's own replay only."""
     blocks = tuple(
         one.block
@@ -106,4 +105,4 @@ def _booked_below(
     ]
     number = NewBlock(target.id, len(of_target))
     made = Contribution(view.id, view.version, view.source_id, None, blocks, 0)
-    return [AddBlock(number, 0, "backfill"), AddPart(void_part(target, number, (made,)))]
+    return [AddBlock(number, 0, "backfill"), AddPart(placeholder_part(target, number, (made,)))]

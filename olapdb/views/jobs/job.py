@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from olapdb.commit.origin import CommitOrigin
 from olapdb.config import Settings
 from olapdb.errors import QueryNotSupportedInMaterializedView, QueryWasCancelled, UnknownTable
 from olapdb.functions.base import Environment
 from olapdb.ingest.read_parts import discard
 from olapdb.ingest.view_guardrails import SETTINGS as GUARDRAILS
-from olapdb.model.changes import Change, DataVersionIs, LeaseLive, Requirement, SchemaIs, ViewIs
+from olapdb.model.changes import Change, DataVersionIs, Requirement, SchemaIs, ViewIs
 from olapdb.model.frozen import freeze
 from olapdb.model.job import ChunkState, JobChunk
 from olapdb.model.part import BlockRange, Part
@@ -63,48 +63,51 @@ def no_progress(event: ChunkEvent) -> None:
 class ViewJob:
     """One SYSTEM … VIEW statement: who runs it, for whom, and how it reports."""
 
-    services: Services
+    origin: CommitOrigin
     operation: Operation
     executor: Executor
     progress: Progress
     record: JobRecord
-    query_id: str = ""
-    statement: str = ""
-    settings: Mapping[str, object] = field(default_factory=dict)
     started: float = field(default_factory=time.monotonic)
 
     @staticmethod
     def of(
-        services: Services,
+        origin: CommitOrigin,
         operation: Operation,
         executor: Executor | None,
         progress: Progress | None,
-        query_id: str,
-        statement: str,
-        settings: Mapping[str, object] | None,
-        stop: threading.Event | None = None,
     ) -> ViewJob:
-        """`stop` is set by whoever cancels the statement."""
-        chosen = settings or {}
+        """Return the job of the origin's statement; without an executor, in threads of this process
+        (see `default_executor`)."""
+        origin = origin.of_kind(operation)
         record = JobRecord(
-            services,
+            origin.services,
             operation,
-            query_id=query_id,
-            statement=statement,
-            cancelled=stop,
-            executor=str(chosen.get("engine", "in_process")),
-            staged=operation == "BACKFILL" and bool(chosen.get("backfill_staging", False)),
+            query_id=origin.query_id,
+            statement=origin.statement,
+            cancelled=origin.cancelled,
+            executor=str(origin.settings.get("engine", "in_process")),
+            staged=operation == "BACKFILL" and bool(origin.settings.get("backfill_staging", False)),
         )
         return ViewJob(
-            services,
+            origin,
             operation,
-            executor or default_executor(services, chosen),
+            executor or default_executor(origin.services, origin.settings),
             progress or no_progress,
             record,
-            query_id,
-            statement,
-            chosen,
         )
+
+    @property
+    def services(self) -> Services:
+        return self.origin.services
+
+    @property
+    def settings(self) -> Mapping[str, object]:
+        return self.origin.settings
+
+    @property
+    def query_id(self) -> str:
+        return self.origin.query_id
 
     def recorded(self) -> AbstractContextManager[None]:
         """Ends the job's record with the block: done, failed or cancelled, as it goes."""
@@ -189,7 +192,7 @@ class ViewJob:
         rows but for new blocks."""
         source = snapshot.by_id(view.source_id)
         needed: list[Requirement] = [
-            LeaseLive(self.services.lease_id),
+            self.origin.lease,
             ViewIs(view.id, view.version),
             *self.record.requirements(),
         ]

@@ -14,24 +14,26 @@ so the commit says that they have seen it too, and that their slices are stale.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from olapdb.commit.draft import CommitDraft
+from olapdb.commit.origin import CommitOrigin
+from olapdb.commit.retry import RetryPolicy, retry_commit
+from olapdb.commit.staging import Staging
 from olapdb.config import Settings
 from olapdb.errors import BadArguments, BypassRows, CommitConflict
-from olapdb.ingest.block_stager import VOID_PARTITION, dimension_requirements
+from olapdb.ingest.block_stager import PLACEHOLDER_PARTITION, dimension_requirements
 from olapdb.ingest.read_parts import Pin, discard, discarding
 from olapdb.ingest.staged_insert import StagedInsert, join_staged
 from olapdb.ingest.trigger import TriggerContext
-from olapdb.lineage.dimension_change import dimension_changed
+from olapdb.lineage.effects import TableWrite, effects_of
 from olapdb.lineage.retention import FrozenKeys
 from olapdb.model.changes import (
     AddPart,
     Change,
     ClearInvalidations,
-    Commit,
     DataVersionIs,
     PartsOfPartitionAre,
     RaiseDataVersion,
@@ -43,7 +45,6 @@ from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import failpoint
-from olapdb.runtime.services import Services
 from olapdb.views.jobs.chunk import ChunkTask, FailedChunk
 from olapdb.views.jobs.downstream_invalidation import downstream
 from olapdb.views.jobs.executor import Executor
@@ -85,7 +86,7 @@ class ReplayRow:
 
 
 def replay(
-    services: Services,
+    origin: CommitOrigin,
     view_id: str,
     *,
     partition: str | None = None,
@@ -94,10 +95,6 @@ def replay(
     discard_bypass: bool = False,
     executor: Executor | None = None,
     progress: Progress | None = None,
-    query_id: str = "",
-    statement: str = "",
-    settings: Mapping[str, object] | None = None,
-    stop: threading.Event | None = None,
 ) -> tuple[ReplayRow, ...]:
     """Recomputes a target partition, the stale slices, the partitions that a `condition` on the
     target's key touches, or (none given) the whole target.
@@ -110,7 +107,7 @@ def replay(
     `discard_retained` recomputes them from what is left.  Raises CommitConflict when the source changed too often meanwhile, and
     QueryWasCancelled.
     """
-    job = ViewJob.of(services, "REPLAY", executor, progress, query_id, statement, settings, stop)
+    job = ViewJob.of(origin, "REPLAY", executor, progress)
     with job.recorded():
         return _until_swapped(job, view_id, partition, stale, condition, discard_bypass)
 
@@ -123,34 +120,38 @@ def _until_swapped(
     condition: KeyCondition | None,
     discard_bypass: bool,
 ) -> tuple[ReplayRow, ...]:
-    for _ in range(ATTEMPTS_MAX):
-        snapshot = job.services.catalog.snapshot()
-        with Pin(job.services, snapshot.number):
-            view = find_view(snapshot, view_id)
-            readable_source(snapshot, view, "REPLAY")
-            slices = _chosen(job, snapshot, view, partition, stale, condition)
-            if slices is not None and not slices:
-                return ()
-            if partition is not None and not discard_bypass:
-                _refuse_bypass(snapshot, view, partition)
-            try:
-                return _Replay(
-                    job,
-                    snapshot,
-                    view,
-                    slices,
-                    discard_bypass,
-                    partition is not None,
-                    _frozen_keys(job, snapshot, view),
-                    ReplayManifest(job.services, view.target_id),
-                ).run()
-            except CommitConflict:
-                job.refuse_cancelled()
-                job.progress(ChunkEvent("conflict", "REPLAY", view_name(view)))
-    raise CommitConflict(
+    def attempt(snapshot: Snapshot) -> tuple[ReplayRow, ...]:
+        view = find_view(snapshot, view_id)
+        readable_source(snapshot, view, "REPLAY")
+        slices = _chosen(job, snapshot, view, partition, stale, condition)
+        if slices is not None and not slices:
+            return ()
+        if partition is not None and not discard_bypass:
+            _refuse_bypass(snapshot, view, partition)
+        try:
+            return _Replay(
+                job,
+                snapshot,
+                view,
+                slices,
+                discard_bypass,
+                partition is not None,
+                _frozen_keys(job, snapshot, view),
+                ReplayManifest(job.services, view.target_id),
+            ).run()
+        except CommitConflict:
+            job.refuse_cancelled()
+            job.progress(ChunkEvent("conflict", "REPLAY", view_name(view)))
+            raise
+
+    policy = RetryPolicy(
+        "REPLAY",
         f"The source or target of the view changed {ATTEMPTS_MAX} times while it was replayed.",
-        hint="Nothing was changed; run it again, after SYSTEM STOP MERGES if need be.",
+        "Nothing was changed; run it again, after SYSTEM STOP MERGES if need be.",
+        ATTEMPTS_MAX,
+        pinned=True,
     )
+    return retry_commit(job.services, attempt, policy)
 
 
 def _frozen_keys(job: ViewJob, snapshot: Snapshot, view: MaterializedView) -> FrozenKeys:
@@ -203,21 +204,16 @@ class _Replay:
     explicit: bool
     frozen: FrozenKeys
     swap: ReplayManifest
-    kept_paths: list[str] = field(default_factory=list)
 
     def run(self) -> tuple[ReplayRow, ...]:
         views = list(recomputed(self.view, self.snapshot))
-        staged: StagedInsert | None = None
-
-        def give_up() -> None:
-            discard(self.job.services, (*(staged.paths if staged else ()), *self.kept_paths))
-            self.swap.forget()
-
-        with discarding(give_up):
+        with discarding(self.swap.forget), Staging(self.job.origin) as staging:
             self.swap.begin()
             staged, source_rows = self._recompute(views)
+            if staged is not None:
+                staging.adopt(staged.paths)
             failpoint("replay.before_commit")
-            return self._swap(views, staged, source_rows)
+            return self._swap(views, staged, source_rows, staging)
 
     # --- recompute
 
@@ -297,7 +293,11 @@ class _Replay:
     # --- swap
 
     def _swap(
-        self, views: list[MaterializedView], staged: StagedInsert | None, source_rows: int
+        self,
+        views: list[MaterializedView],
+        staged: StagedInsert | None,
+        source_rows: int,
+        staging: Staging,
     ) -> tuple[ReplayRow, ...]:
         target = self.snapshot.by_id(self.view.target_id)
         assert isinstance(target, Table)
@@ -328,8 +328,7 @@ class _Replay:
                 new,
                 now,
                 self._around(now),
-                self.job.services.lease_id,
-                self.kept_paths,
+                staging,
                 self.swap.id,
             )
         new += kept
@@ -343,43 +342,17 @@ class _Replay:
         else:
             changes += frozen_stale(views, self.slices, self.snapshot)
         changes += self._cleared(views, sorted(old))
+        draft = CommitDraft(requirements, changes)
         with Pin(self.job.services, now.number):
-            more, needed = downstream(
-                now,
-                target,
-                removed,
-                new,
-                self._around(now),
-                self.job.statement,
-                self.job.query_id,
-                self.job.services.clock_ms(),
-            )
-            changes += more
-            requirements += needed
-        more, needed = dimension_changed(
-            now,
-            {target.id},
-            "DIMENSION CHANGE",
-            self.job.statement,
-            self.job.query_id,
-            sum(p.rows for p in removed),
-            self.job.services.clock_ms(),
-            services=self.job.services,
-            changes=changes,
-            settings=self.job.settings,
-        )
-        changes += more
-        requirements += needed
-        changes += self.job.closing()
+            below, source = downstream(now, target, removed, new, self._around(now))
+            draft.merge(below)
+        write = TableWrite(frozenset((target.id,)), sum(p.rows for p in removed))
+        draft.merge(effects_of(self.job.origin, now, write, draft.changes, [source]))
+        draft.change(*self.job.closing())
         self.swap.complete(new, removed)
-        committed = self.job.services.catalog.apply(
-            Commit(
-                tuple(requirements), tuple(changes), "REPLAY", self.job.query_id, self.job.statement
-            )
-        )
+        committed = staging.publish(draft)
         self.job.record.ended()
         failpoint("replay.committed")
-        self.job.services.notify_written(target.id)
         return tuple(
             self._row(partition, parts, added, made_here, source_rows, committed.number, kept)
             for partition, parts in sorted(mine.items())
@@ -431,7 +404,7 @@ class _Replay:
         found: dict[str, list[Part]] = {p: [] for p in more.union(self.slices or ())}
         for part in now.parts(target.id):
             chosen = self.slices is None or part.partition_id in self.slices
-            if not chosen or part.partition_id == VOID_PARTITION:
+            if not chosen or part.partition_id == PLACEHOLDER_PARTITION:
                 continue
             if part.block_range.first > fence:
                 continue
@@ -456,8 +429,8 @@ class _Replay:
                 needed[one] = None
             for requirement, _ in dimension_requirements(view, self.snapshot):
                 needed[requirement] = None
-        whole = self.snapshot.data_version(target.id, VOID_PARTITION)
-        needed[DataVersionIs(target.id, VOID_PARTITION, whole)] = None
+        whole = self.snapshot.data_version(target.id, PLACEHOLDER_PARTITION)
+        needed[DataVersionIs(target.id, PLACEHOLDER_PARTITION, whole)] = None
         for partition, parts in old.items():
             ids = tuple(sorted(part.id for part in parts))
             needed[PartsOfPartitionAre(target.id, partition, ids, fence)] = None

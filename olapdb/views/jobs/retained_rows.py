@@ -12,13 +12,14 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from olapdb.commit.staging import Staging
 from olapdb.engine.combine import combine
 from olapdb.errors import BadArguments, RetainedRows
 from olapdb.ingest.block_stager import layout_of
 from olapdb.ingest.read_parts import read_rows
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.ingest.view_failure import FAILED
-from olapdb.lineage.dimension_impact import difference
+from olapdb.lineage.dimension_impact import row_difference
 from olapdb.lineage.retention import (
     DISCARD_HINT,
     TOLD_CAUSES,
@@ -29,11 +30,11 @@ from olapdb.lineage.retention import (
 from olapdb.maintenance.merger import joined_contributions
 from olapdb.model.changes import AddBlock, AddPart, Change, ReleaseRetained
 from olapdb.model.contributions import contributed_blocks, without_names
-from olapdb.model.part import Blocks, Contribution, NewBlock, Part
+from olapdb.model.part import Contribution, NewBlock, Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import FrozenVerdict
-from olapdb.storage.writer import write_part
+from olapdb.storage.part_plan import PartPlan, inline_limit
 from olapdb.views.jobs.chunk import combined
 from olapdb.views.jobs.job import view_name
 
@@ -47,13 +48,12 @@ def kept_parts(
     new: Sequence[Change],
     snapshot: Snapshot,
     around: TriggerContext,
-    lease_id: str,
-    written: list[str],
+    staging: Staging,
     swap: str = "",
 ) -> tuple[list[Change], Counter[str]]:
     """The frozen rows among those of views that a replay replaces, as parts of their own: one for
     each partition and the views that made them; and how many there were before they were merged,
-    by partition. The paths of files are added to `written` as they are made."""
+    by partition."""
     groups: dict[tuple[str, frozenset[str]], list[Part]] = {}
     for part in removed:
         if part.rows and frozen.holds(part.partition_id):
@@ -73,9 +73,18 @@ def kept_parts(
             for one in new
             if isinstance(one, AddPart) and one.part.partition_id == partition
         ]
-        made = _kept_part(target, rows, parts, number, added, snapshot, around, lease_id, swap)
-        if made.part.path:
-            written.append(made.part.path)
+        plan = PartPlan(
+            partition,
+            parts[0].partition_value,
+            number,
+            _names_left(parts, added, snapshot, rows.num_rows),
+            max(part.level for part in parts),
+            inline_limit(target, parts),
+            swap=swap,
+            after=snapshot.next_block(target) - 1,
+            index_values=layout_of(target, around).index_values(rows),
+        )
+        made = staging.stage_part(target, rows, plan)
         found += [AddBlock(number, rows.num_rows, "backfill"), made]
         index += 1
     return found, before
@@ -97,38 +106,6 @@ def _frozen_rows(
         return None, 0
     rows = layout.sort(pa.concat_tables(pieces))
     return (combine(table, rows) if table.engine.combines else rows), rows.num_rows
-
-
-def _kept_part(
-    table: Table,
-    rows: pa.Table,
-    of: Sequence[Part],
-    number: Blocks,
-    new: Iterable[Part],
-    snapshot: Snapshot,
-    around: TriggerContext,
-    lease_id: str,
-    swap: str = "",
-) -> AddPart:
-    """The frozen rows of the parts that a replay replaces, as a part of their own; it names what
-    those named and the recomputed parts do not."""
-    contributions = _names_left(of, new, snapshot, rows.num_rows)
-    staged = write_part(
-        around.store,
-        table,
-        rows,
-        partition_id=of[0].partition_id,
-        partition_value=of[0].partition_value,
-        blocks=number,
-        lease_id=lease_id,
-        contributions=contributions,
-        level=max(part.level for part in of),
-        inline_bytes_max=rows.nbytes if all(part.inline for part in of) else 0,
-        swap=swap,
-        after=snapshot.next_block(table) - 1,
-        index_values=layout_of(table, around).index_values(rows),
-    )
-    return AddPart(staged.part, staged.inline_rows)
 
 
 def _names_left(
@@ -161,7 +138,7 @@ def frozen_reached(
     slices = WatchedSlices(view, {}, {}, frozen)
     had, has = (combined(source, _joined(source, one), around) for one in (before, after))
     try:
-        slices.add(around, difference(had, has))
+        slices.add(around, row_difference(had, has))
     except pa.ArrowNotImplementedError:  # of types that do not compare
         slices.add_all(0)
     return frozenset(slices.hit)

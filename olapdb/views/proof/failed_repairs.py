@@ -9,11 +9,11 @@ to run the statement again is right then.
 from __future__ import annotations
 
 import hashlib
-from contextlib import suppress
 from typing import Literal, TypeAlias
 
-from olapdb.errors import CommitConflict, DataError, Error, NotSupportedError, ProgrammingError
-from olapdb.model.changes import Commit, LeaseLive, RecordCheck, ViewIs
+from olapdb.commit.draft import CommitDraft, publish_if_current
+from olapdb.errors import DataError, Error, NotSupportedError, ProgrammingError
+from olapdb.model.changes import RecordCheck, ViewIs
 from olapdb.model.fingerprints import newest
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
@@ -56,11 +56,8 @@ def note_failed(job: ViewJob, view_id: str, attempt: Attempt, error: Error) -> N
         checked_ms=job.services.clock_ms(),
         mode=attempt,
     )
-    requirements = (LeaseLive(job.services.lease_id), ViewIs(view.id, view.version))
-    with suppress(CommitConflict):  # dropped or altered meanwhile
-        job.services.catalog.apply(
-            Commit(requirements, (RecordCheck(check),), attempt, job.query_id, job.statement)
-        )
+    draft = CommitDraft([job.origin.lease, ViewIs(view.id, view.version)], [RecordCheck(check)])
+    publish_if_current(draft, job.origin.of_kind(attempt))  # dropped or altered: nothing to note
 
 
 def failed_attempt(view: MaterializedView, snapshot: Snapshot, attempt: Attempt) -> str:

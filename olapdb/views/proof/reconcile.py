@@ -10,24 +10,15 @@ A verdict is stored with a fingerprint of what it is about, and lapses with it (
 from __future__ import annotations
 
 import random
-import threading
-from collections.abc import Mapping
 
-from olapdb.errors import BadArguments, CommitConflict, ViewNotProvable
+from olapdb.commit.draft import CommitDraft, publish_if_current
+from olapdb.commit.origin import CommitOrigin
+from olapdb.errors import BadArguments, ViewNotProvable
 from olapdb.ingest.read_parts import Pin
-from olapdb.model.changes import (
-    Change,
-    ClearInvalidations,
-    Commit,
-    LeaseLive,
-    RecordCheck,
-    Requirement,
-    ViewIs,
-)
+from olapdb.model.changes import Change, ClearInvalidations, RecordCheck, ViewIs
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Check
-from olapdb.runtime.services import Services
 from olapdb.views.definition.judgement import keep_reason, reason_of
 from olapdb.views.jobs.executor import Executor
 from olapdb.views.jobs.job import Progress, ViewJob, find_view, readable_source, view_name
@@ -40,7 +31,7 @@ from olapdb.views.proof.verdicts import check_is_current, fingerprint, stale_sli
 
 
 def reconcile(
-    services: Services,
+    origin: CommitOrigin,
     view_id: str,
     *,
     partition: str | None = None,
@@ -49,11 +40,7 @@ def reconcile(
     stale: bool = False,
     executor: Executor | None = None,
     progress: Progress | None = None,
-    query_id: str = "",
-    statement: str = "",
-    settings: Mapping[str, object] | None = None,
     record: bool = True,
-    stop: threading.Event | None = None,
 ) -> tuple[ReconcileRow, ...]:
     """Recompute and compare target partitions: one, the stale ones, `sample` of them at random,
     the `oldest` ones (never proven, or whose proof has lapsed or is oldest: for a schedule), or
@@ -63,7 +50,7 @@ def reconcile(
     An equal verdict also clears older invalidations of its slice: the recomputation disproved
     them.  `record` False stores nothing.  Raises QueryWasCancelled.
     """
-    job = ViewJob.of(services, "RECONCILE", executor, progress, query_id, statement, settings, stop)
+    job = ViewJob.of(origin, "RECONCILE", executor, progress)
     with job.recorded():
         return _compared(job, view_id, partition, sample, oldest, stale, record)
 
@@ -78,7 +65,7 @@ def _compared(
     record: bool,
 ) -> tuple[ReconcileRow, ...]:
     services = job.services
-    _judge_anew(services, view_id, job.query_id)
+    _judge_anew(job.origin, view_id)
     snapshot = services.catalog.snapshot()
     with Pin(services, snapshot.number):
         view = find_view(snapshot, view_id)
@@ -101,13 +88,13 @@ def _compared(
     return rows
 
 
-def _judge_anew(services: Services, view_id: str, query_id: str) -> None:
+def _judge_anew(origin: CommitOrigin, view_id: str) -> None:
     """Store the reason why a writer of the view's target is unproven, where none is stored yet: the
     comparison leaves such writers out."""
-    snapshot = services.catalog.snapshot()
+    snapshot = origin.services.catalog.snapshot()
     view = find_view(snapshot, view_id)
     for one in snapshot.views_into(view.target_id):
-        keep_reason(services, one, reason_of(one, snapshot), query_id)
+        keep_reason(origin, one, reason_of(one, snapshot))
 
 
 def require_stored(view: MaterializedView, snapshot: Snapshot, operation: str) -> None:
@@ -193,19 +180,15 @@ def _record(
     complete: bool,
 ) -> None:
     writers = peers(view, snapshot)
-    requirements: list[Requirement] = [LeaseLive(job.services.lease_id)]
-    requirements += [ViewIs(one.id, one.version) for one in writers]
-    requirements += job.record.requirements()
-    changes = verdict_changes(job, snapshot, view, rows, complete) + job.closing("compared")
-    try:
-        job.services.catalog.apply(
-            Commit(tuple(requirements), tuple(changes), "RECONCILE", job.query_id, job.statement)
-        )
+    draft = CommitDraft([job.origin.lease])
+    draft.require(*(ViewIs(one.id, one.version) for one in writers), *job.record.requirements())
+    draft.change(*verdict_changes(job, snapshot, view, rows, complete), *job.closing("compared"))
+    if publish_if_current(draft, job.origin) is not None:
         job.record.ended()
-    except CommitConflict:
-        job.refuse_cancelled()
-        # The definition changed since the snapshot: the verdict is true, but lapsed already.
         return
+    # The job was cancelled; or the definition changed since the snapshot: the verdict is true, but
+    # lapsed already.
+    job.refuse_cancelled()
 
 
 def verdict_changes(

@@ -17,11 +17,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from olapdb import errors
-from olapdb.model.changes import DataVersionIs, LeaseLive, NoGap, NothingStale, Requirement, ViewIs
+from olapdb.commit.origin import CommitOrigin
+from olapdb.commit.retry import RetryPolicy, retry_commit
+from olapdb.model.changes import DataVersionIs, NoGap, NothingStale, Requirement, ViewIs
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import failpoint
-from olapdb.runtime.services import Services
 from olapdb.views.definition.drop_attach import drop_view
 from olapdb.views.jobs.backfill import backfill, refuse_incomplete
 from olapdb.views.jobs.job import find_view, view_name
@@ -96,17 +97,10 @@ class Rebuild:
                 break
             done = tuple(
                 backfill(
-                    asked.services,
-                    candidate_id,
-                    executor=asked.executor,
-                    progress=asked.progress,
-                    query_id=asked.query_id,
-                    statement=asked.statement,
-                    settings=asked.settings,
-                    stop=asked.stop,
+                    asked.origin, candidate_id, executor=asked.executor, progress=asked.progress
                 )
             )
-            refuse_incomplete(view, done, asked.query_id)
+            refuse_incomplete(view, done, asked.origin.query_id)
             rows += [
                 row_of("backfill", snapshot, view, one.status, one.commit, one.partition, one.rows)
                 for one in done
@@ -121,15 +115,11 @@ class Rebuild:
         return [
             row_of("replay", snapshot, view, one.status, one.commit, one.partition, one.rows_after)
             for one in replay(
-                asked.services,
+                asked.origin,
                 candidate_id,
                 stale=True,
                 executor=asked.executor,
                 progress=asked.progress,
-                query_id=asked.query_id,
-                statement=asked.statement,
-                settings=asked.settings,
-                stop=asked.stop,
             )
         ]
 
@@ -137,14 +127,7 @@ class Rebuild:
         """A row for each partition, all equal; None where the source changed since the replay."""
         asked = self.asked
         compared = reconcile(
-            asked.services,
-            candidate_id,
-            executor=asked.executor,
-            progress=asked.progress,
-            query_id=asked.query_id,
-            statement=asked.statement,
-            settings=asked.settings,
-            stop=asked.stop,
+            asked.origin, candidate_id, executor=asked.executor, progress=asked.progress
         )
         now, view = self._candidate(candidate_id)
         different = [one for one in compared if one.verdict not in ("equal", "retained")]
@@ -167,17 +150,24 @@ class Rebuild:
     def _swap_while_proven(self, before: Snapshot, candidate_id: str) -> RebuildRow | None:
         """Tries again where only names or other views came between; None where the comparison
         does not hold any more."""
-        for _ in range(SWAPS_MAX):
-            try:
-                return self._swap(before, candidate_id)
-            except errors.CommitConflict:
-                now, view = self._candidate(candidate_id)
-                compared = before.by_id(candidate_id)
-                moved = set(_data_versions(before, view)) - set(_data_versions(now, view))
-                redefined = compared is None or compared.version != view.version
-                if moved or redefined or gap(view, now) or now.invalidations(candidate_id):
-                    return None
-        return None
+
+        def attempt(snapshot: Snapshot) -> RebuildRow | None:
+            if not self._still_proven(before, candidate_id):
+                return None
+            return self._swap(before, candidate_id)
+
+        try:
+            policy = RetryPolicy("REBUILD VIEW", attempts_max=SWAPS_MAX)
+            return retry_commit(self.asked.services, attempt, policy)
+        except errors.CommitConflict:
+            return None
+
+    def _still_proven(self, before: Snapshot, candidate_id: str) -> bool:
+        now, view = self._candidate(candidate_id)
+        compared = before.by_id(candidate_id)
+        moved = set(_data_versions(before, view)) - set(_data_versions(now, view))
+        redefined = compared is None or compared.version != view.version
+        return not (moved or redefined or gap(view, now) or any(now.invalidations(candidate_id)))
 
     def _swap(self, before: Snapshot, candidate_id: str) -> RebuildRow:
         """`before` was taken before the comparison: what it read is what is required."""
@@ -191,15 +181,15 @@ class Rebuild:
         compared = before.by_id(candidate_id)
         assert isinstance(compared, MaterializedView)
         own: list[Requirement] = [
-            LeaseLive(self.asked.services.lease_id),
+            self.asked.origin.lease,
             ViewIs(candidate_id, compared.version),
             NoGap(candidate_id),
             NothingStale(candidate_id),
         ]
         own += [DataVersionIs(*one) for one in _data_versions(before, candidate)]
-        requirements, changes = exchange.commit(own)
+        draft = exchange.draft(own)
         failpoint("rebuild.before_swap")
-        done = self.asked.apply(requirements, changes)
+        done = self.asked.publish(draft)
         failpoint("rebuild.swapped")
         now = self.asked.services.catalog.snapshot()
         found = now.by_id(candidate_id)
@@ -248,11 +238,9 @@ class Rebuild:
         return stopped
 
 
-def cancel_rebuild(
-    services: Services, view_id: str, *, query_id: str = "", statement: str = ""
-) -> None:
+def cancel_rebuild(origin: CommitOrigin, view_id: str) -> None:
     """Drops the version that a REBUILD was making, with its target. BadArguments without one."""
-    snapshot = services.catalog.snapshot()
+    snapshot = origin.services.catalog.snapshot()
     view = find_view(snapshot, view_id)
     candidate = view if view.standing == "candidate" else candidate_of(snapshot, view)
     if candidate is None:
@@ -260,7 +248,7 @@ def cancel_rebuild(
             f"No rebuild of {view_name(view)} is under way.",
             hint="SYSTEM ROLLBACK VIEW undoes one that is finished.",
         )
-    drop_view(services, candidate.id, query_id=query_id, statement=statement)
+    drop_view(origin, candidate.id)
 
 
 def _data_versions(snapshot: Snapshot, view: MaterializedView) -> tuple[tuple[str, str, int], ...]:

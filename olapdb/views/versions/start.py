@@ -6,19 +6,18 @@ as its gap.  A rebuild that was stopped finds it, and goes on.
 
 from __future__ import annotations
 
-import threading
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from olapdb.errors import BadArguments, CommitConflict, Error, UnknownIdentifier
+from olapdb.commit.draft import CommitDraft, publish
+from olapdb.commit.origin import CommitOrigin
+from olapdb.commit.retry import ATTEMPTS_MAX, RetryPolicy, retry_commit
+from olapdb.errors import BadArguments, Error, UnknownIdentifier
 from olapdb.functions.base import Environment
 from olapdb.model.changes import (
-    Change,
-    Commit,
     DatabaseExists,
-    LeaseLive,
     NameIsFree,
     PutObject,
     Requirement,
@@ -40,8 +39,6 @@ from olapdb.views.jobs.job import Progress, find_view, view_name
 from olapdb.views.versions.rebuild_checks import refuse_rebuild, refuse_unprovable, refuse_version
 from olapdb.views.versions.target_columns import columns_for
 from olapdb.views.versions.versions import candidate_of, version_name
-
-ATTEMPTS_MAX = 10
 
 BuildTarget: TypeAlias = Callable[[Table, tuple[Column, ...], str], Table]
 """(the old target, the columns, the new name) -> the new target, which is not published."""
@@ -67,7 +64,7 @@ class RebuildRequest:
     """One SYSTEM REBUILD VIEW statement. `query` None: the view's own; `engine` is that of the new
     target, "" for the old one's; `build_target` makes it."""
 
-    services: Services
+    origin: CommitOrigin
     view_id: str
     build_target: BuildTarget
     query: nodes.Query | None = None
@@ -77,17 +74,17 @@ class RebuildRequest:
     database: str = "default"
     executor: Executor | None = None
     progress: Progress | None = None
-    query_id: str = ""
-    statement: str = ""
-    settings: Mapping[str, object] | None = None
-    stop: threading.Event | None = None
     named: Mapping[str, object] = field(default_factory=dict)
     """The settings that the statement itself gives; without a query only these change a meaning."""
 
     @property
     def discards_retained(self) -> bool:
         """Whether what was made of rows that left by retention may be given up."""
-        return bool((self.settings or {}).get("discard_retained", False))
+        return bool(self.origin.settings.get("discard_retained", False))
+
+    @property
+    def services(self) -> Services:
+        return self.origin.services
 
     @property
     def _redefines(self) -> bool:
@@ -97,8 +94,8 @@ class RebuildRequest:
     def begin(self) -> tuple[RebuildRow, str]:
         """Makes the candidate, or finds it ("resume"), and its id; "unchanged" and "" where the
         view has the definition already. Raises what CREATE raises for the query, and what a rebuild refuses."""
-        for _ in range(ATTEMPTS_MAX):
-            snapshot = self.services.catalog.snapshot()
+
+        def attempt(snapshot: Snapshot) -> tuple[RebuildRow, str]:
             view = find_view(snapshot, self.view_id)
             refuse_version(snapshot, view)
             candidate = candidate_of(snapshot, view)
@@ -108,14 +105,12 @@ class RebuildRequest:
                 row = row_of("unchanged", snapshot, view, "the view has this definition", None)
                 return row, ""
             refuse_rebuild(snapshot, view, self.discards_retained)
-            try:
-                return self._start(snapshot, view)
-            except CommitConflict:
-                continue
-        raise CommitConflict(
-            f"The tables of view changed {ATTEMPTS_MAX} times meanwhile.",
-            hint="Nothing was changed; run it again.",
+            return self._start(snapshot, view)
+
+        policy = RetryPolicy(
+            "REBUILD VIEW", f"The tables of view changed {ATTEMPTS_MAX} times meanwhile."
         )
+        return retry_commit(self.services, attempt, policy)
 
     def _defined(
         self, snapshot: Snapshot, view: MaterializedView, target: Callable[[Plan], Table]
@@ -129,7 +124,7 @@ class RebuildRequest:
                 target,
                 database=self.database,
                 zone=self.services.zone,
-                session_settings=kept_settings(view, self.settings or {}),
+                session_settings=kept_settings(view, self.origin.settings),
                 position=self.query.position,
             )
         return define(
@@ -223,7 +218,7 @@ class RebuildRequest:
         )
         beside = versions_of(snapshot, view)
         requirements: list[Requirement] = [
-            LeaseLive(self.services.lease_id),
+            self.origin.lease,
             RevisionIs(view.id, view.revision),
             VersionsAre(view.id, tuple(sorted(one.id for one in beside))),
             DatabaseExists(view.database),
@@ -234,7 +229,8 @@ class RebuildRequest:
             *definition.requirements(snapshot),
         ]
         failpoint("rebuild.before_start")
-        done = self.apply(requirements, (PutObject(definition.target), PutObject(candidate)))
+        changes = (PutObject(definition.target), PutObject(candidate))
+        done = self.publish(CommitDraft(requirements, changes))
         failpoint("rebuild.started")
         target_name = f"{definition.target.database}.{definition.target.name}"
         row = RebuildRow("start", view_name(candidate), target_name, "", 0, "attached", done)
@@ -242,12 +238,9 @@ class RebuildRequest:
 
     # --- the commit
 
-    def apply(self, requirements: Sequence[Requirement], changes: Sequence[Change]) -> int:
-        """One commit of the rebuild; its number."""
-        commit = Commit(
-            tuple(requirements), tuple(changes), "REBUILD VIEW", self.query_id, self.statement
-        )
-        return self.services.catalog.apply(commit).number
+    def publish(self, draft: CommitDraft) -> int:
+        """Make one commit of the rebuild; return its number."""
+        return publish(draft, self.origin.of_kind("REBUILD VIEW")).number
 
 
 def _next_generation(snapshot: Snapshot, view: MaterializedView) -> int:

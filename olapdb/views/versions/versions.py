@@ -17,12 +17,13 @@ from dataclasses import dataclass, replace
 
 from olapdb import errors
 from olapdb.bind import BindScope, bind_query
+from olapdb.commit.draft import CommitDraft, publish
+from olapdb.commit.origin import CommitOrigin
+from olapdb.commit.retry import RetryPolicy, retry_commit
 from olapdb.functions.base import Environment
 from olapdb.model.changes import (
     Change,
-    Commit,
     DropObject,
-    LeaseLive,
     NameIsFree,
     NoBypass,
     NoDependents,
@@ -36,7 +37,6 @@ from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.schema import MaterializedView, SchemaObject, View
 from olapdb.model.snapshot import Snapshot, target_of
 from olapdb.runtime.failpoints import failpoint
-from olapdb.runtime.services import Services
 from olapdb.sql.parser import parse_query
 from olapdb.views.definition.drop_attach import dependents, rewrite_references, versions_of
 from olapdb.views.jobs.job import find_view, view_name
@@ -81,7 +81,7 @@ class NameExchange:
         gone = {i for one in self._superseded() for i in (one.id, one.target_id)}
         refuse_broken_views(self.snapshot, self._changed(), gone)
 
-    def commit(self, requirements: Iterable[Requirement]) -> tuple[list[Requirement], list[Change]]:
+    def draft(self, requirements: Iterable[Requirement]) -> CommitDraft:
         """All that the exchange requires beside these, and its changes."""
         old, new = self.old, self.new
         if old.standing or new.stands_beside != old.id:
@@ -115,7 +115,7 @@ class NameExchange:
             for item in changed
             if self.snapshot.find(item.database, item.name) is None
         ]
-        return needed, [*changes, *(PutObject(item) for item in changed)]
+        return CommitDraft(needed, [*changes, *(PutObject(item) for item in changed)])
 
     def _kept_name(self, database: str, name: str) -> str:
         """What the old version, or its target, is called from now on: the name of its generation,
@@ -255,17 +255,16 @@ class RolledBack:
     commit: int
 
 
-def rollback(
-    services: Services, view_id: str, *, query_id: str = "", statement: str = ""
-) -> tuple[RolledBack, ...]:
+def rollback(origin: CommitOrigin, view_id: str) -> tuple[RolledBack, ...]:
     """Gives the name back to the version that the last swap replaced: one commit, nothing is
     computed. Rolled back once more it is forth again.
 
     Raises UnknownTable where no previous version is kept; BypassRows, HaveDependentObjects where
     something would be lost.
     """
-    for _ in range(ATTEMPTS_MAX):
-        snapshot = services.catalog.snapshot()
+    services, origin = origin.services, origin.of_kind("ROLLBACK VIEW")
+
+    def attempt(snapshot: Snapshot) -> tuple[RolledBack, ...]:
         old = find_view(snapshot, view_id)
         new = previous_of(snapshot, old)
         if new is None:
@@ -276,19 +275,19 @@ def rollback(
             )
         exchange = NameExchange(snapshot, old, new, steps_back=True)
         exchange.refuse()
-        requirements, changes = exchange.commit((LeaseLive(services.lease_id),))
+        draft = exchange.draft((origin.lease,))
         failpoint("rollback.before_commit")
-        try:
-            done = services.catalog.apply(
-                Commit(tuple(requirements), tuple(changes), "ROLLBACK VIEW", query_id, statement)
-            )
-        except errors.CommitConflict:
-            continue
+        done = publish(draft, origin)
         return (_rolled_back(services.catalog.snapshot(), old.id, new.id, done.number),)
-    raise errors.CommitConflict(
-        f"View {view_name(old)} was changed by others {ATTEMPTS_MAX} times meanwhile.",
-        hint="Nothing was changed; run it again.",
+
+    first = services.catalog.snapshot()
+    policy = RetryPolicy(
+        "ROLLBACK VIEW",
+        f"View {view_name(find_view(first, view_id))} was changed by others {ATTEMPTS_MAX} times"
+        " meanwhile.",
+        attempts_max=ATTEMPTS_MAX,
     )
+    return retry_commit(services, attempt, policy, first=first)
 
 
 def _rolled_back(snapshot: Snapshot, old_id: str, new_id: str, commit: int) -> RolledBack:

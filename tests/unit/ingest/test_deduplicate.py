@@ -12,6 +12,7 @@ import pytest
 
 import olapdb
 from olapdb.catalog.sqlite import deliveries
+from olapdb.commit.origin import CommitOrigin
 from olapdb.dbapi.connection import Connection
 from olapdb.dml.insert import commit_staged, snapshot_for_insert
 from olapdb.errors import (
@@ -429,9 +430,11 @@ def test_what_tasks_staged_is_deduplicated_by_who_commits_it(connection: Connect
             cache=services.cache,
         )
 
-    done = commit_staged(services, [staged("p", "q"), staged("r")])
+    done = commit_staged(CommitOrigin(services), [staged("p", "q"), staged("r")])
     assert (done.rows, done.duplicates_dropped) == (3, 0)
-    done = commit_staged(services, [staged("s", "p"), staged("known", "r"), staged("s", "u")])
+    done = commit_staged(
+        CommitOrigin(services), [staged("s", "p"), staged("known", "r"), staged("s", "u")]
+    )
     assert (done.rows, done.duplicates_dropped) == (2, 4)
     assert ids(connection) == ["known", "p", "q", "r", "s", "u"]
     assert rows(connection, "SELECT sum(events) FROM totals") == [(6,)]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import olapdb
-from olapdb.commit import fair_retry
-from olapdb.commit.fair_retry import FREE_ATTEMPTS_MAX
+from olapdb.commit import retry
+from olapdb.commit.retry import FREE_ATTEMPTS_MAX
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import CommitConflict
 from olapdb.runtime.failpoints import watching
@@ -94,7 +94,7 @@ def test_it_comes_in_after_a_few_attempts(
 def test_what_takes_long_never_holds_the_turn(
     connection: Connection, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fair_retry, "HELD_SECONDS_MAX", -1.0)
+    monkeypatch.setattr(retry, "HELD_SECONDS_MAX", -1.0)
     rival = Rival(folder, "insert.before_commit", free=100)
     with watching(rival.told), pytest.raises(CommitConflict, match="changed 10 times"):
         add(connection, ("2024-01-02", "b", 2, 2))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import olapdb
+from olapdb.commit.origin import CommitOrigin
 from olapdb.dbapi.connection import Connection
 from olapdb.dml.ttl import apply_ttl
 from olapdb.errors import (
@@ -201,9 +202,9 @@ def test_time_passes(connection: Connection) -> None:
     make(connection, "d + INTERVAL 10 DAY")
     connection.execute(f"INSERT INTO t VALUES ('{ago(5)}', 1), ('{ago(0)}', 2)")
     services = connection.database.services
-    assert apply_ttl(services, table(connection).id).rows == 0
+    assert apply_ttl(CommitOrigin(services), table(connection).id).rows == 0
     later = replace(services, clock_ms=lambda: int((time.time() + 6 * 86_400) * 1000))
-    assert apply_ttl(later, table(connection).id).rows == 1
+    assert apply_ttl(CommitOrigin(later), table(connection).id).rows == 1
     assert numbers(connection) == [2]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import olapdb
+from olapdb.commit.origin import CommitOrigin
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import BackfillIncomplete, BypassRows, MemoryLimitExceeded, ThrowIfNonZero
 from olapdb.views.jobs.backfill import backfill
@@ -110,14 +111,14 @@ def test_errors_of_the_machine_are_no_answer(connection: Connection) -> None:
     services = connection.database.services
     view = services.catalog.snapshot().find("default", "v")
     assert view is not None
-    (row,) = backfill(services, view.id, executor=OutOfMemory())
+    (row,) = backfill(CommitOrigin(services), view.id, executor=OutOfMemory())
     assert (row.status, said(connection)) == (
         "failed",
         ("partial", "SYSTEM BACKFILL VIEW default.v"),
     )
     connection.execute("SYSTEM BACKFILL VIEW v")
     with pytest.raises(MemoryLimitExceeded):
-        reconcile(services, view.id, executor=OutOfMemory())
+        reconcile(CommitOrigin(services), view.id, executor=OutOfMemory())
     assert said(connection) == ("covered", "SYSTEM RECONCILE VIEW default.v")
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import olapdb
 from olapdb.catalog.sqlite import jobs as catalog_jobs
+from olapdb.commit.origin import CommitOrigin
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import BackfillIncomplete, BadArguments, QueryWasCancelled
 from olapdb.maintenance.check import check_database
@@ -302,7 +303,7 @@ def test_cancel_ends_a_backfill_between_chunks(connection: Connection) -> None:
 
     def work() -> None:
         try:
-            found.extend(backfill(services, view.id, executor=executor))
+            found.extend(backfill(CommitOrigin(services), view.id, executor=executor))
         except QueryWasCancelled as error:
             found.append(error)
 

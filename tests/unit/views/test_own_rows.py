@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import olapdb
+from olapdb.commit.origin import CommitOrigin
 from olapdb.dbapi.connection import Connection
 from olapdb.dml.insert import commit_staged, snapshot_for_insert
 from olapdb.functions.base import Environment
@@ -288,7 +289,7 @@ def test_what_tasks_staged_apart(connection: Connection) -> None:
         )
         for x in (-1, 3, -1)
     ]
-    commit_staged(services, staged)
+    commit_staged(CommitOrigin(services), staged)
     assert verdict(connection) == "covered"
     assert sums(connection) == [(1, 5)]
     check(connection, JOIN)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import olapdb.dml.insert as insert_module
+from olapdb.commit.origin import CommitOrigin
 from olapdb.dbapi.connection import Connection
 from olapdb.dml.insert import commit_staged, insert, snapshot_for_insert
 from olapdb.errors import Aborted, BackfillIncomplete, ThrowIfNonZero
@@ -101,7 +102,7 @@ def test_rows_deleted_while_a_chunk_was_computed(connection: Connection) -> None
     executor = Meddling(
         services, [lambda: connection.execute("DELETE FROM events WHERE day = '2024-01-02'")]
     )
-    done = list(backfill(services, view_id(connection), executor=executor))
+    done = list(backfill(CommitOrigin(services), view_id(connection), executor=executor))
     assert executor.computed == ["202401", "202402", "202403", "202401"]
     assert {d.status for d in done} == {"published"}
     assert rows(connection, READ) == rows(connection, DIRECT)
@@ -114,7 +115,7 @@ def test_two_backfills_at_once(connection: Connection) -> None:
     connection.execute(VIEW)
     services = connection.database.services
     executor = Meddling(services, [lambda: connection.execute("SYSTEM BACKFILL VIEW daily_mv")])
-    done = list(backfill(services, view_id(connection), executor=executor))
+    done = list(backfill(CommitOrigin(services), view_id(connection), executor=executor))
     assert {d.status for d in done} == {"already covered"}
     assert rows(connection, READ) == rows(connection, DIRECT)
 
@@ -129,7 +130,7 @@ def test_merges_and_inserts_do_not_disturb_a_chunk(connection: Connection) -> No
         services,
         [lambda: connection.execute("OPTIMIZE TABLE events FINAL"), lambda: months(connection)],
     )
-    done = list(backfill(services, view_id(connection), executor=executor))
+    done = list(backfill(CommitOrigin(services), view_id(connection), executor=executor))
     assert len(executor.computed) == 3
     assert {d.status for d in done} == {"published"}
     assert rows(connection, READ) == rows(connection, DIRECT)
@@ -149,7 +150,7 @@ def test_a_view_below_that_appears_meanwhile_is_filled_too(connection: Connectio
     services = connection.database.services
     below = "CREATE MATERIALIZED VIEW below TO total AS SELECT sum(events) AS n FROM daily"
     executor = Meddling(services, [lambda: connection.execute(below)])
-    list(backfill(services, view_id(connection), executor=executor))
+    list(backfill(CommitOrigin(services), view_id(connection), executor=executor))
     connection.execute("SYSTEM BACKFILL VIEW below")
     assert rows(connection, "SELECT sum(n) FROM total") == [(9,)]
 
@@ -197,7 +198,7 @@ def test_a_replay_keeps_what_came_later(connection: Connection, meddle: str) -> 
     connection.execute("DELETE FROM events WHERE day = '2024-02-02'")
     services = connection.database.services
     executor = Meddling(services, [lambda: connection.execute(meddle)])
-    replay(services, view_id(connection), stale=True, executor=executor)
+    replay(CommitOrigin(services), view_id(connection), stale=True, executor=executor)
     connection.execute("SYSTEM BACKFILL VIEW daily_mv")
     if verdict(connection) == "stale":
         assert meddle.startswith("DELETE")
@@ -217,7 +218,7 @@ def test_an_insert_and_a_merge_across_the_fence(connection: Connection) -> None:
 
     services = connection.database.services
     executor = Meddling(services, [meddle])
-    replay(services, view_id(connection), stale=True, executor=executor)
+    replay(CommitOrigin(services), view_id(connection), stale=True, executor=executor)
     assert len(executor.computed) > 1  # it began again; each time it reads the one month
     assert rows(connection, READ) == rows(connection, DIRECT)
 
@@ -238,7 +239,7 @@ def test_a_view_created_between_two_blocks(
         connection.execute(VIEW)
         yield from blocks[1:]
 
-    done = insert(connection.database.services, source(connection).id, draw())
+    done = insert(CommitOrigin(connection.database.services), source(connection).id, draw())
     assert (done.rows, done.blocks) == (3, 3)
     assert rows(connection, READ) == rows(connection, DIRECT)
     assert verdict(connection) == "covered"
@@ -263,7 +264,7 @@ def test_a_dimension_that_moves_between_two_blocks(connection: Connection) -> No
         connection.execute("INSERT INTO kinds VALUES ('x', 7)")
         yield blocks[1]
 
-    insert(connection.database.services, source(connection).id, draw())
+    insert(CommitOrigin(connection.database.services), source(connection).id, draw())
     assert rows(connection, "SELECT sum(weight) FROM weights") == [(14,)]
     assert verdict(connection, "w") == "covered"
 
@@ -293,11 +294,11 @@ def test_a_dimension_that_never_rests_leaves_an_invalidation(
             more = make_blocks(
                 kinds, data, snapshot=services.catalog.snapshot(), environment=Environment()
             )
-            insert(services, kinds.id, more)
+            insert(CommitOrigin(services), kinds.id, more)
             monkeypatch.setattr(insert_module, "failpoint", meddle)
 
     monkeypatch.setattr(insert_module, "failpoint", meddle)
-    assert insert(services, source(connection).id, blocks).rows == 1
+    assert insert(CommitOrigin(services), source(connection).id, blocks).rows == 1
     monkeypatch.undo()
     assert verdict(connection, "w") == "stale"
     assert ("DIMENSION CHANGE",) in rows(connection, "SELECT cause FROM system.view_invalidations")
@@ -320,7 +321,7 @@ def test_a_large_insert_into_a_null_table_says_that_nothing_landed(
         connection.execute("CREATE MATERIALIZED VIEW m TO t AS SELECT v FROM n")
 
     with pytest.raises(Aborted, match="changed while"):
-        insert(connection.database.services, source(connection, "n").id, draw())
+        insert(CommitOrigin(connection.database.services), source(connection, "n").id, draw())
     assert rows(connection, "SELECT count() FROM t") == [(0,)]
 
 
@@ -348,11 +349,11 @@ def test_blocks_staged_elsewhere_are_one_commit(connection: Connection) -> None:
         for block in event_blocks(connection, "2024-01-01", "2024-01-01", "2024-02-01")
     ]
     assert rows(connection, "SELECT count() FROM events") == [(0,)]
-    done = commit_staged(services, staged, token="once")
+    done = commit_staged(CommitOrigin(services), staged, token="once")
     assert (done.rows, done.blocks) == (3, 3)
     assert rows(connection, READ) == rows(connection, DIRECT)
     assert verdict(connection) == "covered"
-    again = commit_staged(services, staged, token="once")
+    again = commit_staged(CommitOrigin(services), staged, token="once")
     assert again.duplicate
     assert rows(connection, "SELECT count() FROM events") == [(3,)]
 
@@ -367,10 +368,9 @@ def test_a_failing_view_leaves_no_file(connection: Connection) -> None:
     before = {f.path for f in services.store.list("")}
     with pytest.raises(ThrowIfNonZero):
         insert(
-            services,
+            CommitOrigin(services, settings={"inline_bytes_max": 0}),
             source(connection).id,
             event_blocks(connection, "2024-01-01", "2024-01-01", "2024-02-01"),
-            settings={"inline_bytes_max": 0},
         )
     assert {f.path for f in services.store.list("")} == before
 

@@ -1,4 +1,4 @@
-"""Merges on a real warehouse: the same answers from fewer parts, and nothing of the ledger lost."""
+"""Merges on a real warehouse: the same answers from fewer parts, and an intact ledger."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import olapdb
+from olapdb.commit.origin import CommitOrigin
 from olapdb.database import Database
 from olapdb.errors import CommitConflict, MemoryLimitExceeded, NotEnoughSpace
 from olapdb.maintenance import merge_planner
@@ -29,7 +30,7 @@ from olapdb.storage.store import LocalStore
 
 
 class Warehouse:
-    """A connection whose background merges stand still."""
+    """Yield a connection whose background merges are stopped."""
 
     def __init__(self, location: str) -> None:
         self.connection = olapdb.connect(location)
@@ -117,7 +118,9 @@ def test_optimize_final_leaves_one_part_a_partition(warehouse: Warehouse) -> Non
 
 def test_optimize_of_one_partition(warehouse: Warehouse) -> None:
     fill(warehouse)
-    optimize(warehouse.services, warehouse.table("s").id, partition_id="202402")
+    optimize(
+        CommitOrigin(warehouse.services, "OPTIMIZE"), warehouse.table("s").id, partition_id="202402"
+    )
     assert [p.partition_id for p in warehouse.parts("s")] == ["202401"] * 6 + ["202402"]
 
 
@@ -157,7 +160,7 @@ def test_a_merge_that_lost_the_race_changes_nothing(warehouse: Warehouse) -> Non
     warehouse.query("OPTIMIZE TABLE s FINAL")
     now = warehouse.parts("s")
     with pytest.raises(CommitConflict):
-        merge_parts(services, stale, table, parts, inline=False)
+        merge_parts(CommitOrigin(services, "MERGE"), stale, table, parts, inline=False)
     assert warehouse.parts("s") == now
     warehouse.check()
 
@@ -167,16 +170,26 @@ def test_a_schema_change_conflicts_with_a_merge(warehouse: Warehouse) -> None:
     services, table = warehouse.services, warehouse.table("s")
     snapshot = services.catalog.snapshot()
     with pytest.raises(CommitConflict):
-        merge_parts(services, snapshot, replace(table, version=2), snapshot.parts(table.id)[:2])
+        merge_parts(
+            CommitOrigin(services, "MERGE"),
+            snapshot,
+            replace(table, version=2),
+            snapshot.parts(table.id)[:2],
+        )
 
 
 def test_final_beyond_memory_is_refused(warehouse: Warehouse) -> None:
     fill(warehouse, 8)
     limits = MergeLimits(memory_bytes_max=500)
     with pytest.raises(MemoryLimitExceeded, match="without FINAL"):
-        optimize(warehouse.services, warehouse.table("s").id, final=True, limits=limits)
+        optimize(
+            CommitOrigin(warehouse.services, "OPTIMIZE"),
+            warehouse.table("s").id,
+            final=True,
+            limits=limits,
+        )
     before = warehouse.query(ANSWERS[0])
-    optimize(warehouse.services, warehouse.table("s").id, limits=limits)
+    optimize(CommitOrigin(warehouse.services, "OPTIMIZE"), warehouse.table("s").id, limits=limits)
     assert 2 < len(warehouse.parts("s")) < 8
     assert warehouse.query(ANSWERS[0]) == before
 
@@ -219,7 +232,7 @@ def test_optimize_of_many_partitions_is_few_commits(
 def test_a_batch_commits_what_did_not_lose_the_race(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A mutation, or another merge, of one partition of ten costs that one."""
+    """A concurrent change of one partition of ten makes only that partition's merge fail."""
     many(warehouse, 10)
     services, table = warehouse.services, warehouse.table("many")
     stale = services.catalog.snapshot()
@@ -229,13 +242,13 @@ def test_a_batch_commits_what_did_not_lose_the_race(
     ]
     warehouse.query("ALTER TABLE many UPDATE n = 100 WHERE p = 3")
     before = files(warehouse)
-    done = merge_batch(services, stale, table, planned, inline=False)
+    done = merge_batch(CommitOrigin(services, "MERGE"), stale, table, planned, inline=False)
     assert [one.partition_id for one in done] == [str(p) for p in range(10) if p != 3]
     assert len({one.commit for one in done}) == 1
     assert len(files(warehouse) - before) == 9, "the file of the one that lost is deleted"
     assert warehouse.query("SELECT sum(n), count() FROM many") == [(2 * 42 + 200, 20)]
     with pytest.raises(CommitConflict):
-        merge_batch(services, stale, table, planned, inline=False)
+        merge_batch(CommitOrigin(services, "MERGE"), stale, table, planned, inline=False)
     assert len(files(warehouse) - before) == 9
     warehouse.check()
 

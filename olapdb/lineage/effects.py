@@ -1,0 +1,96 @@
+"""The one door to what a commit that changes rows means for views.
+
+    draft = CommitDraft(…, [RemoveParts(s, …), AddPart(…)])
+    draft.merge(effects_of(origin, snapshot, write, draft.changes, sources))
+
+    views on the table        slices that the replaced rows had reached become stale (`SourceChange`)
+    views that join it        slices that the changed rows reach become stale (`dimension_change`)
+    views that write it       row_removal and target_deletion, which know how the rows leave
+
+The draft requires what the answer depends on: a view that is created, or sees a part, meanwhile
+makes the commit conflict instead of being forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from olapdb.commit.draft import CommitDraft
+from olapdb.commit.origin import CommitOrigin
+from olapdb.ingest.block_stager import dimension_requirements
+from olapdb.lineage.dimension_change import TableWrite, dimension_changed
+from olapdb.lineage.invalidation import StaleSlices, touched_parts, watchers_are
+from olapdb.model.changes import Change
+from olapdb.model.part import Part
+from olapdb.model.schema import MaterializedView
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import Cause
+
+__all__ = ["SeenParts", "SourceChange", "TableWrite", "effects_of", "seen_parts"]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceChange:
+    """Parts of a table that a commit replaces or removes, and what their rows had reached.
+
+    `slices` are those of the views on the table, by the view's id; a view that has seen none of the
+    parts has none.  `joins` says that the slices come from running the views at the snapshot, so
+    that the tables that they join must not have moved.
+    """
+
+    table_id: str
+    parts: Sequence[Part]
+    cause: Cause
+    slices: Mapping[str, StaleSlices] = field(default_factory=dict)
+    joins: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SeenParts:
+    """A view, and those parts of its source that it has seen."""
+
+    view: MaterializedView
+    parts: Sequence[Part]
+
+
+def effects_of(
+    origin: CommitOrigin,
+    snapshot: Snapshot,
+    write: TableWrite,
+    changes: Sequence[Change],
+    sources: Sequence[SourceChange] = (),
+) -> CommitDraft:
+    """Return what a commit with these changes says of views, and requires for that.
+
+    `changes` are all that the commit does to parts.  `sources` are the tables of which it replaces
+    rows that views have seen; rows that only arrive are none: triggers have seen them, or they are
+    the views' gap.
+    """
+    draft = CommitDraft()
+    for source in sources:
+        watching, requirements = seen_parts(snapshot, source.table_id, source.parts, source.joins)
+        draft.merge(requirements)
+        for seen in watching:
+            if seen.view.id in source.slices:
+                draft.change(*source.slices[seen.view.id].invalidations(origin, source.cause))
+    draft.merge(dimension_changed(origin, snapshot, write, changes))
+    return draft
+
+
+def seen_parts(
+    snapshot: Snapshot, table_id: str, parts: Sequence[Part], joins: bool = True
+) -> tuple[list[SeenParts], CommitDraft]:
+    """Return the views on the table with the parts that each has seen, maybe none.
+
+    The draft requires that these are still all views on it, that they have still not seen the other
+    parts, and, with `joins`, that what the views that have seen some join is unchanged."""
+    draft = CommitDraft([watchers_are(snapshot, table_id)])
+    found: list[SeenParts] = []
+    for view in snapshot.views_on(table_id):
+        seen, unseen = touched_parts(view, parts, snapshot)
+        draft.require(*unseen)
+        if seen and joins:
+            draft.require(*(needed for needed, _ in dimension_requirements(view, snapshot)))
+        found.append(SeenParts(view, seen))
+    return found, draft
