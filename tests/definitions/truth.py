@@ -112,7 +112,8 @@ def untruths(
             counts["not comparable"] += 1
             continue
         except Error as error:
-            if error.name in CONTENT and _is_of_nothing(connection, snapshot, target, writers):
+            of_a_value = any(name in error.name for name in CONTENT)
+            if of_a_value and _is_of_nothing(connection, snapshot, target, writers):
                 counts["of nothing"] += 1
                 continue
             yield Untruth(f"recomputation fails ({error.name})", names, str(error)[:300])

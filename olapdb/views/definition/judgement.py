@@ -98,12 +98,11 @@ def judge_older_views(services: Services) -> None:
     older = [view for view in views if view.judged_by < RULES]
     if not older:
         return
-    judged = [
-        replace(view, unprovable=reason_of(view, snapshot), judged_by=RULES) for view in older
-    ]
-    draft = CommitDraft(
-        [RevisionIs(view.id, view.revision) for view in older], [PutObject(view) for view in judged]
-    )
+    draft = CommitDraft()
+    for view in older:
+        draft.require(RevisionIs(view.id, view.revision))
+        reason = reason_of(view, snapshot)
+        draft.change(PutObject(replace(view, unprovable=reason, judged_by=RULES)))
     publish_if_current(draft, CommitOrigin(services, "ALTER"))
 
 
@@ -164,8 +163,8 @@ def rejudged_draft(
 def all_stale(
     origin: CommitOrigin, snapshot: Snapshot, view: MaterializedView, cause: Cause
 ) -> CommitDraft:
-    """Return what makes all stale that the view made. A view that has seen nothing yet made nothing,
-    and the commit requires that this stays so."""
+    """Return the draft that makes all that the view made stale. A view that has seen nothing made
+    nothing; then the commit requires that this stays so."""
     coverage = snapshot.coverage(view.id)
     if not coverage.everywhere and not any(coverage.by_partition.values()):
         return CommitDraft([NothingCovered(view.id)])

@@ -89,8 +89,8 @@ def _compared(
 
 
 def _judge_anew(origin: CommitOrigin, view_id: str) -> None:
-    """Store why writers of the view's target cannot be proven, where that is not known yet: they are
-    left out of the comparison."""
+    """Store the reason why a writer of the view's target is unproven, where none is stored yet: the
+    comparison leaves such writers out."""
     snapshot = origin.services.catalog.snapshot()
     view = find_view(snapshot, view_id)
     for one in snapshot.views_into(view.target_id):
