@@ -13,7 +13,7 @@ from olapdb.functions.aggregates.registry import aggregate_names
 from olapdb.functions.arrays.lambdas import LambdaDefinition
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.kernels.supertypes import NULL_TYPE
-from olapdb.functions.scalar import ScalarDefinition, usual
+from olapdb.functions.scalar import ScalarDefinition, standard_call
 from olapdb.types import Nothing, plain
 
 
@@ -94,7 +94,7 @@ def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     except IllegalTypeOfArgument:
         if not any(isinstance(plain(a.type), Nothing) for a in arguments):
             raise
-        return usual(
+        return standard_call(
             name, arguments, NULL_TYPE, None
         )  # an argument is a bare NULL: so is the result
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb import errors
-from olapdb.functions.base import Argument, Column, Environment, ScalarCall, Volatility
+from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.supertypes import NULL_TYPE, low_cardinality_result
@@ -126,7 +126,6 @@ def define(
     insensitive: bool = False,
     native: NativeKernel | None = None,
     monotonic: bool = False,
-    volatility: Volatility = "pure",
     keeps_constants: bool = False,
 ) -> ScalarDefinition:
     """Define a function with ClickHouse's usual treatment of NULL, LowCardinality and constants.
@@ -137,19 +136,18 @@ def define(
     minimum, maximum = count if isinstance(count, tuple) else (count, count)
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
-        return usual(spelt, arguments, rule, kernel, native, monotonic, volatility, keeps_constants)
+        return standard_call(spelt, arguments, rule, kernel, native, monotonic, keeps_constants)
 
     return ScalarDefinition(name, resolve, minimum, maximum, aliases, insensitive)
 
 
-def usual(
+def standard_call(
     name: str,
     arguments: Sequence[Argument],
     rule: TypeRule | DataType,
     kernel: Kernel | None,
     native: NativeKernel | None = None,
     monotonic: bool = False,
-    volatility: Volatility = "pure",
     keeps_constants: bool = False,
 ) -> ScalarCall:
     """Return the call of a kernel with the treatment that `define` describes.
@@ -158,7 +156,7 @@ def usual(
     """
     types = tuple(plain(a.type) for a in arguments)
     if any(isinstance(t, Nothing) for t in types):
-        return ScalarCall(name, NULL_TYPE, _all_null, volatility)
+        return ScalarCall(name, NULL_TYPE, _all_null)
     result = rule if isinstance(rule, DataType) else rule(name, types, arguments)
     constants = tuple(a.constant for a in arguments)
     nullable = any(is_nullable(a.type) for a in arguments)
@@ -174,7 +172,7 @@ def usual(
         return null_safe(kernel, values, invocation, keeps_constants)
 
     varying = [i for i, c in enumerate(constants) if c is None]
-    return ScalarCall(name, outer, run, volatility, monotonic and len(varying) <= 1)
+    return ScalarCall(name, outer, run, monotonic=monotonic and len(varying) <= 1)
 
 
 def null_safe(
@@ -188,7 +186,7 @@ def null_safe(
     constant = bool(values) and all(isinstance(v, pa.Scalar) for v in values)
     rows = 1 if constant else invocation.rows
     if constant:
-        invocation = _with_rows(invocation, 1)
+        invocation = replace(invocation, rows=1)
     scalars_stay = keeps_constants and not constant
     arrays = [
         v if scalars_stay and isinstance(v, pa.Scalar) and v.is_valid else columns.as_array(v, rows)
@@ -197,7 +195,7 @@ def null_safe(
     valid = columns.all_valid(arrays, rows)
     if valid is not None and isinstance(invocation.result, Array | Map):
         # these cannot be NULL: ClickHouse computes them of the default under the NULL
-        arrays = [_defaulted(a, t) for a, t in zip(arrays, invocation.types, strict=True)]
+        arrays = [_nulls_as_default(a, t) for a, t in zip(arrays, invocation.types, strict=True)]
         valid = None
     if valid is None:
         result = kernel(arrays, invocation)
@@ -205,7 +203,7 @@ def null_safe(
         mask = pa.array(valid)
         valid_arrays = [a if isinstance(a, pa.Scalar) else a.filter(mask) for a in arrays]
         try:
-            result = kernel(valid_arrays, _with_rows(invocation, int(valid.sum())))
+            result = kernel(valid_arrays, replace(invocation, rows=int(valid.sum())))
         except errors.DataError as error:
             if error.row is not None:
                 error.row = int(np.flatnonzero(valid)[error.row])
@@ -214,14 +212,8 @@ def null_safe(
     return result[0] if constant else result
 
 
-def _defaulted(array: pa.Array, data_type: DataType) -> pa.Array:
+def _nulls_as_default(array: pa.Array, data_type: DataType) -> pa.Array:
     return array.fill_null(default_value(data_type)) if array.null_count else array
-
-
-def _with_rows(invocation: Invocation, rows: int) -> Invocation:
-    return Invocation(
-        invocation.types, invocation.result, rows, invocation.environment, invocation.constants
-    )
 
 
 def _all_null(values: Sequence[Column], rows: int, environment: Environment) -> Column:

@@ -108,6 +108,8 @@ def resolve_window(name: str, arguments: Sequence[Argument]) -> WindowFunction:
 def _ranking(
     name: str, data_type: DataType, compute: Callable[[Frames], np.ndarray]
 ) -> WindowDefinition:
+    """Define a function without arguments that numbers or ranks the rows of each partition."""
+
     def resolve(spelt: str, arguments: Sequence[Argument]) -> WindowFunction:
         return WindowFunction(
             spelt,
@@ -120,24 +122,29 @@ def _ranking(
 
 
 def _row_number(frames: Frames) -> np.ndarray:
+    """Return the number of each row in its partition, from 1."""
     return np.asarray(frames.positions - frames.partition_starts + 1)
 
 
 def _rank(frames: Frames) -> np.ndarray:
+    """Return one more than the number of rows before a row's peers."""
     return np.asarray(frames.peer_starts - frames.partition_starts + 1)
 
 
 def _dense_rank(frames: Frames) -> np.ndarray:
+    """Return the number of each row's peers among the peer groups of its partition, from 1."""
     groups = np.cumsum(frames.peer_starts == frames.positions)
     return np.asarray(groups - groups[frames.partition_starts] + 1) if frames.rows else groups
 
 
 def _percent_rank(frames: Frames) -> np.ndarray:
+    """Return (rank - 1) / (rows of the partition - 1), 0 in a partition of one row."""
     others = frames.partition_ends - frames.partition_starts - 1
     return np.where(others > 0, (_rank(frames) - 1) / np.maximum(others, 1), 0.0)
 
 
 def _cume_dist(frames: Frames) -> np.ndarray:
+    """Return the share of the partition's rows that come before a row or are its peers."""
     size = frames.partition_ends - frames.partition_starts
     return np.asarray((frames.peer_ends - frames.partition_starts) / size)
 

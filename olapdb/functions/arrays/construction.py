@@ -128,7 +128,7 @@ def _map_from_arrays(name: str, arguments: Sequence[Argument]) -> ScalarCall:
             raise BadArguments(f"The arrays of {name} have different sizes.")
         return map_from(key_offsets, key, value, result)
 
-    return scalar.usual(name, arguments, result, kernel)
+    return scalar.standard_call(name, arguments, result, kernel)
 
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (

@@ -50,7 +50,7 @@ def _array_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         inside = (index != 0) & (position >= 0) & (position < sizes)
         return take_or_default(elements, np.where(inside, offsets[:-1] + position, -1), inner)
 
-    return scalar.usual(name, arguments, inner, kernel)
+    return scalar.standard_call(name, arguments, inner, kernel)
 
 
 def take_or_default(elements: pa.Array, positions: np.ndarray, inner: DataType) -> pa.Array:
@@ -72,7 +72,7 @@ def _map_element(name: str, arguments: Sequence[Argument], container: Map) -> Sc
         positions[owners[matches][::-1]] = matches[::-1]  # the first of equal keys
         return take_or_default(items, positions, inner)
 
-    return scalar.usual(name, arguments, inner, kernel)
+    return scalar.standard_call(name, arguments, inner, kernel)
 
 
 def _tuple_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:

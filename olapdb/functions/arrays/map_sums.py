@@ -15,7 +15,7 @@ from olapdb.functions.casts.cast import cast_column, map_from
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.nested import map_parts
 from olapdb.functions.kernels.supertypes import sum_type
-from olapdb.functions.scalar import Invocation, ScalarDefinition, custom, illegal, usual
+from olapdb.functions.scalar import Invocation, ScalarDefinition, custom, illegal, standard_call
 from olapdb.types import Boolean, DataType, Decimal, Float, Integer, Map, is_nullable, plain
 
 _NUMBERS = (Integer, Float, Decimal, Boolean)
@@ -59,7 +59,7 @@ def _map_sum(*, subtracts: bool) -> Callable[[str, Sequence[Argument]], ScalarCa
             sums = aggregate.finalize(aggregate.state([pa.concat_arrays(maps)], groups))
             return sums if sums.type == call.result.arrow else sums.cast(call.result.arrow)
 
-        return usual(name, arguments, result, kernel)
+        return standard_call(name, arguments, result, kernel)
 
     return resolve
 

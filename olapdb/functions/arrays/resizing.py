@@ -41,7 +41,7 @@ def _slice(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         rows = np.arange(int(out[-1])) + np.repeat(offsets[:-1] + begin - out[:-1], counts)
         return columns.lists_from(out, elements.take(pa.array(rows)))
 
-    return scalar.usual(name, arguments, container, kernel)
+    return scalar.standard_call(name, arguments, container, kernel)
 
 
 def _push(*, back: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
@@ -112,7 +112,7 @@ def _range(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         values = start[owners] + (np.arange(len(owners)) - offsets[owners]) * step[owners]
         return columns.lists_from(offsets, columns.from_values(values, inner.arrow))
 
-    return scalar.usual(name, arguments, Array(inner), kernel)
+    return scalar.standard_call(name, arguments, Array(inner), kernel)
 
 
 def require_list_size(name: str, sizes: np.ndarray) -> None:

@@ -18,7 +18,14 @@ from olapdb.functions.kernels.nested import count_marked, map_parts
 from olapdb.functions.kernels.supertypes import common_type
 from olapdb.functions.numeric.comparison import resolve_comparison
 from olapdb.functions.numeric.conditional import plain_lc
-from olapdb.functions.scalar import Invocation, ScalarDefinition, custom, illegal, require, usual
+from olapdb.functions.scalar import (
+    Invocation,
+    ScalarDefinition,
+    custom,
+    illegal,
+    require,
+    standard_call,
+)
 from olapdb.types import (
     UINT8,
     UINT64,
@@ -151,7 +158,7 @@ def _containment(*, every: bool) -> Callable[[str, Sequence[Argument]], ScalarCa
                 holds = matches == np.diff(needles[0]) if every else matches > 0
             return columns.from_values(holds, pa.uint8())
 
-        return usual(name, arguments, UINT8, kernel, keeps_constants=True)
+        return standard_call(name, arguments, UINT8, kernel, keeps_constants=True)
 
     return resolve
 

@@ -16,7 +16,14 @@ from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.supertypes import common_type
 from olapdb.functions.numeric.conditional import plain_lc
-from olapdb.functions.scalar import Invocation, ScalarDefinition, custom, define, require, usual
+from olapdb.functions.scalar import (
+    Invocation,
+    ScalarDefinition,
+    custom,
+    define,
+    require,
+    standard_call,
+)
 from olapdb.types import (
     NOTHING,
     UINT32,
@@ -104,7 +111,7 @@ def _zip(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         offsets, elements = _same_size_elements(name, arrays)
         return columns.lists_from(offsets, columns.structs_from(elements, inner.arrow))
 
-    return usual(name, arguments, Array(inner), kernel)
+    return standard_call(name, arguments, Array(inner), kernel)
 
 
 def _intersect(name: str, arguments: Sequence[Argument]) -> ScalarCall:

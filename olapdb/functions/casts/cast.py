@@ -291,6 +291,7 @@ def _converted(
 def _no_conversion(
     source: types.DataType, target: types.DataType
 ) -> errors.IllegalConversion | errors.TypeMismatch:
+    """Return the error for two types without a conversion, of the class that ClickHouse uses."""
     nested = isinstance(source, types.Array | types.Tuple | types.Map) and not isinstance(
         target, types.Array | types.Tuple | types.Map
     )
@@ -299,6 +300,7 @@ def _no_conversion(
 
 
 def _parse(array: pa.Array, target: types.DataType) -> pa.Array:
+    """Parse texts as numbers or Bool."""
     match target:
         case types.Integer():
             return parsing.parse_integers(array, target)
@@ -339,6 +341,7 @@ def _cast_nested(
     environment: Environment,
     rule: _Rule,
 ) -> pa.Array:
+    """Convert to an Array, Tuple or Map; raise if the types have no conversion."""
     match source, target:
         case (types.Array(), types.Array()):
             offsets, elements = columns.elements_of(array)

@@ -45,6 +45,7 @@ class _Conversion:
 
 
 def _fixed(data_type: types.DataType) -> Target:
+    """Return a function from any arguments to `data_type`."""
     return lambda name, arguments: data_type
 
 
@@ -166,6 +167,7 @@ def _check_possible(name: str, source: types.DataType, target: types.DataType) -
 
 @lru_cache(maxsize=1_024)
 def _is_possible(source: types.DataType, target: types.DataType) -> bool:
+    """Return whether a cast exists, by casting a column without rows."""
     try:
         cast.cast_column(pa.nulls(0, source.arrow), source, target, Environment(), strict=True)
     except TypeMismatch:

@@ -192,6 +192,7 @@ def _convert_and_compare(
 def _float_to_integer(
     array: pa.Array, source: types.DataType, target: types.Integer, zone: str, cast: Cast
 ) -> pa.Array:
+    """Convert floats that are whole and in range; refuse others."""
     values = columns.numpy_values(array).astype(np.float64)
     _refuse(~np.isfinite(values), array, source, target, zone, "it is no finite number")
     # Both bounds are exact as floats: the first integer that is too large is a power of two.
@@ -222,6 +223,7 @@ def _float_to_decimal(
 
 
 def _from_text(array: pa.Array, target: types.DataType, zone: str, cast: Cast) -> pa.Array:
+    """Parse texts; refuse values that the target type cannot represent exactly."""
     text_type = types.String()
     match target:
         case types.Integer():

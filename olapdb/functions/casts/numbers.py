@@ -24,7 +24,7 @@ def first_bad(bad: np.ndarray) -> int | None:
 def conversion_error(
     error: type[DataError], array: pa.Array, row: int, target: DataType, why: str
 ) -> DataError:
-    """Return an error about a row that shows its value; `why` says what is wrong with it."""
+    """Return an error about a row that shows its value; `why` gives the reason."""
     value = array[row].as_py()
     shown = value if isinstance(value, str) else repr(value)
     return error(f"Cannot convert {shown!r} to {target}: {why}.").at_row(row)
@@ -197,6 +197,10 @@ def narrowed(
 
 
 def _float_to_decimal(array: pa.Array, target: Decimal) -> pa.Array:
+    """Cast floats to decimals, truncated at the scale.
+
+    Raise DecimalOverflow beyond the precision.
+    """
     values = columns.numpy_values(array).astype(np.float64)
     bad = first_bad(~np.isfinite(values))
     if bad is not None:

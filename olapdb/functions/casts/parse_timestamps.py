@@ -142,8 +142,8 @@ def _parse(array: pa.Array, target: DateTime | DateTime64, zone: str, american: 
             verdicts = np.where(exists, FINE, WRONG).astype(np.uint8)
             return _to_timestamps(seconds, np.zeros(len(array), np.int64), verdicts, target)
     subseconds = isinstance(target, DateTime64)
-    moments = best_effort_parser.read(array, own, american=american, subseconds=subseconds)
-    return _to_timestamps(moments.seconds, moments.nanoseconds, moments.verdicts, target)
+    parsed = best_effort_parser.parse(array, own, american=american, subseconds=subseconds)
+    return _to_timestamps(parsed.seconds, parsed.nanoseconds, parsed.verdicts, target)
 
 
 def _all_given(*parts: np.ndarray) -> bool:

@@ -20,51 +20,63 @@ def to_time(array: pa.Array, source: types.DataType, target: Timed, zone: str) -
     """
     if isinstance(target, types.Date | types.Date32):
         return columns.from_values(_days(array, source, target, zone), target.arrow)
-    ticks = calendar.ticks_per_second(target)
+    per_second = calendar.ticks_per_second(target)
     if isinstance(source, types.DateTime | types.DateTime64):
-        values = columns.numpy_values(array)
-        from_ticks = calendar.ticks_per_second(source)
-        finer = ticks >= from_ticks
-        _refuse_beyond(values, ticks // from_ticks if finer else 1, array, target)
-        scaled = (
-            values * (ticks // from_ticks)
-            if finer
-            else calendar.towards_zero(values, from_ticks // ticks)
-        )
+        ticks = _rescaled_time(array, source, target)
     elif isinstance(source, types.Date | types.Date32):
         wall = columns.numpy_values(array).astype(np.int64) * calendar.DAY
-        scaled = _ticks(calendar.utc_from_local(wall, calendar.zone_of(target, zone)), ticks)
+        ticks = _ticks(calendar.utc_from_local(wall, calendar.zone_of(target, zone)), per_second)
     elif isinstance(source, types.Decimal):
         floats = np.clip(columns.numpy_values(array.cast(pa.float64())), *calendar.SECONDS64_RANGE)
-        _refuse_beyond(floats, ticks, array, target)
-        scaled = np.floor(floats * ticks).astype(np.int64)
+        _refuse_beyond(floats, per_second, array, target)
+        ticks = np.floor(floats * per_second).astype(np.int64)
     elif isinstance(source, types.Float):
-        floats = columns.numpy_values(array).astype(np.float64)
-        kind: type[DataError] = DecimalOverflow
-        bad = first_bad(np.isnan(floats))
-        if isinstance(target, types.DateTime):
-            kind, bad = CannotConvertType, first_bad(~np.isfinite(floats))
-        if bad is not None:
-            raise conversion_error(kind, array, bad, target, "it is no finite number")
-        first, last = calendar.SECONDS64_RANGE
-        floats = np.clip(floats, first, last + 1 - 1 / ticks)
-        exact = np.trunc(floats * ticks)
-        beyond = np.abs(exact) >= float(calendar.INT64_MAX)
-        scaled = np.where(beyond, 0.0, exact).astype(np.int64)
-        scaled[beyond] = np.where(exact[beyond] > 0, calendar.INT64_MAX, -calendar.INT64_MAX - 1)
+        ticks = _ticks_of_floats(array, target)
     else:
         values = columns.numpy_values(array)
         if isinstance(target, types.DateTime) and _is_within(values, 0, calendar.DATETIME_MAX):
             return columns.from_values(values, target.arrow)
-        seconds = (
-            np.minimum(values, np.array(calendar.SECONDS64_RANGE[1], np.int64).astype(values.dtype))
-            if (values.dtype == np.uint64)
-            else np.clip(values.astype(np.int64), *calendar.SECONDS64_RANGE)
-        )
-        scaled = _ticks(seconds.astype(np.int64), ticks)
+        ticks = _ticks(_clamped_seconds(values), per_second)
     if isinstance(target, types.DateTime):
-        scaled = np.clip(scaled, 0, calendar.DATETIME_MAX)
-    return columns.from_values(calendar.cut_precision(scaled, target), target.arrow)
+        ticks = np.clip(ticks, 0, calendar.DATETIME_MAX)
+    return columns.from_values(calendar.cut_precision(ticks, target), target.arrow)
+
+
+def _rescaled_time(
+    array: pa.Array, source: types.DataType, target: types.DateTime | types.DateTime64
+) -> np.ndarray:
+    """Return a time's ticks at the target's precision, truncated; raise DecimalOverflow."""
+    ticks = columns.numpy_values(array)
+    old, new = calendar.ticks_per_second(source), calendar.ticks_per_second(target)
+    if new < old:
+        return calendar.towards_zero(ticks, old // new)
+    _refuse_beyond(ticks, new // old, array, target)
+    return np.asarray(ticks * (new // old))
+
+
+def _ticks_of_floats(array: pa.Array, target: types.DateTime | types.DateTime64) -> np.ndarray:
+    """Return ticks of Unix seconds, truncated and clamped; raise about NaN, for DateTime infinity."""
+    floats = columns.numpy_values(array).astype(np.float64)
+    error: type[DataError] = DecimalOverflow
+    bad = first_bad(np.isnan(floats))
+    if isinstance(target, types.DateTime):
+        error, bad = CannotConvertType, first_bad(~np.isfinite(floats))
+    if bad is not None:
+        raise conversion_error(error, array, bad, target, "it is no finite number")
+    per_second = calendar.ticks_per_second(target)
+    first, last = calendar.SECONDS64_RANGE
+    exact = np.trunc(np.clip(floats, first, last + 1 - 1 / per_second) * per_second)
+    beyond = np.abs(exact) >= float(calendar.INT64_MAX)
+    ticks = np.where(beyond, 0.0, exact).astype(np.int64)
+    ticks[beyond] = np.where(exact[beyond] > 0, calendar.INT64_MAX, -calendar.INT64_MAX - 1)
+    return ticks
+
+
+def _clamped_seconds(values: np.ndarray) -> np.ndarray:
+    """Return integers as int64, clamped to the seconds of Date32's range."""
+    if values.dtype == np.uint64:  # int64 may not hold them
+        values = np.minimum(values, np.uint64(calendar.SECONDS64_RANGE[1]))
+    return np.clip(values.astype(np.int64), *calendar.SECONDS64_RANGE)
 
 
 def _ticks(seconds: np.ndarray, ticks: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Moving dates and times: add…, subtract…, dateAdd, dateSub."""
+"""Addition to dates and times by functions: add…, subtract…, dateAdd, dateSub."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from olapdb.errors import BadArguments
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.datetime import date_arithmetic
 from olapdb.functions.datetime.components import DATES
-from olapdb.functions.scalar import ScalarDefinition, constant_text, custom, illegal, require, usual
+from olapdb.functions.scalar import (
+    ScalarDefinition,
+    constant_text,
+    custom,
+    illegal,
+    require,
+    standard_call,
+)
 from olapdb.types import (
     INTERVAL_UNITS,
     DataType,
@@ -46,23 +53,29 @@ _UNIT_NAMES = {
 
 
 def unit_named(name: str, text: str) -> str:
-    """ "Day" for day, days, dd, SQL_TSI_DAY."""
+    """Return the unit that a text names:
+
+    "Day" for day, days, dd, SQL_TSI_DAY; raise BadArguments if none.
+    """
     lowered = text.lower().removeprefix("sql_tsi_")
-    found = _UNIT_NAMES.get(lowered) or _UNIT_NAMES.get(lowered.removesuffix("s"))
-    if found is None:
+    unit = _UNIT_NAMES.get(lowered) or _UNIT_NAMES.get(lowered.removesuffix("s"))
+    if unit is None:
         raise BadArguments(f"{name} does not know the unit {text!r}.")
-    return found
+    return unit
 
 
 def _keeps_order(source: DataType, unit: str) -> bool:
-    """Dates stop at their ends. Times wrap there, which shows at the ends of an interval; days and
-    months of theirs move the wall clock, which an hour in autumn shows twice."""
+    """Return whether adding a constant keeps the order of values.
+
+    Dates stop at the ends of their range.  Times wrap there, so that no interval is safe; days and
+    months move their wall clock, which autumn shows twice for an hour.
+    """
     wall = unit in date_arithmetic.DAYS or unit in date_arithmetic.MONTHS
     return wall == isinstance(source, Date | Date32)
 
 
 def _shift(unit: str, sign: int) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """addDays(t, n) and its kin."""
+    """Return a resolver of addDays(t, n) and the like; `sign` -1 subtracts."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         source, amount = plain(arguments[0].type), plain(arguments[1].type)
@@ -73,13 +86,17 @@ def _shift(unit: str, sign: int) -> Callable[[str, Sequence[Argument]], ScalarCa
         result = date_arithmetic.shifted_type(name, source, unit)
         monotonic = arguments[1].constant is not None and _keeps_order(source, unit)
         kernel = date_arithmetic.shift(unit, sign)
-        return usual(name, arguments, result, kernel, monotonic=monotonic, keeps_constants=True)
+        return standard_call(
+            name, arguments, result, kernel, monotonic=monotonic, keeps_constants=True
+        )
 
     return resolve
 
 
 def _date_add(operation: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """dateAdd(unit, n, t) with a constant unit, and dateAdd(t, INTERVAL n unit)."""
+    """Return a resolver of dateAdd(unit, n, t) with a constant unit and of dateAdd(t, INTERVAL n
+    unit).
+    """
     sign = 1 if operation == "plus" else -1
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:

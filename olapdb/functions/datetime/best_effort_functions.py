@@ -1,4 +1,4 @@
-"""parseDateTimeBestEffort, …US, of 32 and 64 bits, with …OrNull and …OrZero."""
+"""parseDateTimeBestEffort and …US, of 32 and 64 bits, with …OrNull and …OrZero."""
 
 from __future__ import annotations
 
@@ -21,27 +21,37 @@ _PRECISION_MAX = 9
 def _target(
     name: str, arguments: Sequence[Argument], sized: bool
 ) -> types.DateTime | types.DateTime64:
-    """(text[, zone]), or `sized` (text, precision[, zone]), which is a DateTime64."""
-    zone = 2 if sized else 1
-    own = scalar.constant_zone(name, arguments, zone) if len(arguments) > zone else None
+    """Return the result type of (text[, zone]).
+
+    With `sized`, of (text, precision[, zone]), a DateTime64.
+    """
+    zone_at = 2 if sized else 1
+    zone = scalar.constant_zone(name, arguments, zone_at) if len(arguments) > zone_at else None
     if not sized:
-        return types.DateTime(own)
+        return types.DateTime(zone)
     precision = _PRECISION
     if len(arguments) > 1:
         precision = scalar.constant_integer(name, arguments, 1, "the precision")
     if not 0 <= precision <= _PRECISION_MAX:
         raise ArgumentOutOfBound(f"DateTime64 has a precision of 0 to 9, not {precision}.")
-    return types.DateTime64(precision, own)
+    return types.DateTime64(precision, zone)
 
 
 def _definition(bits: str, order: str, otherwise: str) -> scalar.ScalarDefinition:
+    """Define parseDateTime{bits}BestEffort{order}{otherwise}.
+
+    `bits` is "", "32" or "64"; `order` "US" reads the month first; `otherwise` is "", "OrNull" or
+    "OrZero".
+    """
     american = order == "US"
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        second = types.plain(arguments[1].type) if len(arguments) > 1 else None
-        sized = bits == "64" or (not bits and not american and isinstance(second, types.Integer))
+        second_type = types.plain(arguments[1].type) if len(arguments) > 1 else None
+        sized = bits == "64" or (
+            not bits and not american and isinstance(second_type, types.Integer)
+        )
         if any(isinstance(types.plain(a.type), types.Nothing) for a in arguments):
-            return scalar.usual(name, arguments, types.DateTime(None), _none)
+            return scalar.standard_call(name, arguments, types.DateTime(None), _not_called)
         scalar.require(
             name, [types.plain(arguments[0].type)], (types.String, types.FixedString), "a String"
         )
@@ -52,11 +62,15 @@ def _definition(bits: str, order: str, otherwise: str) -> scalar.ScalarDefinitio
             zone = call.environment.zone
             if not otherwise:
                 return parse_timestamps.parse_datetimes(texts, target, zone, american=american)
-            found = parse_timestamps.timestamps_or_null(texts, target, zone, american=american)
-            return found if otherwise == "OrNull" else found.fill_null(_zero(target))
+            parsed = parse_timestamps.timestamps_or_null(texts, target, zone, american=american)
+            return parsed if otherwise == "OrNull" else parsed.fill_null(_zero(target))
 
-        made = scalar.usual(name, arguments, target, kernel)
-        return replace(made, type=types.make_nullable(made.type)) if otherwise == "OrNull" else made
+        resolved = scalar.standard_call(name, arguments, target, kernel)
+        return (
+            replace(resolved, type=types.make_nullable(resolved.type))
+            if otherwise == "OrNull"
+            else resolved
+        )
 
     longest = 3 if bits == "64" or not (bits or american) else 2
     return scalar.custom(
@@ -64,7 +78,8 @@ def _definition(bits: str, order: str, otherwise: str) -> scalar.ScalarDefinitio
     )
 
 
-def _none(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+def _not_called(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Raise: a call with a bare NULL is answered without its kernel."""
     raise AssertionError("A call of NULL is answered without its kernel.")
 
 

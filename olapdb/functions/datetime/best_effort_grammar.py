@@ -1,4 +1,4 @@
-"""What texts of one shape say: each digit is 0 in it, all else stands for itself."""
+"""The grammar of one shape of timestamp texts: each digit is 0, other characters are literal."""
 
 from __future__ import annotations
 
@@ -43,51 +43,57 @@ _CENTURY_BEGINS = 70
 
 @dataclass
 class TimestampLayout:
-    """A reader of the texts of one shape, in which each digit is 0."""
+    """A recursive descent parser of the texts of one shape.
+
+    `at` is the position in the shape, `parsed` has the parts parsed so far.
+    """
 
     shape: bytes
     american: bool
     subseconds: bool
     at: int = 0
     digits: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), np.uint8))
-    made: TimestampParts = field(default_factory=TimestampParts)
+    parsed: TimestampParts = field(default_factory=TimestampParts)
 
     def parts(self, digits: np.ndarray) -> TimestampParts:
-        self.at, self.digits, self.made = 0, digits, TimestampParts()
+        """Parse the texts whose digits have shape (rows, width); raise Wrong or Mixed."""
+        self.at, self.digits, self.parsed = 0, digits, TimestampParts()
         while self.at < len(self.shape) and self._step():
             pass
-        if self.made.unix is None:
-            self.made.check()
+        if self.parsed.unix is None:
+            self.parsed.check()
         if self.at < len(self.shape):
-            self.made.verdict = LONGER
-        return self.made
+            self.parsed.verdict = LONGER
+        return self.parsed
 
     # --- the text
 
     def _next(self) -> int:
-        """The byte that comes, 0 at the end."""
+        """Return the byte at the position, 0 at the end."""
         return self.shape[self.at] if self.at < len(self.shape) else 0
 
     def _take(self, marks: bytes) -> bool:
-        found = self.at < len(self.shape) and self.shape[self.at] in marks
-        self.at += found
-        return found
+        """Skip one byte if it is among `marks`; return whether it was."""
+        matches = self.at < len(self.shape) and self.shape[self.at] in marks
+        self.at += matches
+        return matches
 
     def _run(self, marks: bytes, longest: int) -> int:
-        """Goes over so many of these bytes as come; how many."""
+        """Skip up to `longest` bytes that are among `marks`; return their number."""
         begin = self.at
         while self.at < len(self.shape) and self.at - begin < longest and self._next() in marks:
             self.at += 1
         return self.at - begin
 
     def _number(self, begin: int, count: int) -> np.ndarray:
-        made = converted(self.digits[:, begin], np.int64)
+        """Return the number that `count` digits from `begin` form in each row."""
+        number = converted(self.digits[:, begin], np.int64)
         for at in range(begin + 1, begin + count):
-            made = made * 10 + self.digits[:, at]
-        return made
+            number = number * 10 + self.digits[:, at]
+        return number
 
     def _one_or_two(self) -> np.ndarray:
-        """A number of one digit or two; Wrong of none or more."""
+        """Parse a number of one or two digits; raise Wrong for another length."""
         begin, count = self.at, self._run(b"0", _RUN_MAX)
         if count not in (1, 2):
             raise Wrong
@@ -96,134 +102,140 @@ class TimestampLayout:
     # --- one step after the other; False ends the text
 
     def _step(self) -> bool:
-        made = self.made
-        if is_given(made.year) != made.has_time and self._take(b","):
-            made.has_comma = True
+        """Parse the next part; return False at the end of the timestamp."""
+        parsed = self.parsed
+        if is_given(parsed.year) != parsed.has_time and self._take(b","):
+            parsed.has_comma = True
             if self.at == len(self.shape):
                 return False
-        if not (is_given(made.year) and made.has_time):
+        if not (is_given(parsed.year) and parsed.has_time):
             begin, count = self.at, self._run(b"0", _RUN_MAX)
             if count:
-                return self._digits_of(begin, count)
-        return self._mark()
+                return self._digits(begin, count)
+        return self._separator()
 
-    def _digits_of(self, begin: int, count: int) -> bool:
-        made = self.made
-        dated = is_given(made.year)
-        if not dated and not made.has_time and count in _UNIX_DIGITS:
+    def _digits(self, begin: int, count: int) -> bool:
+        """Parse a run of digits by its length; return False at the end of the timestamp."""
+        parsed = self.parsed
+        dated = is_given(parsed.year)
+        if not dated and not parsed.has_time and count in _UNIX_DIGITS:
             self._unix(begin, count)
             return False
-        if count == 14 and not dated and not made.has_time:
+        if count == 14 and not dated and not parsed.has_time:
             self._date(begin)
             self._clock(begin + 8)
         elif count == 8 and not dated:
             self._date(begin)
-        elif count == 6 and not dated and not is_given(made.month):
-            made.year, made.month = self._number(begin, 4), self._number(begin + 4, 2)
-        elif count == 6 and not made.has_time:
+        elif count == 6 and not dated and not is_given(parsed.month):
+            parsed.year, parsed.month = self._number(begin, 4), self._number(begin + 4, 2)
+        elif count == 6 and not parsed.has_time:
             self._clock(begin)
         elif count == 4 and not dated:
-            made.year = self._number(begin, 4)
-            return self._behind_year()
+            parsed.year = self._number(begin, 4)
+            return self._after_year()
         elif count in (1, 2):
-            return self._small(self._number(begin, count))
+            return self._one_or_two_digits(self._number(begin, count))
         else:
             raise Wrong
         return True
 
     def _unix(self, begin: int, count: int) -> None:
+        """Parse Unix time in seconds, or with 13, 16 or 19 digits in finer units."""
         seconds = min(count, 10)
-        self.made.unix = self._number(begin, seconds)
+        self.parsed.unix = self._number(begin, seconds)
         if count > seconds:
-            finer = count - seconds
-            made = self._number(begin + seconds, finer)
-            self.made.nanoseconds = made * 10 ** (_NANO_DIGITS - finer)
+            fraction_digits = count - seconds
+            fraction = self._number(begin + seconds, fraction_digits)
+            self.parsed.nanoseconds = fraction * 10 ** (_NANO_DIGITS - fraction_digits)
         elif self.subseconds and self._take(b"."):
             self._fraction()
 
     def _date(self, begin: int) -> None:
-        self.made.year = self._number(begin, 4)
-        self.made.month = self.made.month + self._number(begin + 4, 2)
-        self.made.day = self.made.day + self._number(begin + 6, 2)
+        """Parse YYYYMMDD."""
+        self.parsed.year = self._number(begin, 4)
+        self.parsed.month = self.parsed.month + self._number(begin + 4, 2)
+        self.parsed.day = self.parsed.day + self._number(begin + 6, 2)
 
     def _clock(self, begin: int) -> None:
-        made = self.made
-        made.hour = made.hour + self._number(begin, 2)
-        made.minute, made.second = self._number(begin + 2, 2), self._number(begin + 4, 2)
-        made.has_time = True
+        """Parse hhmmss."""
+        parsed = self.parsed
+        parsed.hour = parsed.hour + self._number(begin, 2)
+        parsed.minute, parsed.second = self._number(begin + 2, 2), self._number(begin + 4, 2)
+        parsed.has_time = True
 
     def _fraction(self) -> None:
+        """Parse the digits behind the point as nanoseconds."""
         begin = self.at
         count = min(self._run(b"0", _RUN_MAX), _FRACTION_MAX, _NANO_DIGITS)
         if count:
-            self.made.nanoseconds = self._number(begin, count) * 10 ** (_NANO_DIGITS - count)
+            self.parsed.nanoseconds = self._number(begin, count) * 10 ** (_NANO_DIGITS - count)
 
-    def _behind_year(self) -> bool:
-        """Month and day, with any one mark between them."""
-        made = self.made
+    def _after_year(self) -> bool:
+        """Parse month and day after a year, with any character as separator."""
+        parsed = self.parsed
         if self.at == len(self.shape):
             return True
         mark = self._next()
         if mark < ord(" ") or mark in b",;'\"":
             return False
-        if is_given(made.month):
+        if is_given(parsed.month):
             return True
         self.at += 1
-        if not self._part_behind(mark, "month"):
+        if not self._parse_part(mark, "month"):
             return True
-        if not is_given(made.day) and self._take(bytes((mark,))):
-            self._part_behind(mark, "day")
+        if not is_given(parsed.day) and self._take(bytes((mark,))):
+            self._parse_part(mark, "day")
         return True
 
-    def _part_behind(self, mark: int, name: str) -> bool:
-        """A number of one digit or two; False where none is, and the mark is a blank."""
+    def _parse_part(self, mark: int, name: str) -> bool:
+        """Parse one or two digits into the part `name`; return False if a blank precedes none."""
         begin, count = self.at, self._run(b"0", _RUN_MAX)
         if count in (1, 2):
-            setattr(self.made, name, self._number(begin, count))
+            setattr(self.parsed, name, self._number(begin, count))
             return True
         if mark != ord(" "):
             raise Wrong
         return False
 
-    def _small(self, number: np.ndarray) -> bool:
-        """A number of one digit or two: an hour, a day, or the first part of a date."""
-        made = self.made
+    def _one_or_two_digits(self, number: np.ndarray) -> bool:
+        """Interpret one or two digits as an hour, a day, or the first part of a date."""
+        parsed = self.parsed
         if self._take(b":"):
-            if made.has_time:
+            if parsed.has_time:
                 raise Wrong
-            made.hour, made.has_time = number, True
-            made.minute = self._one_or_two()
+            parsed.hour, parsed.has_time = number, True
+            parsed.minute = self._one_or_two()
             if self._take(b":"):
-                made.second = self._one_or_two()
+                parsed.second = self._one_or_two()
         elif self._take(b","):
-            if is_given(made.month) and not is_given(made.day):
-                made.day = number
+            if is_given(parsed.month) and not is_given(parsed.day):
+                parsed.day = number
         elif self._take(b"/.-"):
             return self._day_and_month(number)
-        elif is_given(made.day):
-            made.hour = number
+        elif is_given(parsed.day):
+            parsed.hour = number
         else:
-            made.day = number
+            parsed.day = number
         return True
 
     def _day_and_month(self, number: np.ndarray) -> bool:
-        """The date from its second part on; behind a month's name no digit may follow."""
-        made = self.made
+        """Parse a date from its second part on; no digit may follow a month's name."""
+        parsed = self.parsed
         named = False
-        if is_given(made.day) or is_given(made.month):
+        if is_given(parsed.day) or is_given(parsed.month):
             raise Wrong
         if self.american:
-            made.month, made.day = number, self._one_or_two()
+            parsed.month, parsed.day = number, self._one_or_two()
         else:
-            made.day = number
+            parsed.day = number
             named = self._next() != ord("0")
-            made.month = self._named_month() if named else self._one_or_two()
-        month, day = made.month, made.day
+            parsed.month = self._named_month() if named else self._one_or_two()
+        month, day = parsed.month, parsed.day
         swapped = np.greater(month, MONTHS_OF_YEAR)
         if swapped.any():
-            made.month, made.day = np.where(swapped, day, month), np.where(swapped, month, day)
+            parsed.month, parsed.day = np.where(swapped, day, month), np.where(swapped, month, day)
         if self._take(b"/.-"):
-            if is_given(made.year):
+            if is_given(parsed.year):
                 raise Wrong
             begin, count = self.at, self._run(b"0", _RUN_MAX)
             if count not in (2, 4):
@@ -231,12 +243,13 @@ class TimestampLayout:
             year = self._number(begin, count)
             if count == 2:
                 year += np.where(year >= _CENTURY_BEGINS, 1900, 2000)
-            made.year = year
+            parsed.year = year
         elif named and self.at < len(self.shape):
-            return self._mark()
+            return self._separator()
         return True
 
     def _named_month(self) -> int:
+        """Parse a month's name; raise Wrong for another word."""
         word = self._word()
         month = _month_of(word)
         if not month:
@@ -244,7 +257,7 @@ class TimestampLayout:
         return month
 
     def _word(self) -> bytes:
-        """A name of a month, a day or a zone, whole or its first three letters, in small letters."""
+        """Parse the name of a month, weekday or zone, whole or of three letters, in lower case."""
         begin = self.at
         self._run(_LETTERS, len(self.shape))
         word = self.shape[begin : self.at].lower()
@@ -252,16 +265,17 @@ class TimestampLayout:
             raise Wrong
         return word
 
-    def _mark(self) -> bool:
-        made = self.made
-        if self._take(b" ") or (is_given(made.year) and not made.has_time and self._take(b"T")):
+    def _separator(self) -> bool:
+        """Parse a character that is no digit, and what it begins; return False at the end."""
+        parsed = self.parsed
+        if self._take(b" ") or (is_given(parsed.year) and not parsed.has_time and self._take(b"T")):
             return True
         if self._take(b"Z"):
-            made.has_offset = True
+            parsed.has_offset = True
         elif self._take(b"."):
-            if not made.has_time or made.has_fraction:
+            if not parsed.has_time or parsed.has_fraction:
                 raise Wrong
-            made.has_fraction = True
+            parsed.has_fraction = True
             self._fraction()
         elif self._next() in b"+-":
             self._offset(self.shape[self.at])
@@ -272,55 +286,57 @@ class TimestampLayout:
         return True
 
     def _offset(self, sign: int) -> None:
-        made = self.made
+        """Parse an offset such as +03:00, or a time hhmmss after a date and a sign."""
+        parsed = self.parsed
         self.at += 1
         begin, count = self.at, self._run(b"0", _RUN_MAX)
-        dated = all(map(is_given, (made.year, made.month, made.day)))
-        if count == 6 and not made.has_time and dated:
+        dated = all(map(is_given, (parsed.year, parsed.month, parsed.day)))
+        if count == 6 and not parsed.has_time and dated:
             self._clock(begin)
             return
         if not 1 <= count <= 4:
             raise Wrong
-        made.has_offset = True
-        made.is_west = made.is_west or sign == ord("-")
+        parsed.has_offset = True
+        parsed.is_west = parsed.is_west or sign == ord("-")
         hours = 2 - count % 2
-        made.offset_hours = made.offset_hours + self._number(begin, hours)
+        parsed.offset_hours = parsed.offset_hours + self._number(begin, hours)
         if count > hours:
-            made.offset_minutes = made.offset_minutes + self._number(begin + hours, 2)
+            parsed.offset_minutes = parsed.offset_minutes + self._number(begin + hours, 2)
         elif self._take(b":"):
-            made.offset_minutes = made.offset_minutes + self._one_or_two()
+            parsed.offset_minutes = parsed.offset_minutes + self._one_or_two()
 
     def _name(self) -> None:
-        made = self.made
+        """Parse AM, PM, or the name of a zone, month or weekday."""
+        parsed = self.parsed
         begin = self.at
         if self._run(_LETTERS, 3) == 2:
             word = self.shape[begin : self.at].lower()
             if word not in (b"am", b"pm"):
                 raise Wrong
-            made.is_morning = made.is_morning or word == b"am"
-            made.is_evening = made.is_evening or word == b"pm"
+            parsed.is_morning = parsed.is_morning or word == b"am"
+            parsed.is_evening = parsed.is_evening or word == b"pm"
             return
         self.at = begin
         word = self._word()
         if word in _ZONES:
-            made.has_offset = True
-            made.offset_hours = _ZONES[word] or made.offset_hours
+            parsed.has_offset = True
+            parsed.offset_hours = _ZONES[word] or parsed.offset_hours
         elif month := _month_of(word):
-            made.month = month
+            parsed.month = month
         elif _is_weekday(word):
             self._take(b",")
         else:
             raise Wrong
 
 
-def _starts(names: Sequence[bytes], word: bytes) -> int:
-    """Which name begins with the word's first three letters, counted from 1; 0: none."""
+def _index_of(names: Sequence[bytes], word: bytes) -> int:
+    """Return the number, from 1, of the name with the word's first three letters; 0 if none."""
     return next((at for at, name in enumerate(names, 1) if name[:3] == word[:3]), 0)
 
 
 def _month_of(word: bytes) -> int:
-    return _starts(_MONTHS, word)
+    return _index_of(_MONTHS, word)
 
 
 def _is_weekday(word: bytes) -> bool:
-    return _starts(_WEEKDAYS, word) > 0
+    return _index_of(_WEEKDAYS, word) > 0

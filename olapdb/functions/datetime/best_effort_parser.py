@@ -1,10 +1,10 @@
-"""Texts of moments in any of the formats that ClickHouse's best effort parser knows.
+"""Parsing of timestamps in all formats of ClickHouse's best effort parser.
 
 https://clickhouse.com/docs/sql-reference/functions/type-conversion-functions#parsedatetimebesteffort
 
-What a text means hangs on its shape: where its digits are, and what all else is.  So the texts of
-one shape are read at once, the digits being columns of a matrix; a column decides only where some
-of its numbers are 0, which stands for a part that was not given, and then the rows part.
+The meaning of a text depends on its shape: the text with each digit replaced by 0.  So all texts of
+one shape are parsed at once, with the digits as columns of a matrix.  A digit's value matters only
+if a number is 0, which means an absent part: rows that differ in this are parsed apart.
 """
 
 from __future__ import annotations
@@ -14,34 +14,36 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.functions.datetime.best_effort_grammar import NAMES, TimestampLayout
-from olapdb.functions.datetime.best_effort_parts import WRONG, Mixed, Moments, Wrong
+from olapdb.functions.datetime.best_effort_parts import WRONG, Mixed, ParsedTimestamps, Wrong
 from olapdb.functions.kernels import columns
 
 
-def read(array: pa.Array, zone: str, *, american: bool, subseconds: bool) -> Moments:
-    """Of texts without NULL; without an offset they are wall clock time in the zone.
+def parse(array: pa.Array, zone: str, *, american: bool, subseconds: bool) -> ParsedTimestamps:
+    """Parse texts without NULL; without an offset they are wall clock time in the zone.
 
     `american`: the month comes before the day.  `subseconds`: Unix seconds may have a fraction.
-    A text without a year is wrong: which one it is would depend on when it is read.
+    A text without a year is wrong: its year would depend on the time of parsing.
     """
     rows = len(array)
-    made = Moments(
+    timestamps = ParsedTimestamps(
         np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.full(rows, WRONG, np.uint8)
     )
     if not rows:
-        return made
+        return timestamps
     offsets, data = columns.bytes_of(array)
     shapes = columns.strings_from(offsets, _SHAPES[data]).cast(pa.binary()).dictionary_encode()
-    likely = np.asarray(_may_be_moments(shapes.dictionary))
+    plausible = np.asarray(_may_be_timestamps(shapes.dictionary))
     codes = columns.numpy_values(shapes.indices)
     order = np.argsort(codes, kind="stable")
-    ends = np.cumsum(np.bincount(codes, minlength=len(likely)))
-    for at in np.flatnonzero(likely):
-        positions = order[ends[at - 1] if at else 0 : ends[at]]
-        shape = shapes.dictionary[int(at)].as_py()
+    ends = np.cumsum(np.bincount(codes, minlength=len(plausible)))
+    for number in np.flatnonzero(plausible):
+        positions = order[ends[number - 1] if number else 0 : ends[number]]
+        shape = shapes.dictionary[int(number)].as_py()
         digits = _digits(offsets, data, positions, len(shape))
-        _read_shape(TimestampLayout(shape, american, subseconds), digits, positions, zone, made)
-    return made
+        _read_shape(
+            TimestampLayout(shape, american, subseconds), digits, positions, zone, timestamps
+        )
+    return timestamps
 
 
 _SHAPES = np.arange(256, dtype=np.uint8)
@@ -60,42 +62,52 @@ _WORDS = "|".join(
 )
 
 
-def _may_be_moments(shapes: pa.Array) -> pa.Array:
-    """False for shapes that surely are none, so that not each is looked at: those without a year,
-    and those with letters that are of no word, T, Z or between the parts of a date."""
+def _may_be_timestamps(shapes: pa.Array) -> pa.Array:
+    """Return False for shapes that surely are no timestamps, so that they are skipped.
+
+    These are shapes without a year, and those with letters other than names, T, Z or a separator
+    between the parts of a date.
+    """
     text = columns.text(shapes)
     dated = pc.match_substring_regex(text, "00")
     valid = np.asarray(pc.string_is_ascii(text))
-    plain = pc.if_else(pa.array(valid), text, "")
-    apart = pc.replace_substring_regex(plain, "0000[A-Za-z]0", "0000 0")
-    apart = pc.replace_substring_regex(apart, "(0000 00?)[A-Za-z]0", r"\1 0")
-    words = pc.replace_substring_regex(apart, f"(?i:{_WORDS})", " ")
-    strange = pc.match_substring_regex(words, "[A-SU-Ya-z]")
-    return pc.and_(dated, pc.or_(pa.array(~valid), pc.invert(strange)))
+    ascii_only = pc.if_else(pa.array(valid), text, "")
+    separated = pc.replace_substring_regex(ascii_only, "0000[A-Za-z]0", "0000 0")
+    separated = pc.replace_substring_regex(separated, "(0000 00?)[A-Za-z]0", r"\1 0")
+    words = pc.replace_substring_regex(separated, f"(?i:{_WORDS})", " ")
+    has_other_letters = pc.match_substring_regex(words, "[A-SU-Ya-z]")
+    return pc.and_(dated, pc.or_(pa.array(~valid), pc.invert(has_other_letters)))
 
 
 def _digits(offsets: np.ndarray, data: np.ndarray, positions: np.ndarray, width: int) -> np.ndarray:
-    """The bytes of texts of one width less those of 0, shape (rows, width)."""
+    """Return the digits of texts of equal width, shape (rows, width).
+
+    Other characters give other values.
+    """
     first = int(offsets[positions[0]])
     if len(positions) * width == int(offsets[positions[-1]]) + width - first:
-        taken = data[first : first + len(positions) * width].reshape(len(positions), width)
+        characters = data[first : first + len(positions) * width].reshape(len(positions), width)
     else:
-        taken = data[offsets[positions][:, None] + np.arange(width)]
-    return taken - np.uint8(ord("0"))
+        characters = data[offsets[positions][:, None] + np.arange(width)]
+    return characters - np.uint8(ord("0"))
 
 
 def _read_shape(
-    shape: TimestampLayout, digits: np.ndarray, positions: np.ndarray, zone: str, made: Moments
+    shape: TimestampLayout,
+    digits: np.ndarray,
+    positions: np.ndarray,
+    zone: str,
+    timestamps: ParsedTimestamps,
 ) -> None:
-    """Fills in the rows at the positions, parted where only some of a number are 0."""
-    waiting = [np.arange(len(positions))]
-    while waiting:
-        rows = waiting.pop()
+    """Parse the texts of one shape, and write them at `positions` of the result."""
+    pending = [np.arange(len(positions))]
+    while pending:
+        rows = pending.pop()
         try:
             parts = shape.parts(digits if len(rows) == len(digits) else digits[rows])
         except Wrong:
             continue
         except Mixed as mixed:
-            waiting += [rows[mixed.given], rows[~mixed.given]]
+            pending += [rows[mixed.given], rows[~mixed.given]]
             continue
-        parts.fill(made, positions[rows], zone)
+        parts.fill(timestamps, positions[rows], zone)

@@ -10,16 +10,19 @@ import numpy as np
 from olapdb.functions.kernels.calendar import DAY, days_from_civil, utc_of_text
 
 Number: TypeAlias = int | np.ndarray
-"""What a part is: 0 where it was not given, else one number of each row."""
+"""A part of a timestamp: one number for each row, or 0 if the texts do not have it."""
 
 
 FINE, WRONG, LONGER = 0, 1, 2
-"""A text is read, is none of a moment, or goes on behind one."""
+"""Verdicts: the text is a timestamp, is none, or has more text after one."""
 
 
 @dataclass(frozen=True)
-class Moments:
-    """Seconds since 1970 and nanoseconds of them, both int64, and how each text was read."""
+class ParsedTimestamps:
+    """Parsed timestamps:
+
+    Seconds since 1970 and their nanoseconds, both int64, and a verdict for each text.
+    """
 
     seconds: np.ndarray
     nanoseconds: np.ndarray
@@ -27,11 +30,14 @@ class Moments:
 
 
 class Wrong(Exception):
-    """No moment has this shape."""
+    """Raised if no timestamp has the shape."""
 
 
 class Mixed(Exception):
-    """Some rows have a part, and some have 0 for it."""
+    """Raised if a part is 0 in some rows only, since 0 means that it is absent.
+
+    `given` is True for the rows that have the part.
+    """
 
     def __init__(self, given: np.ndarray) -> None:
         super().__init__()
@@ -39,6 +45,7 @@ class Mixed(Exception):
 
 
 def is_given(number: Number) -> bool:
+    """Return whether the texts have the part; raise Mixed if only some do."""
     if isinstance(number, int):
         return number != 0
     given = number != 0
@@ -57,7 +64,7 @@ MONTHS_OF_YEAR = 12
 
 @dataclass
 class TimestampParts:
-    """What was read of the texts of one shape."""
+    """The parts of the texts of one shape, 0 or False where absent."""
 
     year: Number = 0
     month: Number = 0
@@ -79,7 +86,7 @@ class TimestampParts:
     verdict: int = FINE
 
     def check(self) -> None:
-        """Wrong where too little was given."""
+        """Complete a missing day or month by 1; raise Wrong if too much is missing."""
         complete = self.has_time and all(map(is_given, (self.year, self.month, self.day)))
         if self.has_comma and not complete:
             raise Wrong
@@ -90,23 +97,28 @@ class TimestampParts:
         if not is_given(self.month):
             self.month = 1
 
-    def fill(self, made: Moments, rows: np.ndarray, zone: str) -> None:
-        made.nanoseconds[rows] = self.nanoseconds
+    def fill(self, timestamps: ParsedTimestamps, rows: np.ndarray, zone: str) -> None:
+        """Write the timestamps to `rows` of `timestamps`.
+
+        Without an offset they are wall clock time in the zone.
+        """
+        timestamps.nanoseconds[rows] = self.nanoseconds
         if self.unix is not None:
-            made.seconds[rows], made.verdicts[rows] = self.unix, self.verdict
+            timestamps.seconds[rows], timestamps.verdicts[rows] = self.unix, self.verdict
             return
-        year, month, day = (_column(one, len(rows)) for one in (self.year, self.month, self.day))
+        year, month, day = (_column(n, len(rows)) for n in (self.year, self.month, self.day))
         exists = exist(year, month, day)
         days = days_from_civil(year, np.where(exists, month, 1), np.where(exists, day, 1))
         wall = days * DAY + self._hour() * 3600 + self.minute * 60 + self.second
         if self.has_offset:
-            east = self.offset_hours * 3600 + self.offset_minutes * 60
-            made.seconds[rows] = wall + (east if self.is_west else -east)
+            offset = self.offset_hours * 3600 + self.offset_minutes * 60
+            timestamps.seconds[rows] = wall + (offset if self.is_west else -offset)
         else:
-            made.seconds[rows] = utc_of_text(wall, zone)
-        made.verdicts[rows] = np.where(exists, self.verdict, WRONG)
+            timestamps.seconds[rows] = utc_of_text(wall, zone)
+        timestamps.verdicts[rows] = np.where(exists, self.verdict, WRONG)
 
     def _hour(self) -> Number:
+        """Return the hour of 24, by AM and PM."""
         hour = self.hour
         if self.is_morning:
             hour = np.where(np.equal(hour, _HOURS_OF_HALF_DAY), 0, hour)
@@ -116,6 +128,7 @@ class TimestampParts:
 
 
 def _column(number: Number, rows: int) -> np.ndarray:
+    """Return a part as one number for each row."""
     return np.full(rows, number) if isinstance(number, int) else number
 
 
@@ -123,7 +136,7 @@ _DAYS_OF_MONTHS = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], 
 
 
 def exist(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> np.ndarray:
-    """Which days, of numbers from 1 on, the calendar has."""
+    """Return whether the calendar has each day; month and day count from 1."""
     leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0)) & (month == 2)
     last = _DAYS_OF_MONTHS[np.minimum(month, MONTHS_OF_YEAR)] + leap
     return np.asarray((month <= MONTHS_OF_YEAR) & (day <= last))

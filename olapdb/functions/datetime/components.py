@@ -9,7 +9,15 @@ import pyarrow as pa
 
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels import calendar, columns
-from olapdb.functions.scalar import Invocation, ScalarDefinition, constant_zone, define, require
+from olapdb.functions.scalar import (
+    Invocation,
+    ScalarDefinition,
+    TypeRule,
+    constant_zone,
+    define,
+    fixed_rule,
+    require,
+)
 from olapdb.types import (
     UINT8,
     UINT16,
@@ -28,26 +36,28 @@ CLOCKS = (DateTime, DateTime64)
 Civil = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
+def date_rule(result: DataType) -> TypeRule:
+    """Return a type rule: the first argument is a date or time, the result always the same."""
+    return fixed_rule(result, DATES, "a Date or DateTime", checked=1)
+
+
 def seconds_of(array: pa.Array, call: Invocation) -> np.ndarray:
-    """Wall clock seconds of the first argument, in the zone that a second one names."""
+    """Return wall clock seconds of the first argument, in the zone that a later argument names."""
     zone = next((c for c in (call.constant(i) for i in (1, 2)) if isinstance(c, str)), None)
-    data_type = call.types[0]
-    if zone is not None and isinstance(data_type, CLOCKS):
-        seconds = columns.numpy_values(array) // calendar.ticks_per_second(data_type)
-        return calendar.local_from_utc(seconds, known_zone(zone))
-    return calendar.local_seconds(array, data_type, call.environment.zone)
+    zone = None if zone is None else known_zone(zone)
+    return calendar.local_seconds(array, call.types[0], call.environment.zone, zone)
 
 
 def days_of(array: pa.Array, call: Invocation) -> np.ndarray:
+    """Return local days since 1970-01-01 of the first argument; the zone as in `seconds_of`."""
     return seconds_of(array, call) // calendar.DAY
 
 
 def iso_week(days: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(ISO year, ISO week): the week of the Thursday of each day's week."""
+    """Return (ISO year, ISO week), which are those of the Thursday of each day's week."""
     thursday = days + 3 - (days + 3) % 7
     year, _, _ = calendar.civil_from_days(thursday)
-    one = np.ones_like(year)
-    return year, (thursday - calendar.days_from_civil(year, one, one)) // 7 + 1
+    return year, (thursday - calendar.year_start(year)) // 7 + 1
 
 
 def _part(
@@ -60,7 +70,7 @@ def _part(
     monotonic: bool = False,
     insensitive: bool = False,
 ) -> ScalarDefinition:
-    """A function of wall clock seconds."""
+    """Define a function of wall clock seconds: `part` computes the number from them."""
 
     def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         require(spelt, types[:1], kinds, "a Date or DateTime" if kinds == DATES else "a DateTime")
@@ -83,22 +93,23 @@ def _part(
 
 
 def _civil(pick: Callable[[Civil], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a function from wall clock seconds to what `pick` makes of (year, month, day)."""
     return lambda seconds: pick(calendar.civil_from_days(seconds // calendar.DAY))
 
 
 def _day_of_year(seconds: np.ndarray) -> np.ndarray:
     days = seconds // calendar.DAY
     year, _, _ = calendar.civil_from_days(days)
-    one = np.ones_like(year)
-    return np.asarray(days - calendar.days_from_civil(year, one, one) + 1)
+    return np.asarray(days - calendar.year_start(year) + 1)
 
 
 def _relative_day(seconds: np.ndarray) -> np.ndarray:
-    """Days since 1970-01-01 within a Date's range, as ClickHouse counts them."""
+    """Return days since 1970-01-01 clipped to the range of Date, as ClickHouse counts them."""
     return np.asarray(np.clip(seconds // calendar.DAY, 0, calendar.DATE_MAX))
 
 
 def _packed_second(seconds: np.ndarray) -> np.ndarray:
+    """Return numbers of the form YYYYMMDDhhmmss."""
     year, month, day = calendar.civil_from_days(seconds // calendar.DAY)
     clock = seconds % calendar.DAY
     date = year * 10_000 + month * 100 + day
@@ -108,7 +119,7 @@ def _packed_second(seconds: np.ndarray) -> np.ndarray:
 
 
 def _weekday_kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """Mode 0: Monday 1 … Sunday 7; 1: Monday 0; 2: Sunday 0; 3: Sunday 1."""
+    """Return the weekday by mode. 0: Monday 1 … Sunday 7; 1: Monday 0; 2: Sunday 0; 3: Sunday 1."""
     mode = call.constant(1)
     mode = mode & 3 if isinstance(mode, int) else 0
     days = days_of(arrays[0], call)
@@ -124,18 +135,20 @@ def _week_kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 def week_of(days: np.ndarray, mode: int) -> tuple[np.ndarray, np.ndarray]:
-    """(year, week) by MySQL's modes 0 to 7 (its manual, WEEK(), and calc_week of its source)."""
+    """Return (year, week) by MySQL's modes 0 to 7:
+
+    Its manual, WEEK(), and calc_week of its source.
+    """
     monday_first, week_year, first_weekday = bool(mode & 1), bool(mode & 2), bool(mode & 4)
     if not monday_first:
         first_weekday = not first_weekday
     year, month, day = calendar.civil_from_days(days)
-    one = np.ones_like(year)
-    first = calendar.days_from_civil(year, one, one)
+    first = calendar.year_start(year)
     weekday = (first + 3) % 7 if monday_first else (first + 4) % 7
     late = (weekday != 0) if first_weekday else (weekday >= 4)
     early = (month == 1) & (day <= 7 - weekday) & late & (not week_year)
     before = (month == 1) & (day <= 7 - weekday) & late & week_year
-    first_before = calendar.days_from_civil(year - 1, one, one)
+    first_before = calendar.year_start(year - 1)
     weekday_before = (weekday + 53 * 7 - (first - first_before)) % 7
     use_first = np.where(before, first_before, first)
     use_weekday = np.where(before, weekday_before, weekday)
@@ -143,7 +156,7 @@ def week_of(days: np.ndarray, mode: int) -> tuple[np.ndarray, np.ndarray]:
     use_late = (use_weekday != 0) if first_weekday else (use_weekday >= 4)
     start = use_first + np.where(use_late, 7 - use_weekday, -use_weekday)
     week = (days - start) // 7 + 1
-    next_first = calendar.days_from_civil(use_year + 1, one, one)
+    next_first = calendar.year_start(use_year + 1)
     next_weekday = (next_first + 3) % 7 if monday_first else (next_first + 4) % 7
     opens = (next_weekday == 0) if first_weekday else (next_weekday < 4)
     last = week_year & (days - start >= 52 * 7) & opens & (days >= next_first - next_weekday)
@@ -156,28 +169,21 @@ def _with_mode(
     result: DataType,
     aliases: tuple[str, ...] = (),
 ) -> ScalarDefinition:
-    def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        require(spelt, types[:1], DATES, "a Date or DateTime")
-        return result
-
-    return define(name, rule, kernel, count=(1, 3), aliases=aliases, insensitive=bool(aliases))
+    """Define a function of (date[, mode[, zone]])."""
+    insensitive = bool(aliases)
+    rule = date_rule(result)
+    return define(name, rule, kernel, count=(1, 3), aliases=aliases, insensitive=insensitive)
 
 
 def _fraction(name: str, digits: int, result: DataType) -> ScalarDefinition:
-    """toMillisecond, toMicrosecond, toNanosecond: the part of the second."""
+    """Define a function that returns the fraction of the second in units of 10^-digits seconds."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         ticks = calendar.ticks_per_second(call.types[0])
         fraction = columns.numpy_values(arrays[0]) % ticks
-        wanted = 10**digits
-        scaled = fraction * (wanted // ticks) if wanted >= ticks else fraction // (ticks // wanted)
-        return columns.from_values(scaled, result.arrow)
+        return columns.from_values(calendar.rescaled(fraction, ticks, 10**digits), result.arrow)
 
-    def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        require(spelt, types, CLOCKS, "a DateTime or DateTime64")
-        return result
-
-    return define(name, rule, kernel)
+    return define(name, fixed_rule(result, CLOCKS, "a DateTime or DateTime64"), kernel)
 
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (

@@ -1,4 +1,4 @@
-"""Moments: Unix time, dates made of numbers, the moment and the zone of a query."""
+"""Timestamps from Unix time and numbers, and the clock and zone of a query."""
 
 from __future__ import annotations
 
@@ -31,38 +31,40 @@ from olapdb.types import (
 )
 
 
-def _to_unix(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    array, source = arrays[0], call.types[0]
-    if isinstance(source, String):
-        array = parse_timestamps.parse_datetimes(array, DATETIME, call.environment.zone)
-    else:
-        array = temporal.to_time(array, source, DATETIME, call.environment.zone)
-    return columns.from_values(columns.numpy_values(array), pa.uint32())
+def _to_unix(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve toUnixTimestamp(t[, zone]); a text is wall clock time in the zone."""
+    zone = scalar.constant_zone(name, arguments, 1) if len(arguments) > 1 else None
 
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        array, source = arrays[0], call.types[0]
+        if isinstance(source, String):
+            own_zone = zone or call.environment.zone
+            array = parse_timestamps.parse_datetimes(array, DATETIME, own_zone)
+        else:
+            array = temporal.to_time(array, source, DATETIME, call.environment.zone)
+        return columns.from_values(columns.numpy_values(array), pa.uint32())
 
-def _unix_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    scalar.require(name, types[:1], (*DATES, String), "a Date, DateTime or String")
-    return UINT32
+    rule = scalar.fixed_rule(UINT32, (*DATES, String), "a Date, DateTime or String", checked=1)
+    monotonic = not isinstance(plain(arguments[0].type), String)  # texts are sorted bytewise
+    return scalar.standard_call(name, arguments, rule, kernel, monotonic=monotonic)
 
 
 def _to_unix64(digits: int) -> Callable[[list[pa.Array], scalar.Invocation], pa.Array]:
+    """Return a kernel from DateTime64 to Unix time in units of 10^-digits seconds, truncated."""
+
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        ticks, wanted = calendar.ticks_per_second(call.types[0]), 10**digits
-        values = columns.numpy_values(arrays[0])
-        return columns.from_values(
-            values * (wanted // ticks) if wanted >= ticks else values // (ticks // wanted),
-            pa.int64(),
-        )
+        ticks, values = calendar.ticks_per_second(call.types[0]), columns.numpy_values(arrays[0])
+        if ticks > 10**digits:
+            values = calendar.towards_zero(values, ticks // 10**digits)
+        else:
+            values = calendar.rescaled(values, ticks, 10**digits)
+        return columns.from_values(values, pa.int64())
 
     return kernel
 
 
-def _unix64_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    scalar.require(name, types, (DateTime64,), "a DateTime64")
-    return INT64
-
-
 def _from_unix(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve fromUnixTimestamp(seconds[, zone])."""
     zone = scalar.constant_zone(name, arguments, 1) if len(arguments) > 1 else None
     result = DateTime(zone)
 
@@ -70,10 +72,12 @@ def _from_unix(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         return temporal.to_time(arrays[0], call.types[0], result, call.environment.zone)
 
     scalar.require(name, [plain(arguments[0].type)], (Integer,), "an integer")
-    return scalar.usual(name, arguments, result, kernel)
+    return scalar.standard_call(name, arguments, result, kernel)
 
 
 def _from_unix64(digits: int) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    """Return a resolver from Unix time in units of 10^-digits seconds to DateTime64; it clamps."""
+
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         zone = scalar.constant_zone(name, arguments, 1) if len(arguments) > 1 else None
         scalar.require(name, [plain(arguments[0].type)], (Integer,), "an integer")
@@ -87,13 +91,16 @@ def _from_unix64(digits: int) -> Callable[[str, Sequence[Argument]], ScalarCall]
             )
             return columns.from_values(ticks, result.arrow)
 
-        return scalar.usual(name, arguments, result, kernel)
+        return scalar.standard_call(name, arguments, result, kernel)
 
     return resolve
 
 
-def _moment(kind: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """now, now64, today, yesterday: one value for the whole query."""
+def _clock_reader(kind: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    """Return a resolver of now, now64, today or yesterday, by `kind`.
+
+    One value for the whole query.
+    """
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         result: DataType = DATE
@@ -116,6 +123,7 @@ def _moment(kind: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
 
 
 def _now(kind: str, result: DataType, environment: Environment) -> pa.Scalar:
+    """Return the value of now, now64, today or yesterday."""
     seconds = int(environment.now_seconds)
     if kind in ("today", "yesterday"):
         local = int(calendar.local_from_utc(np.array([seconds]), environment.zone)[0])
@@ -123,8 +131,8 @@ def _now(kind: str, result: DataType, environment: Environment) -> pa.Scalar:
         return columns.from_values(np.array([day]), result.arrow)[0]
     ticks = calendar.ticks_per_second(result)
     fraction = int((environment.now_seconds - seconds) * ticks)
-    moment = calendar.cut_precision(np.array([seconds * ticks + fraction]), result)
-    return columns.from_values(moment, result.arrow)[0]
+    cut = calendar.cut_precision(np.array([seconds * ticks + fraction]), result)
+    return columns.from_values(cut, result.arrow)[0]
 
 
 def _time_zone(name: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -146,39 +154,31 @@ def _time_zone_of(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _make_date(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Return dates of (year, month, day) or times of six numbers.
+
+    1970-01-01 for a day or month out of range.
+    """
     numbers = [columns.numpy_values(a.cast(pa.int64(), safe=False)) for a in arrays]
     year, month, day = numbers[:3]
-    fine = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
-    days = np.where(fine, calendar.days_from_civil(year, np.clip(month, 1, 12), day), 0)
+    in_range = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+    days = np.where(in_range, calendar.days_from_civil(year, np.clip(month, 1, 12), day), 0)
     if isinstance(call.result, Date):
         return columns.from_values(
             np.where((days < 0) | (days > calendar.DATE_MAX), 0, days), pa.date32()
         )
     hour, minute, second = numbers[3:6]
-    wall = np.where(fine, days * calendar.DAY + hour * 3600 + minute * 60 + second, 0)
+    wall = np.where(in_range, days * calendar.DAY + hour * 3600 + minute * 60 + second, 0)
     seconds = calendar.utc_from_local(wall, calendar.zone_of(call.result, call.environment.zone))
     return columns.from_values(np.clip(seconds, 0, calendar.DATETIME_MAX), call.result.arrow)
 
 
-def _numbers(
-    result: DataType,
-) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
-    def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        scalar.require(
-            name,
-            types[: 3 if isinstance(result, Date) else 6],
-            (Integer, Float, Decimal),
-            "a number",
-        )
-        return result
-
-    return rule
-
+_NUMBERS = (Integer, Float, Decimal)
+_UNIX64_RULE = scalar.fixed_rule(INT64, (DateTime64,), "a DateTime64")
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
-    scalar.define("toUnixTimestamp", _unix_rule, _to_unix, count=(1, 2), monotonic=True),
+    scalar.custom("toUnixTimestamp", _to_unix, count=(1, 2)),
     *(
-        scalar.define(f"toUnixTimestamp64{n}", _unix64_rule, _to_unix64(d))
+        scalar.define(f"toUnixTimestamp64{n}", _UNIX64_RULE, _to_unix64(d))
         for n, d in (("Second", 0), ("Milli", 3), ("Micro", 6), ("Nano", 9))
     ),
     scalar.custom(
@@ -190,19 +190,35 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     ),
     scalar.custom(
         "now",
-        _moment("now"),
+        _clock_reader("now"),
         count=(0, 1),
         aliases=("current_timestamp", "localtimestamp"),
         insensitive=True,
     ),
-    scalar.custom("now64", _moment("now64"), count=(0, 1), insensitive=True),
+    scalar.custom("now64", _clock_reader("now64"), count=(0, 1), insensitive=True),
     scalar.custom(
-        "today", _moment("today"), count=0, aliases=("curdate", "current_date"), insensitive=True
+        "today",
+        _clock_reader("today"),
+        count=0,
+        aliases=("curdate", "current_date"),
+        insensitive=True,
     ),
-    scalar.custom("yesterday", _moment("yesterday"), count=0, insensitive=True),
+    scalar.custom("yesterday", _clock_reader("yesterday"), count=0, insensitive=True),
     scalar.custom("timezone", _time_zone, count=0, insensitive=True),
     scalar.custom("serverTimezone", _time_zone, count=0, aliases=("serverTimeZone",)),
     scalar.custom("timezoneOf", _time_zone_of, aliases=("timeZoneOf",)),
-    scalar.define("makeDate", _numbers(DATE), _make_date, count=3, insensitive=True),
-    scalar.define("makeDateTime", _numbers(DATETIME), _make_date, count=6, insensitive=True),
+    scalar.define(
+        "makeDate",
+        scalar.fixed_rule(DATE, _NUMBERS, "a number"),
+        _make_date,
+        count=3,
+        insensitive=True,
+    ),
+    scalar.define(
+        "makeDateTime",
+        scalar.fixed_rule(DATETIME, _NUMBERS, "a number"),
+        _make_date,
+        count=6,
+        insensitive=True,
+    ),
 )

@@ -1,4 +1,4 @@
-"""Dates and times plus and minus numbers, intervals and each other."""
+"""plus and minus of dates and times with numbers, intervals and each other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from olapdb.functions.casts.numbers import decimals_from
 from olapdb.functions.kernels import calendar, columns
 from olapdb.functions.kernels.arrow_buffers import converted
 from olapdb.functions.numeric import numpy_arithmetic
-from olapdb.functions.scalar import Invocation, Kernel, illegal, usual
+from olapdb.functions.scalar import Invocation, Kernel, illegal, standard_call
 
 SUBSECOND = {"Millisecond": 3, "Microsecond": 6, "Nanosecond": 9}
 SECONDS = {"Second": 1, "Minute": 60, "Hour": 3600}
@@ -25,30 +25,34 @@ _TIMED = (types.Date, types.Date32, types.DateTime, types.DateTime64)
 
 
 def resolve(name: str, operation: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """plus and minus where an argument is a date, a time or an interval."""
+    """Return the call of plus or minus with a date, time or interval as an argument.
+
+    `operation` is "plus" or "minus", `name` is for errors. Raises IllegalTypeOfArgument.
+    """
     left, right = (types.plain(a.type) for a in arguments)
     swapped = operation == "plus" and not isinstance(left, _TIMED) and isinstance(right, _TIMED)
     if swapped:
         left, right = right, left
     sign = 1 if operation == "plus" else -1
     if isinstance(left, _TIMED) and isinstance(right, _TIMED) and operation == "minus":
-        return usual(name, arguments, _difference_type(name, left, right), _difference)
+        return standard_call(name, arguments, _difference_type(name, left, right), _difference)
     if isinstance(left, types.Interval) and left == right:
-        return usual(name, arguments, left, _intervals(sign))
+        return standard_call(name, arguments, left, _intervals(sign))
     if isinstance(left, _TIMED) and isinstance(right, types.Interval):
         result = shifted_type(name, left, right.unit)
         kernel = shift(right.unit, sign, swapped=swapped)
-        return usual(name, arguments, result, kernel, keeps_constants=True)
+        return standard_call(name, arguments, result, kernel, keeps_constants=True)
     if isinstance(left, _TIMED) and isinstance(right, types.Integer | types.Float | types.Decimal):
         unit = "Day" if isinstance(left, types.Date | types.Date32) else "Second"
         kernel = shift(unit, sign, swapped=swapped)
-        return usual(name, arguments, left, kernel, keeps_constants=True)
+        return standard_call(name, arguments, left, kernel, keeps_constants=True)
     raise IllegalTypeOfArgument(
         f"Illegal types of arguments of function {name}: {arguments[0].type} and {arguments[1].type}."
     )
 
 
 def _difference_type(name: str, left: types.DataType, right: types.DataType) -> types.DataType:
+    """Return the type of the difference: Int32, or a Decimal if one is a DateTime64."""
     clocks = isinstance(left, types.DateTime | types.DateTime64) and isinstance(
         right, types.DateTime | types.DateTime64
     )
@@ -63,23 +67,22 @@ def _difference_type(name: str, left: types.DataType, right: types.DataType) -> 
 
 
 def _difference(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """Return days between dates, seconds between times; with fractions for a Decimal."""
     if not isinstance(call.result, types.Decimal):
         left, right = (columns.numpy_values(a).astype(np.int64) for a in arrays)
         return columns.from_values(left - right, call.result.arrow)
-    scale = 10**call.result.scale
-    ticks = []
-    for array, data_type in zip(arrays, call.types, strict=True):
-        per_second = calendar.ticks_per_second(data_type)
-        values = columns.numpy_values(array)
-        ticks.append(
-            values * (scale // per_second)
-            if scale >= per_second
-            else values // (per_second // scale)
+    left, right = (
+        calendar.rescaled(
+            columns.numpy_values(array), calendar.ticks_per_second(kind), 10**call.result.scale
         )
-    return decimals_from(ticks[0] - ticks[1], call.result)
+        for array, kind in zip(arrays, call.types, strict=True)
+    )
+    return decimals_from(left - right, call.result)
 
 
 def _intervals(sign: int) -> Kernel:
+    """Return the kernel of the sum or difference of two intervals of one unit."""
+
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         left, right = (columns.numpy_values(a) for a in arrays)
         return columns.from_values(left + sign * right, pa.int64())
@@ -88,7 +91,10 @@ def _intervals(sign: int) -> Kernel:
 
 
 def shifted_type(name: str, data_type: types.DataType, unit: str) -> types.DataType:
-    """What a date or time is after so many units were added."""
+    """Return the type of a date or time after adding `unit`s.
+
+    Raise IllegalTypeOfArgument if it cannot.
+    """
     if unit in SUBSECOND:
         if isinstance(data_type, types.Date | types.Date32):
             raise illegal(name, data_type, f"a DateTime to add an interval of {unit}s to")
@@ -104,48 +110,55 @@ def shifted_type(name: str, data_type: types.DataType, unit: str) -> types.DataT
 
 
 def shift(unit: str, sign: int, *, swapped: bool = False) -> Kernel:
-    """A kernel that adds `sign` times its amounts of `unit` to dates or times."""
+    """Return a kernel that adds `sign` times amounts of `unit` to dates or times.
+
+    `swapped`: amounts come first.
+    """
 
     def kernel(values: list[Column], call: Invocation) -> pa.Array:
-        moment, amounts = reversed(values) if swapped else values
+        times, amounts = reversed(values) if swapped else values
         source = call.types[1] if swapped else call.types[0]
         if pa.types.is_decimal(amounts.type):
             amounts = amounts.cast(pa.float64())
-        count = columns.operand(amounts)
-        if count.dtype.kind == "f":
-            finite = np.nan_to_num(np.trunc(count), nan=0.0)  # NaN moves nothing
-            count = np.clip(finite, -(2.0**55), 2.0**55).astype(np.int64)
+        amount = columns.operand(amounts)
+        if amount.dtype.kind == "f":
+            finite = np.nan_to_num(np.trunc(amount), nan=0.0)  # NaN moves nothing
+            amount = np.clip(finite, -(2.0**55), 2.0**55).astype(np.int64)
         if isinstance(call.result, types.Date | types.Date32) and unit in DAYS:
-            return _days_shifted(columns.operand(moment), count, sign * DAYS[unit], call)
-        array = columns.single(moment)
-        signed = converted(count, np.int64) * sign
-        return shifted(array, source, call.result, signed, unit, call.environment.zone)
+            return _days_shifted(columns.operand(times), amount, sign * DAYS[unit], call)
+        array = columns.single(times)
+        signed_amounts = converted(amount, np.int64) * sign
+        return add_units(array, source, call.result, signed_amounts, unit, call.environment.zone)
 
     return kernel
 
 
-def _days_shifted(days: np.ndarray, count: np.ndarray, factor: int, call: Invocation) -> pa.Array:
-    """Dates and `factor` times so many days, stopped at the ends of the type's range."""
-    dtype = np.int32 if count.dtype.itemsize <= _NARROW_BYTES else np.int64
+def _days_shifted(days: np.ndarray, amounts: np.ndarray, factor: int, call: Invocation) -> pa.Array:
+    """Add `factor` times `count` days to dates.
+
+    The result stops at the ends of the type's range.
+    """
+    dtype = np.int32 if amounts.dtype.itemsize <= _NARROW_BYTES else np.int64
     if abs(factor) != 1:
-        count = np.multiply(count, abs(factor), dtype=dtype, casting="unsafe")
+        amounts = np.multiply(amounts, abs(factor), dtype=dtype, casting="unsafe")
     operation = np.add if factor > 0 else np.subtract
-    moved = numpy_arithmetic.combined(operation, days, count, call.rows, dtype)
+    shifted_days = numpy_arithmetic.apply_ufunc(operation, days, amounts, call.rows, dtype)
     first, last = _limits(call.result)
-    np.maximum(moved, first, out=moved)
-    np.minimum(moved, last, out=moved)
-    return columns.from_values(moved, call.result.arrow)
+    np.maximum(shifted_days, first, out=shifted_days)
+    np.minimum(shifted_days, last, out=shifted_days)
+    return columns.from_values(shifted_days, call.result.arrow)
 
 
 _NARROW_BYTES = 2
-"""So many weeks and any date fit 32 bits."""
+"""Amounts of weeks of this width, added to any date, fit 32 bits."""
 
 
 def _limits(result: types.DataType) -> tuple[int, int]:
+    """Return the range of a date type in days."""
     return (0, calendar.DATE_MAX) if isinstance(result, types.Date) else calendar.DATE32_RANGE
 
 
-def shifted(
+def add_units(
     array: pa.Array,
     source: types.DataType,
     result: types.DataType,
@@ -153,56 +166,65 @@ def shifted(
     unit: str,
     zone: str,
 ) -> pa.Array:
-    """Months keep the day, or take the month's last; days keep the wall clock; the rest counts
-    seconds.  Times, or counts, may be one value for all rows."""
+    """Return dates or times plus `count` units; either may have one value for all rows.
+
+    Months keep the day, or take the month's last; days keep the wall clock; shorter units add seconds.
+    """
     if isinstance(result, types.Date | types.Date32):
         days = columns.numpy_values(array).astype(np.int64)
-        moved = _months_later(days, _within(count) * MONTHS[unit])
-        return columns.from_values(np.clip(moved, *_limits(result)), result.arrow)
+        result_values = _months_later(days, _clipped(count) * MONTHS[unit])
+        return columns.from_values(np.clip(result_values, *_limits(result)), result.arrow)
     assert isinstance(result, types.DateTime | types.DateTime64)
     if source != result:
         array = temporal.to_time(array, source, result, zone)
     ticks = columns.numpy_values(array)
     per_second = calendar.ticks_per_second(result)
     if unit in SUBSECOND:
-        moved = _ticks_moved(ticks, count, per_second // 10 ** SUBSECOND[unit], result)
+        result_values = _ticks_moved(ticks, count, per_second // 10 ** SUBSECOND[unit], result)
     elif unit in SECONDS:
-        moved = _ticks_moved(ticks, count, SECONDS[unit] * per_second, result)
+        result_values = _ticks_moved(ticks, count, SECONDS[unit] * per_second, result)
     else:
-        moved = _days_moved(ticks, count, unit, result, calendar.zone_of(result, zone))
+        result_values = _days_moved(ticks, count, unit, result, calendar.zone_of(result, zone))
     if isinstance(result, types.DateTime):
-        # months stop at the ends of the range, days and seconds run around it
-        moved = np.clip(moved, 0, calendar.DATETIME_MAX) if unit in MONTHS else moved & 0xFFFFFFFF
-    return columns.from_values(moved, result.arrow)
+        # months stop at the ends of the range, days and seconds wrap around
+        result_values = (
+            np.clip(result_values, 0, calendar.DATETIME_MAX)
+            if unit in MONTHS
+            else result_values & 0xFFFFFFFF
+        )
+    return columns.from_values(result_values, result.arrow)
 
 
 _COUNT_MAX = 10_000_000
-"""So many days and months lead out of any range."""
+"""Larger amounts of days and months leave the range of every type."""
 
 
-def _within(count: np.ndarray) -> np.ndarray:
+def _clipped(count: np.ndarray) -> np.ndarray:
     return np.asarray(np.clip(count, -_COUNT_MAX, _COUNT_MAX))
 
 
 def _ticks_moved(
     ticks: np.ndarray, count: np.ndarray, factor: int, result: types.DateTime | types.DateTime64
 ) -> np.ndarray:
-    """DecimalOverflow where a DateTime64 needs more than 64 bits; a DateTime runs around."""
+    """Add seconds or shorter units; a DateTime wraps.
+
+    Raises DecimalOverflow beyond DateTime64's 64 bits.
+    """
     moved = ticks + count * factor
     if isinstance(result, types.DateTime64):
         exact = ticks.astype(np.float64) + count.astype(np.float64) * factor
-        far = np.abs(exact - moved) > _FLOAT_ERROR_MAX
-        if far.any():
+        overflowed = np.abs(exact - moved) > _FLOAT_ERROR_MAX
+        if overflowed.any():
             raise DecimalOverflow(
                 f"Decimal math overflow: a {result} is moved too far from 1970."
-            ).at_row(int(np.argmax(far)))
+            ).at_row(int(np.argmax(overflowed)))
         first, last = calendar.limits64(calendar.ticks_per_second(result))
         moved = np.clip(moved, first, last)
     return np.asarray(moved)
 
 
 _FLOAT_ERROR_MAX = 2.0**60
-"""What has wrapped around is off by 2 ** 64, what floats round by less than this."""
+"""A wrapped sum differs from the float by 2 ** 64, one that float rounding changed by less than this."""
 
 
 def _days_moved(
@@ -212,14 +234,15 @@ def _days_moved(
     result: types.DateTime | types.DateTime64,
     zone: str,
 ) -> np.ndarray:
+    """Add days, weeks or months to timestamps by the wall clock of the zone."""
     per_second = calendar.ticks_per_second(result)
     seconds, fraction = np.divmod(ticks, per_second)
     days, clock = np.divmod(calendar.local_from_utc(seconds, zone), calendar.DAY)
     stops = isinstance(result, types.DateTime64)
     if unit in MONTHS:
-        days = _months_later(days, _within(count) * MONTHS[unit])
+        days = _months_later(days, _clipped(count) * MONTHS[unit])
     else:
-        days = days + (_within(count) if stops else count) * DAYS[unit]
+        days = days + (_clipped(count) if stops else count) * DAYS[unit]
     if not stops:
         return calendar.utc_from_local(days * calendar.DAY + clock, zone)
     days = np.clip(days, *calendar.DATE32_RANGE)
@@ -230,6 +253,7 @@ def _days_moved(
 
 
 def _months_later(days: np.ndarray, months: np.ndarray) -> np.ndarray:
+    """Return days plus months; a day beyond the end of its month becomes the last one."""
     year, month, day = calendar.civil_from_days(days)
     total = year * 12 + month - 1 + months
     year, month = total // 12, total % 12 + 1
@@ -237,6 +261,7 @@ def _months_later(days: np.ndarray, months: np.ndarray) -> np.ndarray:
 
 
 def month_lengths(year: np.ndarray, month: np.ndarray) -> np.ndarray:
+    """Return the number of days of each month."""
     one = np.ones_like(month)
     wrap = month == 12
     following = calendar.days_from_civil(year + wrap, np.where(wrap, 1, month + 1), one)

@@ -1,4 +1,4 @@
-"""How far dates and times are apart: dateDiff, age."""
+"""Differences of dates and times in units: dateDiff, age."""
 
 from __future__ import annotations
 
@@ -20,34 +20,37 @@ from olapdb.functions.scalar import (
     constant_text,
     constant_zone,
     custom,
-    usual,
+    standard_call,
 )
 from olapdb.types import INT64, DataType, Date, Date32, plain
 
 
 def _date_diff(*, full: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """dateDiff counts boundaries crossed, age counts full units."""
+    """Return a resolver of (unit, start, end[, zone]).
+
+    dateDiff counts the boundaries between the two, age (`full`) the full units.
+    """
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         unit = unit_named(name, constant_text(name, arguments, 0, "the unit"))
-        types = [plain(a.type) for a in arguments[1:3]]
-        for one in types:
-            if not isinstance(one, DATES):
+        kinds = [plain(a.type) for a in arguments[1:3]]
+        for kind in kinds:
+            if not isinstance(kind, DATES):
                 raise IllegalTypeOfArgument(
-                    f"Illegal type {one} of argument of function {name}: a date expected."
+                    f"Illegal type {kind} of argument of function {name}: a date expected."
                 )
         zone = constant_zone(name, arguments, 3) if len(arguments) > 3 else None
 
         def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
             start, end = (
-                _ticks(a, t, unit, zone, call) for a, t in zip(arrays[1:3], types, strict=True)
+                _ticks(a, t, unit, zone, call) for a, t in zip(arrays[1:3], kinds, strict=True)
             )
             counted = (
                 _full_units(start, end, unit) if full else _units(end, unit) - _units(start, unit)
             )
             return columns.from_values(counted, pa.int64())
 
-        return usual(name, arguments, INT64, kernel)
+        return standard_call(name, arguments, INT64, kernel)
 
     return resolve
 
@@ -55,8 +58,10 @@ def _date_diff(*, full: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]
 def _ticks(
     array: pa.Array, data_type: DataType, unit: str, zone: str | None, call: Invocation
 ) -> np.ndarray:
-    """Wall clock ticks of a microsecond, of a nanosecond where that is the unit; shorter units
-    than a day count instants, so that a day with 25 hours has them."""
+    """Return microseconds, or nanoseconds if that is the unit, of the wall clock or in UTC.
+
+    Units shorter than a day count UTC, so that a day of 25 hours has 25.
+    """
     values = columns.numpy_values(array).astype(np.int64)
     finest = 1_000_000_000 if unit == "Nanosecond" else 1_000_000
     own = zone or calendar.zone_of(data_type, call.environment.zone)
@@ -70,14 +75,11 @@ def _ticks(
         return np.asarray(
             calendar.local_from_utc(seconds, own) * 1_000_000 + fraction * 1_000_000 // per_second
         )
-    if per_second > finest:
-        return np.asarray(values // (per_second // finest))
-    return values * (finest // per_second)
+    return calendar.rescaled(values, per_second, finest)
 
 
 def _units(ticks: np.ndarray, unit: str) -> np.ndarray:
-    """The number of the unit that holds each moment (ticks of a microsecond, of a nanosecond
-    where that is the unit)."""
+    """Return the number of the unit that contains each timestamp, given as `_ticks` returns it."""
     if unit in date_arithmetic.SUBSECOND:
         digits = date_arithmetic.SUBSECOND[unit]
         return ticks if digits == 9 else ticks // 10 ** (6 - digits)
@@ -94,6 +96,7 @@ def _units(ticks: np.ndarray, unit: str) -> np.ndarray:
 
 
 def _full_units(start: np.ndarray, end: np.ndarray, unit: str) -> np.ndarray:
+    """Return the number of full units from start to end, negative if end comes first."""
     span = end - start
     if unit in date_arithmetic.SUBSECOND:
         return np.asarray(_units(end, unit) - _units(start, unit))
@@ -109,9 +112,10 @@ def _full_units(start: np.ndarray, end: np.ndarray, unit: str) -> np.ndarray:
 
 
 def _within_month(ticks: np.ndarray) -> np.ndarray:
-    days, rest = np.divmod(ticks, DAY * 1_000_000)
+    """Return the position within the month in microseconds."""
+    days, time_of_day = np.divmod(ticks, DAY * 1_000_000)
     _, _, day = calendar.civil_from_days(days)
-    return day * DAY * 1_000_000 + rest
+    return day * DAY * 1_000_000 + time_of_day
 
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (

@@ -1,4 +1,4 @@
-"""Moments written in a layout of fixed widths, such as `%Y-%m-%d %H:%i:%S`."""
+"""Fast formatting of timestamps in layouts of fixed widths, such as `%Y-%m-%d %H:%i:%S`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.functions.kernels import columns
-from olapdb.functions.kernels.calendar import DAY, civil_from_days, days_from_civil
+from olapdb.functions.kernels.calendar import DAY, civil_from_days, year_start
 
 _WHOLE = {"F": "%Y-%m-%d", "T": "%H:%i:%S", "D": "%m/%d/%y", "R": "%H:%i"}
 _YEAR_MAX = 9_999
@@ -39,64 +39,68 @@ _WIDTHS = {
 }
 
 Layout: TypeAlias = tuple[bytes | str, ...]
-"""Text as it stands, and letters of the format."""
+"""Literal text as bytes, and format letters as strings."""
 
 
 def layout_of(template: str) -> Layout | None:
-    """The layout of a format of formatDateTime; None where a part of it has no fixed width."""
+    """Return the layout of a format of formatDateTime, or None if a part has no fixed width."""
     spelt = re.sub("%([FTDR])", lambda m: _WHOLE[m[1]], template)
     pieces = re.split("(%.)", spelt, flags=re.DOTALL)
-    made: list[bytes | str] = []
+    layout: list[bytes | str] = []
     for text, directive in zip(pieces[::2], [*pieces[1::2], ""], strict=True):
         if "%" in text:
             return None
-        made.append(text.encode("utf-8", "surrogateescape"))
+        layout.append(text.encode("utf-8", "surrogateescape"))
         letter = directive[1:]
         if letter == "%":
-            made.append(b"%")
+            layout.append(b"%")
         elif letter in _WIDTHS:
-            made.append(letter)
+            layout.append(letter)
         elif letter:
             return None
-    return tuple(piece for piece in made if piece)
+    return tuple(piece for piece in layout if piece)
 
 
 def write(seconds: np.ndarray, layout: Layout) -> pa.Array | None:
-    """Texts of wall clock seconds since 1970; None where a year has not four digits."""
+    """Return texts of wall clock seconds since 1970, or None if a year does not have four digits."""
     clock = _Clock(seconds)
     year = clock.date[0]
     if not layout or (year.size and not (int(year.min()) >= 0 and int(year.max()) <= _YEAR_MAX)):
         return None
     widths = [len(piece) if isinstance(piece, bytes) else _WIDTHS[piece] for piece in layout]
     width, rows = sum(widths), len(seconds)
-    made = np.empty((rows, width), np.uint8)
+    characters = np.empty((rows, width), np.uint8)
     at = 0
     for piece, size in zip(layout, widths, strict=True):
         if isinstance(piece, bytes):
-            made[:, at : at + size] = np.frombuffer(piece, np.uint8)
+            characters[:, at : at + size] = np.frombuffer(piece, np.uint8)
         elif piece in _WORDS:
             letters = np.array([list(word.encode()) for word in _WORDS[piece]], np.uint8)
-            made[:, at : at + size] = letters[_PARTS[piece](clock)]
+            characters[:, at : at + size] = letters[_PARTS[piece](clock)]
         else:
-            _write_digits(made[:, at : at + size], _PARTS[piece](clock))
+            _write_digits(characters[:, at : at + size], _PARTS[piece](clock))
         at += size
-    return columns.strings_from(np.arange(rows + 1, dtype=np.int64) * width, made.reshape(-1))
+    return columns.strings_from(np.arange(rows + 1, dtype=np.int64) * width, characters.reshape(-1))
 
 
-def _write_digits(made: np.ndarray, numbers: np.ndarray) -> None:
-    left = numbers.astype(np.uint32)
-    for at in reversed(range(made.shape[1])):
-        rest = left // np.uint32(10)
-        made[:, at] = left - rest * np.uint32(10) + np.uint32(ord("0"))
-        left = rest
+def _write_digits(characters: np.ndarray, numbers: np.ndarray) -> None:
+    """Write numbers as decimal digits into `characters`, zero padded; shape (rows, width)."""
+    remaining = numbers.astype(np.uint32)
+    for at in reversed(range(characters.shape[1])):
+        quotient = remaining // np.uint32(10)
+        characters[:, at] = remaining - quotient * np.uint32(10) + np.uint32(ord("0"))
+        remaining = quotient
 
 
 @dataclass(frozen=True)
 class _Clock:
+    """Timestamps with their date and time of day, each computed once."""
+
     seconds: np.ndarray
 
     @cached_property
     def date(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(year, month, day)."""
         return civil_from_days(self.days)
 
     @cached_property
@@ -105,12 +109,12 @@ class _Clock:
 
     @cached_property
     def of_day(self) -> np.ndarray:
+        """Seconds since midnight."""
         return np.asarray((self.seconds - self.days * DAY).astype(np.uint32))
 
 
 def _day_of_year(clock: _Clock) -> np.ndarray:
-    year, one = clock.date[0], np.ones(len(clock.seconds), np.int64)
-    return np.asarray(clock.days - days_from_civil(year, one, one) + 1)
+    return np.asarray(clock.days - year_start(clock.date[0]) + 1)
 
 
 def _second(clock: _Clock) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,9 +12,9 @@ from olapdb.errors import BadArguments
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, ScalarCall
 from olapdb.functions.datetime import fixed_format
-from olapdb.functions.datetime.components import CLOCKS, DATES, seconds_of
+from olapdb.functions.datetime.components import DATES, date_rule, seconds_of
 from olapdb.functions.kernels import calendar, columns
-from olapdb.types import STRING, DataType, DateTime64, known_zone, plain
+from olapdb.types import STRING, DataType, DateTime64, plain
 
 _FORMATS = {
     "Y": "%Y",
@@ -49,26 +49,18 @@ _FORMATS = {
 
 
 def _format_datetime(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """formatDateTime(t, format[, zone]); MySQL's letters: %M is the month's name, %i the minute."""
-    template = scalar.constant_text(name, arguments, 1, "the format")
-    pieces = [_translated(name, p) for p in re.split(r"(%[efQ])", template)]
-    layout = fixed_format.layout_of(template)
+    """Resolve formatDateTime(t, format[, zone]).
 
-    def rule(spelt: str, types: tuple[DataType, ...], given: Sequence[Argument]) -> DataType:
-        scalar.require(spelt, types[:1], DATES, "a Date or DateTime")
-        return STRING
+    MySQL's letters: %M is the month's name, %i the minute.
+    """
+    template = scalar.constant_text(name, arguments, 1, "the format")
+    pieces = _pieces(name, template)
+    layout = fixed_format.layout_of(template)
+    zone = scalar.constant_zone(name, arguments, 2) if len(arguments) > 2 else None
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        zone = call.constant(2)
         data_type = call.types[0]
-        seconds = (
-            calendar.local_from_utc(
-                columns.numpy_values(arrays[0]) // calendar.ticks_per_second(data_type),
-                known_zone(zone),
-            )
-            if isinstance(zone, str) and isinstance(data_type, CLOCKS)
-            else calendar.local_seconds(arrays[0], data_type, call.environment.zone)
-        )
+        seconds = calendar.local_seconds(arrays[0], data_type, call.environment.zone, zone)
         written = fixed_format.write(seconds, layout) if layout is not None else None
         if written is not None:
             return written
@@ -87,23 +79,34 @@ def _format_datetime(name: str, arguments: Sequence[Argument]) -> ScalarCall:
             return pa.array([""] * len(wall), pa.string())
         return pc.binary_join_element_wise(*shown, "") if len(shown) > 1 else shown[0]
 
-    return scalar.usual(name, arguments, rule, kernel)
+    return scalar.standard_call(name, arguments, date_rule(STRING), kernel)
 
 
-def _translated(name: str, piece: str) -> str:
-    if piece in ("%e", "%f", "%Q"):
-        return piece
+def _pieces(name: str, template: str) -> list[str]:
+    """Return the format in strftime's letters, with %e, %f and %Q as pieces of their own.
 
-    def one(match: re.Match[str]) -> str:
-        letter = match.group(1)
-        if letter not in _FORMATS:
-            raise BadArguments(f"{name} does not know the format %{letter}.")
-        return _FORMATS[letter]
-
-    return re.sub(r"%(.)", one, piece)
+    Raises BadArguments for an unknown letter and for a lone % at the end.
+    """
+    pieces = [""]
+    for token in re.findall("%.|[^%]+|%", template, re.DOTALL):
+        if token == "%":
+            raise BadArguments(
+                f"'%' must not be the last character in the format string of {name}.",
+                hint="Write '%%' for a percent sign.",
+            )
+        if token in ("%e", "%f", "%Q"):
+            pieces += [token, ""]
+        elif not token.startswith("%"):
+            pieces[-1] += token
+        elif token[1] in _FORMATS:
+            pieces[-1] += _FORMATS[token[1]]
+        else:
+            raise BadArguments(f"{name} does not know the format {token}.")
+    return pieces
 
 
 def _fraction_text(array: pa.Array, data_type: DataType) -> pa.Array:
+    """Return the fractions of the seconds as texts of at least six digits."""
     if not isinstance(data_type, DateTime64) or data_type.precision == 0:
         return pa.array(["000000"] * len(array), pa.string())
     ticks = calendar.ticks_per_second(data_type)
@@ -127,12 +130,14 @@ _NAMES = {
 
 
 def _date_name(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve dateName(part, t[, zone]): the part as text, months and weekdays by name."""
+    zone = scalar.constant_zone(name, arguments, 2) if len(arguments) > 2 else None
     part = scalar.constant_text(name, arguments, 0, "the part").lower()
     if part not in (*_NAMES, "quarter", "dayofyear", "week"):
         raise BadArguments(f"{name} does not know the part {part!r}.")
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        seconds = calendar.local_seconds(arrays[1], call.types[1], call.environment.zone)
+        seconds = calendar.local_seconds(arrays[1], call.types[1], call.environment.zone, zone)
         wall = columns.from_values(seconds, pa.timestamp("s"))
         if part == "quarter":
             return pc.quarter(wall).cast(pa.string())
@@ -147,7 +152,7 @@ def _date_name(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         return pc.if_else(pc.equal(trimmed, ""), "0", trimmed)
 
     scalar.require(name, [plain(arguments[1].type)], DATES, "a Date or DateTime")
-    return scalar.usual(name, arguments, STRING, kernel)
+    return scalar.standard_call(name, arguments, STRING, kernel)
 
 
 def _month_name(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
@@ -155,20 +160,10 @@ def _month_name(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     return pc.strftime(wall, format="%B")
 
 
-def _date_rule(
-    result: DataType,
-) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
-    def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        scalar.require(name, types[:1], DATES, "a Date or DateTime")
-        return result
-
-    return rule
-
-
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.custom(
         "formatDateTime", _format_datetime, count=(2, 3), aliases=("DATE_FORMAT",), insensitive=True
     ),
     scalar.custom("dateName", _date_name, count=(2, 3), insensitive=True),
-    scalar.define("monthName", _date_rule(STRING), _month_name, insensitive=True),
+    scalar.define("monthName", date_rule(STRING), _month_name, insensitive=True),
 )

@@ -1,4 +1,4 @@
-"""Rounding dates and times: toStartOf…, toMonday, dateTrunc."""
+"""Rounding of dates and times: toStartOf…, toMonday, toLastDayOf…, dateTrunc."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from olapdb.errors import BadArguments
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.datetime import date_arithmetic
-from olapdb.functions.datetime.components import CLOCKS, DATES, days_of, iso_week, seconds_of
+from olapdb.functions.datetime.components import (
+    CLOCKS,
+    DATES,
+    date_rule,
+    days_of,
+    iso_week,
+    seconds_of,
+)
+from olapdb.functions.datetime.zones import own_zone
 from olapdb.functions.kernels import calendar, columns
 from olapdb.functions.kernels.calendar import DAY
 from olapdb.types import DATE, DATE32, DataType, Date, Date32, DateTime, DateTime64, Interval, plain
@@ -21,7 +29,7 @@ Days = Callable[[np.ndarray], np.ndarray]
 
 
 def month_start(days: np.ndarray, months: int = 1) -> np.ndarray:
-    """The first day of each day's period of so many months."""
+    """Return the first day of each day's period of `months` months; periods count from 1900."""
     year, month, _ = calendar.civil_from_days(days)
     index = (year - _MIN_YEAR) * 12 + month - 1
     index = index // months * months
@@ -29,22 +37,24 @@ def month_start(days: np.ndarray, months: int = 1) -> np.ndarray:
 
 
 def month_end(days: np.ndarray) -> np.ndarray:
+    """Return the last day of each day's month."""
     year, month, day = calendar.civil_from_days(days)
     return np.asarray(days - day + date_arithmetic.month_lengths(year, month))
 
 
 def monday(days: np.ndarray) -> np.ndarray:
+    """Return the Monday of each day's week."""
     return np.asarray(days - (days + 3) % 7)
 
 
 def sunday(days: np.ndarray) -> np.ndarray:
+    """Return the Sunday on or before each day."""
     return np.asarray(days - (days + 4) % 7)
 
 
 def _iso_year_start(days: np.ndarray) -> np.ndarray:
     year, _ = iso_week(days)
-    january4 = calendar.days_from_civil(year, np.ones_like(year), np.full_like(year, 4))
-    return monday(january4)
+    return monday(calendar.year_start(year) + 3)  # January 4 is always in ISO week 1
 
 
 def _to_date(
@@ -55,20 +65,12 @@ def _to_date(
     insensitive: bool = False,
     monotonic: bool = True,
 ) -> scalar.ScalarDefinition:
-    """A rounding of days; the result is a Date."""
-
-    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        moved = move(days_of(arrays[0], call))
-        return columns.from_values(np.clip(moved, 0, calendar.DATE_MAX), pa.date32())
-
-    def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        scalar.require(spelt, types[:1], DATES, "a Date or DateTime")
-        return DATE
+    """Define a function that rounds days by `move`; the result is a Date."""
 
     return scalar.define(
         name,
-        rule,
-        kernel,
+        date_rule(DATE),
+        _days_kernel(move),
         count=(1, 2),
         aliases=aliases,
         insensitive=insensitive,
@@ -77,7 +79,10 @@ def _to_date(
 
 
 def _week(name: str, *, last: bool) -> scalar.ScalarDefinition:
-    """toStartOfWeek and toLastDayOfWeek: mode 0 begins on Sunday, odd modes on Monday."""
+    """Define toStartOfWeek, or with `last` toLastDayOfWeek.
+
+    Weeks of mode 0 begin on Sunday, those of odd modes on Monday.
+    """
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         mode = call.constant(1)
@@ -85,48 +90,46 @@ def _week(name: str, *, last: bool) -> scalar.ScalarDefinition:
         days = first(days_of(arrays[0], call)) + (6 if last else 0)
         return columns.from_values(np.clip(days, 0, calendar.DATE_MAX), pa.date32())
 
-    def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        scalar.require(spelt, types[:1], DATES, "a Date or DateTime")
-        return DATE
-
-    return scalar.define(name, rule, kernel, count=(1, 3), monotonic=True)
-
-
-def zone_of_argument(argument: DataType, zone: str | None) -> str | None:
-    return zone or (argument.zone if isinstance(argument, CLOCKS) else None)
+    return scalar.define(name, date_rule(DATE), kernel, count=(1, 3), monotonic=True)
 
 
 def _clock_start(name: str, step: int) -> scalar.ScalarDefinition:
-    """Rounds down to so many seconds (a day: to midnight); the result is a DateTime."""
+    """Define a function that rounds down to `step` seconds, a day to midnight.
+
+    The result is a DateTime.
+    """
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
         zone = scalar.constant_zone(spelt, arguments, 1) if len(arguments) > 1 else None
         source = plain(arguments[0].type)
         kinds = DATES if step == DAY else CLOCKS
         scalar.require(spelt, [source], kinds, "a DateTime")
-        result = DateTime(zone_of_argument(source, zone))
+        result = DateTime(zone or own_zone(source))
 
         def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-            return rounded_clock(arrays[0], call, step)
+            return _rounded_clock(arrays[0], source, result, step, call.environment.zone)
 
-        return scalar.usual(spelt, arguments, result, kernel, monotonic=True)
+        return scalar.standard_call(spelt, arguments, result, kernel, monotonic=True)
 
     return scalar.custom(name, resolve, count=(1, 2))
 
 
-def rounded_clock(array: pa.Array, call: scalar.Invocation, step: int) -> pa.Array:
-    wall = seconds_of(array, call)
-    zone = calendar.zone_of(call.result, call.environment.zone)
-    if step == DAY or isinstance(call.types[0], Date | Date32):
+def _rounded_clock(
+    array: pa.Array, source: DataType, result: DataType, step: int, warehouse_zone: str
+) -> pa.Array:
+    """Return times rounded down to `step` seconds of the wall clock in the result's zone."""
+    zone = calendar.zone_of(result, warehouse_zone)
+    wall = calendar.local_seconds(array, source, warehouse_zone, zone)
+    if step == DAY or isinstance(source, Date | Date32):
         seconds = calendar.utc_from_local(wall // step * step, zone)
-    else:  # keeps the offset of the moment, so that an hour repeated in autumn stays two
-        ticks = columns.numpy_values(array) // calendar.ticks_per_second(call.types[0])
+    else:  # keeps the offset, so that the hour that autumn repeats stays two hours
+        ticks = columns.numpy_values(array) // calendar.ticks_per_second(source)
         seconds = ticks - wall % step
-    return seconds_as(seconds, call.result)
+    return _from_seconds(seconds, result)
 
 
-def seconds_as(seconds: np.ndarray, result: DataType) -> pa.Array:
-    """Instants as DateTime (clamped) or DateTime64."""
+def _from_seconds(seconds: np.ndarray, result: DataType) -> pa.Array:
+    """Return UTC seconds as DateTime, clamped, or as DateTime64."""
     if isinstance(result, DateTime):
         return columns.from_values(np.clip(seconds, 0, calendar.DATETIME_MAX), result.arrow)
     return columns.from_values(seconds * calendar.ticks_per_second(result), result.arrow)
@@ -140,11 +143,11 @@ def _start_of_second(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         ticks = calendar.ticks_per_second(source)
         return columns.from_values(columns.numpy_values(arrays[0]) // ticks * ticks, source.arrow)
 
-    return scalar.usual(name, arguments, source, kernel, monotonic=True)
+    return scalar.standard_call(name, arguments, source, kernel, monotonic=True)
 
 
 def _start_of_interval(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """toStartOfInterval(t, INTERVAL n unit[, zone])."""
+    """Resolve toStartOfInterval(t, INTERVAL n unit[, zone])."""
     source, interval = plain(arguments[0].type), plain(arguments[1].type)
     scalar.require(name, [source], DATES, "a Date or DateTime")
     if not isinstance(interval, Interval) or arguments[1].constant is None:
@@ -153,7 +156,7 @@ def _start_of_interval(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     if count <= 0:
         raise BadArguments(f"The interval of {name} must be positive.")
     zone = scalar.constant_zone(name, arguments, 2) if len(arguments) > 2 else None
-    return scalar.usual(
+    return scalar.standard_call(
         name,
         arguments,
         *_interval_rounding(name, source, interval.unit, count, zone),
@@ -163,57 +166,63 @@ def _start_of_interval(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 def _interval_rounding(
     name: str, source: DataType, unit: str, count: int, zone: str | None
-) -> tuple[DataType, Callable[[list[pa.Array], scalar.Invocation], pa.Array]]:
-    """(result type, kernel); seconds and minutes count from 1970, hours from midnight, days from
-    1970, weeks from a Monday, months from 1900, years from 0."""
+) -> tuple[DataType, scalar.Kernel]:
+    """Return (result type, kernel) of rounding to `count` units.
+
+    Seconds and minutes count from 1970, hours from midnight, days from 1970, weeks from a Monday,
+    months from 1900, years from 0.
+    """
     if unit == "Year":
-
-        def to_year(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-            year, _, _ = calendar.civil_from_days(days_of(arrays[0], call))
-            one = np.ones_like(year)
-            moved = calendar.days_from_civil(year // count * count, one, one)
-            return columns.from_values(np.clip(moved, 0, calendar.DATE_MAX), pa.date32())
-
-        return DATE, to_year
-    if unit in date_arithmetic.MONTHS or unit == "Week":
-        months = date_arithmetic.MONTHS.get(unit, 0) * count
-
-        def to_date(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-            days = days_of(arrays[0], call)
-            moved = (
-                month_start(days, months) if months else 4 + (days - 4) // (7 * count) * (7 * count)
-            )
-            return columns.from_values(np.clip(moved, 0, calendar.DATE_MAX), pa.date32())
-
-        return DATE, to_date
-    result = DateTime(zone_of_argument(source, zone))
+        return DATE, _days_kernel(
+            lambda days: calendar.year_start(calendar.civil_from_days(days)[0] // count * count)
+        )
+    if unit == "Week":
+        return DATE, _days_kernel(lambda days: 4 + (days - 4) // (7 * count) * (7 * count))
+    if unit in date_arithmetic.MONTHS:
+        months = date_arithmetic.MONTHS[unit] * count
+        return DATE, _days_kernel(lambda days: month_start(days, months))
+    result = DateTime(zone or own_zone(source))
     if unit in date_arithmetic.SUBSECOND:
         raise BadArguments(f"{name} by {unit}s is not supported.")
     if unit == "Day":
 
         def to_day(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
             wall = seconds_of(arrays[0], call) // (DAY * count) * (DAY * count)
-            return seconds_as(
-                calendar.utc_from_local(wall, calendar.zone_of(result, call.environment.zone)),
-                result,
-            )
+            own = calendar.zone_of(result, call.environment.zone)
+            return _from_seconds(calendar.utc_from_local(wall, own), result)
 
         return result, to_day
     if not isinstance(source, CLOCKS):
         raise scalar.illegal(name, source, f"a DateTime to round to {unit}s")
+    return result, _clock_kernel(source, result, unit, count)
+
+
+def _days_kernel(move: Days) -> scalar.Kernel:
+    """Return a kernel that rounds the first argument's days by `move` and clamps them to Date."""
+
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        moved = move(days_of(arrays[0], call))
+        return columns.from_values(np.clip(moved, 0, calendar.DATE_MAX), pa.date32())
+
+    return kernel
+
+
+def _clock_kernel(source: DataType, result: DataType, unit: str, count: int) -> scalar.Kernel:
+    """Return a kernel that rounds timestamps to `count` hours, minutes or seconds."""
     step = date_arithmetic.SECONDS[unit] * count
 
-    def to_clock(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        ticks = columns.numpy_values(arrays[0]) // calendar.ticks_per_second(source)
-        if unit == "Hour" and count > 1:  # by the wall clock, which may have moved since midnight
-            wall = seconds_of(arrays[0], call)
-            rounded = wall - wall % DAY % step
-            own = calendar.zone_of(result, call.environment.zone)
-            return seconds_as(calendar.utc_from_local(rounded, own), result)
-        base = seconds_of(arrays[0], call) if unit == "Hour" else ticks
-        return seconds_as(ticks - base % step, result)
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        seconds = columns.numpy_values(arrays[0]) // calendar.ticks_per_second(source)
+        if unit != "Hour":
+            return _from_seconds(seconds - seconds % step, result)
+        wall = seconds_of(arrays[0], call)
+        if count == 1:
+            return _from_seconds(seconds - wall % step, result)
+        # by the wall clock, which may have been changed since midnight
+        own = calendar.zone_of(result, call.environment.zone)
+        return _from_seconds(calendar.utc_from_local(wall - wall % DAY % step, own), result)
 
-    return result, to_clock
+    return kernel
 
 
 _TRUNCATIONS: dict[str, Days] = {
@@ -226,6 +235,7 @@ _CLOCK_STEPS = {"day": DAY, "hour": 3600, "minute": 60, "second": 1}
 
 
 def _date_trunc(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve dateTrunc(unit, t[, zone])."""
     unit = scalar.constant_text(name, arguments, 0, "the unit").lower()
     source = plain(arguments[1].type)
     scalar.require(name, [source], DATES, "a Date or DateTime")
@@ -236,40 +246,28 @@ def _date_trunc(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         move = _TRUNCATIONS[unit]
 
         def to_date(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-            moved = move(_second_days(arrays[1], call, source, zone))
+            wall = calendar.local_seconds(arrays[1], source, call.environment.zone, zone)
+            moved = move(wall // DAY)
             limits = calendar.DATE32_RANGE if wide else (0, calendar.DATE_MAX)
             return columns.from_values(np.clip(moved, *limits), pa.date32())
 
-        return _monotonic_second(scalar.usual(name, arguments, result, to_date), arguments)
+        return _monotonic_second(scalar.standard_call(name, arguments, result, to_date), arguments)
     if unit not in _CLOCK_STEPS:
         raise BadArguments(f"{name} does not know the unit {unit!r}.")
     if unit != "day":
         scalar.require(name, [source], CLOCKS, f"a DateTime to truncate to the {unit}")
-    own = zone_of_argument(source, zone)
+    own = zone or own_zone(source)
     result = DateTime64(0, own) if isinstance(source, DateTime64 | Date32) else DateTime(own)
 
     def to_clock(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        zoned = (None, None if zone is None else pa.scalar(zone))
-        inner = scalar.Invocation((source,), result, call.rows, call.environment, zoned)
-        return rounded_clock(arrays[1], inner, _CLOCK_STEPS[unit])
+        step, warehouse_zone = _CLOCK_STEPS[unit], call.environment.zone
+        return _rounded_clock(arrays[1], source, result, step, warehouse_zone)
 
-    return _monotonic_second(scalar.usual(name, arguments, result, to_clock), arguments)
-
-
-def _second_days(
-    array: pa.Array, call: scalar.Invocation, source: DataType, zone: str | None
-) -> np.ndarray:
-    inner = scalar.Invocation(
-        (source,),
-        call.result,
-        call.rows,
-        call.environment,
-        (None, None if zone is None else pa.scalar(zone)),
-    )
-    return days_of(array, inner)
+    return _monotonic_second(scalar.standard_call(name, arguments, result, to_clock), arguments)
 
 
 def _monotonic_second(call: ScalarCall, arguments: Sequence[Argument]) -> ScalarCall:
+    """Return the call, monotonic in its second argument, the first being the constant unit."""
     return ScalarCall(call.name, call.type, call.kernel, monotonic=arguments[1].constant is None)
 
 

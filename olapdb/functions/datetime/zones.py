@@ -1,4 +1,4 @@
-"""The time zone that a type names, and what a conversion keeps of it."""
+"""The time zones that types name, and the zone of a conversion's result."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from olapdb.types import DataType, DateTime, DateTime64, Nullable, plain
 
 
 def own_zone(data_type: DataType) -> str | None:
-    """The zone that a DateTime or DateTime64 names; None of other types."""
+    """Return the zone that a DateTime or DateTime64 names; None for other types."""
     inner = plain(data_type)
     return inner.zone if isinstance(inner, DateTime | DateTime64) else None
 
 
 def with_zone_of(source: DataType, target: DataType) -> DataType:
-    """The type that CAST of a `source` gives: a DateTime without a zone keeps the source's."""
+    """Return the type of a CAST from `source`; a DateTime without a zone takes the source's."""
     zone = own_zone(source)
     if zone is None:
         return target

@@ -1,4 +1,4 @@
-"""Functions that return facts of the server, the session or the query: version, currentDatabase, queryID, …"""
+"""Facts of the server, session and query: version, currentDatabase, queryID, uptime, …."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ SERVER_REVISION = 54_515
 
 
 SERVER_VERSION = "26.9.2.1"
-"""The release of ClickHouse whose behaviour is the reference."""
+"""The release of ClickHouse whose behaviour is the reference; version() returns it."""
 
 
 def _constant(
     result: DataType, value: Callable[[Environment], object]
 ) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    """Return a resolver of a function whose value depends on the environment only."""
+
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
             return pa.scalar(value(environment), result.arrow)
@@ -38,7 +40,7 @@ def _warehouse_uuid(environment: Environment) -> bytes:
 
 
 def _current_schemas(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """PostgreSQL's: the current database, whether implicit schemas are asked for or not."""
+    """Resolve PostgreSQL's current_schemas(b): the current database, for either b."""
     require(name, [plain(arguments[0].type)], (Boolean, Integer), "a truth value")
     return _constant(_TEXTS, lambda environment: [environment.database])(name, arguments)
 

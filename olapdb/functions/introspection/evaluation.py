@@ -1,4 +1,7 @@
-"""toTypeName, throwIf, ignore, identity, materialize, finalizeAggregation."""
+"""Functions about evaluation:
+
+ToTypeName, throwIf, ignore, identity, materialize, finalizeAggregation.
+"""
 
 from __future__ import annotations
 
@@ -21,21 +24,24 @@ def _type_name(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _throw_if(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve throwIf(condition[, message]): 0, or ThrowIfNonZero if a row's condition is not 0."""
     require(name, [plain(arguments[0].type)], (Integer, Float, Boolean), "a number")
-    given = (
+    constant = (
         arguments[1].constant.as_py()
         if len(arguments) > 1 and arguments[1].constant is not None
         else None
     )
-    message = given if isinstance(given, str) else f"Value passed to '{name}' function is non-zero"
+    message = (
+        constant if isinstance(constant, str) else f"Value passed to '{name}' function is non-zero"
+    )
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        found = columns.truth(columns.single(values[0]))
-        if pc.any(found).as_py():
+        conditions = columns.truth(columns.single(values[0]))
+        if pc.any(conditions).as_py():
             raise ThrowIfNonZero(message)
         return pa.scalar(0, pa.uint8())
 
-    # a row function to the optimizer: it must run, and not be folded away
+    # "row" keeps the optimizer from folding the call away
     return ScalarCall(name, UINT8, kernel, "row")
 
 
@@ -49,7 +55,7 @@ def _identity(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _materialize(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """A full column of a constant."""
+    """Resolve materialize(x): a constant as a full column."""
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         return columns.as_array(values[0], rows)
@@ -58,7 +64,7 @@ def _materialize(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _finalize(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """finalizeAggregation(state): the value of each state."""
+    """Resolve finalizeAggregation(state): the result of each state."""
 
     state = arguments[0].type
     if not isinstance(state, AggregateFunction):
@@ -67,8 +73,8 @@ def _finalize(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     aggregate = resolve_aggregate(state.function, parameters, state.arguments)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        made = aggregate.finalize(columns.single(values[0]))
-        return made[0] if isinstance(values[0], pa.Scalar) else made
+        results = aggregate.finalize(columns.single(values[0]))
+        return results[0] if isinstance(values[0], pa.Scalar) else results
 
     return ScalarCall(name, aggregate.result_type, kernel)
 

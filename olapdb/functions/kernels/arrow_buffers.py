@@ -51,7 +51,7 @@ def progression(start: int, step: int, rows: int, dtype: np.dtype | type[np.gene
         seed += np.uint64(start % (1 << 64))
     filled = len(seed)
     np.copyto(values[:filled], seed, casting="unsafe")
-    while filled < rows:  # doubles what is there
+    while filled < rows:  # the filled part doubles
         count = min(filled, rows - filled)
         distance = np.array(filled * step % (1 << bits), f"u{bits // 8}").astype(values.dtype)
         np.add(values[:count], distance, out=values[filled : filled + count])

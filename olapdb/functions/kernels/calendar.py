@@ -94,6 +94,19 @@ def _civil_from_days(days: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return year_of_era + era * 400 + (month <= 2), month, day
 
 
+def year_start(year: np.ndarray) -> np.ndarray:
+    """Return January 1 of each year in days since 1970-01-01."""
+    one = np.ones_like(year)
+    return days_from_civil(year, one, one)
+
+
+def rescaled(ticks: np.ndarray, per_second: int, new_per_second: int) -> np.ndarray:
+    """Return ticks at another number of ticks a second, floored; both are powers of ten."""
+    if new_per_second >= per_second:
+        return ticks * (new_per_second // per_second)
+    return np.asarray(ticks // (per_second // new_per_second))
+
+
 def ticks_per_second(data_type: types.DataType) -> int:
     """Return how many ticks of the type's Arrow unit a second has.
 
@@ -146,15 +159,20 @@ def utc_of_text(seconds: np.ndarray, zone: str) -> np.ndarray:
     )
 
 
-def local_seconds(array: pa.Array, data_type: types.DataType, zone: str) -> np.ndarray:
-    """Return wall clock seconds, floored, of a column of Dates or DateTimes."""
+def local_seconds(
+    array: pa.Array, data_type: types.DataType, warehouse_zone: str, zone: str | None = None
+) -> np.ndarray:
+    """Return wall clock seconds, floored, of a column of Dates or DateTimes.
+
+    A DateTime is shown in `zone`, by default in its own or the warehouse's zone.
+    """
     values = columns.numpy_values(array)
     if isinstance(data_type, types.Date | types.Date32):
         return np.asarray(
             np.multiply(values, DAY, out=empty(len(values), np.int64), dtype=np.int64)
         )
     seconds = values // ticks_per_second(data_type)
-    return local_from_utc(seconds, zone_of(data_type, zone))
+    return local_from_utc(seconds, zone or zone_of(data_type, warehouse_zone))
 
 
 def local_days(array: pa.Array, data_type: types.DataType, zone: str) -> np.ndarray:
@@ -165,7 +183,7 @@ def local_days(array: pa.Array, data_type: types.DataType, zone: str) -> np.ndar
 
 
 def limits64(ticks: int) -> tuple[int, int]:
-    """Return the least and the greatest value of a DateTime64 with so many ticks a second."""
+    """Return the least and the greatest value of a DateTime64 with `ticks` ticks a second."""
     first, last = SECONDS64_RANGE
     whole = INT64_MAX // ticks
     return max(first, -whole) * ticks, min(last * ticks + ticks - 1, INT64_MAX)

@@ -25,24 +25,18 @@ def as_array(column: Column, rows: int) -> pa.Array:
         if pa.types.is_null(column.type):
             return pa.nulls(rows)
         if rows == 1:
-            return _one(column)
-        return pa.repeat(column, rows) if _plain(column.type) else _repeat(column, rows)
+            return _array_of_one(column)
+        if pa.types.is_nested(column.type):
+            return _array_of_one(column).take(pa.array(np.zeros(rows, np.int64)))
+        return pa.repeat(column, rows)
     return column
 
 
-def _plain(arrow: pa.DataType) -> bool:
-    return not pa.types.is_nested(arrow)
-
-
-def _one(column: pa.Scalar) -> pa.Array:
+def _array_of_one(column: pa.Scalar) -> pa.Array:
     try:
         return pa.array([column], column.type)
-    except pa.ArrowNotImplementedError:  # something in it has no type, of which there is NULL only
+    except pa.ArrowNotImplementedError:  # a nested value of Arrow's null type
         return pa.array([column.as_py()], column.type)
-
-
-def _repeat(column: pa.Scalar, rows: int) -> pa.Array:
-    return _one(column).take(pa.array(np.zeros(rows, np.int64)))
 
 
 def single(column: Column) -> pa.Array:

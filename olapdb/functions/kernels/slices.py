@@ -153,4 +153,5 @@ def is_constant(keys: pa.Array) -> bool:
 
 
 def _text(keys: pa.Array, row: int) -> str:
+    """Return one key as text; bytes that are not UTF-8 become surrogates."""
     return bytes(keys[row].as_py()).decode("utf-8", "surrogateescape")

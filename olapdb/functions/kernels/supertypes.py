@@ -109,7 +109,7 @@ def _unwrap_simple(data_type: DataType) -> DataType:
 
 
 def _pair(left: DataType, right: DataType) -> DataType:
-    """Return the supertype of two types; raise NoCommonType if there is none."""
+    """Return the supertype of two types; raise NoCommonType if no rule covers them."""
     for a, b in ((left, right), (right, left)):
         shared = _ordered_pair(a, b)
         if shared is not None:
@@ -188,6 +188,7 @@ def _common_element(left: DataType, right: DataType) -> DataType:
 
 
 def _integers(left: Integer, right: Integer) -> Integer | WideInteger:
+    """Return the common type of two integers; WideInteger if one of 64 bits is too small."""
     if left.signed == right.signed:
         return Integer(max(left.bits, right.bits), left.signed)
     signed, unsigned = (left, right) if left.signed else (right, left)
@@ -212,6 +213,7 @@ def as_number(data_type: DataType) -> DataType:
 
 
 def _construct(signed: bool, floating: bool, size: int) -> DataType:
+    """Return the number type of `size` bytes, at most 8."""
     if floating:
         return FLOAT32 if size <= 4 else FLOAT64
     return Integer(min(size, 8) * 8, signed)

@@ -1,4 +1,4 @@
-"""Functions of numbers, comparisons, logic and conditions."""
+"""Functions of numbers, comparisons, logic, conditions, hashes and random values."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""plus, minus, multiply, divide, intDiv, modulo and their kin, over numbers and decimals.
+"""plus, minus, multiply, divide, intDiv, modulo and similar functions of numbers and decimals.
 
-Sums with dates and intervals are in `date_arithmetic`, bits in `bits`.
+`datetime.date_arithmetic` has plus and minus of dates and intervals, `bits` the bit functions.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ _TIMED = (Date, Date32, DateTime, DateTime64, Interval)
 
 
 def _binary_rule(operation: str) -> Callable[..., DataType]:
+    """Return the type rule of an operation on two numbers."""
+
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         scalar.require(name, types, _NUMBERS, "a number")
         left, right = (as_number(t) for t in types)
@@ -54,7 +56,11 @@ def _binary_rule(operation: str) -> Callable[..., DataType]:
 
 
 def _decimal_type(name: str, operation: str, left: DataType, right: DataType) -> DataType:
-    """plus and minus keep the larger scale, multiply adds them, divide keeps the dividend's."""
+    """Return the result type where an operand is a Decimal or WideInteger.
+
+    plus and minus keep the larger scale, multiply adds the scales, divide keeps the dividend's.
+    Raises ArgumentOutOfBound for an impossible scale.
+    """
     if all(isinstance(t, WideInteger | Integer) for t in (left, right)):
         return _wide_type(operation)
     if operation == "intDiv":
@@ -80,17 +86,17 @@ def _decimal_type(name: str, operation: str, left: DataType, right: DataType) ->
 
 
 def _wide_type(operation: str) -> DataType:
-    """The result of integers of which one is wider than 64 bits."""
+    """Return the result type of integers of which one is wider than 64 bits."""
     if operation == "intDiv":
         return INT64
     return FLOAT64 if operation == "divide" else WIDE_SUM
 
 
-def _whole_bits(top: DataType) -> int:
-    """The width of an integer quotient of a Decimal: the dividend's, of 64 bits at most."""
-    if isinstance(top, Decimal):
-        return 32 if decimal_precision(top.precision) == 9 else 64
-    return top.bits if isinstance(top, Integer | Float) else 64
+def _whole_bits(dividend: DataType) -> int:
+    """Return the width of a Decimal's integer quotient: the dividend's, at most 64 bits."""
+    if isinstance(dividend, Decimal):
+        return 32 if decimal_precision(dividend.precision) == 9 else 64
+    return dividend.bits if isinstance(dividend, Integer | Float) else 64
 
 
 _OPERATIONS: dict[str, Callable[[Column, Column], Column]] = {
@@ -100,26 +106,30 @@ _OPERATIONS: dict[str, Callable[[Column, Column], Column]] = {
 }
 
 
-def _simple(operation: str) -> Callable[[list[Column], scalar.Invocation], Column]:
+def _exact_kernel(operation: str) -> Callable[[list[Column], scalar.Invocation], Column]:
+    """Return the kernel of plus, minus or multiply."""
+
     def kernel(values: list[Column], call: scalar.Invocation) -> Column:
         if isinstance(call.result, Decimal):
-            return decimals.combine(operation, values, call.result, call.rows)
+            return decimals.combine_decimals(operation, values, call.result, call.rows)
         arrow = call.result.arrow
         if _is_plain(values):
             left, right = (columns.operand(v) for v in values)
             dtype = columns.dtype_of(arrow)
-            made = numpy_arithmetic.combined(
+            result = numpy_arithmetic.apply_ufunc(
                 numpy_arithmetic.UFUNCS[operation], left, right, call.rows, dtype
             )
-            return columns.from_values(made, arrow)
-        left, right = (_number(v, arrow) for v in values)
+            return columns.from_values(result, arrow)
+        left, right = (_as_number_type(v, arrow) for v in values)
         return _OPERATIONS[operation](left, right)
 
     return kernel
 
 
 def _is_plain(values: list[Column]) -> bool:
-    """Numbers without NULL, not all of them constants: what numpy does in one pass."""
+    """Return whether the operands are numbers without NULL, not all constants, so that numpy
+    computes them.
+    """
     arrays = [v for v in values if isinstance(v, pa.Array)]
     return (
         bool(arrays)
@@ -129,7 +139,8 @@ def _is_plain(values: list[Column]) -> bool:
     )
 
 
-def _number(column: Column, arrow: pa.DataType) -> Column:
+def _as_number_type(column: Column, arrow: pa.DataType) -> Column:
+    """Return a number as the Arrow type; integers wrap."""
     if pa.types.is_decimal(column.type) and pa.types.is_floating(arrow):
         return pc.cast(decimal_width.floats_of_decimals(column), arrow)
     return columns.wrapped(column, arrow)
@@ -138,19 +149,21 @@ def _number(column: Column, arrow: pa.DataType) -> Column:
 def _divide(values: list[Column], call: scalar.Invocation) -> pa.Array:
     if isinstance(call.result, Decimal):
         return decimals.divide(values, call.result, call.rows)
-    top, bottom = (columns.operand(_without_point(v)) for v in values)
-    return columns.from_values(numpy_arithmetic.divided(top, bottom, call.rows), pa.float64())
+    dividend, divisor = (columns.operand(_without_point(v)) for v in values)
+    return columns.from_values(
+        numpy_arithmetic.float_quotient(dividend, divisor, call.rows), pa.float64()
+    )
 
 
 def _without_point(column: Column) -> Column:
-    """A decimal as Float64, other numbers as they are."""
+    """Return a decimal as Float64, other numbers as given."""
     return decimal_width.floats_of_decimals(column) if pa.types.is_decimal(column.type) else column
 
 
 def _integer_operands(arrays: list[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
-    """Both as int64, or as uint64 where both are unsigned.
+    """Return both operands as int64, or as uint64 if both are unsigned.
 
-    UInt64 beside a signed number is taken as Int64, as ClickHouse does.
+    UInt64 with a signed number becomes Int64, as in ClickHouse.
     """
     left, right = (columns.numpy_values(a) for a in arrays)
     unsigned = left.dtype.kind == "u" and right.dtype.kind == "u"
@@ -175,18 +188,21 @@ def _int_div(values: list[Column], call: scalar.Invocation) -> pa.Array:
 def _whole_float_quotient(
     left: np.ndarray, right: np.ndarray, result: Integer, rows: int
 ) -> np.ndarray:
-    """Cut towards zero; IllegalDivision of what is not finite, and beyond the result's range."""
-    single = np.float64 not in (left.dtype, right.dtype)
-    dtype = np.float32 if single else np.float64
-    quotient = np.trunc(numpy_arithmetic.combined(np.true_divide, left, right, rows, dtype))
+    """Return quotients truncated to int64.
+
+    Raises IllegalDivision if an operand is not finite or the quotient out of the result's range.
+    """
+    float32_only = np.float64 not in (left.dtype, right.dtype)
+    dtype = np.float32 if float32_only else np.float64
+    quotient = np.trunc(numpy_arithmetic.apply_ufunc(np.true_divide, left, right, rows, dtype))
     quotient = quotient.astype(np.float64)
     low, high = float(result.minimum), float(result.maximum)
-    fine = (quotient >= low) & ((quotient <= high) if high < _INT64_FLOAT else (quotient < high))
-    fine &= np.isfinite(left) & np.isfinite(right)
-    if not fine.all():
+    valid = (quotient >= low) & ((quotient <= high) if high < _INT64_FLOAT else (quotient < high))
+    valid &= np.isfinite(left) & np.isfinite(right)
+    if not valid.all():
         raise IllegalDivision(
             "Cannot perform integer division on infinite or too large numpy_arithmetic."
-        ).at_row(int(np.argmin(fine)))
+        ).at_row(int(np.argmin(valid)))
     return np.asarray(quotient.astype(np.int64))
 
 
@@ -196,79 +212,85 @@ _INT64_FLOAT = 2.0**63
 def _int_div_or_zero(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     if any(isinstance(t, Decimal) for t in call.types):
         divides = decimals.not_zero(arrays[1])
-        kept = [a.filter(pa.array(divides)) for a in arrays]
-        quotient = _int_div([*kept], replace(call, rows=len(kept[0])))
+        rows = [a.filter(pa.array(divides)) for a in arrays]
+        quotient = _int_div([*rows], replace(call, rows=len(rows[0])))
         return columns.scatter(quotient, divides).fill_null(0)
     divisor = columns.numpy_values(arrays[1])
-    fine = _may_divide(columns.numpy_values(arrays[0]), divisor)
-    safe = columns.from_values(np.where(fine, divisor, 1), arrays[1].type)
+    valid = _may_divide(columns.numpy_values(arrays[0]), divisor)
+    safe = columns.from_values(np.where(valid, divisor, 1), arrays[1].type)
     quotient = columns.numpy_values(_int_div([arrays[0], safe], call))
-    return columns.from_values(np.where(fine, quotient, 0), call.result.arrow)
+    return columns.from_values(np.where(valid, quotient, 0), call.result.arrow)
 
 
 def _modulo(values: list[Column], call: scalar.Invocation) -> pa.Array:
-    """The remainder with the dividend's sign."""
+    """Return the remainder with the dividend's sign."""
     if isinstance(call.result, Decimal):
-        return decimals.rest(values, call.result, call.rows, positive=False)
+        return decimals.remainder(values, call.result, call.rows, positive=False)
     left, right = (columns.operand(_without_point(v)) for v in values)
     if isinstance(call.result, Float):
-        return columns.from_values(_float_rest(left, right, call.rows), pa.float64())
+        return columns.from_values(_float_remainder(left, right, call.rows), pa.float64())
     dtype = columns.dtype_of(call.result.arrow)
-    made = numpy_arithmetic.rest(left, right, call.rows, dtype)
-    return columns.from_values(made, call.result.arrow)
+    remainder = numpy_arithmetic.remainder(left, right, call.rows, dtype)
+    return columns.from_values(remainder, call.result.arrow)
 
 
-def _float_rest(left: np.ndarray, right: np.ndarray, rows: int) -> np.ndarray:
-    """What whole multiples of the divisor leave, as ClickHouse computes it: 1 % 0.1 is 0."""
-    whole = np.trunc(numpy_arithmetic.divided(left, right, rows))
+def _float_remainder(left: np.ndarray, right: np.ndarray, rows: int) -> np.ndarray:
+    """Return the dividend minus whole multiples of the divisor, as ClickHouse computes it:
+
+    1 % 0.1 is 0.
+    """
+    whole = np.trunc(numpy_arithmetic.float_quotient(left, right, rows))
     with np.errstate(all="ignore"):
         return np.asarray(left - whole * right, np.float64)
 
 
 def _no_decimals(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return the type of moduloOrZero, which takes no Decimals."""
     scalar.require(name, types, (Integer, Float, Boolean), "a number that is no Decimal")
     return _binary_rule("modulo")(name, types, arguments)
 
 
-def _may_divide(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
-    """Where neither 0 divides nor -1 the least number of its type."""
-    fine: np.ndarray = bottom != 0
-    if top.dtype.kind == "i":
-        fine &= (bottom != -1) | (top != np.iinfo(top.dtype).min)
-    return fine
+def _may_divide(dividend: np.ndarray, divisor: np.ndarray) -> np.ndarray:
+    """Return where the divisor is not 0, and not -1 under the least number of its type."""
+    valid: np.ndarray = divisor != 0
+    if dividend.dtype.kind == "i":
+        valid &= (divisor != -1) | (dividend != np.iinfo(dividend.dtype).min)
+    return valid
 
 
 def _modulo_or_zero(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     if isinstance(call.result, Float):
         return _modulo(list(arrays), call)
     divisor = columns.numpy_values(arrays[1])
-    fine = _may_divide(columns.numpy_values(arrays[0]), divisor)
-    safe = columns.from_values(np.where(fine, divisor, 1), arrays[1].type)
-    rest = columns.numpy_values(_modulo([arrays[0], safe], call))
-    return columns.from_values(np.where(fine, rest, 0), call.result.arrow)
+    valid = _may_divide(columns.numpy_values(arrays[0]), divisor)
+    safe = columns.from_values(np.where(valid, divisor, 1), arrays[1].type)
+    remainder = columns.numpy_values(_modulo([arrays[0], safe], call))
+    return columns.from_values(np.where(valid, remainder, 0), call.result.arrow)
 
 
 def _positive_modulo(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     if isinstance(call.result, Decimal):
-        return decimals.rest(list(arrays), call.result, call.rows, positive=True)
+        return decimals.remainder(list(arrays), call.result, call.rows, positive=True)
     left, right = (columns.numpy_values(_without_point(a)) for a in arrays)
     if isinstance(call.result, Float):
-        rest = _float_rest(left, right, call.rows)
-        return columns.from_values(np.where(rest < 0, rest + np.abs(right), rest), pa.float64())
+        remainder = _float_remainder(left, right, call.rows)
+        return columns.from_values(
+            np.where(remainder < 0, remainder + np.abs(right), remainder), pa.float64()
+        )
     dtype = columns.dtype_of(call.result.arrow)
-    rest = numpy_arithmetic.rest(left, right, call.rows, dtype)
-    if rest.dtype.kind == "i":
-        step = np.where(rest < 0, numpy_arithmetic.distances(right), np.uint64(0))
-        rest = arrow_buffers.converted(rest, np.uint64) + step
-    return columns.from_values(rest, call.result.arrow)
+    remainder = numpy_arithmetic.remainder(left, right, call.rows, dtype)
+    if remainder.dtype.kind == "i":
+        step = np.where(remainder < 0, numpy_arithmetic.magnitudes(right), np.uint64(0))
+        remainder = arrow_buffers.converted(remainder, np.uint64) + step
+    return columns.from_values(remainder, call.result.arrow)
 
 
 def _negate_type(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
     scalar.require(name, types, (*_NUMBERS, Interval), "a number")
-    one = as_number(types[0])
-    if isinstance(one, Integer) and not one.signed:
-        return Integer(min(2 * one.bits, 64), True)
-    return one
+    operand = as_number(types[0])
+    if isinstance(operand, Integer) and not operand.signed:
+        return Integer(min(2 * operand.bits, 64), True)
+    return operand
 
 
 def _negate(values: list[Column], call: scalar.Invocation) -> Column:
@@ -277,8 +299,8 @@ def _negate(values: list[Column], call: scalar.Invocation) -> Column:
 
 def _abs_type(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
     scalar.require(name, types, _NUMBERS, "a number")
-    one = as_number(types[0])
-    return Integer(one.bits, False) if isinstance(one, Integer) else one
+    operand = as_number(types[0])
+    return Integer(operand.bits, False) if isinstance(operand, Integer) else operand
 
 
 def _abs(values: list[Column], call: scalar.Invocation) -> Column:
@@ -295,10 +317,10 @@ def _sign(values: list[Column], call: scalar.Invocation) -> Column:
     )
     if pa.types.is_boolean(column.type):
         column = columns.wrapped(column, pa.uint8())
-    made = pc.cast(pc.sign(column), pa.int8(), safe=False)
+    sign = pc.cast(pc.sign(column), pa.int8(), safe=False)
     if pa.types.is_floating(column.type):  # NaN counts as above 0
-        return pc.if_else(pc.is_nan(column), pa.scalar(1, pa.int8()), made)
-    return made
+        return pc.if_else(pc.is_nan(column), pa.scalar(1, pa.int8()), sign)
+    return sign
 
 
 def _gcd_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
@@ -307,6 +329,8 @@ def _gcd_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argume
 
 
 def _pairwise(function: np.ufunc) -> Callable[[list[pa.Array], scalar.Invocation], pa.Array]:
+    """Return a kernel of two integers."""
+
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         left, right = _integer_operands(arrays)
         return columns.from_values(function(left, right), call.result.arrow)
@@ -315,14 +339,14 @@ def _pairwise(function: np.ufunc) -> Callable[[list[pa.Array], scalar.Invocation
 
 
 def _plus_or_minus(operation: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Numbers here; dates and intervals by `date_arithmetic`."""
-    rule, kernel = _binary_rule(operation), _simple(operation)
+    """Return a resolver for numbers here, and by `date_arithmetic` for dates and intervals."""
+    rule, kernel = _binary_rule(operation), _exact_kernel(operation)
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         types = [plain(a.type) for a in arguments]
         if any(isinstance(t, _TIMED) for t in types):
             return date_arithmetic.resolve(name, operation, arguments)
-        return scalar.usual(name, arguments, rule, None, kernel)
+        return scalar.standard_call(name, arguments, rule, None, kernel)
 
     return resolve
 
@@ -330,7 +354,7 @@ def _plus_or_minus(operation: str) -> Callable[[str, Sequence[Argument]], Scalar
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.custom("plus", _plus_or_minus("plus"), count=2),
     scalar.custom("minus", _plus_or_minus("minus"), count=2),
-    scalar.define("multiply", _binary_rule("multiply"), native=_simple("multiply"), count=2),
+    scalar.define("multiply", _binary_rule("multiply"), native=_exact_kernel("multiply"), count=2),
     scalar.define("divide", _binary_rule("divide"), _divide, count=2, keeps_constants=True),
     scalar.define("intDiv", _binary_rule("intDiv"), _int_div, count=2, keeps_constants=True),
     scalar.define("intDivOrZero", _binary_rule("intDiv"), _int_div_or_zero, count=2),

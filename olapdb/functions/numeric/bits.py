@@ -1,4 +1,4 @@
-"""Bits of whole numbers: and, or, xor, not, shifts; how many are set, whether these are."""
+"""Bits of integers: and, or, xor, not, shifts, count and test."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ from olapdb.errors import ArgumentOutOfBound, ParameterOutOfBound
 from olapdb.functions.base import Argument, Column
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.supertypes import arithmetic_type, as_number
-from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, define, illegal, require
+from olapdb.functions.scalar import (
+    Invocation,
+    Kernel,
+    ScalarDefinition,
+    define,
+    fixed_rule,
+    illegal,
+    require,
+)
 from olapdb.types import (
     UINT8,
     UINT16,
@@ -27,6 +35,7 @@ from olapdb.types import (
 
 
 def _count_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return the type of bitCount: UInt8 of numbers, a wider integer of strings."""
     match types[0]:
         case Integer() | Float() | Boolean():
             return UINT8
@@ -38,6 +47,7 @@ def _count_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argu
 
 
 def _count(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """Return the number of set bits; of a string those of all bytes."""
     if isinstance(call.types[0], String | FixedString):
         offsets, data = columns.bytes_of(columns.text(arrays[0]))
         total = columns.offsets_from_counts(np.bitwise_count(data))
@@ -47,34 +57,33 @@ def _count(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     return columns.from_values(np.bitwise_count(bits), pa.uint8())
 
 
-def _test_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    require(name, types, (Integer, Boolean), "an integer")
-    return UINT8
-
-
 def _testing(together: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Kernel:
-    """bitTest, bitTestAll, bitTestAny: bits by their number from the lowest, which is 0."""
+    """Return the kernel of bitTest, bitTestAll or bitTestAny: the bits at positions, joined by `together`.
+
+    Positions count from the lowest bit, 0. Raises ParameterOutOfBound.
+    """
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         values = columns.numpy_values(arrays[0])
         width = values.dtype.itemsize * 8
         wide = values.view(np.dtype(f"u{values.dtype.itemsize}")).astype(np.uint64)
-        found: np.ndarray | None = None
-        for one in arrays[1:]:
-            places = columns.numpy_values(one)
-            if len(places) and (places.min() < 0 or places.max() >= width):
+        result: np.ndarray | None = None
+        for argument in arrays[1:]:
+            positions = columns.numpy_values(argument)
+            if len(positions) and (positions.min() < 0 or positions.max() >= width):
                 raise ParameterOutOfBound(
                     f"The bits of {call.types[0]} have the numbers from 0 to {width - 1}."
                 )
-            bit = (wide >> places.astype(np.uint64)) & np.uint64(1)
-            found = bit if found is None else together(found, bit)
-        assert found is not None
-        return columns.from_values(found, pa.uint8())
+            bit = (wide >> positions.astype(np.uint64)) & np.uint64(1)
+            result = bit if result is None else together(result, bit)
+        assert result is not None
+        return columns.from_values(result, pa.uint8())
 
     return kernel
 
 
 def _bit_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return the type of bitAnd, bitOr and bitXor: the wider integer, signed if one is."""
     require(name, types, (Integer, Boolean), "an integer")
     left, right = (as_number(t) for t in types)
     return arithmetic_type("bit", left, right)
@@ -83,6 +92,8 @@ def _bit_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argume
 def _bitwise(
     function: Callable[[Column, Column], Column],
 ) -> Callable[[list[Column], Invocation], Column]:
+    """Return the kernel of an operation on both operands at the result's width."""
+
     def kernel(values: list[Column], call: Invocation) -> Column:
         left, right = (columns.wrapped(v, call.result.arrow) for v in values)
         return function(left, right)
@@ -91,21 +102,24 @@ def _bitwise(
 
 
 def _shift_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return the type of shifts and bitNot: that of the first argument."""
     require(name, types, (Integer, Boolean), "an integer")
     return as_number(types[0])
 
 
 def _shift(*, left: bool) -> Callable[[list[pa.Array], Invocation], pa.Array]:
+    """Return the kernel of a shift; raise ArgumentOutOfBound beyond the type's width."""
+
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        value, places = (columns.numpy_values(a) for a in arrays)
-        places = places.astype(np.int64)
+        value, positions = (columns.numpy_values(a) for a in arrays)
+        positions = positions.astype(np.int64)
         bits = value.dtype.itemsize * 8
-        if ((places < 0) | (places > bits)).any():
+        if ((positions < 0) | (positions > bits)).any():
             raise ArgumentOutOfBound(f"The number of shift positions is 0 to {bits}.")
-        shift = np.minimum(places, bits - 1).astype(value.dtype)
+        shift = np.minimum(positions, bits - 1).astype(value.dtype)
         moved = value << shift if left else value >> shift
-        gone = places == bits
-        return columns.from_values(np.where(gone, 0, moved), call.result.arrow)
+        all_shifted_out = positions == bits
+        return columns.from_values(np.where(all_shifted_out, 0, moved), call.result.arrow)
 
     return kernel
 
@@ -113,6 +127,8 @@ def _shift(*, left: bool) -> Callable[[list[pa.Array], Invocation], pa.Array]:
 def _complement(values: list[Column], call: Invocation) -> Column:
     return pc.bit_wise_not(columns.wrapped(values[0], call.result.arrow))
 
+
+_TEST_RULE = fixed_rule(UINT8, (Integer, Boolean), "an integer")
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
     define("bitAnd", _bit_rule, native=_bitwise(pc.bit_wise_and), count=2),
@@ -122,7 +138,7 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
     define("bitShiftLeft", _shift_rule, _shift(left=True), count=2),
     define("bitShiftRight", _shift_rule, _shift(left=False), count=2),
     define("bitCount", _count_rule, _count),
-    define("bitTest", _test_rule, _testing(np.bitwise_and), count=2),
-    define("bitTestAll", _test_rule, _testing(np.bitwise_and), count=(2, None)),
-    define("bitTestAny", _test_rule, _testing(np.bitwise_or), count=(2, None)),
+    define("bitTest", _TEST_RULE, _testing(np.bitwise_and), count=2),
+    define("bitTestAll", _TEST_RULE, _testing(np.bitwise_and), count=(2, None)),
+    define("bitTestAny", _TEST_RULE, _testing(np.bitwise_or), count=(2, None)),
 )

@@ -1,8 +1,8 @@
 """Hashes of byte strings, many at once: CityHash64 1.0.2, SipHash-2-4 and XXH64, bit for bit.
 
-Each runs over all values side by side: a step of the algorithm is one numpy operation over the values
-that are long enough for it.  So the number of Python steps grows with the longest value, not with how
-many there are.  Sources: Pike and Alakuijala, CityHash 1.0.2 (2011); Aumasson and Bernstein,
+All values advance side by side: a step of the algorithm is one numpy operation on the values that
+are long enough for it.  So the number of Python steps grows with the longest value, not with the
+number of values.  Sources: Pike and Alakuijala, CityHash 1.0.2 (2011); Aumasson and Bernstein,
 "SipHash: a fast short-input PRF" (2012); Collet, xxHash specification (XXH64).
 """
 
@@ -21,8 +21,11 @@ U64 = np.uint64
 
 @dataclass(frozen=True)
 class HashedValues:
-    """Byte strings: `data` holds them one after the other with padding behind, `starts` and `lengths`
-    say where; int64, shape (values,)."""
+    """Byte strings in one buffer.
+
+    `data` holds them one after the other with padding at the end; value i has `lengths[i]` bytes from
+    `starts[i]`. Both are int64 of shape (values,).
+    """
 
     data: np.ndarray
     starts: np.ndarray
@@ -30,24 +33,29 @@ class HashedValues:
 
     @property
     def count(self) -> int:
+        """The number of values."""
         return len(self.starts)
 
     def chosen(self, rows: np.ndarray) -> HashedValues:
+        """Return the values at these positions."""
         return HashedValues(self.data, self.starts[rows], self.lengths[rows])
 
     def word(self, at: np.ndarray | int, size: int = 8) -> np.ndarray:
-        """The little-endian word of `size` bytes that begins at `at` of each value, as uint64."""
+        """Return the little-endian word of `size` bytes from `at` in each value, as uint64."""
         places = (self.starts + at)[:, None] + np.arange(size)
         words = np.zeros((self.count, 8), np.uint8)
         words[:, :size] = self.data[places]
         return np.asarray(words.view("<u8").reshape(-1))
 
     def byte(self, at: np.ndarray | int) -> np.ndarray:
+        """Return the byte at `at` of each value, as uint64."""
         return np.asarray(self.data[self.starts + at].astype(U64))
 
 
 def values_of(array: pa.Array) -> HashedValues:
-    """The values of a binary, string or fixed-width array without nulls, as their bytes in memory."""
+    """Return the values of a binary, string or fixed-width array without nulls, as their bytes in
+    memory.
+    """
     if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
         offsets, data = columns.bytes_of(array)
         return HashedValues(_padded(data), offsets[:-1], np.diff(offsets))
@@ -58,34 +66,35 @@ def values_of(array: pa.Array) -> HashedValues:
 
 
 def pairs_of(first: np.ndarray, second: np.ndarray) -> HashedValues:
-    """Two uint64 of each row as the 16 bytes that they are."""
+    """Return two uint64 of each row as one value of 16 bytes."""
     data = np.ascontiguousarray(np.stack([first, second], axis=1)).view(np.uint8).reshape(-1)
     starts = np.arange(len(first), dtype=np.int64) * 16
     return HashedValues(_padded(data), starts, np.full(len(first), 16, np.int64))
 
 
 def _padded(data: np.ndarray) -> np.ndarray:
+    """Return the bytes with 64 zeros behind, so that words may be read past the end."""
     return np.concatenate((data, np.zeros(64, np.uint8)))
 
 
 def _by_length(
     values: HashedValues, ranges: tuple[tuple[int, int, Callable[[HashedValues], np.ndarray]], ...]
 ) -> np.ndarray:
-    """Each value hashed by the form for its length, `low <= length < high`."""
+    """Hash each value by the function for its length, `low <= length < high`."""
     hashes = np.zeros(values.count, U64)
     with np.errstate(over="ignore"):
-        for low, high, form in ranges:
+        for low, high, hash_function in ranges:
             rows = np.flatnonzero((values.lengths >= low) & (values.lengths < high))
             if len(rows):
-                hashes[rows] = form(values.chosen(rows))
+                hashes[rows] = hash_function(values.chosen(rows))
     return hashes
 
 
 def _rotated_right(value: np.ndarray, places: int | np.ndarray) -> np.ndarray:
-    """Rotation to the right; by 0 places the value itself."""
-    by = np.asarray(places, U64)
-    left = (U64(64) - by) & U64(63)
-    return np.asarray((value >> by) | (value << left) * (by > 0))
+    """Return words rotated to the right."""
+    shift = np.asarray(places, U64)
+    left = (U64(64) - shift) & U64(63)
+    return np.asarray((value >> shift) | (value << left) * (shift > 0))
 
 
 def _rotated_left(value: np.ndarray, places: int) -> np.ndarray:
@@ -100,7 +109,7 @@ _MULTIPLIER = U64(0x9DDFEA08EB382D69)
 
 
 def city_combined(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """The hash of two hashes."""
+    """Return CityHash's hash of two hashes."""
     with np.errstate(over="ignore"):
         a = (first ^ second) * _MULTIPLIER
         a ^= a >> U64(47)
@@ -110,7 +119,7 @@ def city_combined(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def city_hash64(values: HashedValues) -> np.ndarray:
-    """CityHash64 1.0.2 of each value; uint64."""
+    """Return CityHash64 1.0.2 of each value; uint64."""
     return _by_length(
         values,
         (
@@ -126,6 +135,7 @@ def city_hash64(values: HashedValues) -> np.ndarray:
 
 
 def _mixed(value: np.ndarray) -> np.ndarray:
+    """Return CityHash's ShiftMix."""
     return np.asarray(value ^ (value >> U64(47)))
 
 
@@ -172,6 +182,7 @@ def _city_to_64(v: HashedValues) -> np.ndarray:
 def _city_half(
     v: HashedValues, a: np.ndarray, z: np.ndarray, added: tuple[np.ndarray, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
+    """Return one half of the hash of 33 to 64 bytes, as two words."""
     b, c = _rotated_right(a + z, 52), _rotated_right(a, 37)
     a = a + added[0]
     c = c + _rotated_right(a, 7)
@@ -182,7 +193,7 @@ def _city_half(
 def _city_weak(
     v: HashedValues, at: np.ndarray | int, a: np.ndarray, b: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The weak hash of 32 bytes with two seeds."""
+    """Return the weak hash of 32 bytes with two seeds."""
     w, x, y, z = (v.word(at + 8 * step) for step in range(4))
     a = a + w
     b = _rotated_right(b + a + z, 21)
@@ -213,6 +224,7 @@ def _city_long(v: HashedValues) -> np.ndarray:
 
 
 def _city_block(v: HashedValues, at: int, state: list[np.ndarray]) -> list[np.ndarray]:
+    """Return the seven words of the state after the block of 64 bytes at `at`."""
     x, y, z, v0, v1, w0, w1 = state
     x = _rotated_right(x + y + v0 + v.word(at + 16), 37) * _K1
     y = _rotated_right(y + v1 + v.word(at + 48), 42) * _K1
@@ -228,7 +240,7 @@ def _city_block(v: HashedValues, at: int, state: list[np.ndarray]) -> list[np.nd
 
 
 def sip_hash64(values: HashedValues) -> np.ndarray:
-    """SipHash-2-4 of each value under the key 0, 0; uint64."""
+    """Return SipHash-2-4 of each value with the key 0, 0; uint64."""
     count = values.count
     starts = (0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573)
     state = [np.full(count, start, U64) for start in starts]
@@ -248,14 +260,15 @@ def sip_hash64(values: HashedValues) -> np.ndarray:
 
 
 def _sip_last_word(values: HashedValues) -> np.ndarray:
-    """The bytes behind the last whole word, and the length in the highest byte."""
-    rest, begin = values.lengths % 8, values.lengths // 8 * 8
+    """Return the bytes behind the last whole word, with the length in the highest byte."""
+    remaining, begin = values.lengths % 8, values.lengths // 8 * 8
     word = values.word(begin)
-    kept = (U64(1) << (rest.astype(U64) * U64(8))) - U64(1)
-    return np.asarray((word & kept) | (values.lengths.astype(U64) << U64(56)))
+    mask = (U64(1) << (remaining.astype(U64) * U64(8))) - U64(1)
+    return np.asarray((word & mask) | (values.lengths.astype(U64) << U64(56)))
 
 
 def _sip_absorbed(state: list[np.ndarray], word: np.ndarray) -> list[np.ndarray]:
+    """Return the state of four words after one word of the message."""
     state = [state[0], state[1], state[2], state[3] ^ word]
     state = _sip_round(_sip_round(state))
     return [state[0] ^ word, state[1], state[2], state[3]]
@@ -284,7 +297,7 @@ _P5 = U64(0x27D4EB2F165667C5)
 
 
 def xx_hash64(values: HashedValues) -> np.ndarray:
-    """XXH64 of each value under the seed 0; uint64."""
+    """Return XXH64 of each value with the seed 0; uint64."""
     count, lengths = values.count, values.lengths
     with np.errstate(over="ignore"):
         total = np.full(count, _P5)
@@ -317,22 +330,23 @@ def xx_hash64(values: HashedValues) -> np.ndarray:
 
 
 def _xx_round(lane: np.ndarray, word: np.ndarray) -> np.ndarray:
+    """Return a lane after one word."""
     return np.asarray(_rotated_left(lane + word * _P2, 31) * _P1)
 
 
 def _xx_stripes(v: HashedValues) -> np.ndarray:
-    """The four lanes over all whole stripes of 32 bytes, merged."""
+    """Return the four lanes over all whole stripes of 32 bytes, merged."""
     starts = (_P1 + _P2, _P2, U64(0), U64(0) - _P1)
     lanes = [np.full(v.count, start) for start in starts]
     stripes = v.lengths // 32
     for stripe in range(int(stripes.max())):
         rows = np.flatnonzero(stripes > stripe)
-        some = v.chosen(rows)
+        active = v.chosen(rows)
         for at, lane in enumerate(lanes):
-            lane[rows] = _xx_round(lane[rows], some.word(32 * stripe + 8 * at))
+            lane[rows] = _xx_round(lane[rows], active.word(32 * stripe + 8 * at))
     total = np.zeros(v.count, U64)
-    for lane, by in zip(lanes, (1, 7, 12, 18), strict=True):
-        total = total + _rotated_left(lane, by)
+    for lane, places in zip(lanes, (1, 7, 12, 18), strict=True):
+        total = total + _rotated_left(lane, places)
     for lane in lanes:
         total = (total ^ _xx_round(np.zeros(v.count, U64), lane)) * _P1 + _P4
     return np.asarray(total)

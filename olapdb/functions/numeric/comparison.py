@@ -1,4 +1,4 @@
-"""equals, less and the others, IS [NOT] DISTINCT FROM: over values that can be compared."""
+"""equals, less and the other comparisons, and IS [NOT] DISTINCT FROM."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.supertypes import as_number, common_type, decimal_precision
 from olapdb.functions.numeric.mixed_comparison import compare_mixed
-from olapdb.functions.scalar import Invocation, ScalarDefinition, custom, null_safe, usual
+from olapdb.functions.scalar import Invocation, ScalarDefinition, custom, null_safe, standard_call
 from olapdb.types import (
     FLOAT64,
     UINT8,
@@ -62,7 +62,7 @@ _ARROW = {
 
 
 def comparison_type(name: str, left: Argument, right: Argument) -> DataType:
-    """The plain type at which two values are compared; raises where they cannot be."""
+    """Return the plain type at which two values are compared; raise if they are not comparable."""
     a, b = as_number(plain(left.type)), as_number(plain(right.type))
     if a == b:
         return a
@@ -72,9 +72,9 @@ def comparison_type(name: str, left: Argument, right: Argument) -> DataType:
         return String()
     if isinstance(a, _DATES) and isinstance(b, _DATES):
         return _date_type(a, b)
-    for moment, number in ((a, b), (b, a)):
-        if isinstance(moment, DateTime | DateTime64) and isinstance(number, _COUNTS):
-            return _number_type(_seconds_type(moment), number)
+    for time, number in ((a, b), (b, a)):
+        if isinstance(time, DateTime | DateTime64) and isinstance(number, _COUNTS):
+            return _number_type(_seconds_type(time), number)
     for text, other in ((left, plain(right.type)), (right, plain(left.type))):
         if isinstance(plain(text.type), _TEXT) and not isinstance(other, _TEXT):
             if text.constant is not None and not isinstance(other, Tuple | Map):
@@ -92,13 +92,13 @@ def comparison_type(name: str, left: Argument, right: Argument) -> DataType:
     raise _incomparable(name, left.type, right.type)
 
 
-def _seconds_type(moment: DateTime | DateTime64) -> DataType:
-    """What a time is, compared with a number: seconds since 1970."""
-    return UINT32 if isinstance(moment, DateTime) else Decimal(18, moment.precision)
+def _seconds_type(time: DateTime | DateTime64) -> DataType:
+    """Return the type of a time compared with a number: seconds since 1970."""
+    return UINT32 if isinstance(time, DateTime) else Decimal(18, time.precision)
 
 
 def _date_type(a: DataType, b: DataType) -> DataType:
-    """A type that holds both without clamping: DateTime ends before Date does."""
+    """Return a type that holds both without clamping: DateTime ends before Date does."""
     shared = common_type([a, b])
     return (
         DateTime64(0, shared.zone) if isinstance(shared, DateTime) and Date() in (a, b) else shared
@@ -106,7 +106,7 @@ def _date_type(a: DataType, b: DataType) -> DataType:
 
 
 def _check_number(value: pa.Scalar, other: DataType) -> None:
-    """TypeMismatch where a literal text that a number is compared with spells none."""
+    """Raise TypeMismatch if a text literal that is compared with a number is no number."""
     if not value.is_valid or not isinstance(other, Integer | Float | Decimal):
         return
     try:
@@ -119,7 +119,10 @@ def _check_number(value: pa.Scalar, other: DataType) -> None:
 
 
 def _constant_type(value: pa.Scalar, other: DataType) -> DataType:
-    """A Date compared with a text that has a time is compared as a DateTime."""
+    """Return the type of a comparison with a text literal.
+
+    A Date and a text with a time are compared as DateTime, a DateTime and a fraction as DateTime64.
+    """
     text = value.as_py() if value.is_valid else ""
     if isinstance(other, Date | Date32) and isinstance(text, str) and len(text) > 10:
         return DateTime64(0) if isinstance(other, Date32) else DateTime()
@@ -129,6 +132,7 @@ def _constant_type(value: pa.Scalar, other: DataType) -> DataType:
 
 
 def _number_type(a: DataType, b: DataType) -> DataType:
+    """Return the type at which two different number types are compared."""
     if isinstance(a, Float) or isinstance(b, Float):
         return FLOAT64
     if isinstance(a, Decimal) or isinstance(b, Decimal):
@@ -151,6 +155,10 @@ def _incomparable(name: str, left: DataType, right: DataType) -> IllegalTypeOfAr
 def _cast_to(
     column: Column, source: DataType, target: DataType, environment: Environment
 ) -> Column:
+    """Cast an operand to the type of the comparison.
+
+    A Decimal keeps digits beyond its precision.
+    """
     if plain(source) == target:
         return column
     if isinstance(plain(source), Decimal | Integer) and isinstance(target, Decimal):
@@ -160,7 +168,9 @@ def _cast_to(
 
 
 def _is_mixed(types: Sequence[DataType]) -> bool:
-    """Whether a 64-bit integer is compared with a float, which Float64 does not hold exactly."""
+    """Return whether a 64-bit integer is compared with a float, which Float64 does not hold
+    exactly.
+    """
     return any(isinstance(t, Float) for t in types) and any(
         isinstance(t, Integer) and t.bits == _WORD_BITS for t in types
     )
@@ -170,24 +180,26 @@ _WORD_BITS = 64
 
 
 def _compare(name: str, target: DataType) -> Callable[[list[Column], Invocation], Column]:
+    """Return the kernel of a comparison at the type `target`."""
+
     def native(values: list[Column], call: Invocation) -> Column:
         if _is_mixed(call.types):
             constant = all(isinstance(v, pa.Scalar) for v in values)
-            found = compare_mixed(name, values[0], values[1], 1 if constant else call.rows)
-            return found[0] if constant else found
+            result = compare_mixed(name, values[0], values[1], 1 if constant else call.rows)
+            return result[0] if constant else result
         pair = [
             _cast_to(v, t, target, call.environment)
             for v, t in zip(values, call.types, strict=True)
         ]
         if isinstance(target, Array | Map):
-            return null_safe(_nested(name), pair, call)
+            return null_safe(_container_equality(name), pair, call)
         return pc.cast(_ARROW[name](*pair), pa.uint8())
 
     return native
 
 
-def _nested(name: str) -> Callable[[list[pa.Array], Invocation], pa.Array]:
-    """Arrays and maps, for equality: a NULL in them equals a NULL."""
+def _container_equality(name: str) -> Callable[[list[pa.Array], Invocation], pa.Array]:
+    """Return the kernel of equality of arrays and maps: a NULL in them equals a NULL."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         if name not in ("equals", "notEquals"):
@@ -198,62 +210,66 @@ def _nested(name: str) -> Callable[[list[pa.Array], Invocation], pa.Array]:
     return kernel
 
 
-def _resolver(name: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+def comparison_resolver(name: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    """Return the resolver of a comparison; tuples are compared by elements."""
+
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
         if any(isinstance(plain(a.type), Nothing) for a in arguments):
-            return usual(spelt, arguments, UINT8, None)
+            return standard_call(spelt, arguments, UINT8, None)
         if all(isinstance(plain(a.type), Tuple) for a in arguments):
-            return _of_tuples(name, spelt, arguments)
+            return _resolve_tuples(name, spelt, arguments)
         target = comparison_type(spelt, *arguments)
-        return usual(spelt, arguments, UINT8, None, _compare(name, target))
+        return standard_call(spelt, arguments, UINT8, None, _compare(name, target))
 
     return resolve
 
 
 def resolve_comparison(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """The call of `equals`, `less` or another comparison; raises where types have none."""
+    """Return the call of `equals`, `less` or another comparison; raise for incomparable types."""
     if name == "isNotDistinctFrom":
         return _distinct_from(same=True)(name, arguments)
-    return _resolver(name)(name, arguments)
+    return comparison_resolver(name)(name, arguments)
 
 
-def _of_tuples(name: str, spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Tuples, element by element in three-valued logic: `(1, NULL) < (2, 0)` is true, `(1, NULL) <
-    (1, 0)` is NULL, as `1 < 2 OR (1 = 2 AND …)` says."""
+def _resolve_tuples(name: str, spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve a comparison of tuples, element by element in three-valued logic.
+
+    `(1, NULL) < (2, 0)` is true and `(1, NULL) < (1, 0)` is NULL, as `1 < 2 OR (1 = 2 AND …)` says.
+    """
     pairs = _element_pairs(spelt, arguments)
     if any(_is_literal_null(a) for pair in pairs for a in pair):
-        nothing: Column = pa.scalar(None, pa.uint8())
-        return ScalarCall(spelt, make_nullable(UINT8), lambda values, rows, environment: nothing)
+        null: Column = pa.scalar(None, pa.uint8())
+        return ScalarCall(spelt, make_nullable(UINT8), lambda values, rows, environment: null)
     first = {"lessOrEquals": "less", "greaterOrEquals": "greater"}.get(name, name)
     named = [first] * (len(pairs) - 1) + [name]
-    calls = [_resolver(n)(spelt, pair) for n, pair in zip(named, pairs, strict=True)]
-    equal = [_resolver("equals")(spelt, pair) for pair in pairs]
+    calls = [comparison_resolver(n)(spelt, pair) for n, pair in zip(named, pairs, strict=True)]
+    equal = [comparison_resolver("equals")(spelt, pair) for pair in pairs]
     types = [*(call.type for call in calls), *(argument.type for argument in arguments)]
-    nullable = any(is_nullable(one) for one in types)
+    nullable = any(is_nullable(data_type) for data_type in types)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         elements = list(zip(*(_elements(v, rows) for v in values), strict=True))
 
         def truth(call: ScalarCall, at: int) -> Column:
-            found = call.kernel(elements[at], rows, environment)
-            return pc.cast(columns.as_array(found, rows), pa.bool_())
+            result = call.kernel(elements[at], rows, environment)
+            return pc.cast(columns.as_array(result, rows), pa.bool_())
 
-        found = truth(calls[-1], -1)
+        result = truth(calls[-1], -1)
         for at in reversed(range(len(calls) - 1)):
             if name == "equals":
-                found = pc.and_kleene(truth(calls[at], at), found)
+                result = pc.and_kleene(truth(calls[at], at), result)
             elif name == "notEquals":
-                found = pc.or_kleene(truth(calls[at], at), found)
+                result = pc.or_kleene(truth(calls[at], at), result)
             else:
-                later = pc.and_kleene(truth(equal[at], at), found)
-                found = pc.or_kleene(truth(calls[at], at), later)
-        return pc.cast(found, pa.uint8())
+                later = pc.and_kleene(truth(equal[at], at), result)
+                result = pc.or_kleene(truth(calls[at], at), later)
+        return pc.cast(result, pa.uint8())
 
     return ScalarCall(spelt, make_nullable(UINT8) if nullable else UINT8, kernel)
 
 
 def _element_pairs(spelt: str, arguments: Sequence[Argument]) -> list[tuple[Argument, Argument]]:
-    """The arguments' elements, one beside the other."""
+    """Return the pairs of elements of two tuple arguments; raise if their numbers differ."""
     left, right = (_element_arguments(a) for a in arguments)
     if len(left) != len(right):
         raise _incomparable(spelt, arguments[0].type, arguments[1].type)
@@ -263,11 +279,12 @@ def _element_pairs(spelt: str, arguments: Sequence[Argument]) -> list[tuple[Argu
 
 
 def _element_arguments(argument: Argument) -> list[Argument]:
-    kind, value = plain(argument.type), argument.constant
-    assert isinstance(kind, Tuple)
+    """Return the elements of a tuple argument as arguments, constant if the tuple is."""
+    tuple_type, value = plain(argument.type), argument.constant
+    assert isinstance(tuple_type, Tuple)
     if value is None or not value.is_valid:
-        return [Argument(t) for t in kind.elements]
-    return [Argument(t, value[at]) for at, t in enumerate(kind.elements)]
+        return [Argument(t) for t in tuple_type.elements]
+    return [Argument(t, value[at]) for at, t in enumerate(tuple_type.elements)]
 
 
 def _is_literal_null(argument: Argument) -> bool:
@@ -275,20 +292,20 @@ def _is_literal_null(argument: Argument) -> bool:
 
 
 def _elements(column: Column, rows: int) -> list[Column]:
-    """A tuple's columns; what is constant stays so."""
+    """Return the columns of a tuple; a constant has constant elements."""
     if isinstance(column, pa.Scalar) and column.is_valid:
         return [column[at] for at in range(len(column.type))]
     return list(columns.struct_fields(columns.as_array(column, rows)))
 
 
 def _distinct_from(*, same: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Comparison in which NULL equals NULL."""
+    """Return a resolver of a comparison in which NULL equals NULL; `same`: IS NOT DISTINCT FROM."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
         if all(isinstance(plain(a.type), Tuple) for a in arguments):
             return _distinct_tuples(spelt, arguments, same)
-        nothing = any(isinstance(plain(a.type), Nothing) for a in arguments)
-        target = None if nothing else comparison_type(spelt, *arguments)
+        has_null_type = any(isinstance(plain(a.type), Nothing) for a in arguments)
+        target = None if has_null_type else comparison_type(spelt, *arguments)
         types = tuple(plain(a.type) for a in arguments)
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
@@ -309,7 +326,7 @@ def _distinct_from(*, same: bool) -> Callable[[str, Sequence[Argument]], ScalarC
 
 
 def _distinct_tuples(spelt: str, arguments: Sequence[Argument], same: bool) -> ScalarCall:
-    """Tuples are the same where all their elements are."""
+    """Resolve a comparison of tuples in which NULL equals NULL: they equal if all elements do."""
     pairs = _element_pairs(spelt, arguments)
     calls = [_distinct_from(same=same)(spelt, pair) for pair in pairs]
     combine = pc.and_ if same else pc.or_
@@ -326,7 +343,7 @@ def _distinct_tuples(spelt: str, arguments: Sequence[Argument], same: bool) -> S
 
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
-    *(custom(name, _resolver(name), count=2) for name in _ARROW),
+    *(custom(name, comparison_resolver(name), count=2) for name in _ARROW),
     custom("isNotDistinctFrom", _distinct_from(same=True), count=2),
     custom("isDistinctFrom", _distinct_from(same=False), count=2),
 )

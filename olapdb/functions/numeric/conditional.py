@@ -1,4 +1,4 @@
-"""if, multiIf, CASE, coalesce and the other functions about NULL; greatest and least; transform."""
+"""if, multiIf, CASE, coalesce, nullIf, isNull, greatest, least and transform."""
 
 from __future__ import annotations
 
@@ -42,18 +42,22 @@ from olapdb.types import (
 
 
 def without_null(data_type: DataType) -> DataType:
-    """T of Nullable(T), also inside LowCardinality."""
+    """Return T for Nullable(T), also inside of LowCardinality."""
     if isinstance(data_type, LowCardinality):
         return LowCardinality(without_null(data_type.inner))
     return data_type.inner if isinstance(data_type, Nullable) else data_type
 
 
 def plain_lc(data_type: DataType) -> DataType:
-    """LowCardinality is dropped, Nullable kept."""
+    """Return the type without LowCardinality; Nullable stays."""
     return data_type.inner if isinstance(data_type, LowCardinality) else data_type
 
 
 def _common(arguments: Sequence[Argument]) -> DataType:
+    """Return the common type of the arguments.
+
+    Equal types with and without LowCardinality have the plain one in common.
+    """
     types = [a.type for a in arguments]
     alike = all(plain(t) == plain(types[0]) for t in types)
     if alike and not all(t == types[0] for t in types):
@@ -62,7 +66,10 @@ def _common(arguments: Sequence[Argument]) -> DataType:
 
 
 def choose(conditions: Sequence[Column], branches: Sequence[Column], rows: int) -> Column:
-    """The first branch whose condition holds, else the last one; branches are of one type."""
+    """Return for each row the first branch whose condition holds, else the last.
+
+    Branches have one type.
+    """
     if all(isinstance(c, pa.Scalar) for c in conditions):
         for condition, branch in zip(conditions, branches, strict=False):
             if condition.is_valid and condition.as_py():
@@ -80,6 +87,7 @@ def choose(conditions: Sequence[Column], branches: Sequence[Column], rows: int) 
 
 
 def _choose_rows(conditions: list[pa.Array], branches: list[pa.Array], rows: int) -> pa.Array:
+    """Return as `choose` for nested types, which Arrow's case_when does not support."""
     chosen = np.full(rows, len(branches) - 1)
     for at in range(len(conditions) - 1, -1, -1):
         chosen[np.asarray(conditions[at])] = at
@@ -89,8 +97,10 @@ def _choose_rows(conditions: list[pa.Array], branches: list[pa.Array], rows: int
 def _unified(
     column: Column, source: DataType, target: DataType, environment: Environment
 ) -> Column:
-    """A branch at the type of all, as if, ifNull and coalesce convert it: a FixedString that
-    becomes a String keeps its zero bytes, which a CAST drops."""
+    """Cast a branch to the common type, as if, ifNull and coalesce do.
+
+    A FixedString that becomes a String keeps its zero bytes, which a CAST drops.
+    """
     if not (isinstance(plain(source), FixedString) and isinstance(plain(target), String)):
         return cast_column(column, source, target, environment, strict=False)
     if isinstance(column, pa.Scalar):
@@ -99,12 +109,12 @@ def _unified(
 
 
 def _cases(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """if and multiIf: condition, value, …, otherwise."""
+    """Resolve if and multiIf: condition, value, …, otherwise."""
     conditions = [arguments[i] for i in range(0, len(arguments) - 1, 2)]
     branches = [*(arguments[i] for i in range(1, len(arguments), 2)), arguments[-1]]
-    for one in conditions:
-        if not isinstance(plain(one.type), Integer | Boolean | Float | Nothing):
-            raise illegal(name, one.type, "a condition (UInt8)")
+    for condition in conditions:
+        if not isinstance(plain(condition.type), Integer | Boolean | Float | Nothing):
+            raise illegal(name, condition.type, "a condition (UInt8)")
     result = _common([Argument(plain_lc(b.type), b.constant) for b in branches])
     convert = _unified if len(branches) == _BRANCHES_OF_IF else _cast_branch
 
@@ -113,10 +123,10 @@ def _cases(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         outcomes = [values[i] for i in range(1, len(values), 2)] + [values[-1]]
         if isinstance(plain(result), ExactFloat):
             return _exact_floats(truths, outcomes, [b.type for b in branches], result, environment)
-        cast = [
+        converted = [
             convert(v, b.type, result, environment) for v, b in zip(outcomes, branches, strict=True)
         ]
-        return choose(truths, cast, rows)
+        return choose(truths, converted, rows)
 
     return ScalarCall(name, result, kernel, lazy=True)
 
@@ -128,7 +138,7 @@ def _exact_floats(
     result: DataType,
     environment: Environment,
 ) -> Column:
-    """The chosen branches as floats: an integer that is not chosen need not be one."""
+    """Return the chosen values as floats; only chosen integers must be exact as Float64."""
     rows = max((len(c) for c in (*truths, *outcomes) if isinstance(c, pa.Array)), default=1)
     chosen = None
     for at, (outcome, data_type) in enumerate(zip(outcomes, types, strict=True)):
@@ -136,9 +146,11 @@ def _exact_floats(
             continue
         others: list[Column] = [pa.scalar(None, data_type.arrow)] * len(outcomes)
         others[at] = outcome
-        mine = columns.as_array(choose(truths, others, rows), rows)
+        own_values = columns.as_array(choose(truths, others, rows), rows)
         source = make_nullable(data_type)
-        cast = cast_column(mine, source, make_nullable(EXACT_FLOAT), environment, strict=False)
+        cast = cast_column(
+            own_values, source, make_nullable(EXACT_FLOAT), environment, strict=False
+        )
         chosen = cast if chosen is None else pc.coalesce(chosen, cast)
     assert chosen is not None
     constant = all(isinstance(c, pa.Scalar) for c in (*truths, *outcomes))
@@ -146,7 +158,7 @@ def _exact_floats(
 
 
 _BRANCHES_OF_IF = 2
-"""A multiIf of one condition, `CASE WHEN … THEN … ELSE … END`, is an if; `CASE x WHEN` is none."""
+"""A multiIf of one condition, `CASE WHEN … THEN … ELSE … END`, casts like if; `CASE x WHEN` not."""
 
 
 def _cast_branch(
@@ -162,7 +174,7 @@ def _multi_if(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _case_with_expression(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """CASE x WHEN a THEN b … ELSE c END."""
+    """Resolve CASE x WHEN a THEN b … ELSE c END."""
     if len(arguments) % 2:
         raise NumberOfArgumentsDoesntMatch(f"Function {name} takes an even number of arguments.")
     subject, keys = arguments[0], [arguments[i] for i in range(1, len(arguments) - 1, 2)]
@@ -186,19 +198,22 @@ def _case_with_expression(name: str, arguments: Sequence[Argument]) -> ScalarCal
 
 
 def _coalesce(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """The first that is not NULL; what follows one that cannot be NULL is dropped."""
+    """Resolve the first value that is not NULL.
+
+    Arguments behind one that is never NULL are ignored.
+    """
     used: list[int] = []
-    for at, one in enumerate(arguments):
-        if isinstance(plain(one.type), Nothing):
+    for at, argument in enumerate(arguments):
+        if isinstance(plain(argument.type), Nothing):
             continue
         used.append(at)
-        if not is_nullable(one.type):
+        if not is_nullable(argument.type):
             break
     if not used:
         return ScalarCall(name, NULL_TYPE, lambda v, r, e: pa.scalar(None, pa.null()))
-    kept = [arguments[i] for i in used]
-    result = _common([Argument(without_null(a.type), a.constant) for a in kept])
-    if is_nullable(kept[-1].type):
+    candidates = [arguments[i] for i in used]
+    result = _common([Argument(without_null(a.type), a.constant) for a in candidates])
+    if is_nullable(candidates[-1].type):
         result = make_nullable(result)
     target = make_nullable(result)
 
@@ -218,29 +233,29 @@ def _null_if(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     result = make_nullable(arguments[0].type)
     if any(isinstance(plain(a.type), Nothing) for a in arguments):
         return ScalarCall(name, result, lambda v, r, e: v[0])
-    equals = comparison._resolver("equals")("equals", arguments)
+    equals = comparison.comparison_resolver("equals")("equals", arguments)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         same = columns.truth(equals.kernel(values, rows, environment))
-        nothing = pa.scalar(None, result.arrow)
-        return choose([same], [nothing, values[0]], rows)
+        null = pa.scalar(None, result.arrow)
+        return choose([same], [null, values[0]], rows)
 
     return ScalarCall(name, result, kernel)
 
 
 def _is_null(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    wanted = name == "isNull"
+    for_null = name == "isNull"
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         if isinstance(values[0], pa.Scalar):
-            return pa.scalar(int(values[0].is_valid != wanted), pa.uint8())
-        return pc.cast(values[0].is_null() if wanted else values[0].is_valid(), pa.uint8())
+            return pa.scalar(int(values[0].is_valid != for_null), pa.uint8())
+        return pc.cast(values[0].is_null() if for_null else values[0].is_valid(), pa.uint8())
 
     return ScalarCall(name, UINT8, kernel)
 
 
 def _assume_not_null(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """NULL becomes the type's default; ClickHouse leaves it undefined."""
+    """Resolve assumeNotNull: NULL becomes the type's default; ClickHouse leaves it undefined."""
     result = without_null(arguments[0].type)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
@@ -257,16 +272,16 @@ def _to_nullable(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _extreme(*, largest: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """greatest and least: NULLs are passed over."""
+    """Return a resolver of greatest or least, which ignore NULL."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        kept = [i for i, a in enumerate(arguments) if not isinstance(plain(a.type), Nothing)]
-        if not kept:
+        used = [i for i, a in enumerate(arguments) if not isinstance(plain(a.type), Nothing)]
+        if not used:
             return ScalarCall(name, NULL_TYPE, lambda v, r, e: pa.scalar(None, pa.null()))
-        wide = result = _common([arguments[i] for i in kept])
+        wide = result = _common([arguments[i] for i in used])
         if isinstance(plain(wide), WideInteger):
-            result = _narrowed([arguments[i].type for i in kept], wide, largest)
-        if len(kept) < len(arguments):
+            result = _narrowed([arguments[i].type for i in used], wide, largest)
+        if len(used) < len(arguments):
             wide, result = make_nullable(wide), make_nullable(result)
         if isinstance(plain(result), Array):
             raise illegal(name, result, "a number, string or date")
@@ -274,7 +289,7 @@ def _extreme(*, largest: bool) -> Callable[[str, Sequence[Argument]], ScalarCall
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
             cast = [
                 cast_column(values[i], arguments[i].type, wide, environment, strict=False)
-                for i in kept
+                for i in used
             ]
             if len(cast) == 1:
                 return cast[0]
@@ -294,7 +309,7 @@ def _extreme(*, largest: bool) -> Callable[[str, Sequence[Argument]], ScalarCall
 
 
 def _narrowed(types: Sequence[DataType], wide: DataType, largest: bool) -> DataType:
-    """Of UInt64 and Int64 the lesser is an Int64, the greater a UInt64."""
+    """Return the type of greatest or least of UInt64 and Int64: UInt64 or Int64; else `wide`."""
     if {plain(t) for t in types} != {INT64, UINT64}:
         return wide
     narrow = UINT64 if largest else INT64
@@ -302,18 +317,21 @@ def _narrowed(types: Sequence[DataType], wide: DataType, largest: bool) -> DataT
 
 
 def _better(
-    compare: Callable[[pa.Array, pa.Array], pa.Array], best: pa.Array, one: pa.Array
+    compare: Callable[[pa.Array, pa.Array], pa.Array], best: pa.Array, other: pa.Array
 ) -> pa.Array:
-    """The better of each two, the first of equal ones; NULL and NaN are worse than all else."""
-    better = pc.fill_null(compare(one, best), False)
-    if pa.types.is_floating(one.type):
+    """Return the better value of each row, the first of equal ones; NULL and NaN are worst."""
+    better = pc.fill_null(compare(other, best), False)
+    if pa.types.is_floating(other.type):
         better = pc.or_(better, pc.fill_null(pc.is_nan(best), False))
-    take = pc.and_(pc.or_(better, best.is_null()), one.is_valid())
-    return pc.if_else(take, one, best)
+    take = pc.and_(pc.or_(better, best.is_null()), other.is_valid())
+    return pc.if_else(take, other, best)
 
 
 def _key_type(subject: DataType, key: DataType) -> DataType:
-    """What transform looks a value up as: texts of two types as Strings, byte by byte."""
+    """Return the type at which transform looks a value up.
+
+    Texts of two types are compared as Strings.
+    """
     if isinstance(plain(subject), Nothing):
         return key
     texts = isinstance(plain(subject), String | FixedString) and isinstance(
@@ -323,7 +341,7 @@ def _key_type(subject: DataType, key: DataType) -> DataType:
 
 
 def _transform(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """transform(x, from, to[, default]) with constant arrays."""
+    """Resolve transform(x, from, to[, default]) with constant arrays."""
     subject, keys, values = arguments[:3]
     key_type, value_type = plain(keys.type), plain(values.type)
     if keys.constant is None or values.constant is None:
@@ -338,20 +356,20 @@ def _transform(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         raise BadArguments(f"The arrays of {name} have different sizes.")
 
     def kernel(columns_given: Sequence[Column], rows: int, environment: Environment) -> Column:
-        constant = isinstance(columns_given[0], pa.Scalar)
-        array = columns.as_array(columns_given[0], 1 if constant else rows)
-        wanted = _unified(found_keys, key_type.inner, make_nullable(compared), environment)
+        is_constant = isinstance(columns_given[0], pa.Scalar)
+        array = columns.as_array(columns_given[0], 1 if is_constant else rows)
+        lookup_keys = _unified(found_keys, key_type.inner, make_nullable(compared), environment)
         array = _unified(array, subject.type, make_nullable(compared), environment)
-        places = pc.index_in(array, wanted)
+        places = pc.index_in(array, lookup_keys)
         if pa.types.is_floating(array.type):  # NaN is equal to nothing
             places = pc.if_else(pc.is_nan(array), pa.scalar(None, places.type), places)
         mapped = cast_column(
             found_values, value_type.inner, result, environment, strict=False
         ).take(places)
-        rest = columns_given[3] if len(columns_given) > 3 else columns_given[0]
-        fallback = cast_column(rest, otherwise.type, result, environment, strict=False)
+        fallback_column = columns_given[3] if len(columns_given) > 3 else columns_given[0]
+        fallback = cast_column(fallback_column, otherwise.type, result, environment, strict=False)
         chosen = choose([places.is_valid()], [mapped, fallback], len(array))
-        return chosen[0] if constant else chosen
+        return chosen[0] if is_constant else chosen
 
     return ScalarCall(name, result, kernel)
 

@@ -1,8 +1,8 @@
-"""The arithmetic of Decimals, exact: on 64-bit integers where the digits fit, else on Decimal256.
+"""Exact arithmetic of Decimals: on 64-bit integers where the digits fit, else on Decimal256.
 
-As in ClickHouse a result may have more digits than its precision where they fit its bits, of 32 and
-64; of more bits 38 and 76 digits are the most.  Where ClickHouse's integers would overflow on the
-way to a result that fits, the result is the exact one.
+As in ClickHouse a result of 32 or 64 bits may have more digits than its precision if they fit the
+bits; wider results have at most 38 or 76 digits.  Where ClickHouse's integers would overflow on the
+way to a result that fits, the result here is the exact one.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from olapdb.functions.numeric import numpy_arithmetic
 from olapdb.types import Decimal, Integer
 
 Digits: TypeAlias = np.ndarray | pa.Array
-"""Numbers without their point: int64, or where these do not suffice Decimal256 of scale 0; one of
-a constant."""
+"""Unscaled numbers: int64, or Decimal256 of scale 0 if int64 is too small; one value for a constant."""
 
 _WIDE = pa.decimal256(76, 0)
 _INT64_MAX = 2**63 - 1
@@ -32,6 +31,7 @@ _LONG_BITS = 64
 
 
 def overflow(operation: str, result: Decimal | Integer) -> DecimalOverflow:
+    """Return the error about an operation whose result does not fit its type."""
     return DecimalOverflow(
         f"Decimal math overflow: {operation} does not fit {result}.",
         hint="Convert an argument to a wider Decimal first.",
@@ -41,22 +41,25 @@ def overflow(operation: str, result: Decimal | Integer) -> DecimalOverflow:
 # --- plus, minus, multiply
 
 
-def combine(operation: str, values: list[Column], result: Decimal, rows: int) -> Column:
-    """The sum, difference or product; NULL of NULL, a constant of constants."""
+def combine_decimals(operation: str, values: list[Column], result: Decimal, rows: int) -> Column:
+    """Return the sum, difference or product; NULL for NULL, a constant for constants."""
     powers = [0 if operation == "multiply" else result.scale - scale_of(v) for v in values]
     constant = all(isinstance(v, pa.Scalar) for v in values)
     arrays = [columns.as_array(v, 1) for v in values] if constant else values
     count = 1 if constant else rows
-    made = _combined_integers(operation, arrays, powers, result, count)
-    if made is None:
-        whole = (columns.as_array(v, count) for v in arrays)
-        left, right = (_scaled(v, power) for v, power in zip(whole, powers, strict=True))
-        made = fitted_to(_combined(operation, left, right, result), result, operation)
-    return made[0] if constant else made
+    result_column = _combine_int64(operation, arrays, powers, result, count)
+    if result_column is None:
+        repeated = (columns.as_array(v, count) for v in arrays)
+        left, right = (_scaled(v, power) for v, power in zip(repeated, powers, strict=True))
+        result_column = fitted_to(_combine_wide(operation, left, right, result), result, operation)
+    return result_column[0] if constant else result_column
 
 
-def _combined(operation: str, left: pa.Array, right: pa.Array, result: Decimal) -> pa.Array:
-    """Of numbers of 76 digits at most, whose sum cannot wrap around."""
+def _combine_wide(operation: str, left: pa.Array, right: pa.Array, result: Decimal) -> pa.Array:
+    """Return the sum, difference or product of numbers of at most 76 digits.
+
+    Raise DecimalOverflow.
+    """
     if operation != "multiply":
         return _sum(left, right if operation == "plus" else pc.negate(right))
     sizes = np.abs(_floats(left)) * np.abs(_floats(right))
@@ -66,81 +69,91 @@ def _combined(operation: str, left: pa.Array, right: pa.Array, result: Decimal) 
 
 
 _PRODUCT_MAX = 2e76
-"""No float next to a number that Decimal256 has not the bits for is below."""
+"""A bound of products: the float of every number beyond Decimal256's bits is above."""
 
 
-def _combined_integers(
+def _combine_int64(
     operation: str, values: list[Column], powers: list[int], result: Decimal, rows: int
 ) -> pa.Array | None:
-    """In one pass of numpy, where no row is NULL and nothing can need more than 64 bits."""
+    """Return the result computed by numpy in one pass, or None if a row is NULL or may need more
+    than 64 bits.
+    """
     if any(v.null_count if isinstance(v, pa.Array) else not v.is_valid for v in values):
         return None
-    held = [_int64_scaled(columns.single(v), by) for v, by in zip(values, powers, strict=True)]
-    left, right = held
+    operands = [_int64_scaled(columns.single(v), by) for v, by in zip(values, powers, strict=True)]
+    left, right = operands
     if left is None or right is None:
         return None
     largest, other = _largest(left), _largest(right)
     if (largest * other if operation == "multiply" else largest + other) > _INT64_MAX:
         return None
-    made = numpy_arithmetic.combined(
+    result_values = numpy_arithmetic.apply_ufunc(
         numpy_arithmetic.UFUNCS[operation], left, right, rows, np.int64
     )
-    return fitted_to(made, result, operation)
+    return fitted_to(result_values, result, operation)
 
 
 # --- divide, intDiv, modulo: of columns without NULL
 
 
 def divide(values: list[Column], result: Decimal, rows: int) -> pa.Array:
-    """Truncated at the result's scale."""
-    top, bottom = values
-    refuse_zero(bottom)
-    dividend = digits(top, result.scale - scale_of(top) + scale_of(bottom))
-    return fitted_to(_quotient(dividend, digits(bottom), rows), result, "divide")
+    """Return the quotient, truncated at the result's scale; columns without NULL."""
+    dividend_column, divisor = values
+    refuse_zero(divisor)
+    dividend = digits(dividend_column, result.scale - scale_of(dividend_column) + scale_of(divisor))
+    return fitted_to(_quotient(dividend, digits(divisor), rows), result, "divide")
 
 
 def whole_quotient(values: list[Column], result: Integer, rows: int) -> np.ndarray:
-    """intDiv: int64, cut towards zero."""
+    """Return the quotient truncated to an integer, int64.
+
+    Raise IllegalDivision or DecimalOverflow.
+    """
     refuse_zero(values[1])
-    top, bottom = _at_one_scale(values)
-    quotient = _narrowest(_quotient(top, bottom, rows))
+    dividend, divisor = _at_one_scale(values)
+    quotient = _narrowest(_quotient(dividend, divisor, rows))
     if not isinstance(quotient, np.ndarray) or not _within(quotient, result):
         raise overflow("intDiv", result)
     return quotient
 
 
-def rest(values: list[Column], result: Decimal, rows: int, *, positive: bool) -> pa.Array:
-    """The remainder with the dividend's sign, or `positive`: none below 0."""
+def remainder(values: list[Column], result: Decimal, rows: int, *, positive: bool) -> pa.Array:
+    """Return the remainder with the dividend's sign, or with `positive` never below 0."""
     refuse_zero(values[1])
-    top, bottom = _at_one_scale(values)
-    if isinstance(top, np.ndarray) and isinstance(bottom, np.ndarray):
-        made = numpy_arithmetic.combined(np.fmod, top, bottom, rows, np.int64)
+    dividend, divisor = _at_one_scale(values)
+    if isinstance(dividend, np.ndarray) and isinstance(divisor, np.ndarray):
+        result_values = numpy_arithmetic.apply_ufunc(np.fmod, dividend, divisor, rows, np.int64)
         if positive:
-            made += np.where(made < 0, np.abs(bottom), 0)
-        return fitted_to(made, result, "modulo")
-    top, bottom = _wide(top, rows), _wide(bottom, rows)
-    left = _less(top, _divided(top, bottom), bottom)
+            result_values += np.where(result_values < 0, np.abs(divisor), 0)
+        return fitted_to(result_values, result, "modulo")
+    dividend, divisor = _wide(dividend, rows), _wide(divisor, rows)
+    difference = _remaining(dividend, _divided(dividend, divisor), divisor)
     if positive:
-        moved = columns.view(pc.add(_declared(left, 75), _declared(pc.abs(bottom), 75)), _WIDE)
-        left = pc.if_else(pc.less(left, pa.scalar(PythonDecimal(0), _WIDE)), moved, left)
-    return fitted_to(left, result, "modulo")
+        lifted = columns.view(
+            pc.add(_declared(difference, 75), _declared(pc.abs(divisor), 75)), _WIDE
+        )
+        difference = pc.if_else(
+            pc.less(difference, pa.scalar(PythonDecimal(0), _WIDE)), lifted, difference
+        )
+    return fitted_to(difference, result, "modulo")
 
 
 def refuse_zero(divisor: Column) -> None:
-    """As `numpy_arithmetic.refuse_zero`, of decimals too."""
-    fine = not_zero(columns.single(divisor))
-    if not fine.all():
-        raise numpy_arithmetic.zero_division(int(np.argmin(fine)))
+    """Raise IllegalDivision about the first row whose divisor, of any number type, is 0."""
+    valid = not_zero(columns.single(divisor))
+    if not valid.all():
+        raise numpy_arithmetic.zero_division(int(np.argmin(valid)))
 
 
 def not_zero(array: pa.Array) -> np.ndarray:
-    """Which numbers are not 0, of any type."""
+    """Return which numbers are not 0, of any type."""
     if pa.types.is_decimal(array.type):
         return np.asarray(_words(array).any(axis=1))
     return np.asarray(columns.numpy_values(array) != 0)
 
 
 def _at_one_scale(values: list[Column]) -> tuple[Digits, Digits]:
+    """Return both operands without their point, at the larger of their scales."""
     scale = max(scale_of(v) for v in values)
     left, right = (digits(v, scale - scale_of(v)) for v in values)
     return left, right
@@ -150,26 +163,30 @@ def _at_one_scale(values: list[Column]) -> tuple[Digits, Digits]:
 
 
 def scale_of(column: Column) -> int:
-    """The places behind the point; 0 of an integer."""
+    """Return the digits behind the point; 0 for an integer."""
     return int(column.type.scale) if pa.types.is_decimal(column.type) else 0
 
 
 def digits(column: Column, power: int = 0) -> Digits:
-    """The number without its point, times 10 ** power; DecimalOverflow beyond 76 digits."""
+    """Return numbers without their point, times 10 ** power.
+
+    Raise DecimalOverflow beyond 76 digits.
+    """
     array = columns.single(column)
     small = _int64_scaled(array, power)
     return _scaled(array, power) if small is None else small
 
 
 def _scaled(array: pa.Array, power: int) -> pa.Array:
-    """As Decimal256 of scale 0; a power of more than 76 digits is for zeros only."""
+    """Return numbers without their point, times 10 ** power, as Decimal256 of scale 0."""
     if power > numbers.DIGITS_MAX and not not_zero(array).any():
         return _unscaled(array)
-    made = numbers.decimal_rescaled(_unscaled(array), min(power, numbers.DIGITS_MAX))
-    return columns.view(made, _WIDE)
+    rescaled = numbers.decimal_rescaled(_unscaled(array), min(power, numbers.DIGITS_MAX))
+    return columns.view(rescaled, _WIDE)
 
 
 def _int64_scaled(array: pa.Array, power: int) -> np.ndarray | None:
+    """Return numbers without their point, times 10 ** power, or None if int64 is too small."""
     small = _int64(array) if power <= _INT64_DIGITS else None
     if small is None or _largest(small) > _INT64_MAX // 10**power:
         return None
@@ -177,12 +194,12 @@ def _int64_scaled(array: pa.Array, power: int) -> np.ndarray | None:
 
 
 def _int64(array: pa.Array) -> np.ndarray | None:
-    """The digits as int64; None where one has not the room."""
+    """Return numbers without their point as int64, or None if it is too small."""
     if not pa.types.is_decimal(array.type):
-        held = columns.numpy_values(array)
-        if held.dtype == np.uint64 and held.size and int(held.max()) > _INT64_MAX:
+        values = columns.numpy_values(array)
+        if values.dtype == np.uint64 and values.size and int(values.max()) > _INT64_MAX:
             return None
-        return held.astype(np.int64)
+        return values.astype(np.int64)
     words = _words(array)
     low = np.ascontiguousarray(words[:, 0])
     sign = low >> 63
@@ -192,7 +209,7 @@ def _int64(array: pa.Array) -> np.ndarray | None:
 
 
 def _words(array: pa.Array) -> np.ndarray:
-    """The 64-bit words of decimals, the lowest first: shape (rows, 2 or 4)."""
+    """Return the 64-bit words of decimals, the lowest first; shape (rows, 2 or 4)."""
     count = array.type.byte_width // 8
     if not len(array):
         return np.zeros((0, count), np.int64)
@@ -201,7 +218,7 @@ def _words(array: pa.Array) -> np.ndarray:
 
 
 def _unscaled(array: pa.Array) -> pa.Array:
-    """A number's digits as Decimal256 of scale 0."""
+    """Return numbers without their point as Decimal256 of scale 0."""
     if pa.types.is_decimal(array.type):
         return columns.view(array.cast(pa.decimal256(76, array.type.scale)), _WIDE)
     if pa.types.is_boolean(array.type):
@@ -209,106 +226,115 @@ def _unscaled(array: pa.Array) -> pa.Array:
     return array.cast(pa.decimal256(20, 0)).cast(_WIDE)
 
 
-def _wide(held: Digits, rows: int) -> pa.Array:
-    """As Decimal256 of scale 0, a constant repeated."""
-    array = _unscaled(pa.array(held)) if isinstance(held, np.ndarray) else held
+def _wide(values: Digits, rows: int) -> pa.Array:
+    """Return digits as Decimal256 of scale 0, with a constant repeated."""
+    array = _unscaled(pa.array(values)) if isinstance(values, np.ndarray) else values
     return array if len(array) == rows else pa.repeat(array[0], rows)
 
 
-def _narrowest(held: Digits) -> Digits:
-    if isinstance(held, np.ndarray):
-        return held
-    small = _int64(held)
-    return held if small is None else small
+def _narrowest(values: Digits) -> Digits:
+    """Return digits as int64 if they fit, else as given."""
+    if isinstance(values, np.ndarray):
+        return values
+    small = _int64(values)
+    return values if small is None else small
 
 
-def _largest(held: np.ndarray) -> int:
-    """How far the furthest is from 0."""
-    return max(int(held.max()), -int(held.min())) if held.size else 0
+def _largest(values: np.ndarray) -> int:
+    """Return the greatest absolute value; 0 for an empty array."""
+    return max(int(values.max()), -int(values.min())) if values.size else 0
 
 
-def _within(held: np.ndarray, result: Integer) -> bool:
-    return not held.size or (
-        result.minimum <= int(held.min()) and int(held.max()) <= result.maximum
+def _within(values: np.ndarray, result: Integer) -> bool:
+    return not values.size or (
+        result.minimum <= int(values.min()) and int(values.max()) <= result.maximum
     )
 
 
-def fitted_to(held: Digits, result: Decimal, operation: str) -> pa.Array:
-    """Digits at the result's scale as its Decimals; DecimalOverflow where they do not fit."""
-    if isinstance(held, np.ndarray):
+def fitted_to(values: Digits, result: Decimal, operation: str) -> pa.Array:
+    """Return digits at the result's scale as its Decimals.
+
+    Raise DecimalOverflow if one does not fit.
+    """
+    if isinstance(values, np.ndarray):
         bits = decimal_width.decimal_bits(result.arrow)
-        if bits <= _LONG_BITS and not _within(held, Integer(bits, signed=True)):
+        if bits <= _LONG_BITS and not _within(values, Integer(bits, signed=True)):
             raise overflow(operation, result)
-        return numbers.decimals_from(held, result)
+        return numbers.decimals_from(values, result)
     limit = pa.scalar(PythonDecimal(10**numbers.DIGITS_MAX - 1), _WIDE)
-    longer = pc.any(pc.greater(pc.abs(held), limit)).as_py()
-    wide = columns.view(held, pa.decimal256(76, result.scale))
-    made = None if longer else decimal_width.decimal_within_bits(wide, result.arrow)
-    if made is None:
+    too_long = pc.any(pc.greater(pc.abs(values), limit)).as_py()
+    wide = columns.view(values, pa.decimal256(76, result.scale))
+    fitted = None if too_long else decimal_width.decimal_within_bits(wide, result.arrow)
+    if fitted is None:
         raise overflow(operation, result)
-    return made
+    return fitted
 
 
 # --- division beyond 64 bits
 
 
-def _quotient(top: Digits, bottom: Digits, rows: int) -> Digits:
-    """Cut towards zero; no divisor is 0."""
-    if isinstance(top, np.ndarray) and isinstance(bottom, np.ndarray):
-        return numpy_arithmetic.whole_quotient(top, bottom, rows)
-    return _divided(_wide(top, rows), _wide(bottom, rows))
+def _quotient(dividend: Digits, divisor: Digits, rows: int) -> Digits:
+    """Return the quotient, truncated; no divisor is 0."""
+    if isinstance(dividend, np.ndarray) and isinstance(divisor, np.ndarray):
+        return numpy_arithmetic.whole_quotient(dividend, divisor, rows)
+    return _divided(_wide(dividend, rows), _wide(divisor, rows))
 
 
-def _divided(top: pa.Array, bottom: pa.Array) -> pa.Array:
-    """The quotient of Decimal256, which Arrow divides exactly up to 74 digits: of longer numbers
-    the last two digits are divided apart."""
+def _divided(dividend: pa.Array, divisor: pa.Array) -> pa.Array:
+    """Return the exact quotient of Decimal256.
+
+    Arrow divides exactly up to 74 digits; of longer dividends the last two digits are divided apart.
+    """
     short = pa.scalar(PythonDecimal(10**_ARROW_DIGITS), _WIDE)
-    longer = np.asarray(pc.greater_equal(pc.abs(top), short))
+    longer = np.asarray(pc.greater_equal(pc.abs(dividend), short))
     if not longer.any():
-        return _divided_by_arrow(top, bottom)
-    hundred = _constant(100, len(top))
+        return _divided_by_arrow(dividend, divisor)
+    hundred = _constant(100, len(dividend))
     high = _divided_by_arrow(
-        columns.view(top, pa.decimal256(76, 2)).cast(_WIDE, safe=False), bottom
+        columns.view(dividend, pa.decimal256(76, 2)).cast(_WIDE, safe=False), divisor
     )
-    made = _product(high, hundred)
-    for _ in range(2):  # what is left is less than 100 divisors, then less than one
-        left = _less(top, made, bottom)
-        made = _sum(made, _estimated(left, bottom))
-    left = _less(top, made, bottom)
-    return _sum(made, _corrections(top, left, bottom))
+    quotient = _product(high, hundred)
+    for _ in range(2):  # the remainder is less than 100 divisors, then less than one
+        remaining = _remaining(dividend, quotient, divisor)
+        quotient = _sum(quotient, _estimated(remaining, divisor))
+    remaining = _remaining(dividend, quotient, divisor)
+    return _sum(quotient, _corrections(dividend, remaining, divisor))
 
 
 _ARROW_DIGITS = 74
 
 
-def _divided_by_arrow(top: pa.Array, bottom: pa.Array) -> pa.Array:
-    """Arrow makes room for as many places as the types ask for: they ask for the least, which are
-    the two that its dividend is scaled by and two that are cut off again."""
-    made = pc.divide(
-        columns.view(top, pa.decimal256(_ARROW_DIGITS, 2)),
-        columns.view(bottom, pa.decimal256(1, 0)),
+def _divided_by_arrow(dividend: pa.Array, divisor: pa.Array) -> pa.Array:
+    """Divide by Arrow, which reserves as many digits as the types require.
+
+    The types require the least: the two digits that the dividend is scaled by, cut off afterwards.
+    """
+    quotient = pc.divide(
+        columns.view(dividend, pa.decimal256(_ARROW_DIGITS, 2)),
+        columns.view(divisor, pa.decimal256(1, 0)),
     )
-    cut = columns.view(made, pa.decimal256(76, 2)).cast(_WIDE, safe=False)
+    cut = columns.view(quotient, pa.decimal256(76, 2)).cast(_WIDE, safe=False)
     return columns.view(cut, _WIDE)
 
 
-def _less(top: pa.Array, quotient: pa.Array, bottom: pa.Array) -> pa.Array:
-    """What is left of `top` without `quotient` times `bottom`."""
-    made = pc.subtract(_declared(top, 75), _declared(_product(quotient, bottom), 75))
-    return columns.view(made, _WIDE)
+def _remaining(dividend: pa.Array, quotient: pa.Array, divisor: pa.Array) -> pa.Array:
+    """Return the dividend minus the quotient times the divisor."""
+    difference = pc.subtract(_declared(dividend, 75), _declared(_product(quotient, divisor), 75))
+    return columns.view(difference, _WIDE)
 
 
 def _product(left: pa.Array, right: pa.Array) -> pa.Array:
-    """Of numbers whose product has 76 digits at most, whatever their types could hold."""
+    """Return a product of at most 76 digits, although the types could hold more."""
     return columns.view(pc.multiply(_declared(left, 37), _declared(right, 37)), _WIDE)
 
 
 def _sum(left: pa.Array, right: pa.Array) -> pa.Array:
+    """Return the sum as Decimal256 of scale 0; the caller knows that it fits."""
     return columns.view(pc.add(_declared(left, 75), _declared(right, 75)), _WIDE)
 
 
 def _declared(array: pa.Array, precision: int) -> pa.Array:
-    """The same numbers under a precision that leaves Arrow's result within 76 digits."""
+    """Return the numbers under a precision with which Arrow's result has at most 76 digits."""
     return columns.view(array, pa.decimal256(precision, 0))
 
 
@@ -316,9 +342,9 @@ def _constant(value: int, rows: int) -> pa.Array:
     return pa.repeat(pa.scalar(PythonDecimal(value), _WIDE), rows)
 
 
-def _estimated(left: pa.Array, bottom: pa.Array) -> pa.Array:
-    """The whole quotient of numbers that are at most about 100 apart, by floats: off by 1 at most."""
-    quotient = np.trunc(_floats(left) / _floats(bottom))
+def _estimated(dividend: pa.Array, divisor: pa.Array) -> pa.Array:
+    """Return the whole quotient of numbers about 100 apart, by floats; off by at most 1."""
+    quotient = np.trunc(_floats(dividend) / _floats(divisor))
     return _unscaled(pa.array(quotient.astype(np.int64)))
 
 
@@ -326,11 +352,11 @@ def _floats(array: pa.Array) -> np.ndarray:
     return columns.numpy_values(array.cast(pa.float64(), safe=False))
 
 
-def _corrections(top: pa.Array, left: pa.Array, bottom: pa.Array) -> pa.Array:
-    """1 or -1 where what is left reaches the divisor, or has crossed zero."""
-    size, divisor = pc.abs(left), pc.abs(bottom)
-    sign = np.sign(_floats(top)) * np.sign(_floats(bottom))
-    crossed = np.sign(_floats(left)) * np.sign(_floats(top)) < 0
-    reaches = np.asarray(pc.greater_equal(size, divisor))
+def _corrections(dividend: pa.Array, remaining: pa.Array, divisor: pa.Array) -> pa.Array:
+    """Return 1 or -1 where the remainder reaches the divisor or has crossed zero, else 0."""
+    size, divisor_size = pc.abs(remaining), pc.abs(divisor)
+    sign = np.sign(_floats(dividend)) * np.sign(_floats(divisor))
+    crossed = np.sign(_floats(remaining)) * np.sign(_floats(dividend)) < 0
+    reaches = np.asarray(pc.greater_equal(size, divisor_size))
     step = np.where(crossed, -sign, np.where(reaches, sign, 0))
     return _unscaled(pa.array(step.astype(np.int64)))

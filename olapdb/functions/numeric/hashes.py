@@ -1,6 +1,6 @@
-"""Hashes that are the same as ClickHouse's, bit for bit.
+"""Hashes equal to ClickHouse's, bit for bit, and base64.
 
-farmHash64, metroHash64 and others that are not here are refused rather than given other values.
+Functions that are not here, such as farmHash64, are unknown rather than different.
 """
 
 from __future__ import annotations
@@ -27,7 +27,15 @@ from olapdb.functions.numeric.byte_hashes import (
     values_of,
     xx_hash64,
 )
-from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, define, require
+from olapdb.functions.scalar import (
+    Invocation,
+    Kernel,
+    ScalarDefinition,
+    TypeRule,
+    define,
+    fixed_rule,
+    require,
+)
 from olapdb.types import (
     STRING,
     UINT32,
@@ -50,49 +58,41 @@ _TEXT = (String, FixedString)
 def _per_distinct(
     array: pa.Array, function: Callable[[bytes], bytes], arrow: pa.DataType
 ) -> pa.Array:
-    """hashlib and its like take one value at a time: they are called once a distinct value."""
+    """Apply a function of one value, such as hashlib's, to each distinct value once."""
     encoded = columns.binary(array).dictionary_encode()
-    made = pa.array([function(v) for v in encoded.dictionary.to_pylist()], arrow)
-    return made.take(encoded.indices)
+    results = pa.array([function(v) for v in encoded.dictionary.to_pylist()], arrow)
+    return results.take(encoded.indices)
 
 
 def _digest(name: str, function: Callable[[bytes], bytes], length: int) -> ScalarDefinition:
+    """Define a hash function of a string with a result of `length` bytes."""
+
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         return _per_distinct(arrays[0], function, pa.binary(length))
 
-    def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        require(spelt, types, _TEXT, "a String")
-        return FixedString(length)
-
-    return define(name, rule, kernel)
+    return define(name, _string_rule(FixedString(length)), kernel)
 
 
 def _crc32(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    shown = _per_distinct(arrays[0], lambda v: zlib.crc32(v).to_bytes(4, "little"), pa.binary(4))
-    buffer = shown.buffers()[1]
+    digests = _per_distinct(arrays[0], lambda v: zlib.crc32(v).to_bytes(4, "little"), pa.binary(4))
+    buffer = digests.buffers()[1]
     return columns.from_values(
-        np.frombuffer(buffer, "<u4", len(shown), shown.offset * 4), pa.uint32()
+        np.frombuffer(buffer, "<u4", len(digests), digests.offset * 4), pa.uint32()
     )
 
 
 def _half_md5(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    shown = _per_distinct(
+    digests = _per_distinct(
         arrays[0], lambda v: hashlib.md5(v, usedforsecurity=False).digest()[:8], pa.binary(8)
     )
-    buffer = shown.buffers()[1]
+    buffer = digests.buffers()[1]
     return columns.from_values(
-        np.frombuffer(buffer, ">u8", len(shown), shown.offset * 8), pa.uint64()
+        np.frombuffer(buffer, ">u8", len(digests), digests.offset * 8), pa.uint64()
     )
 
 
-def _text_to(
-    result: DataType,
-) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
-    def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        require(name, types, _TEXT, "a String")
-        return result
-
-    return rule
+def _string_rule(result: DataType) -> TypeRule:
+    return fixed_rule(result, _TEXT, "a String")
 
 
 def _encode(arrays: list[pa.Array], call: Invocation) -> pa.Array:
@@ -100,7 +100,12 @@ def _encode(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 def _decode(*, lenient: bool) -> Kernel:
-    def one(value: bytes) -> bytes:
+    """Return the kernel of base64Decode.
+
+    `lenient`: an invalid text gives "" instead of IncorrectData.
+    """
+
+    def decode(value: bytes) -> bytes:
         try:
             return base64.b64decode(value, validate=True)
         except binascii.Error:
@@ -111,7 +116,7 @@ def _decode(*, lenient: bool) -> Kernel:
             ) from None
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        return columns.text(_per_distinct(arrays[0], one, pa.binary()))
+        return columns.text(_per_distinct(arrays[0], decode, pa.binary()))
 
     return kernel
 
@@ -121,16 +126,18 @@ def _decode(*, lenient: bool) -> Kernel:
 
 @dataclass(frozen=True)
 class _AnyHash:
-    """A hash of several arguments: each is hashed by itself, then one after the other joined. A tuple
-    stands for its elements.
+    """A hash of several arguments of any types: each is hashed, then joined to the hash so far.
 
-    `by_value`: numbers are hashed by intHash64 of their bits instead of as bytes."""
+    Tuples count as their elements. `by_value`: numbers are hashed by intHash64 of their bits instead of
+    as bytes.
+    """
 
     hashed: Callable[[HashedValues], np.ndarray]
     joined: Callable[[np.ndarray, np.ndarray], np.ndarray]
     by_value: bool
 
     def of_column(self, array: pa.Array) -> np.ndarray:
+        """Return the hash of each value of one column, which is no tuple."""
         if pa.types.is_fixed_size_binary(array.type):
             array = array.cast(pa.binary())
         text = pa.types.is_string(array.type) or pa.types.is_binary(array.type)
@@ -141,9 +148,10 @@ class _AnyHash:
         return int_hash64(bits ^ _INT_HASH_64)
 
     def of_columns(self, arrays: Sequence[pa.Array], rows: int) -> np.ndarray:
+        """Return the hash of each row of all columns."""
         leaves = [leaf for array in arrays for leaf in _leaves(array)]
         if not leaves:
-            return np.full(rows, _OF_NOTHING, np.uint64)
+            return np.full(rows, _HASH_OF_NO_ARGUMENTS, np.uint64)
         total = self.of_column(leaves[0])
         for leaf in leaves[1:]:
             total = self.joined(total, self.of_column(leaf))
@@ -151,6 +159,7 @@ class _AnyHash:
 
 
 def _leaves(array: pa.Array) -> Iterator[pa.Array]:
+    """Yield the column, or the leaves of a tuple's elements."""
     if not pa.types.is_struct(array.type):
         yield array
         return
@@ -159,20 +168,22 @@ def _leaves(array: pa.Array) -> Iterator[pa.Array]:
 
 
 def _in_memory(array: pa.Array) -> pa.Array:
-    """A column whose values are bytes in memory."""
+    """Return a column whose values are bytes in memory: Bool as UInt8."""
     if pa.types.is_boolean(array.type):
         return array.cast(pa.uint8())
     return array
 
 
 def _any_hash(name: str, hash_of: _AnyHash) -> ScalarDefinition:
+    """Define a hash function of any number of arguments."""
+
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        held = [_of_width(a, t) for a, t in zip(arrays, call.types, strict=True)]
-        return columns.from_values(hash_of.of_columns(held, call.rows), pa.uint64())
+        converted = [_of_width(a, t) for a, t in zip(arrays, call.types, strict=True)]
+        return columns.from_values(hash_of.of_columns(converted, call.rows), pa.uint64())
 
     def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        for one in types:
-            _require_hashable(spelt, one)
+        for data_type in types:
+            _require_hashable(spelt, data_type)
         return UINT64
 
     return define(name, rule, kernel, count=(0, None))
@@ -182,6 +193,7 @@ _HASHABLE = (Integer, Float, Boolean, String, FixedString, Date, Date32, DateTim
 
 
 def _require_hashable(name: str, data_type: DataType) -> None:
+    """Raise IllegalTypeOfArgument unless a type, or each element of a tuple, has ClickHouse's hash."""
     if isinstance(data_type, Tuple):
         for element in data_type.elements:
             _require_hashable(name, element)
@@ -190,7 +202,7 @@ def _require_hashable(name: str, data_type: DataType) -> None:
 
 
 def _of_width(array: pa.Array, data_type: DataType) -> pa.Array:
-    """The column in the width that ClickHouse holds it in: Date in 16 bits, DateTime in 32."""
+    """Return the column at ClickHouse's width: Date in 16 bits, DateTime in 32."""
     match data_type:
         case Date():
             return columns.from_values(columns.numpy_values(array), pa.uint16())
@@ -198,8 +210,8 @@ def _of_width(array: pa.Array, data_type: DataType) -> pa.Array:
             return columns.from_values(columns.numpy_values(array), pa.uint32())
         case Tuple(elements=elements):
             fields = columns.struct_fields(array)
-            held = [_of_width(f, t) for f, t in zip(fields, elements, strict=True)]
-            return pa.StructArray.from_arrays(held, [str(at) for at in range(len(held))])
+            converted = [_of_width(f, t) for f, t in zip(fields, elements, strict=True)]
+            return pa.StructArray.from_arrays(converted, [str(at) for at in range(len(converted))])
         case _:
             return array
 
@@ -207,22 +219,16 @@ def _of_width(array: pa.Array, data_type: DataType) -> pa.Array:
 _CITY = _AnyHash(city_hash64, city_combined, True)
 _SIP = _AnyHash(sip_hash64, lambda a, b: sip_hash64(pairs_of(a, b)), False)
 _XX = _AnyHash(xx_hash64, city_combined, False)
-_OF_NOTHING = 0xE28DBDE7FE22E41C
+_HASH_OF_NO_ARGUMENTS = 0xE28DBDE7FE22E41C
 _INT_HASH_64 = np.uint64(0x4CF2D2BAAE6DA887)
 
 
-def _integer_rule(
-    result: DataType,
-) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
-    def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        require(name, types, (Integer, Date, DateTime), "an integer")
-        return result
-
-    return rule
+def _integer_rule(result: DataType) -> TypeRule:
+    return fixed_rule(result, (Integer, Date, DateTime), "an integer")
 
 
 def int_hash64(values: np.ndarray) -> np.ndarray:
-    """The finalizer of MurmurHash3, ClickHouse's intHash64."""
+    """Return the finalizer of MurmurHash3, which is ClickHouse's intHash64 without its key."""
     with np.errstate(over="ignore"):
         x = values
         x = (x ^ (x >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
@@ -231,6 +237,7 @@ def int_hash64(values: np.ndarray) -> np.ndarray:
 
 
 def _wide(array: pa.Array) -> np.ndarray:
+    """Return integers as the bits of 64-bit ones."""
     values = columns.numpy_values(array)
     return values if values.dtype == np.uint64 else values.astype(np.int64).view(np.uint64)
 
@@ -270,17 +277,17 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
     _digest("SHA256", lambda v: hashlib.sha256(v).digest(), 32),
     _digest("SHA384", lambda v: hashlib.sha384(v).digest(), 48),
     _digest("SHA512", lambda v: hashlib.sha512(v).digest(), 64),
-    define("CRC32", _text_to(UINT32), _crc32, insensitive=True),
-    define("halfMD5", _text_to(UINT64), _half_md5),
-    define("base64Encode", _text_to(STRING), _encode, aliases=("TO_BASE64",), insensitive=True),
+    define("CRC32", _string_rule(UINT32), _crc32, insensitive=True),
+    define("halfMD5", _string_rule(UINT64), _half_md5),
+    define("base64Encode", _string_rule(STRING), _encode, aliases=("TO_BASE64",), insensitive=True),
     define(
         "base64Decode",
-        _text_to(STRING),
+        _string_rule(STRING),
         _decode(lenient=False),
         aliases=("FROM_BASE64",),
         insensitive=True,
     ),
-    define("tryBase64Decode", _text_to(STRING), _decode(lenient=True)),
+    define("tryBase64Decode", _string_rule(STRING), _decode(lenient=True)),
     _any_hash("cityHash64", _CITY),
     _any_hash("sipHash64", _SIP),
     _any_hash("xxHash64", _XX),

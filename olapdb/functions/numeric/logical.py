@@ -1,4 +1,4 @@
-"""and, or, not, xor: three-valued, lazy; Bool where an argument is one, else UInt8."""
+"""and, or, not, xor in three-valued logic; Bool if an argument is one, else UInt8."""
 
 from __future__ import annotations
 
@@ -24,23 +24,29 @@ from olapdb.types import (
 
 
 def _checked(name: str, types: Sequence[DataType]) -> DataType:
-    for one in types:
-        if not isinstance(one, Integer | Boolean | Float | Nothing):
-            raise illegal(name, one, "a condition (a number or Bool)")
+    """Return the result's type.
+
+    Raise IllegalTypeOfArgument for an argument that is no condition.
+    """
+    for data_type in types:
+        if not isinstance(data_type, Integer | Boolean | Float | Nothing):
+            raise illegal(name, data_type, "a condition (a number or Bool)")
     return BOOL if any(isinstance(t, Boolean) for t in types) else UINT8
 
 
 def _resolver(
     connective: Callable[[Column, Column], Column],
 ) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    """Return a lazy resolver of and or or."""
+
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         result = _checked(name, [plain(a.type) for a in arguments])
         nullable = any(is_nullable(a.type) for a in arguments)
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
             merged = columns.truth(values[0])
-            for one in values[1:]:
-                merged = connective(merged, columns.truth(one))
+            for value in values[1:]:
+                merged = connective(merged, columns.truth(value))
             return pc.cast(merged, result.arrow)
 
         return ScalarCall(name, Nullable(result) if nullable else result, kernel, lazy=True)
@@ -54,8 +60,8 @@ def _not(values: list[Column], call: Invocation) -> Column:
 
 def _xor(values: list[Column], call: Invocation) -> Column:
     merged = columns.truth(values[0])
-    for one in values[1:]:
-        merged = pc.xor(merged, columns.truth(one))
+    for value in values[1:]:
+        merged = pc.xor(merged, columns.truth(value))
     return pc.cast(merged, call.result.arrow)
 
 

@@ -1,4 +1,4 @@
-"""Rounding, roots, logarithms, trigonometry, NaN."""
+"""Rounding, roots, logarithms, trigonometry, and tests for NaN and infinity."""
 
 from __future__ import annotations
 
@@ -22,15 +22,10 @@ _NUMBERS = (Integer, Float, Decimal, Boolean)
 
 
 def floats(array: pa.Array) -> np.ndarray:
-    """Any number as float64."""
+    """Return any number as float64."""
     if pa.types.is_decimal(array.type):
         return columns.numpy_values(decimal_width.floats_of_decimals(array))
     return columns.numpy_values(array.cast(pa.float64(), safe=False))
-
-
-def _to_float(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    scalar.require(name, types, _NUMBERS, "a number")
-    return FLOAT64
 
 
 def _function(
@@ -40,16 +35,19 @@ def _function(
     count: int = 1,
     insensitive: bool = True,
 ) -> scalar.ScalarDefinition:
+    """Define a function of numbers as Float64, computed by a numpy function."""
+
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         with np.errstate(all="ignore"):
             return columns.from_values(ufunc(*(floats(a) for a in arrays)), pa.float64())
 
-    return scalar.define(
-        name, _to_float, kernel, count=count, aliases=aliases, insensitive=insensitive
-    )
+    rule = scalar.fixed_rule(FLOAT64, _NUMBERS, "a number")
+    return scalar.define(name, rule, kernel, count=count, aliases=aliases, insensitive=insensitive)
 
 
 def _constant(name: str, value: float) -> scalar.ScalarDefinition:
+    """Define a function without arguments that returns `value`."""
+
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
         return ScalarCall(spelt, FLOAT64, lambda v, r, e: pa.scalar(value))
 
@@ -57,19 +55,16 @@ def _constant(name: str, value: float) -> scalar.ScalarDefinition:
 
 
 def _test(function: Callable[[np.ndarray], np.ndarray]) -> scalar.Kernel:
+    """Return a kernel from numbers to 0 or 1."""
+
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         return columns.from_values(function(floats(arrays[0])), pa.uint8())
 
     return kernel
 
 
-def _test_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    scalar.require(name, types, _NUMBERS, "a number")
-    return UINT8
-
-
 def _if_not_finite(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """if(isFinite(value), value, other)."""
+    """Resolve ifNotFinite(value, other) as if(isFinite(value), value, other)."""
     test = resolve_scalar("isFinite", arguments[:1])
     chosen = resolve_scalar("if", [Argument(test.type), *arguments])
 
@@ -85,31 +80,37 @@ def _if_not_finite(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _rounding(mode: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """round, floor, ceil, trunc(x[, digits]): the type stays, decimals keep their scale."""
+    """Return a resolver of round, floor, ceil or trunc (x[, digits]), by `mode`.
+
+    The type stays, and decimals keep their scale.
+    """
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         if any(isinstance(plain(a.type), Nothing) for a in arguments):
-            return scalar.usual(name, arguments, FLOAT64, None)
+            return scalar.standard_call(name, arguments, FLOAT64, None)
         places = (
             scalar.constant_integer(name, arguments, 1, "the number of digits")
             if len(arguments) > 1
             else 0
         )
-        one = plain(arguments[0].type)
-        scalar.require(name, [one], _NUMBERS, "a number")
+        number_type = plain(arguments[0].type)
+        scalar.require(name, [number_type], _NUMBERS, "a number")
         if not -(2**15) <= places < 2**15:
             raise ArgumentOutOfBound(f"{name} takes up to 32767 digits, not {places}.")
 
         def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-            return _rounded(arrays[0], as_number(one), places, mode)
+            return _rounded(arrays[0], as_number(number_type), places, mode)
 
-        may_wrap = isinstance(as_number(one), Integer) and places < 0
-        return scalar.usual(name, arguments, as_number(one), kernel, monotonic=not may_wrap)
+        may_wrap = isinstance(as_number(number_type), Integer) and places < 0
+        return scalar.standard_call(
+            name, arguments, as_number(number_type), kernel, monotonic=not may_wrap
+        )
 
     return resolve
 
 
 def _rounded(array: pa.Array, data_type: DataType, places: int, mode: str) -> pa.Array:
+    """Return numbers rounded to `places` digits behind the point, negative ones before it."""
     if isinstance(data_type, Integer):
         if places >= 0:
             return array.cast(data_type.arrow)
@@ -122,7 +123,7 @@ def _rounded(array: pa.Array, data_type: DataType, places: int, mode: str) -> pa
 
 
 def _round_floats(values: np.ndarray, places: int, mode: str) -> np.ndarray:
-    """Banker's at the exact product with a power of ten, as ClickHouse does it."""
+    """Round floats by their exact product with a power of ten, half to even, as ClickHouse does."""
     function = {
         "round": np.rint,
         "bankers": np.rint,
@@ -144,24 +145,25 @@ def _round_floats(values: np.ndarray, places: int, mode: str) -> np.ndarray:
 
 
 def _round_integers(values: np.ndarray, data_type: Integer, step: int, mode: str) -> pa.Array:
+    """Round integers to multiples of `step`, a power of ten."""
     if step > data_type.maximum:
         return columns.from_values(np.zeros(len(values), np.int64), data_type.arrow)
     step_value = values.dtype.type(step)
-    quotient, rest = np.divmod(values, step_value)
+    quotient, remainder = np.divmod(values, step_value)
     if mode == "ceil":
-        quotient = quotient + (rest != 0)
+        quotient = quotient + (remainder != 0)
     elif mode == "trunc":
-        quotient = quotient + ((rest != 0) & (values < 0))
+        quotient = quotient + ((remainder != 0) & (values < 0))
     elif mode in ("round", "bankers"):
         half = values.dtype.type(step // 2)
         odd = quotient % 2 != 0
-        up = (rest > half) | ((rest == half) & ((values > 0) if mode == "round" else odd))
+        up = (remainder > half) | ((remainder == half) & ((values > 0) if mode == "round" else odd))
         quotient = quotient + up
     return columns.from_values(quotient * step_value, data_type.arrow)
 
 
 def _round_decimals(array: pa.Array, data_type: Decimal, places: int, mode: str) -> pa.Array:
-    """Half away from zero for round."""
+    """Round decimals; "round" rounds half away from zero."""
     if places >= data_type.scale:
         return array
     names = {
@@ -178,15 +180,17 @@ def _round_decimals(array: pa.Array, data_type: Decimal, places: int, mode: str)
 
 
 def _refuse_round(wide: pa.Array, data_type: Decimal, places: int) -> None:
-    """DecimalOverflow where a rounded value could have more than 76 digits: Arrow makes it 0."""
+    """Raise DecimalOverflow if a rounded value could exceed 76 digits, where Arrow returns 0."""
     with decimal.localcontext(prec=100):
-        room = decimal.Decimal(10) ** (76 - data_type.scale) - decimal.Decimal(10) ** -places
-    most = pc.max(pc.abs(wide)).as_py()
-    if most is not None and most > max(room, 0):
+        limit = decimal.Decimal(10) ** (76 - data_type.scale) - decimal.Decimal(10) ** -places
+    largest = pc.max(pc.abs(wide)).as_py()
+    if largest is not None and largest > max(limit, 0):
         raise DecimalOverflow(
-            f"Decimal math overflow: {most} rounded to {places} digits does not fit {data_type}."
+            f"Decimal math overflow: {largest} rounded to {places} digits does not fit {data_type}."
         )
 
+
+_TEST_RULE = scalar.fixed_rule(UINT8, _NUMBERS, "a number")
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.custom("round", _rounding("round"), count=(1, 2), insensitive=True),
@@ -221,8 +225,8 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     _function("radians", np.radians),
     _constant("e", float(np.e)),
     _constant("pi", float(np.pi)),
-    scalar.define("isNaN", _test_rule, _test(np.isnan)),
-    scalar.define("isFinite", _test_rule, _test(np.isfinite)),
-    scalar.define("isInfinite", _test_rule, _test(np.isinf)),
+    scalar.define("isNaN", _TEST_RULE, _test(np.isnan)),
+    scalar.define("isFinite", _TEST_RULE, _test(np.isfinite)),
+    scalar.define("isInfinite", _TEST_RULE, _test(np.isinf)),
     scalar.custom("ifNotFinite", _if_not_finite, count=2),
 )

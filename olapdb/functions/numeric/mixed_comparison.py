@@ -1,4 +1,4 @@
-"""The exact comparison of 64-bit integers with floats: no Float64 holds every one of them.
+"""Exact comparison of 64-bit integers with floats: Float64 does not hold all of them.
 
 ClickHouse's `accurate::` comparisons do the same: 9007199254740993 is not 9007199254740992.0.
 """
@@ -23,9 +23,9 @@ _HOLDS = {
 
 
 def compare_mixed(name: str, left: Column, right: Column, rows: int) -> pa.Array:
-    """Whether the comparison `name` holds, UInt8; NULL where either is NULL.
+    """Return whether the comparison `name` holds in each row, UInt8; NULL where either side is NULL.
 
-    One side is an integer column, the other one of floats; a constant stands for every row.
+    One side is an integer column, the other one of floats; a constant counts for every row.
     """
     valid = columns.all_valid([left, right], rows)
     arrays = [columns.as_array(c, 1) if isinstance(c, pa.Scalar) else c for c in (left, right)]
@@ -39,7 +39,7 @@ def compare_mixed(name: str, left: Column, right: Column, rows: int) -> pa.Array
 
 
 def _order(integers: np.ndarray, floats: np.ndarray) -> np.ndarray:
-    """Negative, 0 or positive as the integer is below, equal to or above the float; NaN of NaN."""
+    """Return a number with the sign of integer minus float; NaN for NaN."""
     kind = integers.dtype.kind
     top = _FLOAT_OF_LIMIT[kind]
     bottom = -top if kind == "i" else 0.0

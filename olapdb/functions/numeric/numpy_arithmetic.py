@@ -1,6 +1,6 @@
-"""The arithmetic of integers and floats without NULL, each in as few passes as it takes.
+"""Arithmetic of integers and floats without NULL by numpy, in as few passes as possible.
 
-An operand is an array of the block's rows, or of one value: a constant.  Integers wrap around.
+An operand is an array of the block's rows, or of one value, a constant.  Integers wrap around.
 """
 
 from __future__ import annotations
@@ -13,117 +13,129 @@ from olapdb.functions.kernels.arrow_buffers import converted, empty
 UFUNCS: dict[str, np.ufunc] = {"plus": np.add, "minus": np.subtract, "multiply": np.multiply}
 
 
-def combined(
+def apply_ufunc(
     operation: np.ufunc,
     left: np.ndarray,
     right: np.ndarray,
     rows: int,
     dtype: np.dtype | type[np.generic],
 ) -> np.ndarray:
-    """What the operation of two operands makes, both taken at `dtype`."""
-    made = empty(rows, dtype)
+    """Return the operation of two operands, computed at `dtype`, in memory of Arrow's pool."""
+    result = empty(rows, dtype)
     with np.errstate(all="ignore"):
-        operation(left, right, out=made, dtype=made.dtype, casting="unsafe")
-    return made
+        operation(left, right, out=result, dtype=result.dtype, casting="unsafe")
+    return result
 
 
 def refuse_zero(divisor: np.ndarray, rows: int) -> None:
-    """IllegalDivision for the first row whose divisor is 0."""
+    """Raise IllegalDivision about the first row whose divisor is 0."""
     if rows and not divisor.all():
         raise zero_division(int(np.argmax(divisor == 0)))
 
 
 def zero_division(row: int) -> IllegalDivision:
+    """Return the error about a division by zero in this row."""
     error = IllegalDivision("Division by zero.", hint="Use nullIf(divisor, 0) or an if.")
     error.row = row
     return error
 
 
-def divided(left: np.ndarray, right: np.ndarray, rows: int) -> np.ndarray:
-    """Float64; infinite or NaN where the divisor is 0."""
-    return combined(np.true_divide, left, right, rows, np.float64)
+def float_quotient(left: np.ndarray, right: np.ndarray, rows: int) -> np.ndarray:
+    """Return the Float64 quotient; infinite or NaN where the divisor is 0."""
+    return apply_ufunc(np.true_divide, left, right, rows, np.float64)
 
 
 def whole_quotient(left: np.ndarray, right: np.ndarray, rows: int) -> np.ndarray:
-    """The quotient of integers cut towards zero, at the width it was computed in; UInt64 beside a
-    signed number is taken as Int64, as ClickHouse does."""
+    """Return the quotient of integers, truncated, at the width in which it was computed.
+
+    UInt64 with a signed number becomes Int64, as in ClickHouse. Raises IllegalDivision.
+    """
     refuse_zero(right, rows)
     if _unsigned(left, right):
         if len(right) == 1 and int(right[0]) > _LARGEST[left.dtype.str[1:]]:
             return np.zeros(rows, left.dtype)
         dtype = left.dtype if len(right) == 1 else np.result_type(left, right)
-        return combined(np.floor_divide, left, right, rows, dtype)
-    top, bottom = converted(left, np.int64), converted(right, np.int64)
-    _refuse_overflow(left, bottom)
-    quotient = combined(np.floor_divide, top, bottom, rows, np.int64)
+        return apply_ufunc(np.floor_divide, left, right, rows, dtype)
+    dividend, divisor = converted(left, np.int64), converted(right, np.int64)
+    _refuse_overflow(left, divisor)
+    quotient = apply_ufunc(np.floor_divide, dividend, divisor, rows, np.int64)
     negative = quotient < 0
     if negative.any():
         with np.errstate(over="ignore"):
-            quotient += negative & (top != quotient * bottom)
+            quotient += negative & (dividend != quotient * divisor)
     return quotient
 
 
-def rest(
+def remainder(
     left: np.ndarray, right: np.ndarray, rows: int, dtype: np.dtype | type[np.generic]
 ) -> np.ndarray:
-    """The remainder with the dividend's sign; `dtype`, the result's, holds any divisor."""
+    """Return the remainder with the dividend's sign.
+
+    `dtype` is the result's type, which holds any divisor. Raises IllegalDivision.
+    """
     if len(right) == 1 and (divisor := int(right[0])) > 0:
         if divisor <= _LARGEST[left.dtype.str[1:]]:
-            return _rest_by_constant(left, divisor, rows, np.dtype(dtype))
+            return _remainder_by_constant(left, divisor, rows, np.dtype(dtype))
         if left.dtype.kind == "u":
             return left
     refuse_zero(right, rows)
     if left.dtype == np.uint64 and right.dtype.kind == "i":
-        right = distances(right)
+        right = magnitudes(right)
     if _unsigned(left, right):
-        return combined(np.fmod, left, right, rows, np.result_type(left, right))
+        return apply_ufunc(np.fmod, left, right, rows, np.result_type(left, right))
     if right.dtype == np.uint64:
-        return _signed_rest(left, right, rows)
-    bottom = converted(right, np.int64)
-    _refuse_overflow(left, bottom)
-    return combined(np.fmod, left, bottom, rows, np.int64)
+        return _signed_remainder(left, right, rows)
+    signed_divisor = converted(right, np.int64)
+    _refuse_overflow(left, signed_divisor)
+    return apply_ufunc(np.fmod, left, signed_divisor, rows, np.int64)
 
 
-def distances(values: np.ndarray) -> np.ndarray:
-    """How far integers are from 0, as UInt64."""
+def magnitudes(values: np.ndarray) -> np.ndarray:
+    """Return absolute values of integers as UInt64."""
     if values.dtype.kind == "u":
         return converted(values, np.uint64)
-    far: np.ndarray = np.abs(converted(values, np.int64))
-    return far.view(np.uint64)
+    distances: np.ndarray = np.abs(converted(values, np.int64))
+    return distances.view(np.uint64)
 
 
-def _signed_rest(left: np.ndarray, right: np.ndarray, rows: int) -> np.ndarray:
-    """Of a signed dividend and a UInt64, which Int64 may not hold: no number is further from 0
-    than such a one, and the least is as far as the smallest of them."""
+def _signed_remainder(left: np.ndarray, right: np.ndarray, rows: int) -> np.ndarray:
+    """Return the remainder of a signed dividend and a UInt64 divisor, which Int64 may not hold.
+
+    A divisor beyond Int64 exceeds every dividend but the least, whose absolute value it may equal.
+    """
     top = converted(left, np.int64)
     beyond = right > np.uint64(_INT64_MAX)
-    made = combined(np.fmod, top, np.where(beyond, np.uint64(1), right), rows, np.int64)
+    remainder = apply_ufunc(np.fmod, top, np.where(beyond, np.uint64(1), right), rows, np.int64)
     if beyond.any():
-        np.copyto(made, np.where(distances(top) == right, 0, top), where=beyond)
-    return made
+        np.copyto(remainder, np.where(magnitudes(top) == right, 0, top), where=beyond)
+    return remainder
 
 
 _LARGEST = {
     f"{kind}{size}": (1 << 8 * size - (kind == "i")) - 1 for kind in "iu" for size in (1, 2, 4, 8)
 }
-"""By the kind and the bytes of an integer."""
+"""The greatest value of an integer type, by its kind and bytes ("u8")."""
 _INT64_MAX = _LARGEST["i8"]
 
 
-def _rest_by_constant(values: np.ndarray, divisor: int, rows: int, result: np.dtype) -> np.ndarray:
-    """numpy divides by one divisor several times as fast as by a column.  What is left of the
-    division fits the result, so it is computed there, where that is narrower."""
-    by = np.array([divisor], values.dtype)
-    quotient = combined(np.floor_divide, values, by, rows, values.dtype)
+def _remainder_by_constant(
+    values: np.ndarray, divisor: int, rows: int, result: np.dtype
+) -> np.ndarray:
+    """Return remainders by one positive divisor: numpy divides by a constant several times as fast.
+
+    They fit the result's type, so they are computed in it if it is narrower.
+    """
+    divisor_array = np.array([divisor], values.dtype)
+    quotient = apply_ufunc(np.floor_divide, values, divisor_array, rows, values.dtype)
     fits = result.itemsize < values.dtype.itemsize and result.kind == values.dtype.kind
-    narrow = result if fits else values.dtype
-    taken = converted(quotient, narrow)
-    taken *= narrow.type(divisor)
-    made = taken
-    np.subtract(converted(values, narrow), taken, out=made)
+    compute_type = result if fits else values.dtype
+    multiples = converted(quotient, compute_type)
+    multiples *= compute_type.type(divisor)
+    remainder = multiples
+    np.subtract(converted(values, compute_type), multiples, out=remainder)
     if values.dtype.kind == "i" and rows and int(values.min()) < 0:
-        made -= ((values < 0) & (made != 0)) * narrow.type(divisor)
-    return made
+        remainder -= ((values < 0) & (remainder != 0)) * compute_type.type(divisor)
+    return remainder
 
 
 def _unsigned(left: np.ndarray, right: np.ndarray) -> bool:
@@ -131,9 +143,9 @@ def _unsigned(left: np.ndarray, right: np.ndarray) -> bool:
 
 
 def _refuse_overflow(left: np.ndarray, right: np.ndarray) -> None:
-    """The least number divided by -1 has no result."""
+    """Raise IllegalDivision if the least number is divided by -1, which has no result."""
     if left.dtype.kind != "i":
         return
-    ones = right == -1
-    if ones.any() and (ones & (left == np.iinfo(left.dtype).min)).any():
+    minus_one = right == -1
+    if minus_one.any() and (minus_one & (left == np.iinfo(left.dtype).min)).any():
         raise IllegalDivision("Division of minimal signed number by minus one.")

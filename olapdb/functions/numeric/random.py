@@ -1,4 +1,4 @@
-"""rand, rand64, generateUUIDv4."""
+"""Random integers and UUIDs: rand, rand64, generateUUIDv4."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from olapdb.types import UINT32, UINT64, UUID_TYPE, DataType
 
 
 def _random(result: DataType) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Random integers, drawn from the query's seed: the same for the same place in a query."""
+    """Return a resolver of random integers, which the query's seed determines."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
@@ -28,6 +28,7 @@ def _random(result: DataType) -> Callable[[str, Sequence[Argument]], ScalarCall]
 
 
 def _draw(rows: int, environment: Environment) -> np.ndarray:
+    """Return random uint64 of the environment's seed, or of a new one if it is 0."""
     generator = np.random.default_rng(environment.random_seed or None)
     start = generator.integers(0, 2**63, dtype=np.uint64)
     with np.errstate(over="ignore"):
@@ -35,7 +36,7 @@ def _draw(rows: int, environment: Environment) -> np.ndarray:
 
 
 def _uuids(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Random UUIDs of version 4 (RFC 9562)."""
+    """Resolve generateUUIDv4(): random UUIDs of version 4 (RFC 9562)."""
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         seed = environment.random_seed or uuid.uuid4().int & (2**63 - 1)

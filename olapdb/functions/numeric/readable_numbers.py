@@ -1,21 +1,18 @@
-"""Numbers as texts for people: formatReadableSize, formatReadableDecimalSize, formatReadableQuantity."""
+"""Numbers as texts for people: formatReadableSize, …DecimalSize, …Quantity."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.functions.base import Argument
 from olapdb.functions.numeric.maths import floats
-from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, define, require
-from olapdb.types import STRING, DataType, Decimal, Float, Integer
+from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, define, fixed_rule
+from olapdb.types import STRING, Decimal, Float, Integer
 
 
 def _readable(units: tuple[str, ...], step: float) -> Kernel:
-    """A number with two digits after the point and the largest unit that leaves it above one."""
+    """Return a kernel that writes two digits after the point and the largest unit that fits."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         values = floats(arrays[0])
@@ -33,13 +30,6 @@ def _readable(units: tuple[str, ...], step: float) -> Kernel:
 
 def _two_digits(values: np.ndarray) -> pa.Array:
     return pa.array(np.char.mod("%.2f", values).astype(object), pa.string())
-
-
-def _number_to_text(
-    name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
-) -> DataType:
-    require(name, types, (Integer, Float, Decimal), "a number")
-    return STRING
 
 
 _BINARY = (" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB", " ZiB", " YiB")
@@ -74,14 +64,16 @@ _QUANTITY = (
 )
 
 
+_RULE = fixed_rule(STRING, (Integer, Float, Decimal), "a number")
+
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
     define(
         "formatReadableSize",
-        _number_to_text,
+        _RULE,
         _readable(_BINARY, 1024.0),
         aliases=("FORMAT_BYTES",),
         insensitive=True,
     ),
-    define("formatReadableDecimalSize", _number_to_text, _readable(_DECIMAL, 1000.0)),
-    define("formatReadableQuantity", _number_to_text, _readable(_QUANTITY, 1000.0)),
+    define("formatReadableDecimalSize", _RULE, _readable(_DECIMAL, 1000.0)),
+    define("formatReadableQuantity", _RULE, _readable(_QUANTITY, 1000.0)),
 )

@@ -33,7 +33,7 @@ def _concat(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
     if not arguments:
         return ScalarCall(name, STRING, lambda v, r, e: pa.scalar(""))
-    return scalar.usual(name, arguments, STRING, kernel)
+    return scalar.standard_call(name, arguments, STRING, kernel)
 
 
 def _concat_with(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
@@ -65,7 +65,7 @@ def _format(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         ]
         return pc.binary_join_element_wise(*texts, "") if len(texts) > 1 else texts[0]
 
-    return scalar.usual(name, arguments, STRING, kernel)
+    return scalar.standard_call(name, arguments, STRING, kernel)
 
 
 def _parse_template(template: str, count: int) -> list[str | int]:

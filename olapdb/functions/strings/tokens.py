@@ -48,7 +48,7 @@ def _has_token(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     if has_separator:
         null = pa.scalar(None, pa.uint8())
         return ScalarCall(name, make_nullable(UINT8), lambda v, r, e: null)
-    call = scalar.usual(name, arguments, UINT8, kernel)
+    call = scalar.standard_call(name, arguments, UINT8, kernel)
     if name.lower().endswith("ornull"):
         return ScalarCall(name, make_nullable(UINT8), call.kernel)
     return call

@@ -1,4 +1,4 @@
-"""Hashes of any values: what is refused (tests/oracle/features/hashes.sql has the values)."""
+"""Types that hash functions refuse; tests/oracle/features/hashes.sql has the values of others."""
 
 from __future__ import annotations
 

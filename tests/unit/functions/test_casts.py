@@ -1,4 +1,4 @@
-"""What INSERT relies on: the row of a bad value, strictness about NULL, and defaults."""
+"""Casts as INSERT uses them: the row of a bad value, strictness about NULL, and defaults."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from olapdb.errors import (
 )
 from olapdb.functions import Argument, Environment
 from olapdb.functions.casts.parsing import parse_decimals
+from olapdb.functions.kernels import columns
 from olapdb.types import STRING, Decimal, make_nullable
 
 
@@ -53,7 +54,7 @@ def _cast(values: list[object], source: str, target: str, *, strict: bool = True
         ([["1"], ["2", "x"]], "Array(String)", "Array(UInt8)", 1, CannotParse),
     ],
 )
-def test_a_bad_value_is_named_with_its_row(
+def test_an_error_names_the_row_and_the_bad_value(
     values: list[object], source: str, target: str, row: int, kind: type[DataError]
 ) -> None:
     with pytest.raises(kind) as caught:
@@ -73,8 +74,8 @@ def test_a_plain_cast_gives_null_for_a_bad_text_and_insert_refuses_it() -> None:
 
 @pytest.mark.parametrize("width", [8, 16, 32, 64])
 def test_integers_wrap_to_their_width(width: int) -> None:
-    found = _cast([-1, 2**width % 2**63], "Int64", f"UInt{width}").to_pylist()
-    assert found == [2**width - 1, 0]
+    wrapped = _cast([-1, 2**width % 2**63], "Int64", f"UInt{width}").to_pylist()
+    assert wrapped == [2**width - 1, 0]
 
 
 def test_long_digit_texts_wrap_exactly() -> None:
@@ -108,24 +109,28 @@ def test_every_type_has_a_default_of_its_arrow_type(type_name: str) -> None:
     assert functions.parse_type(data_type.name) == data_type
 
 
-def test_the_default_of_a_state_is_the_state_of_no_rows() -> None:
-    for call in (
-        "sum, UInt8",
-        "avg, Int64",
-        "uniq, String",
-        "uniqExact, UInt8",
-        "max, String",
-        "argMax, String, Int64",
-        "quantile(0.5), Float64",
-        "groupArray, UInt8",
-    ):
-        data_type = functions.parse_type(f"AggregateFunction({call})")
-        state = functions.default_value(data_type)
-        finalize = functions.resolve_scalar("finalizeAggregation", [Argument(data_type, state)])
-        finalize.kernel([state], 1, Environment())
+@pytest.mark.parametrize(
+    ("call", "result"),
+    [
+        ("sum, UInt8", 0),
+        ("avg, Int64", "nan"),
+        ("uniq, String", 0),
+        ("uniqExact, UInt8", 0),
+        ("max, String", ""),
+        ("argMax, String, Int64", ""),
+        ("quantile(0.5), Float64", "nan"),
+        ("groupArray, UInt8", []),
+    ],
+)
+def test_the_default_of_a_state_is_the_state_of_no_rows(call: str, result: object) -> None:
+    data_type = functions.parse_type(f"AggregateFunction({call})")
+    state = functions.default_value(data_type)
+    finalize = functions.resolve_scalar("finalizeAggregation", [Argument(data_type, state)])
+    value = columns.single(finalize.kernel([state], 1, Environment()))[0].as_py()
+    assert (str(value) if result == "nan" else value) == result
 
 
-def test_states_and_texts_survive_slices() -> None:
+def test_casts_of_slices_read_only_their_own_values() -> None:
     values = pa.array(["x", "10", "20", "30"]).slice(1, 2)
     assert functions.cast_column(
         values, STRING, functions.parse_type("UInt8"), Environment(), strict=True
@@ -148,29 +153,31 @@ def test_unknown_names_suggest_the_nearest() -> None:
         functions.resolve_aggregate("quantil", (), [STRING])
 
 
-def test_lazy_functions_say_so() -> None:
+def test_if_multi_if_and_and_or_are_lazy() -> None:
     number = functions.parse_type("UInt8")
     for name, count in (("if", 3), ("multiIf", 3), ("and", 2), ("or", 2)):
         assert functions.resolve_scalar(name, [Argument(number)] * count).lazy
 
 
 def test_exponents_in_texts_of_decimals_move_the_point() -> None:
-    """As Python's decimals, digits beyond the scale cut off; any exponent is taken."""
-    chance = random.Random(5)
+    """Compare with Python's decimals, with digits beyond the scale cut off."""
+    generator = random.Random(5)
     tiny = ["1e-2147483647", "0e99999999999999999999", "-0.0e-99999999999999999999"]
     texts = ["-0.0e5", "0" * 90 + "1", ".5", "5.", "+.5e1"]
     for _ in range(2_000):
-        digits = "".join(chance.choices("0123456789", k=chance.randint(1, 18)))
-        at = chance.randint(0, len(digits))
-        mark = chance.choice(["", f"e{chance.randint(-25, 9)}", f"E+{chance.randint(0, 9)}"])
-        texts.append(f"{chance.choice(['', '-', '+'])}{digits[:at]}.{digits[at:]}{mark}")
+        digits = "".join(generator.choices("0123456789", k=generator.randint(1, 18)))
+        at = generator.randint(0, len(digits))
+        mark = generator.choice(
+            ["", f"e{generator.randint(-25, 9)}", f"E+{generator.randint(0, 9)}"]
+        )
+        texts.append(f"{generator.choice(['', '-', '+'])}{digits[:at]}.{digits[at:]}{mark}")
     step = decimal.Decimal("1e-10")
     with decimal.localcontext(prec=100):
         expected = [
             decimal.Decimal(text).quantize(step, rounding=decimal.ROUND_DOWN) for text in texts
         ]
-    found = parse_decimals(pa.array([*texts, *tiny]), Decimal(38, 10)).to_pylist()
-    assert found == expected + [decimal.Decimal(0)] * len(tiny)
+    parsed = parse_decimals(pa.array([*texts, *tiny]), Decimal(38, 10)).to_pylist()
+    assert parsed == expected + [decimal.Decimal(0)] * len(tiny)
     for text in ("1e2147483647", "1e30", "99999999999999999999999999999"):
         with pytest.raises(ValueOutOfBound):
             parse_decimals(pa.array(["1", text]), Decimal(38, 10))

@@ -1,4 +1,4 @@
-"""Every function of no row: what is left of a block where an argument is NULL in all of its rows."""
+"""Every function on a block without rows, as a kernel sees it if an argument is NULL in all rows."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from tests.harness.expressions import Reader, Value
 from tests.oracle.function_expressions import FAMILIES
 
 VALUES = typed_table.values()
-NO_ROWS = {name: Value(one.type, columns.single(one.column)[:0]) for name, one in VALUES.items()}
+NO_ROWS = {n: Value(v.type, columns.single(v.column)[:0]) for n, v in VALUES.items()}
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_no_row_makes_no_row(family: str) -> None:
-    some = Reader(VALUES, typed_table.ROWS, Environment(database="t"))
-    none = Reader(NO_ROWS, 0, Environment(database="t"))
+def test_no_rows_give_no_rows(family: str) -> None:
+    all_rows = Reader(VALUES, typed_table.ROWS, Environment(database="t"))
+    no_rows = Reader(NO_ROWS, 0, Environment(database="t"))
     for text in FAMILIES[family]:
         try:
-            wanted = some.evaluate(text)
+            expected = all_rows.evaluate(text)
         except Error:
             continue
-        made = none.evaluate(text)
-        assert made.type == wanted.type, text
-        assert columns.as_array(made.column, 0).to_pylist() == [], text
+        result = no_rows.evaluate(text)
+        assert result.type == expected.type, text
+        assert columns.as_array(result.column, 0).to_pylist() == [], text

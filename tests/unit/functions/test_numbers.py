@@ -1,5 +1,5 @@
-"""Integer arithmetic against Python's own integers, for every pair of types, at the ends of their
-ranges; the same of a column, of one row and of a constant."""
+"""Integer arithmetic compared with Python's integers, for every pair of types at the ends of their
+ranges, with operands as columns, single rows and constants."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from olapdb.functions.kernels.arrow_buffers import POOLED_BYTES_MIN, empty, prog
 from olapdb.types import DataType, Date, Integer, Nullable
 
 TYPES = [Integer(bits, signed) for bits in (8, 16, 32, 64) for signed in (False, True)]
-ALONE_EVERY = 7
+SINGLE_ROW_EVERY = 7
 PAIRS = list(itertools.product(TYPES, TYPES))
 
 
@@ -61,16 +61,16 @@ def _run(
     name: str, left: Integer, right: Integer, a: list[int] | int, b: list[int] | int
 ) -> list[object]:
     values = [
-        pa.array(one, kind.arrow) if isinstance(one, list) else pa.scalar(one, kind.arrow)
-        for one, kind in ((a, left), (b, right))
+        pa.array(v, kind.arrow) if isinstance(v, list) else pa.scalar(v, kind.arrow)
+        for v, kind in ((a, left), (b, right))
     ]
     arguments = [
         Argument(kind, value if isinstance(value, pa.Scalar) else None)
         for value, kind in zip(values, (left, right), strict=True)
     ]
     rows = next(len(v) for v in values if isinstance(v, pa.Array))
-    made = resolve_scalar(name, arguments).kernel(values, rows, Environment())
-    return list(made.to_pylist())
+    result = resolve_scalar(name, arguments).kernel(values, rows, Environment())
+    return list(result.to_pylist())
 
 
 def _defined(name: str, a: int, b: int, left: Integer, right: Integer) -> bool:
@@ -78,12 +78,12 @@ def _defined(name: str, a: int, b: int, left: Integer, right: Integer) -> bool:
         return True
     if b == 0 or (right.signed and b == right.minimum):
         return False
-    # the least number by -1 has no quotient, and is refused
+    # the least number divided by -1 has no quotient and is refused
     return not (a == left.minimum and _wrapped(b, Integer(64, True)) == -1)
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_integers_are_pythons_wrapped_to_the_result(name: str) -> None:
+def test_integers_are_those_of_python_wrapped_to_the_result(name: str) -> None:
     for left, right in PAIRS:
         pairs = [
             (a, b)
@@ -92,18 +92,22 @@ def test_integers_are_pythons_wrapped_to_the_result(name: str) -> None:
         ]
         result = resolve_scalar(name, [Argument(left), Argument(right)]).type
         assert isinstance(result, Integer)
-        wanted = [_wrapped(MODELS[name](a, b, left, right), result) for a, b in pairs]
+        expected = [_wrapped(MODELS[name](a, b, left, right), result) for a, b in pairs]
         tops, bottoms = [a for a, _ in pairs], [b for _, b in pairs]
         where = f"{name} of {left} and {right}"
-        assert _run(name, left, right, tops, bottoms) == wanted, where
-        for (a, b), one in list(zip(pairs, wanted, strict=True))[::ALONE_EVERY]:
-            assert _run(name, left, right, [a], [b]) == [one], f"{where}: {a}, {b}, one row"
-            assert _run(name, left, right, [a, a], b) == [one, one], f"{where}: {a}, {b} constant"
-            assert _run(name, left, right, a, [b, b]) == [one, one], f"{where}: {a} constant, {b}"
+        assert _run(name, left, right, tops, bottoms) == expected, where
+        for (a, b), value in list(zip(pairs, expected, strict=True))[::SINGLE_ROW_EVERY]:
+            assert _run(name, left, right, [a], [b]) == [value], f"{where}: {a}, {b}, one row"
+            assert _run(name, left, right, [a, a], b) == [value, value], (
+                f"{where}: {a}, {b} constant"
+            )
+            assert _run(name, left, right, a, [b, b]) == [value, value], (
+                f"{where}: {a} constant, {b}"
+            )
 
 
 @pytest.mark.parametrize("name", ["modulo", "intDiv"])
-def test_a_constant_zero_divides_no_row_but_an_absent_one(name: str) -> None:
+def test_a_constant_zero_divisor_is_refused_unless_there_are_no_rows(name: str) -> None:
     kind = Integer(64, False)
     assert _run(name, kind, kind, [], 0) == []
     with pytest.raises(IllegalDivision) as caught:
@@ -116,7 +120,7 @@ def test_a_constant_zero_divides_no_row_but_an_absent_one(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*MODELS, "divide", "addDays", "addMonths"])
 def test_a_constant_null_makes_every_row_null(name: str) -> None:
-    """One with the type of a number, as CAST(NULL AS …) or a scalar subquery gives it."""
+    """A NULL with the type of a number, as CAST(NULL AS …) or a scalar subquery returns it."""
     number = Nullable(Integer(16, True))
     kind: DataType = Date() if name.startswith("add") else number
     column = pa.array([1, 2, 3], pa.int32()).cast(kind.arrow)
@@ -128,7 +132,7 @@ def test_a_constant_null_makes_every_row_null(name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=str)
-def test_digits_are_pythons(kind: Integer) -> None:
+def test_texts_of_integers_are_those_of_python(kind: Integer) -> None:
     ends = [0, 5, 9, 10, 99, 100, 12_345, 4_294_967_295, kind.minimum, kind.maximum]
     for first, step in itertools.product(ends, (0, 1, 7)):
         values = [_wrapped(first + step * (i % 40), kind) for i in range(3_000)]
@@ -154,14 +158,14 @@ def test_a_progression_wraps_at_its_width(
     dtype: type[np.generic], start: int, step: int, rows: int
 ) -> None:
     bits = np.dtype(dtype).itemsize * 8
-    wanted = np.array([(start + step * i) % (1 << bits) for i in range(rows)], f"u{bits // 8}")
-    np.testing.assert_array_equal(progression(start, step, rows, dtype), wanted.astype(dtype))
+    expected = np.array([(start + step * i) % (1 << bits) for i in range(rows)], f"u{bits // 8}")
+    np.testing.assert_array_equal(progression(start, step, rows, dtype), expected.astype(dtype))
 
 
-def test_large_arrays_are_of_arrows_pool_and_give_it_back() -> None:
+def test_large_arrays_use_memory_of_arrows_pool_and_release_it() -> None:
     before = pa.total_allocated_bytes()
-    made = empty(POOLED_BYTES_MIN, np.uint64)
-    assert made.flags.writeable
-    assert pa.total_allocated_bytes() - before >= made.nbytes
-    del made
+    array = empty(POOLED_BYTES_MIN, np.uint64)
+    assert array.flags.writeable
+    assert pa.total_allocated_bytes() - before >= array.nbytes
+    del array
     assert pa.total_allocated_bytes() == before

@@ -1,4 +1,4 @@
-"""Paths without a loop beside what they stand for, one value at a time."""
+"""Vectorised paths compared with plain Python, one value at a time."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ ROWS = 3_000
 
 
 @pytest.mark.parametrize("places", [1, 7, slices.PLACES_AT_ONCE])
-def test_needles_of_each_row(monkeypatch: pytest.MonkeyPatch, places: int) -> None:
-    """All at once, a few rows at a time, and long ones alone."""
+def test_find_with_a_needle_for_each_row(monkeypatch: pytest.MonkeyPatch, places: int) -> None:
+    """Rows are searched all at once, a few at a time, or long ones one by one."""
     monkeypatch.setattr(slices, "PLACES_AT_ONCE", places)
-    draw = random.Random(2)
-    texts = ["".join(draw.choices("abü", k=draw.randint(0, 12))) for _ in range(ROWS)]
-    needles = ["".join(draw.choices("abü", k=draw.randint(0, 4))) for _ in range(ROWS)]
-    found = slices.find(pa.array(texts).slice(5), pa.array(needles).slice(5))
+    generator = random.Random(2)
+    texts = ["".join(generator.choices("abü", k=generator.randint(0, 12))) for _ in range(ROWS)]
+    needles = ["".join(generator.choices("abü", k=generator.randint(0, 4))) for _ in range(ROWS)]
+    positions = slices.find(pa.array(texts).slice(5), pa.array(needles).slice(5))
     pairs = zip(texts[5:], needles[5:], strict=True)
-    assert found.tolist() == [text.encode().find(needle.encode()) for text, needle in pairs]
+    assert positions.tolist() == [text.encode().find(needle.encode()) for text, needle in pairs]
 
 
-def test_a_needle_for_all_and_none() -> None:
+def test_find_with_one_needle_and_with_empty_ones() -> None:
     texts = pa.array(["abc", "", "bc"])
     assert slices.find(texts, pa.array(["bc"] * 3)).tolist() == [1, -1, 0]
     assert slices.find(texts, pa.array(["", "", "c"])).tolist() == [0, 0, 1]
@@ -41,9 +41,11 @@ def test_a_needle_for_all_and_none() -> None:
     "template",
     ["%Y-%m-%d %H:%i:%S", "%F %T", "%D|%R|%y|%j", "%I:%h %%ü%s", "%d", "%a, %d %b %Y %I:%i %p"],
 )
-def test_layouts_of_digits(template: str) -> None:
-    draw = np.random.default_rng(1)
-    seconds = np.concatenate((draw.integers(-(2**33), 2**33, ROWS), np.arange(-3, 90_000, 1_801)))
+def test_fixed_layouts_write_as_arrow_does(template: str) -> None:
+    generator = np.random.default_rng(1)
+    seconds = np.concatenate(
+        (generator.integers(-(2**33), 2**33, ROWS), np.arange(-3, 90_000, 1_801))
+    )
     layout = fixed_format.layout_of(template)
     assert layout is not None
     written = fixed_format.write(seconds, layout)
@@ -55,7 +57,7 @@ def test_layouts_of_digits(template: str) -> None:
     assert written == pa.compute.strftime(wall, format=spelt.replace("\0", "%%"))
 
 
-def test_formats_that_are_no_layout() -> None:
+def test_formats_without_a_fixed_layout() -> None:
     for template in ("%M", "%Y %W", "%e", "%f", "%", "%x"):
         assert fixed_format.layout_of(template) is None
     years = np.array([-62_200_000_000, 0])
@@ -65,15 +67,15 @@ def test_formats_that_are_no_layout() -> None:
 @pytest.mark.parametrize(
     "type_name", ["Decimal(9, 2)", "Decimal(18, 4)", "Decimal(38, 10)", "Decimal(76, 30)"]
 )
-def test_texts_of_decimals(type_name: str) -> None:
-    """Whether all texts are plain or one of them is not, they are read alike."""
-    draw = random.Random(4)
+def test_both_parsers_of_decimals_agree(type_name: str) -> None:
+    """A column with one exponent parses like a column without."""
+    generator = random.Random(4)
     target = parse_type(type_name)
     scale = target.arrow.scale
     texts = []
     for _ in range(500):
-        whole, places = draw.randint(-999_999, 999_999), draw.randint(0, scale)
-        texts.append(f"{whole}." + "".join(draw.choices("0123456789", k=places)))
+        whole, places = generator.randint(-999_999, 999_999), generator.randint(0, scale)
+        texts.append(f"{whole}." + "".join(generator.choices("0123456789", k=places)))
     texts += ["-0.5", ".5", "5.", "-0", "007"]
     plain = cast_column(pa.array(texts), STRING, target, Environment(), strict=True)
     mixed = cast_column(pa.array([*texts, "+1e0"]), STRING, target, Environment(), strict=True)
@@ -89,7 +91,7 @@ def test_long_texts_of_decimals_do_not_wrap() -> None:
 
 
 def test_escapes_in_json() -> None:
-    draw = random.Random(3)
+    generator = random.Random(3)
     pieces = (
         "a",
         "\\n",
@@ -106,10 +108,10 @@ def test_escapes_in_json() -> None:
         "n",
         "/",
     )
-    bodies = ["".join(draw.choices(pieces, k=draw.randint(0, 6))) for _ in range(ROWS)]
+    bodies = ["".join(generator.choices(pieces, k=generator.randint(0, 6))) for _ in range(ROWS)]
     call = resolve_scalar(
         "simpleJSONExtractString", [Argument(STRING), Argument(STRING, pa.scalar("a"))]
     )
     documents = pa.array([f'{{"a":"{body}"}}' for body in bodies])
-    made = call.kernel([documents, pa.scalar("a")], len(documents), Environment())
-    assert columns.as_array(made, ROWS).to_pylist() == [json.loads(f'"{b}"') for b in bodies]
+    result = call.kernel([documents, pa.scalar("a")], len(documents), Environment())
+    assert columns.as_array(result, ROWS).to_pylist() == [json.loads(f'"{b}"') for b in bodies]
