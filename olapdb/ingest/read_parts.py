@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from olapdb.engine.column_defaults import DefaultColumns, read_filled
+from olapdb.engine.column_defaults import DefaultColumns, RowGroups, read_filled
 from olapdb.errors import CommitUnknown, Error
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.model.changes import AddPart
@@ -66,7 +66,7 @@ def _filled(
         return DefaultColumns.of(table, around.snapshot, around.environment, around.cache)
 
     found = read_filled(
-        reader, table, names, groups, count, defaults, around.environment, coded=coded
+        RowGroups(reader, groups, count), table, names, defaults, around.environment, coded=coded
     )
     return pa.Table.from_arrays([found[n] for n in names], names=names)
 
