@@ -17,7 +17,7 @@ from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import RetryPolicy, retry_commit
 from olapdb.commit.staging import Staging
 from olapdb.config import tuning
-from olapdb.engine.column_defaults import DefaultColumns, read_filled
+from olapdb.engine.column_defaults import DefaultColumns, RowGroups, read_filled
 from olapdb.engine.combine import combine
 from olapdb.engine.layout import TableLayout, shared_layout
 from olapdb.errors import CommitConflict, InternalError, QueryWasCancelled
@@ -298,11 +298,9 @@ def _read(
         return DefaultColumns.of(table, snapshot, environment, services.cache)
 
     columns = read_filled(
-        reader,
+        RowGroups(reader, None, part.rows),
         table,
         names,
-        None,
-        part.rows,
         defaults,
         environment,
         use_threads=origin.threads != 1,

@@ -1,4 +1,4 @@
-"""What names mean: columns, aliases, tables, views, WITH."""
+"""Resolution of names: columns, aliases, tables, views, WITH."""
 
 from __future__ import annotations
 

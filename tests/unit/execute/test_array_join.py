@@ -1,4 +1,4 @@
-"""ARRAY JOIN on hand-made plans, against plain Python, whatever the batches are."""
+"""ARRAY JOIN on hand-made plans, against plain Python, for several batch sizes."""
 
 from __future__ import annotations
 

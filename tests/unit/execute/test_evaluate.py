@@ -1,4 +1,4 @@
-"""Expressions over a batch: conditions, IN, and branches that only some rows may take."""
+"""Expressions over a batch: conditions, IN, and branches that only some rows need."""
 
 from __future__ import annotations
 

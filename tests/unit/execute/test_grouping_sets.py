@@ -1,4 +1,4 @@
-"""ROLLUP and its like: what ClickHouse does not tell (see tests/oracle/features/grouping_sets.sql)."""
+"""Grouping sets where ClickHouse cannot be the oracle (else tests/oracle/features/grouping_sets.sql)."""
 
 from __future__ import annotations
 

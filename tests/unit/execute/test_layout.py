@@ -1,4 +1,4 @@
-"""How rows are sorted and split, and what partitions are called."""
+"""Sorting and splitting of rows, and the names of partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operators count against max_memory_usage is what they need; what would pass it is refused."""
+"""Operators count the memory that they need against max_memory_usage, and fail beyond it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COUNTED = sorted(set(QUERIES) - {"cross join", "many partners", "right any join"
 
 @pytest.fixture(scope="module")
 def peaks() -> dict[str, tuple[int, int]]:
-    """Bytes needed and bytes counted by each query, in a process of its own."""
+    """Return bytes needed and bytes counted by each query, from a process of its own."""
     root = Path(__file__).parents[3]
     command = [sys.executable, "-m", "tests.unit.execute.memory_peaks"]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""Operators on small hand-made plans: what each gives, whatever the batches are."""
+"""Operators on small hand-made plans, for several batch sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scans of stored parts: what is read, what is pruned, what FINAL makes of it."""
+"""Scans of stored parts: reading, pruning and FINAL."""
 
 from __future__ import annotations
 

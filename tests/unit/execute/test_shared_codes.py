@@ -1,4 +1,4 @@
-"""Codes that views share are those that each would make by itself."""
+"""Shared codes equal the codes that each view would compute alone."""
 
 from __future__ import annotations
 
