@@ -1,4 +1,4 @@
-"""A view that is rebuilt: its new definition, and how to see which of the two is there."""
+"""A view to rebuild, its new definition, and assertions that say which version is in place."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def new_is_there(connection: Connection) -> None:
 
 @contextmanager
 def at(stage: str, run: Callable[[], None]) -> Iterator[None]:
-    """Does something, once, when the stage is reached."""
+    """Call `run` once, when the failpoint `stage` is first reached."""
     waiting = [run]
 
     def told(reached: str) -> None:

@@ -1,4 +1,4 @@
-"""ADOPT: backfills by hand become the view's own, but only once they are proven right."""
+"""ADOPT makes backfills by hand the view's own, but only once a comparison proves them right."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def adopted(connection: Connection) -> list[tuple[str, int, int]]:
 def test_a_backfill_by_hand(connection: Connection) -> None:
     connection.execute(VIEW)
     add(connection, ("2024-03-01", "a", 1, 10), ("2024-01-01", "b", 7, 70))
-    # by hand, as people do it: all that was there before the view, which here is two months
+    # A backfill by hand of everything older than the view, which here is two months.
     connection.execute(
         "INSERT INTO daily "
         + QUERY.replace("FROM events", "FROM events WHERE user < 7 AND day < '2024-03-01'")
@@ -60,8 +60,8 @@ def test_a_backfill_by_hand(connection: Connection) -> None:
 
 
 def test_the_cutoff_in_the_view(connection: Connection) -> None:
-    """A view of what comes after a date, and the older rows by hand: its definition never makes
-    those, so it cannot own them; the view without the cutoff does."""
+    """A view that filters by a cutoff date never produces the older rows that were inserted by
+    hand, so it cannot adopt them. The view without the cutoff can."""
     cut = QUERY.replace("FROM events", "FROM events WHERE day >= '2024-03-01'")
     connection.execute(f"CREATE MATERIALIZED VIEW daily_mv TO daily AS {cut}")
     add(connection, ("2024-03-01", "a", 1, 10))
@@ -114,7 +114,7 @@ def mend(connection: Connection) -> str:
 
 
 def test_what_cannot_be_adopted_is_mended_otherwise(connection: Connection) -> None:
-    """system.views names ADOPT while it may help, and no more once it has said no."""
+    """system.views names ADOPT while it may help, and stops once ADOPT was refused."""
     connection.execute(VIEW)
     connection.execute("INSERT INTO daily " + OLD)
     connection.execute("INSERT INTO daily " + OLD)
@@ -127,7 +127,8 @@ def test_what_cannot_be_adopted_is_mended_otherwise(connection: Connection) -> N
     assert (found["verdict"], found["is_current"], found["differing"]) == ("different", 1, 6)
     assert "6 differing" in str(rows(connection, "SELECT reason FROM system.views")[0][0])
 
-    add(connection, ("2024-03-01", "a", 1, 10))  # what triggers bring makes nothing right
+    # rows from triggers do not make the bypass rows right
+    add(connection, ("2024-03-01", "a", 1, 10))
     connection.execute("OPTIMIZE TABLE daily FINAL")
     assert (mend(connection), verdict(connection)) == (discard, "bypassed")
     connection.execute("INSERT INTO daily " + OLD)
@@ -140,7 +141,7 @@ def test_what_cannot_be_adopted_is_mended_otherwise(connection: Connection) -> N
 
 
 def test_several_parts_and_source_rows_that_leave_no_trace(connection: Connection) -> None:
-    """Rows by hand in several INSERTs; a partition of the source that a filter empties."""
+    """Rows were added by hand in several INSERTs; a filter empties one source partition."""
     kept = QUERY.replace("FROM events", "FROM events WHERE amount < 1000")
     add(connection, ("2024-05-01", "a", 1, 5000))
     connection.execute("SYSTEM STOP MERGES")
@@ -161,7 +162,7 @@ def test_several_parts_and_source_rows_that_leave_no_trace(connection: Connectio
 
 
 def test_a_late_insert_is_no_part_of_the_comparison(connection: Connection) -> None:
-    """What triggers add while the comparison runs stays theirs, and is not adopted."""
+    """Rows that triggers add during the comparison belong to the view and are not adopted."""
     connection.execute(VIEW)
     connection.execute(f"INSERT INTO daily {OLD}")
     once = iter([True])

@@ -53,7 +53,7 @@ pytestmark = pytest.mark.warehouse(SOURCE, TARGET, merges=False)
 
 
 def expected(connection: Connection) -> list[tuple[object, ...]]:
-    """From the source's rows, in plain Python."""
+    """Compute the expected target rows from the source's rows in plain Python."""
     posts, weights, ids = Counter(), Counter(), {}
     for post, day, tags, given in rows(connection, "SELECT id, day, tags, weights FROM posts"):
         for tag, weight in zip(tags, given, strict=True):
@@ -173,7 +173,7 @@ def test_the_definition_follows_a_renamed_source(connection: Connection) -> None
 def test_a_merging_source_is_marked(
     connection: Connection, array: str, verdict_: str, reason: str
 ) -> None:
-    """How many elements a row has must not depend on what it is merged with."""
+    """A source whose merges change array lengths makes the view unprovable."""
     connection.execute(
         "CREATE TABLE latest (id UInt64, first SimpleAggregateFunction(min, UInt64),"
         " tags SimpleAggregateFunction(max, String)) ENGINE = AggregatingMergeTree ORDER BY id"
@@ -191,7 +191,7 @@ def test_a_merging_source_is_marked(
 
 
 def test_elements_of_a_group_are_refused(connection: Connection) -> None:
-    """Each block would unfold its own groups."""
+    """ARRAY JOIN of a group's elements is refused: each block would unfold its own groups."""
     connection.execute(
         "CREATE TABLE authors (day Date, id UInt64) ENGINE = AggregatingMergeTree ORDER BY (day, id)"
     )

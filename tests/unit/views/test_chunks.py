@@ -1,4 +1,4 @@
-"""A gap cut into chunks: by rows and bytes, retried, staged, planned without being run."""
+"""A gap cut into chunks by rows and bytes: planned without running, retried, staged."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def month(connection: Connection, number: int, times: int = 1) -> None:
 
 
 def with_gap(connection: Connection) -> None:
-    """January has five parts of three rows, February two."""
+    """Create a view with a gap: January has five parts of three rows, February two."""
     make(connection, view=False)
     month(connection, 1, 2)
     month(connection, 2, 2)
@@ -110,7 +110,7 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(connection: Connecti
 def test_every_part_is_in_one_group_within_the_limits(
     shapes: list[tuple[int, int]], rows_max: int
 ) -> None:
-    """(rows, blocks) of parts that follow one another."""
+    """`shapes` gives (rows, blocks) of consecutive parts."""
     parts: list[Part] = []
     first = 1
     for number, (count, width) in enumerate(shapes):
@@ -125,7 +125,7 @@ def test_every_part_is_in_one_group_within_the_limits(
 
 
 def test_a_chunk_beside_a_covered_part_claims_nothing_twice(connection: Connection) -> None:
-    """Triggers have seen blocks between the parts of the gap."""
+    """The gap's parts have blocks between them that triggers have seen."""
     make(connection)
     for _ in range(3):
         month(connection, 1)
@@ -142,7 +142,7 @@ def test_a_chunk_beside_a_covered_part_claims_nothing_twice(connection: Connecti
 
 
 def test_what_triggers_have_seen_is_not_booked_again(connection: Connection) -> None:
-    """The target is not partitioned: parts of the chunk and of the trigger lie side by side."""
+    """The target is not partitioned, so parts of the chunk and of the trigger lie side by side."""
     make(connection, view=False)
     month(connection, 1)
     connection.execute(
@@ -157,11 +157,11 @@ def test_what_triggers_have_seen_is_not_booked_again(connection: Connection) -> 
     assert [r["problems"] for r in found if r["problems"]] == []
 
 
-# --- changes meanwhile
+# --- concurrent changes
 
 
 def meddling(connection: Connection, statement: str, stage: str = "backfill.chunk_computed"):  # type: ignore[no-untyped-def]
-    """Runs the statement once, when the stage is first reached."""
+    """Run the statement once, when the failpoint `stage` is first reached."""
     done: list[str] = []
 
     def told(reached: str) -> None:
@@ -227,7 +227,7 @@ def test_a_staged_backfill_is_one_commit(connection: Connection) -> None:
 
     def told(reached: str) -> None:
         if reached == "backfill.before_commit":
-            month(connection, 1)  # inserts go on
+            month(connection, 1)  # INSERTs continue
             seen.append(rows(connection, "SELECT sum(events) FROM daily")[0][0])
 
     with watching(told):
@@ -331,7 +331,8 @@ def test_a_populate_that_fails_in_part_says_so(connection: Connection) -> None:
 def test_wide_rows_are_read_in_smaller_blocks(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a chunk holds of its source is bounded in bytes: the view makes a row of each block."""
+    """The view makes a row of each block, which shows that a chunk reads its source in blocks
+    bounded in bytes."""
     monkeypatch.setattr(chunk, "PIECE_ROWS", 100)
     connection.execute(
         "CREATE TABLE s (v UInt64, wide String) ENGINE = MergeTree ORDER BY v"

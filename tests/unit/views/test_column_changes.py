@@ -1,4 +1,4 @@
-"""Columns that come, go and change their names around a view: its source, target and dimensions."""
+"""Columns added, dropped and renamed in a view's source, target and dimensions."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_view_follows_a_renamed_column(
 
 RENAMES = [
     ("labels", "label", "tag"),
-    ("labels", "kind", "sort"),  # of USING: the table is read through a subquery
+    ("labels", "kind", "sort"),  # USING reads the table through a subquery
     ("by_label", "amount", "total"),
 ]
 
@@ -147,7 +147,7 @@ def test_a_type_that_the_view_cannot_take_is_refused(connection: Connection) -> 
     assert proven(connection)
 
 
-# --- who needs what -------------------------------------------------------------------------------
+# --- which columns a view needs -------------------------------------------------------------------
 
 
 def needed(connection: Connection, table: str) -> dict[str, list[tuple[str, str]]]:
@@ -188,8 +188,8 @@ def test_a_column_is_needed_through_a_plain_view(connection: Connection) -> None
 
 
 def test_a_column_in_whose_place_another_one_would_be_read(connection: Connection) -> None:
-    """Without it the name would mean the dimension's column: it would bind, and mean another
-    thing."""
+    """Without `events.note` the name `note` would bind to the dimension's column and mean something
+    else, so system tables list it as needed."""
     joined(connection)
     connection.execute("ALTER TABLE events ADD COLUMN note String")
     connection.execute(
@@ -215,7 +215,7 @@ def test_a_column_in_whose_place_another_one_would_be_read(connection: Connectio
 def test_a_null_that_the_target_cannot_take_is_refused_at_the_alter(
     statement: str, refused: bool
 ) -> None:
-    """Else the INSERT that brings the first NULL would fail."""
+    """Otherwise the INSERT that brings the first NULL would fail."""
     with olapdb.connect() as connection:
         for table in (
             "events (kind String, n Int64)",

@@ -1,5 +1,5 @@
-"""A part that cannot be read makes the views about it unverifiable, whoever met it, until it is
-sound again or set aside."""
+"""An unreadable part makes its views unverifiable, whichever statement reads it first, until the
+part is restored or set aside."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def connection(folder: Path) -> Iterator[Connection]:
-    """s joined with d by v into t, by w above t into u: every part a file."""
+    """Open s joined with d, by v into t, by w above t into u. Every part is a file."""
     with olapdb.connect(folder, settings={"inline_bytes_max": 0}) as opened:
         opened.execute("SYSTEM STOP MERGES")
         opened.execute(
@@ -80,7 +80,7 @@ DAMAGES: tuple[Callable[[Path], None], ...] = (flip, cut, remove)
 def damage(
     folder: Path, connection: Connection, table: str, how: Callable[[Path], None] = flip
 ) -> tuple[str, Path, bytes]:
-    """Of a part of the table: its name, its file, and what the file held."""
+    """Damage the first part of the table; return its name, its file and the file's old bytes."""
     name, path = rows(
         connection,
         f"SELECT name, path FROM system.parts WHERE table = '{table}' AND active AND rows > 0"
@@ -103,7 +103,7 @@ def health(connection: Connection, view: str = "v") -> dict[str, str]:
 
 
 def mended(connection: Connection, *views: str) -> None:
-    """What `mend` says, at most three times for each view, until all are proven."""
+    """Run `mend` until each view is proven, at most three times a view, and check the targets."""
     for view in views:
         done = []
         while health(connection, view)["verdict"] != "proven":
@@ -146,7 +146,8 @@ def test_several_parts_are_mended_at_once(connection: Connection, folder: Path) 
 
 @pytest.mark.parametrize("engine", ["Log", "Memory", "MergeTree ORDER BY k"])
 def test_tables_without_partitions(tmp_path: Path, engine: str) -> None:
-    """Of any engine that stores rows a part is set aside, and comes back once it is restored."""
+    """A damaged part is set aside for every engine that stores rows, and comes back once
+    restored."""
     folder = tmp_path / "warehouse"
     with olapdb.connect(folder, settings={"inline_bytes_max": 0}) as opened:
         opened.execute("SYSTEM STOP MERGES")
@@ -230,13 +231,13 @@ def test_whoever_meets_it(connection: Connection, folder: Path, table: str, stat
     except Error:
         assert health(connection)["verdict"] == "unverifiable"
     else:
-        # It went on without the part, which is gone, or was told of otherwise.
+        # The statement skipped the missing part, or another requirement reported the damage.
         assert health(connection)["verdict"] in ("stale", "unverifiable")
     mended(connection, "v", "w")
 
 
 def test_an_insert_that_goes_on_without_the_view(connection: Connection, folder: Path) -> None:
-    """The trigger met it, and its failure is a gap: no statement has failed."""
+    """The trigger reads the damaged part. Its failure becomes a gap, and the INSERT succeeds."""
     damage(folder, connection, "d")
     connection.execute(
         "INSERT INTO s SETTINGS materialized_views_ignore_errors = 1 VALUES ('2024-03-01', 'a', 1)"
@@ -256,7 +257,7 @@ def test_check_table_tells_and_lifts(connection: Connection, folder: Path) -> No
 
 
 def test_a_part_of_the_target_that_is_replaced(connection: Connection, folder: Path) -> None:
-    connection.execute("DROP VIEW w")  # a replay tells it of the rows that leave
+    connection.execute("DROP VIEW w")  # a replay fires w with the rows it removes
     damage(folder, connection, "t")
     meet(connection, "SELECT * FROM t")
     connection.execute("SYSTEM REPLAY VIEW v PARTITION 202401")
@@ -264,7 +265,7 @@ def test_a_part_of_the_target_that_is_replaced(connection: Connection, folder: P
 
 
 def test_rows_in_the_catalog(tmp_path: Path) -> None:
-    """Inline parts: bytes that do not match, and none at all."""
+    """Inline parts are damaged by wrong bytes and by missing rows in the catalog."""
     for change in ("UPDATE inline_rows SET data = zeroblob(10)", "DELETE FROM inline_rows"):
         with olapdb.connect(":memory:") as opened:
             opened.execute("SYSTEM STOP MERGES")
@@ -282,7 +283,7 @@ def test_rows_in_the_catalog(tmp_path: Path) -> None:
 
 
 def test_a_part_that_vacuum_removed_is_not_damaged(connection: Connection, folder: Path) -> None:
-    """A reader without a pin finds the file of a part that was replaced gone."""
+    """A reader without a pin finds that vacuum deleted the file of a replaced part."""
     services = connection.database.services
     snapshot = services.catalog.snapshot()
     table = snapshot.find("default", "s")
@@ -297,7 +298,7 @@ def test_a_part_that_vacuum_removed_is_not_damaged(connection: Connection, folde
 
 
 def test_a_part_that_is_sound_is_not_damaged(connection: Connection) -> None:
-    """What failed may have been the reader."""
+    """A suspected part that reads well is not damaged: the reader itself may have failed."""
     services = connection.database.services
     snapshot = services.catalog.snapshot()
     table = snapshot.find("default", "s")
@@ -355,7 +356,7 @@ def test_a_file_that_cannot_be_opened(
 
 
 def test_too_many_open_files(connection: Connection, folder: Path) -> None:
-    """CHECK TABLE that cannot open a file fails, and calls no part damaged."""
+    """CHECK TABLE raises an error where it cannot open a file, and reports no part as damaged."""
     import resource
 
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -379,7 +380,7 @@ def test_too_many_open_files(connection: Connection, folder: Path) -> None:
 
 
 def test_a_catalog_of_an_older_release(connection: Connection, folder: Path) -> None:
-    """It has no list of damaged parts, until a writer opens it."""
+    """A catalog of an older release lacks the list of damaged parts until a writer opens it."""
     services = connection.database.services
     with services.catalog.connections.reading() as driver:  # type: ignore[attr-defined]
         for name in ("block_spans", "damaged_parts"):

@@ -1,4 +1,4 @@
-"""A change of a joined table makes stale what it reaches, by slice and key, and nothing else."""
+"""A change of a joined table makes stale only the slices and keys that join the changed rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEFT = (
 )
 
 
-# Kind a in every month, b in January, c in February.
+# Kind a has rows in every month, b in January, c in February.
 pytestmark = pytest.mark.warehouse(
     (
         "CREATE TABLE events (day Date, kind String, amount Int64) ENGINE = MergeTree "
@@ -43,7 +43,7 @@ def fill(connection: Connection, query: str = LEFT, settings: str = "") -> None:
 
 
 def stale(connection: Connection, view: str = "v") -> dict[str | None, list[str]]:
-    """Keys by slice."""
+    """Return the stale keys of the view by slice."""
     found = dicts(connection, f"SELECT * FROM system.view_invalidations WHERE view = '{view}'")
     assert {one["cause"] for one in found} <= {"DIMENSION CHANGE"}
     return {one["partition_id"]: one["keys"] for one in found}
@@ -91,7 +91,7 @@ def test_what_a_change_reaches(
 
 
 def test_effective_dates_reach_just_their_days(connection: Connection) -> None:
-    """A reserve moved from 10 % to 15 % from the third on, for one segment."""
+    """A reserve changes from 10 % to 15 % from the third on, for one segment."""
     connection.execute(
         "CREATE TABLE policies (kind String, valid_from Date, valid_to Date, percent Int64) "
         "ENGINE = MergeTree ORDER BY (kind, valid_from)"
@@ -136,7 +136,7 @@ def test_only_the_parts_that_hold_the_key_are_read(connection: Connection) -> No
     connection.execute("INSERT INTO kinds VALUES ('c', 1, '')")
     assert set(stale(connection)) == {"202402"}
     connection.execute("SYSTEM REPLAY VIEW v STALE")
-    connection.execute("INSERT INTO kinds VALUES ('a', 1, '')")  # in five rows
+    connection.execute("INSERT INTO kinds VALUES ('a', 1, '')")  # joins five rows
     assert set(stale(connection)) == {None}
 
 
@@ -157,7 +157,7 @@ def test_a_view_that_fails_on_the_new_rows_is_stale_as_a_whole(connection: Conne
 
 
 def test_a_chain_that_joins(connection: Connection) -> None:
-    """The source of the view is the target of another one, merged or not."""
+    """The view's source is another view's target, merged or not."""
     connection.execute(
         "CREATE TABLE monthly (month UInt32, kind String, w Int64) ENGINE = SummingMergeTree "
         "PARTITION BY month ORDER BY (month, kind)"
@@ -186,7 +186,7 @@ def test_a_chain_that_joins(connection: Connection) -> None:
 
 
 def test_a_replay_of_a_dimension_that_changes_nothing(connection: Connection) -> None:
-    """The joined table is itself a view's target; its replay gives the same rows in new parts."""
+    """The joined table is itself a view's target; its replay writes equal rows into new parts."""
     connection.execute(
         "CREATE TABLE raw (kind String, weight Int64) ENGINE = MergeTree ORDER BY kind"
     )

@@ -1,8 +1,7 @@
-"""Random changes of dimensions under views of many forms: what differs is named.
+"""Random changes of dimensions under views of many forms: every slice that differs is invalidated.
 
 After each change the view's query over the whole source is compared with its target, partition by
-partition: those that differ must be among the slices that the change named.
-"""
+partition. Partitions that differ must be among the slices that the change invalidated."""
 
 from __future__ import annotations
 
@@ -183,7 +182,7 @@ def some_events(random: random.Random) -> str:
 
 
 def differing(connection: Connection, form: str) -> set[str]:
-    """Partitions of the target that are not what the query makes of the whole source."""
+    """Return the target's partitions that differ from the query over the whole source."""
     target, query = QUERIES[form]
     names = "label, w" if target == "by label" else "day, label, w"
     keys = names.removesuffix(", w")

@@ -1,7 +1,7 @@
-"""A change of a dimension looks up which slices it reaches; others commit before it does.
+"""A dimension change looks up the slices it reaches while other statements commit before it.
 
-Whatever comes between, afterwards every slice that differs from the view's query is named.
-"""
+Whichever statement commits in between, every slice that differs from the view's query is
+invalidated afterwards."""
 
 from __future__ import annotations
 
@@ -46,19 +46,18 @@ MEANWHILE = (
 
 
 class DimensionRace(Race):
-    """`drop`: a kind of requirement that the engine is made to forget."""
+    """A race whose first connection can omit requirements of type `drop` from its commits."""
 
     drop: type[Requirement] | None = None
 
     def succeed(self, statement: str, *meanwhile: str) -> None:
-        """The statement is not stopped by the others."""
+        """Require that the statement succeeds although `meanwhile` commits before it."""
         with self.meddling(*meanwhile, without=self.drop):
             self.first.execute(statement)
 
     def unnamed(self, kinds: str) -> set[str]:
-        """Months of the target that differ from the query, where no invalidation says so.
-
-        A month of which the view has not seen all is no error: it is its gap."""
+        """Return the target's months that differ from the query without an invalidation or a
+        gap."""
         query = VIEW.format(kinds=kinds).split(" AS ", 1)[1]
         gap = rows(
             self.second,
@@ -143,7 +142,8 @@ def test_a_view_that_appears_meanwhile(race: DimensionRace) -> None:
 
 
 def test_without_its_guard_a_block_would_slip_through(race: DimensionRace) -> None:
-    """The lookup saw no row of month 5; what is looked up must be all that the view has seen."""
+    """The lookup saw no row of month 5. SeenUpTo requires that it covers all that the view has
+    seen."""
     start(race, "kinds")
     race.drop = SeenUpTo
     race.succeed("INSERT INTO kinds VALUES ('a', 10)", "INSERT INTO events VALUES (5, 'a', 1)")

@@ -1,4 +1,4 @@
-"""Views from and into tables that keep some rows of a key: proven only where no merge shows."""
+"""Views from and into tables that keep some rows of a key: provable only where no merge shows."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def connection() -> Iterator[Connection]:
 
 
 def mark(connection: Connection, target: str, query: str) -> str:
-    """Why the view cannot be proven, "" where it can."""
+    """Create the view and return why it cannot be proven, "" if it can."""
     connection.execute(f"CREATE MATERIALIZED VIEW mv TO {target} AS {query}")
     snapshot = connection.session.engine.services.catalog.snapshot()
     view = snapshot.find("default", "mv")
@@ -56,7 +56,7 @@ def mark(connection: Connection, target: str, query: str) -> str:
 def test_partial_results_into_a_table_that_replaces_rows_are_refused(
     connection: Connection, target: str, query: str
 ) -> None:
-    """Its merges would keep one block's result and lose the other's."""
+    """The target's merges would keep one block's partial result and lose the other's."""
     with pytest.raises(ViewNotProvable):
         mark(connection, target, query)
 

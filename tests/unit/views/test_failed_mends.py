@@ -1,4 +1,4 @@
-"""A view that raises on rows that it is to be made of: what is said once its mend has failed."""
+"""A view that raises on rows of its source: what system.views says after its mend failed."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ def test_a_backfill_that_fails_is_not_told_again(connection: Connection) -> None
     assert "(ALTER TABLE default.v MODIFY QUERY …), then SYSTEM BACKFILL VIEW default.v." in reason
     (check,) = dicts(connection, "SELECT * FROM system.view_checks WHERE mode = 'BACKFILL'")
     assert (check["verdict"], check["is_current"]) == ("unverifiable", 1)
-    connection.execute("INSERT INTO s VALUES (3, 3)")  # what triggers see changes nothing of it
+    # rows that triggers see do not change the answer
+    connection.execute("INSERT INTO s VALUES (3, 3)")
     assert said(connection) == ("unproven", "")
 
 
@@ -96,7 +97,7 @@ def test_rows_that_arrive_in_the_gap_are_tried(connection: Connection) -> None:
 
 
 class OutOfMemory:
-    """An executor on a machine that has no room for any chunk."""
+    """An executor whose machine has no memory for any chunk."""
 
     def run(
         self, tasks: Sequence[ChunkTask], stop: Stop = never
@@ -123,7 +124,8 @@ def test_errors_of_the_machine_are_no_answer(connection: Connection) -> None:
 
 
 def test_a_replay_that_fails_is_not_told_again(connection: Connection) -> None:
-    """The definition came later than the rows that it cannot digest."""
+    """The new definition fails on rows that are older than it; a failed REPLAY is not proposed
+    twice."""
     connection.execute("ALTER TABLE v MODIFY QUERY SELECT p, sum(v) AS v FROM s GROUP BY p")
     connection.execute("INSERT INTO s VALUES (1, 13), (2, 2)")
     connection.execute(f"ALTER TABLE v MODIFY QUERY {QUERY}")

@@ -1,4 +1,5 @@
-"""system.views: how far a view is behind, since when, and when it was proven; OLDEST and SAMPLE."""
+"""system.views: how far a view lags, since when, when it was proven; RECONCILE's OLDEST and
+SAMPLE."""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ def test_a_view_on_old_rows_is_behind_by_all_of_them(connection: Connection) -> 
 
 
 def test_a_view_of_a_null_table_says_what_is_amiss(connection: Connection) -> None:
-    """Nothing mends it, but nothing is hidden."""
+    """A view of a Null table has no mend, but its reason names each defect."""
     connection.execute("CREATE TABLE kinds (kind String, weight Int64) ORDER BY kind")
     connection.execute("CREATE TABLE stream (kind String, n Int64) ENGINE = Null")
     connection.execute(
@@ -159,7 +160,8 @@ def test_oldest_goes_round_all_partitions(connection: Connection) -> None:
 
 
 def test_oldest_is_answered_from_the_source(connection: Connection) -> None:
-    """Rows that are put into the target behind the ledger's back are found."""
+    """Rows written into the target behind the ledger's back are found by a comparison with the
+    source."""
     make(connection)
     month(connection, 1)
     connection.execute(
@@ -254,7 +256,8 @@ def test_what_a_null_source_lost_is_named(connection: Connection) -> None:
     query = "SELECT k, v FROM s WHERE throwIf(v = 13) = 0"
     with pytest.raises(QueryNotSupportedInMaterializedView):
         connection.execute(f"CREATE MATERIALIZED VIEW daily_mv TO t POPULATE AS {query}")
-    assert rows(connection, "SELECT count() FROM system.views") == [(0,)]  # not half of it
+    # the failed CREATE left no view behind
+    assert rows(connection, "SELECT count() FROM system.views") == [(0,)]
     connection.execute(f"CREATE MATERIALIZED VIEW daily_mv TO t AS {query}")
     connection.execute(
         "INSERT INTO s SETTINGS materialized_views_ignore_errors = 1 VALUES (1, 13), (2, 13)"
@@ -263,7 +266,7 @@ def test_what_a_null_source_lost_is_named(connection: Connection) -> None:
 
 
 def test_a_null_target_is_unproven_and_its_gap_is_backfilled(connection: Connection) -> None:
-    """What is made of it further down comes with the backfill's block."""
+    """The backfill's block also fires the views below the Null target."""
     connection.execute("CREATE TABLE s (k Int64, v Int64) ENGINE = MergeTree ORDER BY k")
     connection.execute("INSERT INTO s VALUES (1, 1)")
     connection.execute("CREATE TABLE pipe (k Int64, v Int64) ENGINE = Null")

@@ -1,5 +1,5 @@
-"""materialized_views_ignore_errors: a failing view misses its block, by name; the others land.
-And system.query_views_log, which shows both."""
+"""materialized_views_ignore_errors: a failing view misses its block, and the other views get it.
+system.query_views_log shows both."""
 
 from __future__ import annotations
 
@@ -116,7 +116,8 @@ def test_several_blocks_of_one_insert(connection: Connection) -> None:
 
 
 def test_files_of_a_view_that_fails_in_writing_are_deleted(connection: Connection) -> None:
-    """The view makes rows of more partitions than a block may have: found after staging began."""
+    """The view's rows span more partitions than a block may have, which staging finds after it
+    began."""
     connection.execute("SET inline_bytes_max = 0")
     connection.execute(
         "CREATE MATERIALIZED VIEW wide ENGINE = SummingMergeTree PARTITION BY user ORDER BY user AS"

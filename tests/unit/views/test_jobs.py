@@ -1,4 +1,4 @@
-"""system.view_jobs: what is recorded of backfills, replays and reconciliations, and cancelling."""
+"""system.view_jobs: the records of backfills, replays and reconciliations; SYSTEM CANCEL VIEW."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_job_follows_its_view_through_rename(connection: Connection) -> None:
 
 
 def test_the_record_costs_no_commit(connection: Connection) -> None:
-    """A chunk's outcome is in the chunk's commit; beginning a job is none."""
+    """A chunk's commit records its outcome. Starting a job makes no commit."""
     with_gap(connection)
     catalog = connection.database.services.catalog
     before = catalog.snapshot().number
@@ -166,7 +166,8 @@ def test_jobs_are_in_the_order_in_which_they_began_whatever_the_clock_says(
 ) -> None:
     monkeypatch.setattr(catalog_jobs, "JOBS_KEPT_MAX", 4)
     services = connection.database.services
-    for name, started_ms in (("d", 7), ("c", 7), ("b", 7), ("a", 3)):  # at last it is set back
+    # the clock is set back at last
+    for name, started_ms in (("d", 7), ("c", 7), ("b", 7), ("a", 3)):
         services.catalog.open_job(
             ViewJob(
                 name,
@@ -276,7 +277,7 @@ def fail_at(stage: str):  # type: ignore[no-untyped-def]
 
 
 class Waiting:
-    """Hands over the first chunk, then waits until somebody stops it."""
+    """An executor that yields the first chunk, then waits until it is stopped."""
 
     def __init__(self, connection: Connection, then: Sequence[str] = ()) -> None:
         self.services = connection.database.services
@@ -332,7 +333,7 @@ def test_cancel_ends_a_backfill_between_chunks(connection: Connection) -> None:
 def test_nothing_is_published_once_a_cancel_has_returned(
     connection: Connection, operation: str
 ) -> None:
-    """The cancel comes when the first chunk is computed, before its commit."""
+    """The cancel arrives when the first chunk is computed, before its commit."""
     make(connection, view=operation != "BACKFILL")
     months(connection)
     if operation == "BACKFILL":
@@ -382,7 +383,7 @@ def test_whoever_is_told_of_the_plan_can_cancel_it(connection: Connection, opera
 
 
 def test_another_process_can_cancel(tmp_path: Path) -> None:
-    """The job runs here; the cancel comes from a process of its own."""
+    """The job runs in this process; the cancel comes from another one."""
     with olapdb.connect(tmp_path / "w") as connection:
         with_gap(connection)
         code = """

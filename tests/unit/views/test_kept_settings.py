@@ -1,4 +1,4 @@
-"""MODIFY QUERY and REBUILD keep the settings of a view, unless they are told others."""
+"""MODIFY QUERY and REBUILD keep the settings of a view unless the statement gives others."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Views whose keys are bytes that are no UTF-8, as ClickHouse's String may be: all that their rows
-may meet goes on, and what is told of them as text has the bytes written out."""
+"""Views whose keys are bytes but not UTF-8, which ClickHouse's String allows: every operation on
+their rows works, and messages show such bytes escaped."""
 
 from __future__ import annotations
 

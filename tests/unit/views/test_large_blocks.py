@@ -1,4 +1,5 @@
-"""A large block is written while its views fire, and views share what they make of it."""
+"""A large block is written while its views fire, and views share the work that they have in
+common."""
 
 from __future__ import annotations
 
@@ -91,7 +92,7 @@ def test_rows_that_cannot_be_written_leave_nothing(connection: Connection) -> No
 def test_a_disk_that_fails_leaves_nothing(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second file of the source cannot be written."""
+    """The write of the source's second file fails; no file stays behind."""
     views(connection, "")
     write, seen = block_stager.write_part, []
 

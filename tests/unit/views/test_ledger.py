@@ -1,5 +1,5 @@
-"""RECONCILE … METADATA: the ledger agrees with itself after everything that writes it, and says so
-where it does not."""
+"""RECONCILE … METADATA: the ledger agrees with itself after every operation that writes it, and
+reports where it does not."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ def test_it_agrees_after_an_adoption(connection: Connection) -> None:
 
 
 def test_source_rows_that_no_longer_reach_the_target_stay_booked(connection: Connection) -> None:
-    """After the DELETE the rest of January is filtered out, so its replay makes nothing, and reads
-    nothing; its blocks were seen all the same."""
+    """After the DELETE the filter drops the rest of January, so its replay reads and makes no rows.
+    Its blocks still count as seen."""
     connection.execute(
         "CREATE MATERIALIZED VIEW daily_mv TO daily AS "
         + QUERY.replace("FROM events", "FROM events WHERE amount < 15")
@@ -131,7 +131,7 @@ def test_a_chunk_in_several_pieces_is_booked_once(
     assert verdicts(connection) == {"covered"}
 
 
-# --- and where it does not agree -----------------------------------------------------------------
+# --- where the ledger does not agree --------------------------------------------------------------
 
 
 def parts_of(connection: Connection, name: str) -> tuple[Part, ...]:

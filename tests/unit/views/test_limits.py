@@ -1,4 +1,4 @@
-"""Guardrails: a view that costs an INSERT too much is refused, or named in a warning."""
+"""Guardrails: a view that makes an INSERT too expensive is refused, or named in a warning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A literal among the columns of a target's key: several views mark their rows in one table."""
+"""A literal in a target's key lets several views share one table, each marking its own rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def connection() -> Iterator[Connection]:
             "CREATE TABLE daily (channel String, day Date, n UInt64) ENGINE = SummingMergeTree"
             " PARTITION BY toYYYYMM(day) ORDER BY (channel, day)"
         )
-        opened.execute(  # Whether the literal is grouped by says nothing.
+        opened.execute(  # Whether the query groups by the literal does not matter.
             "CREATE MATERIALIZED VIEW web_mv TO daily AS"
             " SELECT 'web' AS channel, day, count() AS n FROM web GROUP BY channel, day"
         )
@@ -88,7 +88,8 @@ def test_a_total_has_a_literal_key_and_nothing_else(connection: Connection) -> N
     "query",
     [
         "SELECT 'web' AS channel, count() AS n FROM web",  # day is missing
-        "SELECT 'web' AS channel, day, count() AS n FROM web GROUP BY day, v",  # v is lost
+        # grouped by v, which the target lacks
+        "SELECT 'web' AS channel, day, count() AS n FROM web GROUP BY day, v",
         "SELECT 'web' AS channel, day, 5 AS n FROM web GROUP BY day",  # 5 does not add up
     ],
 )

@@ -1,4 +1,4 @@
-"""Views over hundreds of partitions: a comparison takes small ones together, its answer is of each."""
+"""Views over hundreds of partitions: a comparison groups small ones and answers for each."""
 
 from __future__ import annotations
 

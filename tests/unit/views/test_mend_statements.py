@@ -1,4 +1,4 @@
-"""The statements of `system.views.mend` as they stand: names, other readers, DISCARD BYPASS."""
+"""The statements of `system.views.mend`, run unchanged: names, other readers, DISCARD BYPASS."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def quoted(name: str) -> str:
 
 
 def make(connection: Connection, database: str, view: str) -> None:
-    """A view with a gap of two rows, over `s`, into `t`."""
+    """Create a view over `s` into `t` with a gap of two rows."""
     where = quoted(database)
     connection.execute(f"CREATE DATABASE {where}")
     connection.execute(f"CREATE TABLE {where}.s (k UInt8, v Int64) ENGINE = MergeTree ORDER BY k")
@@ -62,7 +62,7 @@ def test_a_reader_that_cannot_write_is_told_the_same(
 ) -> None:
     make(connection, "d", "v")
     told = status(connection)
-    connection.close()  # one process has a warehouse open in one way
+    connection.close()  # one process opens a warehouse in one way
     with olapdb.connect(str(tmp_path / "warehouse"), read_only=True) as reader:
         assert status(reader) == told
         assert told["mend"] == "SYSTEM BACKFILL VIEW d.v"
@@ -88,7 +88,7 @@ def test_what_such_a_backfill_does_not_take(connection: Connection, rest: str) -
 
 
 def test_stale_and_missed_beside_rows_by_hand(connection: Connection) -> None:
-    """ADOPT asks first; the answer is no, and one statement mends all three."""
+    """ADOPT comes first and is refused; then one statement mends all three."""
     make(connection, "d", "v")
     connection.execute("INSERT INTO d.s VALUES (3, 3), (4, 4)")
     connection.execute("DELETE FROM d.s WHERE k = 3")
@@ -114,7 +114,7 @@ def test_stale_and_missed_beside_rows_by_hand(connection: Connection) -> None:
 
 
 def test_a_partition_whose_sums_are_zero_is_proven(connection: Connection) -> None:
-    """Its parts have rows until they are merged, though a reader of FINAL sees none."""
+    """The parts hold rows until they are merged, though a reader of FINAL sees none."""
     connection.execute("CREATE TABLE s (k UInt8, v Int64) ENGINE = MergeTree ORDER BY k")
     connection.execute(
         "CREATE TABLE t (k UInt8, v Int64) ENGINE = SummingMergeTree PARTITION BY k ORDER BY k"

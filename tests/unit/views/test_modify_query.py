@@ -1,4 +1,4 @@
-"""ALTER TABLE view MODIFY QUERY: another definition, and nothing of the old one counts as the new."""
+"""ALTER TABLE view MODIFY QUERY: nothing that the old definition made counts for the new one."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_from_python(connection: Connection) -> None:
     assert rows(connection, TOTALS) == rows(connection, TRUE_TOTALS)
 
 
-# --- when it meets others ------------------------------------------------------------------------
+# --- races ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -197,7 +197,8 @@ def race(tmp_path: Path) -> Iterator[Race]:
 
 
 def truth(race: Race) -> None:
-    """Whatever came first: repaired by what system.views says, all is by the definition of now."""
+    """Run what system.views names as mends, then require that the target equals the current
+    definition."""
     for _ in range(3):
         mend = race.ask("SELECT mend FROM system.views WHERE verdict NOT IN ('covered', 'proven')")
         for (statement,) in mend:
@@ -267,8 +268,10 @@ def test_a_view_that_saw_its_first_block_meanwhile_is_marked(tmp_path: Path) -> 
 
 
 def test_a_definition_is_of_the_tables_that_it_was_checked_with(race: Race) -> None:
-    """The name is given to another table before the commit: the view follows what it named."""
+    """Another table gets the name before the commit. The view follows the table that it was bound
+    to."""
     race.first.execute("CREATE TABLE events2 AS events")
     race.run(MODIFY, "EXCHANGE TABLES events AND events2")
     view = race.ask("SELECT source_table, definition_version FROM system.views")
-    assert view == [("events2", 1)]  # by the name it was another source: refused
+    # by that name MODIFY QUERY would read another source, so it was refused
+    assert view == [("events2", 1)]

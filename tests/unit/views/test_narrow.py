@@ -1,4 +1,5 @@
-"""A replay, or a reconciliation, of a slice reads what can reach it, and finds the same."""
+"""A replay or a reconciliation of a slice reads only source parts that can reach it, and agrees
+with a full read."""
 
 import pytest
 
@@ -37,7 +38,7 @@ def replayed(connection, partition):
         ),
         ("day Date", "day", "SELECT day, count() AS n FROM s GROUP BY day", "'2024-02-03'", 2900),
         ("b UInt32", "b", "SELECT k % 7 AS b, count() AS n FROM s GROUP BY b", 3, 9000),
-        # the key is of another type than the source's k, so nothing is concluded from that
+        # The key's type differs from the source's k, so no part can be excluded.
         ("k UInt8", "k", "SELECT k, count() AS n FROM s GROUP BY k", 44, 9000),
     ],
 )

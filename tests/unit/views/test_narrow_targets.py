@@ -1,8 +1,7 @@
-"""Targets whose columns are narrower than what the view gives them.
+"""Targets whose columns are narrower than the view's outputs.
 
-What types tell is refused at CREATE, MODIFY QUERY and ALTER; else a value that does not fit is an error
-of the INSERT; what landed equals the query.
-"""
+CREATE, MODIFY QUERY and ALTER refuse what the types already show. Otherwise a value that does not
+fit fails its INSERT. The rows that are stored equal the query."""
 
 from __future__ import annotations
 
@@ -89,7 +88,7 @@ def test_a_sum_that_its_column_holds(connection: Connection, data_type: str, val
 
 
 def test_rows_that_a_merge_adds_up(connection: Connection) -> None:
-    """600 was kept as 88, and RECONCILE proved it: each row fits, their sum does not."""
+    """600 was once stored as 88, and RECONCILE proved it: each row fits, their sum does not."""
     summing(connection, "UInt8")
     with pytest.raises(ViewNotProvable, match="outgrow") as caught:
         view(connection, "SELECT k, b AS v FROM s")
@@ -185,7 +184,7 @@ def test_a_key_that_does_not_fit_fails_the_insert(connection: Connection) -> Non
 
 
 def test_rows_of_a_plain_target(connection: Connection) -> None:
-    """Each value stands for itself: it fits, or fails its INSERT; Float32 is the nearest one."""
+    """Each value fits or fails its INSERT; a Float32 is rounded to the nearest one."""
     connection.execute("CREATE TABLE t (v Int8, w Float32) ENGINE = MergeTree ORDER BY v")
     view(connection, "SELECT i AS v, f AS w FROM s")
     connection.execute("INSERT INTO s (i, f) VALUES (127, 0.1), (-128, 1e-3)")

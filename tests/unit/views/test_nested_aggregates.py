@@ -1,4 +1,4 @@
-"""Views over arrays and maps: kept as simple aggregates or states, proven by recomputation."""
+"""Views over arrays and maps, stored as simple aggregates or states and proven by recomputation."""
 
 from __future__ import annotations
 

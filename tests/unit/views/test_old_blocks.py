@@ -1,4 +1,4 @@
-"""What views say of blocks that vacuum has joined into spans."""
+"""Coverage, provenance and health of views after vacuum joined old blocks into spans."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""An INSERT that writes what its own views join: they join what the INSERT leaves.
+"""An INSERT whose views write tables that other views of it join: these read the final rows.
 
-Whatever the order of the views, the number of blocks and the way in, a view that is called covered
-equals its query over the source and the dimensions as they are.
-"""
+For every order of views, number of blocks and way to insert: a view that is called covered equals
+its query over the current source and dimensions."""
 
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ def siblings(connection: Connection, query: str, *, writer: str = "a", joins: st
 
 
 def check(connection: Connection, query: str, view: str = "v", target: str = "t") -> None:
-    """The view is right, or says that it is not; and its mend makes it right."""
+    """Require that the target is right or the verdict is stale, and that REPLAY makes it right."""
     held = rows(
         connection, f"SELECT k, sum(w) FROM {target} GROUP BY k HAVING sum(w) != 0 ORDER BY k"
     )
@@ -96,7 +95,7 @@ def test_the_rows_of_one_insert_join_each_other(connection: Connection) -> None:
 @pytest.mark.parametrize("query", [JOIN, INNER, IN, SCALAR, PLAIN])
 @pytest.mark.parametrize("rows_max", [1, 2, 3])
 def test_over_several_blocks(connection: Connection, query: str, rows_max: int) -> None:
-    """The first block's rows join what a later block brings to the dimension."""
+    """The first block's rows join rows that a later block adds to the dimension."""
     siblings(connection, query)
     connection.execute(
         "INSERT INTO s SELECT number % 4, if(number >= 4, 3, -1) FROM numbers(8)"
@@ -134,7 +133,7 @@ def test_a_view_lower_in_the_chain_joins_the_table_that_is_inserted_into(
 
 
 def test_a_backfill_of_the_chain_joins_all_of_the_source(connection: Connection) -> None:
-    """A chunk of mv1 reads one partition of s; mv2 joins s, all of it."""
+    """A chunk of mv1 reads one partition of s; mv2 joins all of s."""
     connection.execute("DROP TABLE s")
     connection.execute(
         "CREATE TABLE s (k UInt64, x Int64) ENGINE = MergeTree ORDER BY k PARTITION BY x"
@@ -153,7 +152,7 @@ def test_a_backfill_of_the_chain_joins_all_of_the_source(connection: Connection)
 
 @pytest.mark.parametrize("staged", [0, 1])
 def test_a_backfill_writes_a_dimension_below(connection: Connection, staged: int) -> None:
-    """Chunks of mv1 fire two views on t1, of which one writes what the other joins."""
+    """Chunks of mv1 fire two views on t1: one writes the table that the other joins."""
     connection.execute("DROP TABLE s")
     connection.execute(
         "CREATE TABLE s (k UInt64, x Int64) ENGINE = MergeTree ORDER BY k PARTITION BY x"
@@ -171,7 +170,7 @@ def test_a_backfill_writes_a_dimension_below(connection: Connection, staged: int
 
 
 def test_each_joins_what_the_other_writes(connection: Connection) -> None:
-    """No order is right: the views fire until they agree, or what they made is stale."""
+    """No firing order is right: the views fire until they agree, or a view is called stale."""
     connection.execute("CREATE TABLE lo (k UInt64, w Int64) ENGINE = MergeTree ORDER BY k")
     first = "SELECT s.k AS k, s.x + lo.w AS weight FROM s LEFT JOIN lo ON s.k = lo.k"
     second = "SELECT s.k AS k, s.x + hi.weight AS w FROM s LEFT JOIN hi ON s.k = hi.k"
@@ -232,7 +231,8 @@ def test_arrow_and_deduplicated_rows(connection: Connection) -> None:
 
 
 def test_two_dimensions_that_one_statement_changes(connection: Connection) -> None:
-    """A partition moves from one dimension to another: only both changes together differ."""
+    """A partition moves from one dimension to another: only both changes together make a
+    difference."""
     for name in ("d1", "d2"):
         connection.execute(
             f"CREATE TABLE {name} (k UInt64, y Int64) ENGINE = MergeTree ORDER BY k PARTITION BY k"
@@ -269,7 +269,8 @@ def test_source_and_dimension_of_one_statement(connection: Connection) -> None:
 
 
 def test_what_tasks_staged_apart(connection: Connection) -> None:
-    """No task knows what the others bring; the commit of all of them does."""
+    """No task sees the rows of the other tasks. The commit of all of them fires the views with
+    both."""
     siblings(connection, JOIN)
     services = connection.database.services
     snapshot = services.catalog.snapshot()
@@ -339,7 +340,7 @@ def test_a_dimension_moves_just_before_the_commit(tmp_path: Path, meanwhile: str
 
 
 def test_no_staged_file_stays(tmp_path: Path) -> None:
-    """What the earlier firings wrote is deleted."""
+    """The files that earlier firings wrote are deleted."""
     with olapdb.connect(tmp_path / "w") as opened:
         opened.execute("CREATE TABLE s (k UInt64, x Int64) ENGINE = MergeTree ORDER BY k")
         opened.execute("CREATE TABLE hi (k UInt64, weight Int64) ENGINE = MergeTree ORDER BY k")

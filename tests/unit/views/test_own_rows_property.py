@@ -1,9 +1,8 @@
-"""Random graphs of views that write what others join: what is called covered is right.
+"""Random graphs of views that write tables which other views join: covered views are right.
 
-Views are over the source and each other's targets, in any order of names; circles among dimensions
-come up where CREATE allows them.  After every statement each target of which all views say
-`covered` equals its views' queries over the tables as they are; and at the end `mend` is followed.
-"""
+Views read the source and each other's targets, under names in any order. Dimension circles occur
+where CREATE allows them. After every statement, each target whose views are all `covered` equals
+their queries over the current tables. At the end `mend` is run."""
 
 from __future__ import annotations
 
@@ -31,7 +30,8 @@ SETTINGS = (
 
 
 def some_views(chance: random.Random) -> dict[str, tuple[str, str]]:
-    """Target and query by name. Sources come before targets, so that no view triggers itself."""
+    """Draw targets and queries by view name. A source precedes its target, so no view triggers
+    itself."""
     made: dict[str, tuple[str, str]] = {}
     for number in range(chance.randrange(2, 5)):
         source = chance.randrange(0, 3)
@@ -74,7 +74,8 @@ def some_statement(chance: random.Random, views: list[str]) -> str:
 
 
 def wrong(connection: Connection, views: dict[str, tuple[str, str]]) -> list[str]:
-    """Targets that differ from the queries of their views, which all say covered."""
+    """Return the targets that differ from their views' queries although all these views are
+    covered."""
     found: list[str] = []
     for target in {target for target, _ in views.values()}:
         mine = {name: query for name, (into, query) in views.items() if into == target}
@@ -103,7 +104,7 @@ def test_what_is_covered_is_right(seed: int) -> None:
             try:
                 connection.execute(f"CREATE MATERIALIZED VIEW {name} TO {target} AS {query}")
             except olapdb.Error:
-                continue  # a circle
+                continue  # refused: a circle
             views[name] = (target, query)
         told: list[str] = []
         for _ in range(6):

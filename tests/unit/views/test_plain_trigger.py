@@ -1,5 +1,5 @@
-"""The short way through a plain plan gives what the long one gives, and combining is left out only
-where there is nothing to combine."""
+"""The fast trigger path for a plain plan gives the same rows as the general one, and combining is
+skipped only where no rows can combine."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_both_ways_give_the_same(connection: Connection, name: str, rows: int) -
 
 
 def test_sums_of_nothing_still_leave_no_row(connection: Connection) -> None:
-    """A Summing target drops rows of zero, unique or not."""
+    """A SummingMergeTree target drops rows of zero, also where keys are unique."""
     connection.execute(
         "CREATE TABLE z (kind String, w Int64) ENGINE = SummingMergeTree ORDER BY kind"
     )

@@ -1,5 +1,5 @@
-"""Which definitions are provable: every part of one is known to be a function of the source's
-blocks and of inputs whose every change is told.  What is not known is refused or unproven."""
+"""Which definitions are provable: each part must be a function of the source's blocks and of inputs
+whose every change is reported. Any other definition is refused or unproven."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def connection() -> Iterator[Connection]:
 
 
 def judged(connection: Connection, target: str, query: str) -> tuple[str, str]:
-    """The verdict and its reason of the view that is made of the query; it is dropped again."""
+    """Create a view of the query, return its verdict and reason, and drop it."""
     connection.execute(f"CREATE MATERIALIZED VIEW judged TO {target} AS {query}")
     try:
         status = dicts(connection, "SELECT * FROM system.views WHERE name = 'judged'")[0]
@@ -101,7 +101,7 @@ PROVABLE = [
         "counts",
         "SELECT a.k AS k, c AS n FROM (SELECT k, count() AS c FROM s GROUP BY k) AS a JOIN mt ON a.k = mt.k WHERE mt.w > 1",
     ),
-    # sums of floats that are stored, and do not decide
+    # sums of stored floats that decide nothing
     ("scaled", "SELECT k, v * (SELECT sum(f) FROM prices) AS x FROM s"),
     (
         "scaled",
@@ -186,7 +186,7 @@ MARKED = [
         "JOIN",
     ),
     ("plain", "SELECT k, v AS n FROM s WHERE v > (SELECT stddevPop(i) FROM prices)", "floats"),
-    # another value each time, wherever it stands
+    # functions that give another value at each call, wherever they occur
     ("plain", "SELECT s.k AS k, dice.w AS n FROM s JOIN dice ON s.k = dice.k", "rand()"),
     ("plain", "SELECT s.k AS k, dicey.r AS n FROM s JOIN dicey ON s.k = dicey.k", "rand()"),
     ("plain", "WITH now() AS t SELECT k, toInt64(t) AS n FROM s", "now()"),
@@ -212,7 +212,7 @@ def test_unproven(connection: Connection, target: str, query: str, says: str) ->
 
 
 TARGETS_REFUSED = [
-    # computed from what is aggregated
+    # computed from aggregated columns
     ("(k UInt64, n Int64, big UInt8 DEFAULT n > 5) ENGINE = SummingMergeTree(n) ORDER BY k", "big"),
     (
         "(k UInt64, n Int64, twice Int64 MATERIALIZED n * n) ENGINE = SummingMergeTree ORDER BY k",
@@ -235,7 +235,7 @@ TARGETS_REFUSED = [
         "(k UInt64, n Int64 EPHEMERAL, ver Int64 DEFAULT n) ENGINE = ReplacingMergeTree(ver) ORDER BY k",
         "column ver",
     ),
-    # keys, retention and constraints over what is aggregated
+    # keys, TTLs and constraints over aggregated columns
     ("(k UInt64, n Int64) ENGINE = SummingMergeTree PARTITION BY n % 2 ORDER BY k", "PARTITION BY"),
     (
         "(k UInt64, n SimpleAggregateFunction(sum, Int64), p SimpleAggregateFunction(any, Int64) MATERIALIZED toInt64(n) % 2) ENGINE = AggregatingMergeTree PARTITION BY toInt64(p) ORDER BY k",
@@ -359,7 +359,7 @@ def test_a_circle_through_dimensions_is_refused_from_either_side(connection: Con
         connection.execute(f"CREATE MATERIALIZED VIEW up TO upper AS {joins}")
         with pytest.raises(TooDeepRecursion, match="circle"):
             judged(connection, "lower", "SELECT k, n FROM upper")
-        # By two joins, of two sources.
+        # A circle through two joins of two sources.
         with pytest.raises(TooDeepRecursion, match="circle"):
             judged(connection, "lower", "SELECT s.k AS k, n FROM s JOIN upper ON s.k = upper.k")
         with pytest.raises(TooDeepRecursion, match="circle"):
@@ -405,7 +405,7 @@ def test_a_random_column_of_the_target_ends_the_promise_and_a_replay_brings_it_b
     assert (verdict, "rand()" in reason) == ("unproven", True)
     altered.execute("INSERT INTO s VALUES (1, 6)")
     altered.execute("ALTER TABLE t DROP COLUMN r")
-    # What was made meanwhile is not taken for right.
+    # Rows that were made meanwhile are not trusted.
     assert health(altered)[0] == "stale"
     altered.execute("SYSTEM REPLAY VIEW v STALE")
     altered.execute("SYSTEM RECONCILE VIEW v")
@@ -414,7 +414,7 @@ def test_a_random_column_of_the_target_ends_the_promise_and_a_replay_brings_it_b
 
 def test_a_default_that_older_parts_take_at_each_read_ends_the_promise(altered: Connection) -> None:
     altered.execute("ALTER TABLE d ADD COLUMN r Int64 DEFAULT toInt64(rand())")
-    assert health(altered)[0] == "covered"  # nobody reads it yet
+    assert health(altered)[0] == "covered"  # no view reads the column yet
     altered.execute(
         "ALTER TABLE v MODIFY QUERY SELECT s.k AS k, d.r AS n FROM s JOIN d ON s.k = d.k"
     )
@@ -518,7 +518,7 @@ def test_a_new_version_of_a_row_reaches_what_was_made_with_the_old_one() -> None
         ):
             connection.execute(statement)
         stale = dicts(connection, "SELECT * FROM system.view_invalidations WHERE view = 'v'")
-        assert [row["partition_id"] for row in stale] == ["1"]  # 2 keeps its newer version
+        assert [row["partition_id"] for row in stale] == ["1"]  # key 2 keeps its newer version
         connection.execute("OPTIMIZE TABLE d FINAL")
         connection.execute("SYSTEM REPLAY VIEW v STALE")
         connection.execute("SYSTEM RECONCILE VIEW v")
@@ -558,7 +558,7 @@ def test_explain_create_materialized_view_makes_nothing(connection: Connection) 
 
 
 def test_merges_decide_between_rows_of_one_key_in_two_partitions(connection: Connection) -> None:
-    """Why FINAL alone does not make such a dimension provable."""
+    """This is why FINAL alone does not make such a dimension provable."""
     for p, w in ((1, 1), (2, 2), (1, 3)):
         connection.execute(f"INSERT INTO spread VALUES (1, {w}, {p})")
     before = rows(connection, "SELECT w FROM spread FINAL")
@@ -566,7 +566,7 @@ def test_merges_decide_between_rows_of_one_key_in_two_partitions(connection: Con
     assert rows(connection, "SELECT w FROM spread FINAL") != before
 
 
-# --- what merges change, seen from outside --------------------------------------------------------
+# --- what merges change, as a reader sees it ------------------------------------------------------
 
 
 def test_sums_of_a_source_that_drops_zeros_stay_right_in_a_target_that_drops_them_too() -> None:
@@ -660,7 +660,8 @@ def test_views_of_a_catalog_older_than_the_rules_are_judged_when_it_is_opened(
         older = tuple(PutObject(replace(view, unprovable="", judged_by=0)) for view in views)
         catalog.apply(Commit((), older, "ALTER"))
     query = "SELECT name, verdict FROM system.views ORDER BY name"
-    with olapdb.connect(str(tmp_path), read_only=True) as connection:  # which can store nothing
+    # a reader cannot store verdicts
+    with olapdb.connect(str(tmp_path), read_only=True) as connection:
         assert rows(connection, query) == [("right", "covered"), ("wrong", "unproven")]
     with olapdb.connect(str(tmp_path)) as connection:
         assert rows(connection, query) == [("right", "covered"), ("wrong", "unproven")]

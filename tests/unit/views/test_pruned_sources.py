@@ -1,4 +1,4 @@
-"""Views that show nothing of their source, or only what a subquery left of it."""
+"""Views that use no column of their source, or only those that a subquery outputs."""
 
 from __future__ import annotations
 

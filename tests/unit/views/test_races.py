@@ -1,8 +1,7 @@
-"""Others at work between computing and committing: what changed is computed again, nothing else.
+"""Statements that commit between computing and committing: only what changed is computed again.
 
-The executor here computes a chunk, lets `meddle` do something, and only then hands it over; the
-blocks of an INSERT are drawn from a generator that meddles between two of them.
-"""
+The executor here computes a chunk, calls `meddle`, and then returns the chunk. The blocks of an
+INSERT come from a generator that meddles between two of them."""
 
 from __future__ import annotations
 
@@ -36,8 +35,8 @@ pytestmark = pytest.mark.warehouse(merges=False)
 
 @dataclass
 class Meddling:
-    """Tasks and chunks travel pickled, as to another machine; `meddle` is called once for each
-    computed chunk, until it is used up."""
+    """An executor that pickles tasks and chunks, as if they were sent to another machine. After
+    each computed chunk it calls the next function of `meddle`, if any is left."""
 
     services: Services
     meddle: list[Callable[[], object]] = field(default_factory=list)
@@ -72,7 +71,7 @@ def source(connection: Connection, name: str = "events") -> Table:
 
 
 def event_blocks(connection: Connection, *days: str) -> list[pa.Table]:
-    """One block of one row a day."""
+    """Return one block of one row for each day."""
     import datetime
 
     services = connection.database.services
@@ -219,7 +218,7 @@ def test_an_insert_and_a_merge_across_the_fence(connection: Connection) -> None:
     services = connection.database.services
     executor = Meddling(services, [meddle])
     replay(CommitOrigin(services), view_id(connection), stale=True, executor=executor)
-    assert len(executor.computed) > 1  # it began again; each time it reads the one month
+    assert len(executor.computed) > 1  # it started over; each attempt reads the one month
     assert rows(connection, READ) == rows(connection, DIRECT)
 
 
@@ -393,7 +392,8 @@ def test_views_follow_renamed_and_exchanged_tables(connection: Connection) -> No
 def test_a_target_below_is_truncated_before_the_swap(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the swap brings is as little of the view below as what it replaces has become."""
+    """After the TRUNCATE, the view below has seen neither the new rows nor those that they
+    replace."""
     for statement in (
         "CREATE TABLE s (p UInt8, n Int64) ENGINE = MergeTree PARTITION BY p ORDER BY n",
         "CREATE TABLE sums (p UInt8, n Int64) ENGINE = SummingMergeTree PARTITION BY p ORDER BY p",

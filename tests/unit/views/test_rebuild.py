@@ -1,4 +1,5 @@
-"""SYSTEM REBUILD VIEW: a new version beside the old one, swapped in whole, and back."""
+"""SYSTEM REBUILD VIEW builds a new version beside the old one and swaps it in; ROLLBACK swaps
+back."""
 
 from __future__ import annotations
 
@@ -78,7 +79,7 @@ def test_both_versions_fire_so_a_rollback_has_every_row(connection: Connection) 
     old_is_there(connection)
     add(connection, ("2024-04-01", "d", 1, 2))
     old_is_there(connection)
-    connection.execute("SYSTEM ROLLBACK VIEW daily_mv")  # and forth
+    connection.execute("SYSTEM ROLLBACK VIEW daily_mv")  # forward again
     new_is_there(connection)
     reconciled = dicts(connection, "SYSTEM RECONCILE VIEW daily_mv__v1")
     assert {r["verdict"] for r in reconciled} == {"equal"}
@@ -177,7 +178,7 @@ def test_from_python(connection: Connection) -> None:
         view.cancel_rebuild()
 
 
-# --- what stops it --------------------------------------------------------------------------------
+# --- what stops a rebuild -------------------------------------------------------------------------
 
 FAILING = NEW.replace("FROM events", "FROM events WHERE throwIf(amount = 6) = 0")
 
@@ -198,7 +199,7 @@ def test_a_failing_chunk_stops_it_and_it_goes_on_when_mended(connection: Connect
 
 
 def test_a_version_never_fails_an_insert(connection: Connection) -> None:
-    """What a candidate cannot digest is its gap, by name; the rebuild stops there."""
+    """Rows on which a candidate fails become its gap, with the reason, and stop the rebuild."""
     new = NEW.replace("FROM events", "FROM events WHERE throwIf(amount = 9) = 0")
 
     def inserted() -> None:

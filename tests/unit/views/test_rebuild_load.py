@@ -1,6 +1,6 @@
-"""Definitions change under load: rebuilds, rollbacks, cancels and MODIFY QUERY meet each other, while
-rows come in, are deleted and merged. At the end there is one view of the name, true, and every
-version beside it is true too."""
+"""Rebuilds, rollbacks, cancels and MODIFY QUERY run against each other while rows are inserted,
+deleted and merged. At the end one view has the name, and it and every version beside it are
+right."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_definitions_change_under_load(tmp_path: Path, seed: int) -> None:
 
 
 def assert_true(connection: Connection, view: str) -> None:
-    """After what system.views names as its mend, it equals a recomputation."""
+    """Run the mends of system.views, then require that the view equals a recomputation."""
     for _ in range(4):
         (found,) = dicts(
             connection, f"SELECT verdict, mend FROM system.views WHERE name = '{view}'"

@@ -1,4 +1,4 @@
-"""SYSTEM REBUILD VIEW while others commit: what comes in is in both versions, or stops the swap."""
+"""SYSTEM REBUILD VIEW under concurrent commits: new rows reach both versions or stop the swap."""
 
 from __future__ import annotations
 
@@ -115,7 +115,8 @@ def test_what_would_be_lost_stops_the_swap(connection: Connection, what: str) ->
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_rollback_meanwhile(connection: Connection, stage: str) -> None:
-    """The new version replaces what has the name then, and lets go of the other one."""
+    """The new version replaces the one that has the name by then; the other old version is
+    dropped."""
     connection.execute(REBUILD)
 
     def roll_back() -> None:
@@ -158,7 +159,7 @@ def test_two_rebuilds_at_once_are_one(connection: Connection) -> None:
             try:
                 other.execute(REBUILD)
                 outcomes.append("done")
-            except UnknownTable:  # the other one was faster
+            except UnknownTable:  # the other rebuild committed first
                 outcomes.append("finished by another")
 
     both = [threading.Thread(target=build) for _ in range(2)]
@@ -173,8 +174,8 @@ def test_two_rebuilds_at_once_are_one(connection: Connection) -> None:
 
 
 def test_readers_see_one_version_and_inserts_go_on(connection: Connection) -> None:
-    """A thread inserts, one reads; every read is wholly of one version, and never of fewer rows
-    than the read before."""
+    """One thread inserts and one reads. Every read sees one whole version, and never fewer rows
+    than the read before it."""
     location, stop = connection.database.location, threading.Event()
     problems: list[str] = []
     inserted = [0]
@@ -224,7 +225,7 @@ LEFT_OUT: dict[str, tuple[tuple[type, ...], str]] = {
     "stale": ((NothingStale,), "INSERT INTO factors VALUES ('b', 2)"),
     "bypass": ((NoBypass,), "INSERT INTO daily (day, kind, total) VALUES ('2024-01-01', 'q', 1)"),
     "dependents": (
-        (NoDependents, NoViewSince),  # the second one keeps out what is created since, too
+        (NoDependents, NoViewSince),  # NoViewSince keeps out dependents that are created later
         "CREATE MATERIALIZED VIEW down TO sums AS SELECT sum(total) AS total FROM daily",
     ),
     "plain view": ((NoViewSince,), "CREATE VIEW users AS SELECT users FROM daily"),
@@ -269,7 +270,8 @@ def test_the_swap_without_a_requirement_does_harm(
 
 
 def _harm(connection: Connection) -> bool:
-    """A view that is not whole, rows that nobody sees, or a view that does not work or follow."""
+    """Return whether the swap left an untrusted view, rows in the old version only, a view that
+    raises, or a view that still reads the old version."""
     try:
         connection.execute("SELECT * FROM users")
         broken = False

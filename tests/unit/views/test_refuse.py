@@ -1,4 +1,5 @@
-"""What CREATE MATERIALIZED VIEW refuses, with the reason and the fix, and what it only marks."""
+"""Which definitions CREATE MATERIALIZED VIEW refuses, with reason and fix, and which it only
+marks."""
 
 from __future__ import annotations
 
@@ -294,7 +295,7 @@ def test_the_column_list_of_an_inner_table_is_its_own(connection: Connection) ->
             == "covered"
         )
         connection.execute("DROP VIEW tops")
-        connection.execute(text)  # It makes the view again, inner table and all.
+        connection.execute(text)  # The text creates the view again, inner table included.
         assert rows(connection, "SHOW CREATE TABLE tops") == [(text,)]
     finally:
         connection.execute("DROP VIEW tops")

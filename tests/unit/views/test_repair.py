@@ -1,4 +1,4 @@
-"""Backfill, replay, reconcile: what each says, and what it leaves behind."""
+"""BACKFILL, REPLAY and RECONCILE: what each reports, and which state it leaves."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_reconcile_proves_and_the_proof_lapses(connection: Connection) -> None:
 
 
 def test_a_planted_row_with_a_true_ledger_is_found(connection: Connection) -> None:
-    """The row is written under the ledger's nose: its part claims to be the view's."""
+    """The row is written behind the ledger's back: its part claims to be the view's."""
     from dataclasses import replace
 
     from olapdb.model.changes import AddPart, Commit, RemoveParts

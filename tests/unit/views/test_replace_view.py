@@ -1,4 +1,4 @@
-"""CREATE OR REPLACE of views: one commit, and the new view is another one."""
+"""CREATE OR REPLACE of views: one commit replaces the view by a new one with its own coverage."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_new_view_whose_coverage_begins_anew(connection: Connection) -> None:
     before = rows(connection, "SELECT uuid FROM system.views")
     connection.execute(REPLACE)
     assert rows(connection, "SELECT uuid FROM system.views") != before
-    # The old one's rows are there, and are nobody's: ADOPT proves that they are what it makes.
+    # The old view's rows are now bypass rows; ADOPT proves that the new view makes the same ones.
     assert verdict(connection) == "bypassed"
     connection.execute("SYSTEM ADOPT VIEW daily_mv")
     assert verdict(connection) == "proven"

@@ -1,4 +1,5 @@
-"""Slices whose source rows have left by retention (rule 4): frozen, told, and safe."""
+"""Slices whose source rows were removed by retention (rule 4) are frozen, reported and
+protected."""
 
 from __future__ import annotations
 
@@ -113,7 +114,7 @@ def test_what_can_be_reconciled_is(connection: Connection) -> None:
     assert verdict(connection) == "retained"
     assert str(status(connection)["reason"]).endswith("The rest is proven.")
     sound_ledger(connection)
-    # A row that nobody made, outside of what is frozen, is found; inside it cannot be.
+    # A bypass row outside the frozen keys is found; inside them it cannot be.
     connection.execute("INSERT INTO daily VALUES ('2024-02-01', 'a', 5)")
     (row,) = dicts(connection, "SYSTEM RECONCILE VIEW daily_mv")
     assert (row["verdict"], row["differing"]) == ("different", 1)
@@ -162,7 +163,7 @@ def test_a_replay_repairs_the_rest(connection: Connection) -> None:
 def test_frozen_keys_that_a_change_reaches_are_stale_for_good(connection: Connection) -> None:
     months(connection)
     drop(connection, 202401)
-    add(connection, ("2024-01-31", "a", 2, 2))  # late
+    add(connection, ("2024-01-31", "a", 2, 2))  # arrives late
     assert rows(connection, READ)[1] == ("2024-01-31", "a", 2)
     connection.execute("DELETE FROM events WHERE user = 2")
     connection.execute("SYSTEM REPLAY VIEW daily_mv STALE")
@@ -177,7 +178,7 @@ def test_a_slice_that_was_stale_stays_known_as_stale(connection: Connection) -> 
     connection.execute("DELETE FROM events WHERE user = 2 OR day = '2024-01-01'")
     drop(connection, 202401)
     connection.execute("SYSTEM REPLAY VIEW daily_mv STALE")
-    # What is left to recompute is right; the frozen key keeps the row that was deleted, said so.
+    # The recomputed rows are right. The frozen key keeps the deleted row, and the reason says so.
     assert rows(connection, READ)[0] == ("2024-01-31", "a", 2)
     assert "2024 (stale)" in str(status(connection)["reason"])
 
@@ -186,8 +187,8 @@ def test_a_slice_that_was_stale_stays_known_as_stale(connection: Connection) -> 
 def test_a_replay_above_leaves_the_verdict_where_it_gives_what_was_there(
     connection: Connection, differs: bool
 ) -> None:
-    """events -> daily -> kinds: rows of one month of `daily` leave; kinds has no time in its key,
-    so another month reaches what is frozen."""
+    """The chain is events -> daily -> kinds. Rows of one month of `daily` are removed. The key of
+    kinds has no time, so another month reaches the frozen keys."""
     connection.execute("""
         CREATE TABLE kinds (kind String, n SimpleAggregateFunction(sum, UInt64))
         ENGINE = AggregatingMergeTree ORDER BY kind
@@ -291,7 +292,8 @@ def test_a_target_without_a_key_is_frozen_whole(connection: Connection) -> None:
 
 
 def test_a_broken_view_is_frozen_whole(connection: Connection) -> None:
-    """It cannot be told which slices the rows had reached: none is recomputed unless told."""
+    """Which slices the removed rows had reached is unknown, so no slice is recomputed unless
+    requested."""
     connection.execute(
         "CREATE TABLE names (kind String, name String) ENGINE = MergeTree ORDER BY kind"
     )
@@ -350,7 +352,8 @@ def test_it_survives_reopening_and_rename(tmp_path: object) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_any_order_of_changes(connection: Connection, seed: int) -> None:
-    """The target is what live rows make, and what retained ones had made, key by key."""
+    """By key, the target equals the result of the live rows plus the frozen result of the removed
+    ones."""
     chance = random.Random(seed)
     live: Counter[str] = Counter()
     frozen: Counter[str] = Counter()

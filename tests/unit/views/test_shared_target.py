@@ -1,4 +1,4 @@
-"""Several views that write one target: what is said of each, and what mends it."""
+"""Several views that write one target: the verdict of each, and what mends it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def content(connection: Connection) -> list[tuple[Any, ...]]:
 
 
 def mended(connection: Connection, view: str) -> list[str]:
-    """Does what `mend` says until it says nothing; the verdicts on the way."""
+    """Run the view's mends until none is named; return the verdicts on the way."""
     said: list[str] = []
     for _ in range(4):
         status = of(connection, view)
@@ -78,7 +78,7 @@ def at_insert(connection: Connection) -> None:
 
 
 def test_beside_one_that_cannot_be_proven_the_other_is(connection: Connection) -> None:
-    """Merges keep the rows of different views apart, so each is compared with its own."""
+    """Merges keep the rows of different views apart, so each view is compared with its own rows."""
     connection.execute("INSERT INTO d VALUES (1, 2), (5, 1)")
     create(connection, "va", "a")
     at_insert(connection)
@@ -87,7 +87,7 @@ def test_beside_one_that_cannot_be_proven_the_other_is(connection: Connection) -
     connection.execute("OPTIMIZE TABLE t FINAL")
     assert mended(connection, "va") == ["covered", "proven"]
     assert (of(connection, "vb")["verdict"], of(connection, "vb")["mend"]) == ("unproven", "")
-    connection.execute("DELETE FROM b WHERE k = 5")  # that is not its staleness
+    connection.execute("DELETE FROM b WHERE k = 5")  # an at_insert view does not become stale
     assert verdicts(connection) == {"va": "covered", "vb": "unproven"}
     assert mended(connection, "vb") == ["unproven", "unproven"]
     assert content(connection) == [(1, 21)]
@@ -131,7 +131,7 @@ def test_another_definition_of_one_makes_the_target_stale(connection: Connection
 
 
 def test_the_gap_of_one_is_its_own(connection: Connection) -> None:
-    """The target is what both make of the rows that each has seen."""
+    """The target holds what both views make of the rows that each has seen."""
     both(connection)
     connection.execute("DETACH VIEW vb")
     connection.execute("INSERT INTO b VALUES (2, 20)")
@@ -172,8 +172,8 @@ def test_rows_by_hand_that_are_nobody_s(connection: Connection) -> None:
 
 
 def test_stale_beside_what_the_other_missed(connection: Connection) -> None:
-    """Rows by hand may be the other's gap, so they are asked about before anything is removed; the
-    answer is no, and what removes them replays everything."""
+    """Rows by hand may be the other view's gap, so ADOPT comes before their removal. It is refused;
+    DISCARD BYPASS removes them and replays everything."""
     connection.execute("INSERT INTO b VALUES (1, 10)")
     both(connection)
     connection.execute("DELETE FROM a WHERE k = 1")

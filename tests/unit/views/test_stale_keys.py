@@ -1,4 +1,4 @@
-"""system.view_invalidations: a key that a change reaches is named once, and counts once."""
+"""system.view_invalidations lists each invalidated key once, and counts it once."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_parts_that_hold_the_same_key_name_it_once(connection: Connection) -> No
 
 
 def test_a_target_that_keeps_equal_rows(connection: Connection) -> None:
-    """Without a GROUP BY a key has several rows."""
+    """Without a GROUP BY, one key has several rows."""
     connection.execute(
         "CREATE TABLE copies (kind String, user UInt64) ENGINE = MergeTree ORDER BY kind"
     )

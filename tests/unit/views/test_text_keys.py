@@ -1,5 +1,5 @@
-"""A backfill reads text that a view groups by as dictionaries, where the parts have it so: the
-result is the trigger's, and the query's."""
+"""A backfill reads text keys as dictionaries where parts store them so; its rows equal the
+trigger's and the query's."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def test_backfill_of_text_keys(tmp_path: Path, name: str) -> None:
     connection.execute("CREATE TABLE names (s String, name String) ENGINE = MergeTree ORDER BY s")
     connection.execute("INSERT INTO names VALUES ('s1', 'one'), ('s2', 'two')")
     insert(connection, 0, ROWS)
-    insert(connection, ROWS, 10)  # stays in the catalog, where no column has a dictionary
+    insert(connection, ROWS, 10)  # an inline part, whose columns have no dictionaries
     connection.execute("ALTER TABLE source MODIFY COLUMN s LowCardinality(String)")
     insert(connection, 2 * ROWS, ROWS)
     query = VIEWS[name]
-    # each key is in one chunk only, so that a finished value may be stored
+    # Each key is in one chunk only, so a finished value may be stored.
     connection.execute(
         "CREATE TABLE target (a String, b String, n UInt64, t UInt64) ENGINE = MergeTree ORDER BY a"
     )

@@ -1,4 +1,4 @@
-"""Window functions in views: an INSERT shows a block, not the table."""
+"""Window functions in views see the inserted block, not the table."""
 
 from __future__ import annotations
 

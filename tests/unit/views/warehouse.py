@@ -1,4 +1,4 @@
-"""Small helpers for tests of views: rows as sorted tuples, the flights-like tables."""
+"""Small helpers for tests of views: rows as sorted tuples, and tables like the flights example."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def rows(connection: Connection, query: str) -> list[tuple[Any, ...]]:
 
 
 def dicts(connection: Connection, query: str) -> list[dict[str, Any]]:
-    """Rows by column name."""
+    """Return the rows as dictionaries by column name."""
     cursor = connection.execute(query)
     assert cursor.description is not None
     names = [d[0] for d in cursor.description]
