@@ -1,1 +1,1 @@
-"""What the tests share: the oracle, and checks over a whole warehouse."""
+"""Code that the tests share: the oracle, and checks over a whole warehouse."""

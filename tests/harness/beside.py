@@ -1,4 +1,4 @@
-"""A query beside ClickHouse: the same types, the same values as text, or the same error."""
+"""Compare a query with ClickHouse: same types and the same values as text, or the same error."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from tests.harness.oracle import Oracle, OracleError
 
 
 def assert_same(connection: Connection, oracle: Oracle, query: str) -> None:
-    """Rows in any order; where ClickHouse refuses the query, its code."""
+    """Require equal rows in any order; where ClickHouse refuses the query, require its error
+    code."""
     code = 0
     try:
         there = oracle.query(query)

@@ -31,7 +31,7 @@ _ids = itertools.count(1)
 
 
 def make_table(name: str, engine: str = "MergeTree", **more: object) -> Table:
-    """A table whose id is its name: k String, n UInt64, ORDER BY k."""
+    """Return a table whose id is its name: k String, n UInt64, ORDER BY k."""
     facts = {"columns": COLUMNS, "sorting_key": (KeyItem("k"),), "primary_key": 1, **more}
     return Table(name, "default", name, Engine(engine), **facts)  # type: ignore[arg-type]
 
@@ -51,7 +51,7 @@ def rows_of(*pairs: tuple[str, int]) -> pa.Table:
 
 
 def make_part(table_id: str, index: int = 0, **more: object) -> Part:
-    """A part without a file: the catalog does not look."""
+    """Return a part without a file, which the catalog never opens."""
     facts = {
         "id": f"{table_id}-{next(_ids)}",
         "table_id": table_id,
@@ -83,7 +83,7 @@ def insert(
     more: tuple[Change, ...] = (),
     part: Part | None = None,
 ) -> Committed:
-    """One INSERT into `s` with its view into `t`."""
+    """Commit one INSERT into `s`, with its view's rows into `t`."""
     source, target = NewBlock("s", 0), NewBlock("t", 0)
     made = Contribution("v", 1, "s", None, (source,), 3)
     needed = (

@@ -35,7 +35,7 @@ class Value:
 
 
 class Reader:
-    """Evaluates while it reads."""
+    """A parser that evaluates the expression while it reads."""
 
     def __init__(
         self, table: Mapping[str, Value], rows: int, environment: Environment | None = None
@@ -98,7 +98,8 @@ class Reader:
         return Value(call.type, made)
 
     def shown(self, text: str) -> tuple[str, list[str | None]]:
-        """(type name, values as printed), a constant repeated for every row."""
+        """Evaluate `text`; return its type name and the printed values, a constant repeated for
+        every row."""
         value = self.evaluate(text)
         array = value.column
         if isinstance(array, pa.Scalar):

@@ -21,7 +21,7 @@ from olapdb.types import DataType
 
 
 class FakeSnapshot:
-    """`Snapshot` over given objects, without parts."""
+    """A `Snapshot` of the given objects, without parts."""
 
     def __init__(self, *objects: SchemaObject, databases: Iterable[str] = ("default",)) -> None:
         names = {*databases, *(o.database for o in objects)}
@@ -96,7 +96,7 @@ def table(
     order_by: Iterable[str] = (),
     database: str = "default",
 ) -> Table:
-    """A table whose id is its name."""
+    """Return a table whose id is its name."""
     if isinstance(columns, Mapping):
         columns = [Column(i, n, t) for i, (n, t) in enumerate(columns.items(), start=1)]
     return Table(

@@ -24,7 +24,8 @@ from tests.harness.oracle import Oracle
 
 @pytest.fixture
 def connection(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[olapdb.Connection]:
-    """Open the warehouse that the test's `warehouse` marker describes; plain, in memory without one."""
+    """Open the warehouse that the test's `warehouse` marker describes, by default an empty one in
+    memory."""
     marker = request.node.get_closest_marker("warehouse")
     statements: tuple[str, ...] = marker.args if marker else ()
     options: Mapping[str, object] = marker.kwargs if marker else {}
@@ -41,6 +42,6 @@ def connection(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[olapd
 
 @pytest.fixture(scope="session")
 def oracle() -> Iterator[Oracle]:
-    """Start one ClickHouse for the whole run, at the first question."""
+    """Start one ClickHouse for the whole run, at the first query."""
     with Oracle() as running:
         yield running

@@ -38,7 +38,8 @@ class OracleError(Exception):
 
 @dataclass(frozen=True)
 class OracleResult:
-    """Names, type names, and rows of values as printed (unescaped); NULL at top level is None."""
+    """Column names, type names, and rows of values as printed (unescaped); NULL at top level is
+    None."""
 
     names: tuple[str, ...]
     types: tuple[str, ...]
@@ -46,7 +47,7 @@ class OracleResult:
 
     @property
     def value(self) -> str | None:
-        """The only value of a result of one row and one column."""
+        """Return the only value of a result of one row and one column."""
         ((value,),) = self.rows
         return value
 
@@ -56,21 +57,22 @@ class OracleResult:
 
 
 class Oracle:
-    """A ClickHouse to ask; its database is `t`, an Atomic one. A context manager."""
+    """A ClickHouse process. Its database is `t`, an Atomic one. A context manager."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
 
     def query(self, sql: str) -> OracleResult:
-        """Runs one statement; OracleError where ClickHouse refuses it."""
+        """Run one statement. Raise OracleError where ClickHouse refuses it."""
         return parse_tsv(self._ask(sql, "TabSeparatedWithNamesAndTypes"))
 
     def execute(self, sql: str) -> None:
-        """Runs a statement whose result is of no interest."""
+        """Run a statement and drop its result. Raise OracleError where ClickHouse refuses it."""
         self._ask(sql, "Null")
 
     def text(self, sql: str, output_format: str) -> bytes:
-        """The result in a format of ClickHouse, as bytes (`Parquet`, `JSONEachRow`, …)."""
+        """Return the result in an output format of ClickHouse, as bytes (`Parquet`, `JSONEachRow`,
+        …)."""
         return self._ask(sql, output_format)
 
     def close(self) -> None:
@@ -122,7 +124,8 @@ class Oracle:
 
 
 def parse_tsv(data: bytes) -> OracleResult:
-    """A TabSeparatedWithNamesAndTypes text as a result; not UTF-8 is kept by surrogateescape."""
+    """Parse a TabSeparatedWithNamesAndTypes text. Bytes that are not UTF-8 become surrogate
+    escapes."""
     lines = data.split(b"\n")
     if len(lines) < 2:
         return OracleResult((), (), [])
@@ -144,7 +147,8 @@ def _unescape(value: bytes) -> str | None:
 
 
 def _serve() -> None:
-    """The child: chDB may write to the descriptor 1 of its own accord, so ours is a copy."""
+    """Answer requests in the child. chDB may itself write to descriptor 1, so answers go to a
+    copy."""
     from chdb import session  # type: ignore[import-untyped]
 
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -161,7 +165,8 @@ def _serve() -> None:
                 answer = {"data": base64.b64encode(data or b"").decode()}
             except (RuntimeError, ValueError, OSError) as error:  # ChdbError is a RuntimeError
                 answer = {"error": str(error) or type(error).__name__}
-                server.query("SELECT 1", "TabSeparated")  # takes the failed one's header with it
+                # discards the header of the failed statement
+                server.query("SELECT 1", "TabSeparated")
             answers.write(json.dumps(answer) + "\n")
             answers.flush()
         server.close()

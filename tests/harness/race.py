@@ -1,4 +1,4 @@
-"""Two statements that meet: one is stopped just before its commit, and others run whole."""
+"""Races of two statements: one is paused just before its commit while others run whole."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ class Race:
 
     @contextmanager
     def meddling(self, *meanwhile: str, without: type[Requirement] | None = None) -> Iterator[None]:
-        """The second connection executes these just before the first commit of the first one.
-        `without`: requirements of that kind are left out of its commits, as a fault."""
+        """Run `statements` on the second connection just before the first commit of the first one.
+
+        To inject a fault, requirements of the type `without` are omitted from the first one's
+        commits."""
         catalog = self.first.database.services.catalog
         apply, waiting = catalog.apply, [meanwhile]
 
@@ -40,7 +42,7 @@ class Race:
     def run(
         self, statement: str, *meanwhile: str, without: type[Requirement] | None = None
     ) -> bool:
-        """Whether `statement` succeeded, though the others ran just before its first commit."""
+        """Run `statement` with others just before its first commit; return whether it succeeded."""
         with self.meddling(*meanwhile, without=without):
             try:
                 self.first.execute(statement)
@@ -49,5 +51,5 @@ class Race:
         return True
 
     def ask(self, query: str) -> list[tuple[Any, ...]]:
-        """Rows of the second connection."""
+        """Return the rows of a query on the second connection."""
         return [tuple(row) for row in self.second.execute(query).fetchall()]

@@ -103,7 +103,7 @@ ROWS = 6
 
 
 def values() -> dict[str, Value]:
-    """The columns as olapdb holds them, read from the same texts."""
+    """Read the same texts as olapdb columns, by name."""
     made: dict[str, Value] = {}
     for name, (type_name, texts) in COLUMNS.items():
         data_type = functions.parse_type(type_name)
@@ -116,7 +116,7 @@ def values() -> dict[str, Value]:
 
 
 def create(oracle: Oracle, name: str) -> None:
-    """The same table in the oracle, with its row number in `row`."""
+    """Create the same table in the oracle, with its row number in `row`."""
     columns = ", ".join(f"{column} {type_name}" for column, (type_name, _) in COLUMNS.items())
     oracle.execute(f"CREATE TABLE {name} (row UInt8, {columns}) ENGINE = Memory")
     rows = []

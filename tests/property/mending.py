@@ -1,9 +1,7 @@
-"""Random states of views as scripts of SQL, and what `system.views.mend` makes of them.
+"""Random states of views as SQL scripts, and where following `system.views.mend` leads.
 
-A case is a warehouse's tables, views and dimension, then random statements; any of these may be
-refused.  What is tried comes after them: each view's `mend`, run as it stands, leads to a verdict
-at which the engine has nothing more to say.
-"""
+A case is a warehouse's tables, views and dimension, then random statements, which may be refused.
+Then each view's `mend` is run unchanged until the verdict is one that the engine cannot improve."""
 
 from __future__ import annotations
 
@@ -77,7 +75,7 @@ WHERES = ("", "", "", "WHERE x.v > 0", "WHERE x.k != 1")
 
 
 class Stuck(AssertionError):
-    """`said` is the script, `problem` what `mend` did not do."""
+    """A failure of `mend`: `said` is the script, `problem` the verdict that it did not settle."""
 
     def __init__(self, said: Sequence[str], problem: str) -> None:
         told = " ".join(line for line in said if not line.startswith("CREATE TABLE"))
@@ -90,7 +88,7 @@ class Stuck(AssertionError):
 
 @dataclass(frozen=True)
 class Case:
-    """`setup` must work, each of `steps` may be refused."""
+    """A drawn script. All of `setup` must succeed; each of `steps` may be refused."""
 
     setup: tuple[str, ...]
     steps: tuple[str, ...]
@@ -103,7 +101,7 @@ class Case:
 
 @dataclass(frozen=True)
 class _Names:
-    """The tables and views of a case, as they are written in SQL."""
+    """The names of a case's tables and views, as they are written in SQL."""
 
     database: str
     views: tuple[str, ...] = ("v1", "v2", "`v 3`", "beside", "late")
@@ -113,7 +111,7 @@ class _Names:
 
 
 def draw(seed: int) -> Case:
-    """A warehouse and its history, by the seed alone."""
+    """Draw a warehouse and its history from the seed alone."""
     chance = random.Random(seed)
     names = _Names(chance.choice(DATABASES))
     setup = list(_tables(chance, names))
@@ -149,7 +147,8 @@ class _History:
     # --- views
 
     def views(self) -> Iterator[str]:
-        """Of a chain, of one that shares its target, and of one that comes late."""
+        """Yield the statements that create a chain, a view that shares its target, and one created
+        later."""
         if self.chance.random() < 0.3:
             yield self.insert()
         more = self.chance.choice((0, 0.35, 0.7))
@@ -177,7 +176,8 @@ class _History:
 
     def query(self, source: str) -> str:
         query, e, where = map(self.chance.choice, (QUERIES, EXPRESSIONS, WHERES))
-        if source not in ("s", "`o ther`") and self.chance.random() < 0.8:  # what can be proven
+        # mostly a provable definition
+        if source not in ("s", "`o ther`") and self.chance.random() < 0.8:
             query, e, where = SUMS, "x.v", self.chance.choice(("", "WHERE x.k != 1"))
         return query.format(
             e=e, where=where, source=self.names.full(source), d=self.names.full("d")
@@ -186,7 +186,7 @@ class _History:
     # --- rows
 
     def values(self, *, bad: float = 0.1) -> str:
-        value = [-7, -5, 0, 1, 5, 7, BAD]  # which cancel each other out now and then
+        value = [-7, -5, 0, 1, 5, 7, BAD]  # values that sometimes cancel out
         weights = [2, 2, 2, 3, 3, 3, bad * 10]
         rows = [
             (
@@ -219,7 +219,7 @@ class _History:
         query = SUMS.format(e="v", source=full(source), where=where)
         return f"INSERT INTO {full(target)} (p, k, v) {query}"
 
-    # --- any
+    # --- any statement
 
     def step(self) -> str:
         chance, full = self.chance, self.names.full
@@ -294,7 +294,7 @@ class _History:
 
 
 class Run:
-    """A case on a warehouse of its own. `said` are the statements that worked."""
+    """A run of a case on a warehouse of its own. `said` holds the statements that succeeded."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
@@ -310,7 +310,8 @@ class Run:
         self.connection.close()
 
     def tried(self) -> set[str]:
-        """Runs it all; the verdicts that were met, with the mend's first words. Raises Stuck."""
+        """Run the case and every mend; return the verdicts met, each with the mend's verb. Raise
+        Stuck."""
         for statement in self.case.setup:
             self.connection.execute(statement)
             self.said.append(statement)
@@ -324,7 +325,8 @@ class Run:
         return self.reached
 
     def _step(self, step: str) -> None:
-        """A step that the engine refuses by an error of its own is a step all the same."""
+        """Run one step. A step that the engine refuses with an error of its own is recorded as
+        refused."""
         statement = self._with_part(step)
         try:
             self.connection.execute(statement)
@@ -337,7 +339,7 @@ class Run:
         self._views()
 
     def _with_part(self, step: str) -> str:
-        """`@table` stands for one of its parts that is there now."""
+        """Replace `@table` by the name of one of the table's active parts, drawn at random."""
         head, at, table = step.partition("@")
         if not at:
             return step
@@ -363,7 +365,7 @@ class Run:
     # --- mending
 
     def _settle(self, view_id: str) -> None:
-        """Does what `mend` says, MENDS_MAX times at most."""
+        """Run the view's `mend` at most MENDS_MAX times; raise Stuck if it does not settle."""
         done: list[str] = []
         answered = ""
         while True:
@@ -382,7 +384,8 @@ class Run:
             answered = view["mend"] if self._mend(view_id, view["mend"], ways) else ""
 
     def _mend(self, view_id: str, mend: str, ways: str) -> Error | None:
-        """Return the error by which it answers no."""
+        """Run the mend; return the error if it is an expected refusal, else None. Raise Stuck on
+        others."""
         current = self.chance.choice(("default", self.case.database))
         self.connection.execute(f"USE {current}")
         try:
@@ -396,7 +399,8 @@ class Run:
         return None
 
     def _settle_all(self) -> None:
-        """Rounds over all views, until none has a mend left."""
+        """Settle all views in rounds until no view has a mend left; mending one may unsettle
+        another."""
         for _ in range(ROUNDS_MAX):
             left = [one["id"] for one in self._views() if not settled(one)]
             if not left:
@@ -407,7 +411,7 @@ class Run:
 
 
 def settled(view: dict[str, Any]) -> bool:
-    """Proven, or nothing more can be done: what is retained has its rest proven."""
+    """Return whether the view is proven, or unproven or retained without any mend left."""
     return view["verdict"] in ("proven", "unproven", "retained") and not view["mend"]
 
 
@@ -417,7 +421,7 @@ def run_case(case: Case) -> set[str]:
 
 
 def run_seed(seed: int) -> set[str]:
-    """Raises Stuck with the shortest script that was found."""
+    """Run the seed's case. Raise Stuck with the shortest script that shrinking found."""
     case = draw(seed)
     try:
         return run_case(case)
@@ -426,7 +430,7 @@ def run_seed(seed: int) -> set[str]:
 
 
 def shrunk(case: Case, stuck: Stuck) -> Stuck:
-    """Leaves steps out as long as it is stuck in the same way."""
+    """Return the failure of the shortest script: leave out steps while any failure remains."""
     best, found = case, stuck
     size = len(case.steps)
     while size:

@@ -1,8 +1,7 @@
-"""What `test_tables.py` compares tables with: rows in lists, tables in a dictionary.
+"""The model that `test_tables.py` compares tables with: rows in lists, tables in a dictionary.
 
-A column is found by a number that is never used again; a row has, by it, what it was given.  A
-column's default never changes, so a row that came before the column can be given it at once.
-"""
+A column has a number that is never reused, by which a row holds its values. A column's default
+never changes, so rows older than the column get its value at once."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ BASE = ("p", "k", "v", "version")
 
 @dataclass(frozen=True)
 class Row:
-    """`version` tells it from all others that were inserted; `arrival`: when it came to its table."""
+    """A row. `version` is unique among inserted rows; `arrival` is its position in its table."""
 
     p: int
     k: int
@@ -53,7 +52,7 @@ class Column:
 
 @dataclass
 class Model:
-    """One table. `detached` are rows of parts that were detached from it."""
+    """One table. `detached` holds the rows of its detached parts."""
 
     engine: str
     columns: dict[str, Column] = field(default_factory=dict)
@@ -81,7 +80,7 @@ class Model:
     # --- rows
 
     def leave(self, leaves: Callable[[Row], bool]) -> list[Row]:
-        """Those that left."""
+        """Remove the rows that match `leaves` and return them."""
         gone = [row for row in self.rows if leaves(row)]
         self.rows = [row for row in self.rows if not leaves(row)]
         return gone
@@ -90,7 +89,7 @@ class Model:
         self.rows = [change(row) if matches(row) else row for row in self.rows]
 
     def take(self, rows: Iterable[Row], source: Model, arrivals: count[int]) -> None:
-        """Rows of parts that come from another table, by the names of its columns."""
+        """Add rows of parts that come from another table, matching columns by name."""
         for row in sorted(rows, key=lambda row: row.arrival):
             more = {
                 self.columns[name].key: row.value(column.key)
@@ -100,8 +99,10 @@ class Model:
             self.rows.append(came)
 
     def may_take(self, source: Model) -> bool:
-        """Of a Replacing or Summing source it depends on merges which rows there are; the same
-        engine does not mind."""
+        """Return whether the table may take the source's partitions.
+
+        Which rows a Replacing or Summing source holds depends on its merges. Only a table of the
+        same engine gives the same answer for all of them."""
         same = source.structure == self.structure
         return same and source.engine in ("MergeTree", self.engine)
 
@@ -113,13 +114,13 @@ class Model:
 
     @property
     def query(self) -> str:
-        """Reads what `shown` tells, from `{name}`."""
+        """Return a SELECT from `{name}` of the rows that `shown` gives."""
         final = "" if self.engine == "MergeTree" else " FINAL"
         condition = " WHERE v != 0" if self.engine == "Summing" else ""
         return f"SELECT {', '.join(self.columns_read)} FROM {{name}}{final}{condition}"
 
     def shown(self) -> list[tuple[Any, ...]]:
-        """Sorted."""
+        """Return the rows that a reader sees, sorted."""
         match self.engine:
             case "Summing":
                 sums: dict[tuple[int, int], int] = defaultdict(int)

@@ -1,4 +1,4 @@
-"""Aggregates skip work whose result is known; what they then make is what the slow way makes."""
+"""Fast paths of aggregates skip work whose result is known; their results equal the slow path's."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def arrow_of(name: str) -> pa.DataType:
 
 @st.composite
 def whole_numbers(draw: st.DrawFn) -> tuple[pa.Array, Groups]:
-    """Rows of a type, close together or anywhere in it, in a few groups of which some are empty."""
+    """Draw values of an integer type, close together or over its range, in a few groups, some
+    empty."""
     arrow = arrow_of(draw(st.sampled_from(WHOLE)))
     limits = np.iinfo(columns.dtype_of(arrow))
     low = draw(st.integers(limits.min, limits.max))

@@ -1,4 +1,4 @@
-"""The law of the triad: no cut of the rows and no merge tree shows in a result or a state."""
+"""The law of state, merge and finalize: no cut of the rows and no merge tree changes a result."""
 
 from __future__ import annotations
 
@@ -130,7 +130,8 @@ def _rows(draw: st.DrawFn, types: tuple[DataType, ...]) -> Drawn:
 
 
 def _states(aggregate: Aggregate, drawn: Drawn) -> list[pa.Array]:
-    """The state of each piece of the rows; every state is valid Arrow of its declared type."""
+    """Return the state of each piece of the rows; require valid Arrow of the declared state
+    type."""
     made = []
     for start, stop in zip([0, *drawn.cuts], [*drawn.cuts, len(drawn.codes)], strict=True):
         pieces = [c.slice(start, stop - start) for c in drawn.columns]
@@ -142,7 +143,7 @@ def _states(aggregate: Aggregate, drawn: Drawn) -> list[pa.Array]:
 
 
 def _merged_by_tree(aggregate: Aggregate, states: list[pa.Array], order: list[int]) -> pa.Array:
-    """Neighbours are merged, two at a time, in a drawn order."""
+    """Merge neighbouring states two at a time, in a drawn order, then merge the rest."""
     states = list(states)
     for pick in order:
         if len(states) == 1:
@@ -160,7 +161,8 @@ def _merged(aggregate: Aggregate, states: list[pa.Array]) -> pa.Array:
 
 
 def _bits(array: pa.Array) -> object:
-    """Values that compare by bits: NaN equals itself, -0.0 is not 0.0."""
+    """Return a value that compares floats by their bits: NaN equals itself, -0.0 differs from
+    0.0."""
     return repr(array.to_pylist())
 
 
@@ -206,7 +208,8 @@ def test_no_cut_and_no_merge_tree_shows(
 
 
 def _all_finite_and_small(columns: list[pa.Array]) -> bool:
-    """Sums that cancel or overflow have no relative error to speak of."""
+    """Return whether sums of the columns neither cancel nor overflow, so a relative error has a
+    bound."""
     for column in columns:
         if pa.types.is_floating(column.type):
             known = [v for v in column.to_pylist() if v is not None]

@@ -1,9 +1,8 @@
 """Random ALTERs, INSERTs, mutations, merges and reopenings beside a table in plain Python.
 
-The model keeps each row as it was given: a column that a row was not given reads its default, of
-today, until something wrote it down (an OPTIMIZE FINAL, an UPDATE or DELETE of its part); so the
-model knows parts, as sets of rows, and nothing else of storage.
-"""
+The model keeps each row as it was given. A column that the row was not given reads its current
+default until a statement writes the value: an OPTIMIZE FINAL, or an UPDATE or DELETE of the row's
+part. So the model knows parts as sets of rows, and nothing else of storage."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ NAMES = ("a", "b", "c")
 
 @dataclass
 class Column:
-    """`values` of a part lack the column where it is newer than the part."""
+    """A column. Rows of parts that are older than the column lack its value."""
 
     key: int
     type: str
@@ -48,7 +47,8 @@ class Column:
 
 
 def fits(column: Column, value: int) -> bool:
-    """Whether an INSERT or an UPDATE stores the value; what older parts lack is read as CAST."""
+    """Return whether an INSERT or UPDATE stores the value. Values of older parts are read by
+    CAST."""
     return column.type not in NUMBERS or TYPES[column.type](value) == value
 
 
@@ -58,7 +58,7 @@ class Part:
 
 
 class Alters(RuleBasedStateMachine):
-    """A table `t (k UInt8, v Int64, …)`, and a view of sums by k."""
+    """A state machine over a table `t (k UInt8, v Int64, …)` and a view of sums by k."""
 
     @initialize(view=st.booleans(), inline=st.booleans())
     def open(self, view: bool, inline: bool) -> None:
@@ -211,7 +211,7 @@ class Alters(RuleBasedStateMachine):
     @rule()
     def optimize(self) -> None:
         if self.view:
-            return  # which parts merge depends on what the view has seen
+            return  # what the view has seen decides which parts merge
         self.run("OPTIMIZE TABLE t FINAL")
         for part in self.parts:
             self.write_down(part)
@@ -228,7 +228,7 @@ class Alters(RuleBasedStateMachine):
             self.run("SYSTEM REPLAY VIEW sums_mv STALE")
             assert self.stale() == [], "a replay mends it"
 
-    # --- what must hold
+    # --- invariants
 
     def stale(self) -> list[tuple[Any, ...]]:
         return self.run("SELECT view FROM system.view_invalidations")
@@ -245,7 +245,7 @@ class Alters(RuleBasedStateMachine):
             for row in part.rows
         ]
         assert sorted(shown) == sorted(wanted)
-        for name in names:  # pruning never loses a row
+        for name in names:  # pruning never drops a row
             values = [row[2 + names.index(name)] for row in wanted]
             if values:
                 one = values[len(values) // 2]

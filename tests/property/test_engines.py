@@ -1,5 +1,5 @@
-"""Engines that keep some rows of a key: FINAL is a full merge is a plain-Python model, whatever
-was merged before."""
+"""Engines that keep some rows of a key: FINAL equals a full merge and a plain-Python model,
+whatever was merged before."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ K, V, S, D, X = range(5)
 
 
 def by_key(rows: Iterable[Row], *columns: int) -> Iterable[list[Row]]:
-    """The rows of each key, in their order; keys ascend."""
+    """Yield the rows of each key in their order, by ascending keys."""
 
     def key(row: Row) -> tuple[object, ...]:
         return tuple(row[c] for c in columns)
@@ -83,7 +83,7 @@ def versioned(rows: Iterable[Row]) -> list[Row]:
 
 @dataclass(frozen=True)
 class Kind:
-    """An engine, what a merge of all rows leaves, and what FINAL shows of that."""
+    """An engine, the rows that a merge of all rows keeps, and which of them FINAL shows."""
 
     engine: str
     merged: Callable[[Iterable[Row]], list[Row]]
@@ -133,8 +133,9 @@ def numbered(blocks: Sequence[Sequence[tuple[int, int, int, int]]]) -> list[list
 
 
 def honest(kind: Kind, blocks: Blocks) -> list[list[Row]]:
-    """Rows as whoever keeps to the engine's rule writes them, so that no tree of merges shows:
-    a state is cancelled before the next, by a row that equals it but for the sign."""
+    """Return rows that follow the engine's rule, so that no merge tree changes the result.
+
+    Each state is cancelled before the next one, by a row that equals it except for the sign."""
     if kind not in (COLLAPSING, VERSIONED):
         return [list(block) for block in blocks]
     stated: dict[object, Row] = {}
@@ -201,7 +202,7 @@ def test_no_tree_of_merges_shows(
 def test_any_tree_leaves_as_many_rows_of_a_version(
     cut: list[list[tuple[int, int, int, int]]],
 ) -> None:
-    """Which of several unequal rows of a version cancel is up to the order; how many is not."""
+    """The order decides which unequal rows of a version cancel, but not how many."""
     blocks = numbered(cut)
     merged = table_of(())
     for block in blocks:

@@ -1,4 +1,4 @@
-"""Every fast path gives what the slow one gives."""
+"""Every fast path gives the slow path's result."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ _LITERALS = [
 
 @st.composite
 def _rows(draw: st.DrawFn) -> tuple[list[str], str]:
-    """Types of columns, and rows whose columns hold one kind of literal or two."""
+    """Draw column types, and VALUES whose columns each hold one or two kinds of literals."""
     types = draw(st.lists(st.sampled_from(_TYPES), min_size=1, max_size=3))
     kinds = [draw(st.lists(st.sampled_from(_LITERALS), min_size=1, max_size=2)) for _ in types]
     rows = [
@@ -109,7 +109,8 @@ def _rows(draw: st.DrawFn) -> tuple[list[str], str]:
 
 
 def _same(rows: str, names: Sequence[str]) -> bool:
-    """Whether the fast reader took the rows; then the columns are those of the slow one."""
+    """Return whether the fast reader accepted the rows; if so, require the slow reader's
+    columns."""
     types = [parse_type(name) for name in names]
     small = read_small_values(rows, types)
     if small is None:
@@ -141,7 +142,7 @@ def test_plain_rows_are_read_fast() -> None:
 def _chosen(
     run: Sequence[Part], limits: MergeLimits, now_ms: int, partition_parts: int
 ) -> list[Part]:
-    """`choose`, merge by merge."""
+    """Return the merge that `choose` should pick, by scoring every candidate in a loop."""
     best: list[Part] = []
     best_score = math.inf
     for start in range(len(run)):
@@ -259,7 +260,7 @@ def test_partition_keys(
 
 
 def _plain(column: pa.Array) -> list[object]:
-    """As the catalog keeps partition values: days, ticks."""
+    """Convert partition values to the catalog's form: dates to days, timestamps to ticks."""
     if pa.types.is_date(column.type):
         return column.view(pa.int32()).to_pylist()
     return (
@@ -316,7 +317,8 @@ def test_the_rest_of_a_division_by_a_constant(divisor: int, type_name: str) -> N
 @pytest.mark.parametrize("distinct", [1, 7, 60_000])
 @pytest.mark.parametrize("nullable", [False, True])
 def test_groups_of_a_text_column(distinct: int, nullable: bool) -> None:
-    """The same groups as where the text itself is read: as the key of a function of it."""
+    """Groups of a dictionary-encoded key equal those read as text, as `length(name)` in the key
+    forces."""
     rows = 150_000
     names: pa.Array = pc.cast(pa.array(np.arange(rows) * 7 % distinct), pa.string())
     if nullable:
@@ -326,7 +328,7 @@ def test_groups_of_a_text_column(distinct: int, nullable: bool) -> None:
     with olapdb.connect() as connection:
         connection.execute(f"CREATE TABLE t (k UInt64, name {kind}) ENGINE = MergeTree ORDER BY k")
         connection.insert("t", data)
-        connection.insert("t", data.slice(0, 50))  # stays in the catalog, where no dictionary is
+        connection.insert("t", data.slice(0, 50))  # an inline part, which has no dictionary
         for where in ("", "WHERE k % 3 = 1", "WHERE name != '3'"):
             for aggregates in ("count(), sum(k)", "count(), avg(k / 3)", "uniqExact(k)"):
                 fast = f"SELECT name, {aggregates} FROM t {where} GROUP BY name ORDER BY name"

@@ -1,9 +1,7 @@
-"""Every function and aggregate called with arguments of any type, at the ends of their ranges: what
-comes is a column of the type that was promised, or an error of the tree that says what to do.
+"""Every function and aggregate, called with arguments of any type at the ends of their ranges,
+returns a column of the promised type or an error of the tree with a code and a message.
 
-Values are compared with ClickHouse's in tests/oracle; here nothing but olapdb runs, so that any
-call will do.
-"""
+tests/oracle compares values with ClickHouse's. Only olapdb runs here, so any call can be drawn."""
 
 from __future__ import annotations
 
@@ -98,7 +96,7 @@ READS = ("FROM typed", "FROM typed WHERE u8 > 255", "FROM typed CROSS JOIN numbe
 
 
 class Calls:
-    """Draws statements."""
+    """A generator of random SELECTs of one function call each."""
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
@@ -132,12 +130,13 @@ def connection() -> olapdb.Connection:
         + ") ORDER BY tuple()"
     )
     given = {name: value.column for name, value in columns.items() if name != "id"}
-    opened.insert("typed", pa.table(given))  # Arrow has no UUID: that column is of its default
+    opened.insert("typed", pa.table(given))  # Arrow has no UUID, so `id` gets its default
     return opened
 
 
 def check(connection: olapdb.Connection, statement: str) -> None:
-    """AssertionError for anything but a column of its type or an error that says something."""
+    """Run the statement; raise AssertionError unless it gives columns of their types or a proper
+    error."""
     try:
         result = connection.session.execute(statement)
         table = result.read_all()
@@ -152,7 +151,7 @@ def check(connection: olapdb.Connection, statement: str) -> None:
 
 
 def run(connection: olapdb.Connection, seed: int, seconds: float) -> None:
-    """As many calls as there is time for, and the least in any case."""
+    """Check random calls until the time is over, and at least CALLS_LEAST."""
     calls, count = Calls(seed), 0
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline or count < CALLS_LEAST:

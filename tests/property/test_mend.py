@@ -1,9 +1,10 @@
-"""`mend` ends: whatever state `system.views` can show, what it says leads to a settled verdict.
+"""Following `mend` ends: from any state in `system.views`, its statements lead to a settled
+verdict.
 
     python -m tests.property.test_mend FIRST COUNT
 
-prints how often each verdict and mend was met, and each seed that got stuck as its shortest script.
-"""
+prints how often each verdict and mend was met, and the shortest script of each seed that got
+stuck."""
 
 from __future__ import annotations
 

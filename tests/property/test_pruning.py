@@ -1,5 +1,5 @@
-"""Pruning loses no row: a condition in WHERE keeps what the same condition, shown as a column, is
-true for; and a function that says that it never decreases does not."""
+"""Pruning loses no row: WHERE keeps exactly the rows for which the same condition, selected as a
+column, is true. Functions that are declared monotonic never decrease."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ WORDS = (
 
 def _time(draw: Draw, place: int) -> str:
     year = draw.choice((2024, 2024, 1971 + place))
-    if draw.random() < 0.4:  # where New York's clocks go back
+    if draw.random() < 0.4:  # New York's clocks go back
         return f"'2024-11-03 0{draw.randint(0, 9)}:{draw.randint(0, 59):02}:30'"
     day = draw.choice((3, 10, 27, 28))
     return f"'{year}-{1 + place * 11 // PLACES:02}-{day:02} {draw.randint(0, 23):02}:15:00'"
@@ -224,7 +224,7 @@ PATTERNS = ("'a%'", "'%a'", "'a_b'", "'a\\\\%%'", "'é%'", "'%'", "''", "'k1%'",
 
 
 def kind_of(data_type: str) -> str:
-    """The key of EXPRESSIONS."""
+    """Return the key of EXPRESSIONS for the type."""
     inner = data_type.removeprefix("LowCardinality(").removeprefix("Nullable(")
     if "Int" in inner and not inner.startswith("Array"):
         return "Int"
@@ -305,7 +305,8 @@ def create(draw: Draw, columns: Mapping[str, str]) -> str:
 
 
 def fill(connection: Connection, draw: Draw) -> dict[str, str]:
-    """A table with rows; its columns but for `id`. What is refused is drawn again."""
+    """Create a table with rows; return its columns except `id`. Draw again where olapdb refuses
+    it."""
     while True:
         connection.execute("DROP TABLE IF EXISTS t")
         columns = {f"c{at}": draw.choice(TYPES) for at in range(draw.randint(2, 4))}
@@ -320,13 +321,14 @@ def fill(connection: Connection, draw: Draw) -> dict[str, str]:
             connection.execute(create(draw, columns))
             for some in (rows[: len(rows) // 2], rows[len(rows) // 2 :]):
                 connection.execute(f"INSERT INTO t VALUES {', '.join(some)}")
-        except olapdb.Error:  # a key or an index that such a type cannot have
+        except olapdb.Error:  # the type cannot have such a key or index
             continue
         return columns
 
 
 def check(connection: Connection, where: str) -> bool:
-    """False for a condition that is refused, or fails on a value."""
+    """Return False if the condition is refused or fails on a value; otherwise require equal
+    rows."""
     try:
         shown = connection.execute(
             f"SELECT id, ifNull(toBool({where}), false) FROM t ORDER BY id"
@@ -358,7 +360,7 @@ def test_no_row_is_lost() -> None:
 
 
 def test_no_row_is_lost_to_long_lists(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of which the ends are compared only."""
+    """Pruning compares only the ends of long lists."""
     monkeypatch.setattr(tuning, "LISTED_VALUES_MAX", 0)
     assert run(iter(range(TABLES_PER_RUN)), RUN_SECONDS // 4) > CONDITIONS_PER_TABLE
 
@@ -369,7 +371,7 @@ def test_no_row_is_lost_for_long() -> None:
     run(iter(range(1_000_000, 2_000_000)), 600)
 
 
-# --- what pruning found once
+# --- bugs that pruning once had
 
 
 @pytest.mark.parametrize(
@@ -416,7 +418,7 @@ _ENDS = (0, 7, 65_535, 65_536, 120_529, 120_530, 2**31, 2**32, 5 * 10**9, 2**63,
 
 
 def _series(data_type: DataType) -> pa.Array:
-    """Values over the whole range of a type, in order."""
+    """Return values over the whole range of a type, ascending."""
     name = str(data_type)
     if name.startswith("DateTime64"):
         return pa.array(np.unique(_WIDE) * 1_000).cast(data_type.arrow)
@@ -449,7 +451,7 @@ def _calls() -> Iterator[tuple[str, list[Argument]]]:
 
 
 def test_functions_that_never_decrease() -> None:
-    """Or that decrease by wrapping once, so that the end of the range is below its beginning."""
+    """A function may decrease by wrapping once, so that its last value is below its first."""
     checked = 0
     for name, arguments in _calls():
         try:
@@ -462,7 +464,7 @@ def test_functions_that_never_decrease() -> None:
         constants = [a.constant for a in arguments[1:]]
         try:
             made = call.kernel([series, *constants], len(series), Environment())
-        except olapdb.DataError:  # it refuses the far ends
+        except olapdb.DataError:  # the kernel refuses values at the far ends
             series = series.slice(len(series) // 3, len(series) // 3)
             made = call.kernel([series, *constants], len(series), Environment())
         if pa.types.is_date32(made.type) or pa.types.is_timestamp(made.type):

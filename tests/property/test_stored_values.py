@@ -1,8 +1,7 @@
-"""Any value of any type into a column of any other: what is accepted reads back equal.
+"""Any value of any type stored into a column of any other: an accepted value reads back equal.
 
-The reference is plain Python: a value is a number, a moment or a text, and floats alone are rounded.
-The table of conversions (`views.column_conversion`) is held against what storing really does.
-"""
+The reference is plain Python: a value is a number, a timestamp or a text, and only floats are
+rounded. The conversion table (`views.column_conversion`) is compared with what storing does."""
 
 from __future__ import annotations
 
@@ -58,7 +57,7 @@ def _integers(low: int, high: int) -> st.SearchStrategy[int]:
 
 
 def values(name: str) -> st.SearchStrategy[Any]:
-    """Values of a type, those at the ends of others among them."""
+    """Draw values of a type, including those at the ends of other types' ranges."""
     data_type = TYPES[name]
     if name == "Bool":
         return st.booleans()
@@ -107,7 +106,7 @@ _WIDE = decimal.Context(prec=80)
 
 
 def meaning(value: Any) -> Any:
-    """A number as an exact one; a moment as microseconds of its epoch, a date as its midnight."""
+    """Return a number as a Decimal, a timestamp as epoch microseconds, a date as its midnight."""
     if isinstance(value, bool):
         return Decimal(int(value))
     if isinstance(value, int | Decimal):
@@ -124,7 +123,8 @@ def survived(given_value: Any, stored: Any, target: DataType) -> bool:
     if isinstance(given_value, str) or isinstance(stored, str):
         return _as_text(given_value, stored)
     number = isinstance(given_value, bool | int | float | Decimal)
-    if number != isinstance(stored, bool | int | float | Decimal):  # seconds, or days, of a moment
+    # one is a number of seconds or days, the other a timestamp or date
+    if number != isinstance(stored, bool | int | float | Decimal):
         moment, seconds = (stored, given_value) if number else (given_value, stored)
         per = 86_400 if not isinstance(moment, datetime.datetime) else 1
         exact = Decimal(meaning(moment)) / (1_000_000 * per)
@@ -142,7 +142,7 @@ def _same_number(given_value: Any, stored: Any, target: DataType) -> bool:
         with np.errstate(over="ignore"):
             nearest = float(kind(float(given_value)))
         return nearest == float(stored) or abs(nearest - float(stored)) <= abs(nearest) * 1e-15
-    if isinstance(given_value, float):  # a Decimal is what the float is written as
+    if isinstance(given_value, float):  # a Decimal stores the digits that the float prints
         return float(stored) == given_value or np.float32(float(stored)) == np.float32(given_value)
     return Decimal(given_value) == Decimal(stored)
 
@@ -186,10 +186,10 @@ def test_what_is_stored_is_what_was_given(data: st.DataObject) -> None:
         stored = store_column(array, have, want, Environment()).to_pylist()
     except DataError as error:
         if error.row is None:
-            return  # no conversion of the types at all
+            return  # the types do not convert at all
         assert found.kind in ("checked", "rounded")
         named = pa.array(some[error.row : error.row + 1], have.arrow)
-        with pytest.raises(DataError):  # the row that is named is one that does not fit
+        with pytest.raises(DataError):  # the row that the error names does not fit
             store_column(named, have, want, Environment())
         return
     except Error:
@@ -200,7 +200,7 @@ def test_what_is_stored_is_what_was_given(data: st.DataObject) -> None:
         if source == "Float32":
             value = float(np.float32(value))
         if target == "String" and not isinstance(value, str):
-            continue  # a text is checked by reading it
+            continue  # texts are checked by parsing them
         assert survived(value, kept, want), (value, kept)
 
 
@@ -232,7 +232,7 @@ def connection() -> olapdb.Connection:
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_ways_in_agree(connection: olapdb.Connection, data: st.DataObject) -> None:
-    """Arrow, a list, `?` and INSERT SELECT: all accept the rows and store the same, or none does."""
+    """Arrow, a list, `?` and INSERT SELECT all store the same values, or all refuse the rows."""
     target = data.draw(st.sampled_from(NAMES), label="to")
     source = data.draw(st.sampled_from(("Int64", "Float64", "Decimal(18, 6)", "Date32")))
     some = data.draw(st.lists(values(source), min_size=1, max_size=4), label="values")
@@ -262,5 +262,5 @@ def test_ways_in_agree(connection: olapdb.Connection, data: st.DataObject) -> No
             outcomes.append("no conversion")
             continue
         outcomes.append(repr(connection.execute("SELECT v FROM t ORDER BY n").fetchall()))
-    if target != "String":  # a Decimal(18, 6) and Python's Decimal show their places otherwise
+    if target != "String":  # Decimal(18, 6) and Python's Decimal print other digits
         assert len(set(outcomes)) == 1, outcomes

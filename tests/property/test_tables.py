@@ -1,4 +1,4 @@
-"""Random statements on a few tables, and merges, vacuums, backups and reopenings between them,
+"""Random statements on a few tables, with merges, vacuums, backups and reopenings between them,
 beside the same tables in plain Python (`tables_model.py`)."""
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ ROWS = st.lists(st.tuples(PARTITION, KEY, st.integers(-9, 9)), min_size=1, max_s
 
 
 class Tables(RuleBasedStateMachine):
-    """`tables` by name, `dropped` ones the last to go last, `past`: what there was by commit."""
+    """A state machine over tables and their models.
+
+    `tables` are the models by name, `dropped` the dropped ones in order, and `past` the rows by
+    commit."""
 
     @initialize()
     def open(self) -> None:
@@ -74,7 +77,7 @@ class Tables(RuleBasedStateMachine):
         return names[number % len(names)] if names else None
 
     def taking(self, number: int) -> tuple[str, str] | None:
-        """A table, and another one that its partitions may go to."""
+        """Return a table and another one that may take its partitions, or None."""
         pairs = [
             (one, other)
             for one in sorted(self.tables)
@@ -84,7 +87,7 @@ class Tables(RuleBasedStateMachine):
         return pairs[number % len(pairs)] if pairs else None
 
     def columns(self) -> list[tuple[str, str]]:
-        """(table, column), of those that were added."""
+        """Return (table, column) of the added columns."""
         return [
             (at, name) for at in sorted(self.tables) for name in sorted(self.tables[at].columns)
         ]
@@ -123,7 +126,7 @@ class Tables(RuleBasedStateMachine):
     def delete(self, number: int, p: int, k: int, lightweight: bool) -> None:
         name, table = self.chosen(number)
         start = f"DELETE FROM {name}" if lightweight else f"ALTER TABLE {name} DELETE"
-        # By value only where no merge has changed the values.
+        # MergeTree alone can delete by value: merges change the values of the other engines.
         low = " AND v < 0" if table.engine == "MergeTree" else ""
         self.run(f"{start} WHERE p = {p} AND k >= {k}{low}")
         table.leave(lambda row: row.p == p and row.k >= k and (not low or row.v < 0))
@@ -164,12 +167,12 @@ class Tables(RuleBasedStateMachine):
 
     @rule(number=NUMBER, name=st.sampled_from(COLUMNS), everywhere=st.booleans())
     def add_column(self, number: int, name: str, everywhere: bool) -> None:
-        """To one table; or to all that lack it, so that partitions go on to fit."""
+        """Add a column to one table, or to all that lack it, so that partitions can still move."""
         for at in sorted(self.tables) if everywhere else [self.chosen(number)[0]]:
             if name in self.tables[at].columns:
                 continue
             default = sorted(DEFAULTS)[number % len(DEFAULTS)]
-            number += 1  # another one for the next table: a part's rows keep that of their own
+            number += 1  # the next table gets another default; the rows of a part keep theirs
             clause = f" DEFAULT {default}" if default else ""
             self.run(f"ALTER TABLE {at} ADD COLUMN {name} Int64{clause}")
             self.tables[at].add_column(name, Column(next(self.keys), "Int64", default))
@@ -270,7 +273,7 @@ class Tables(RuleBasedStateMachine):
     @precondition(lambda self: self.dropped)
     @rule(number=NUMBER)
     def undrop(self, number: int) -> None:
-        """The last one of a name, where the name is free."""
+        """Undrop the last dropped table of a name, if the name is free."""
         name = self.dropped[number % len(self.dropped)][0]
         if name not in self.tables:
             self.run(f"UNDROP TABLE {name}")
@@ -282,11 +285,11 @@ class Tables(RuleBasedStateMachine):
         if (name := self.free(number)) is not None:
             self.create(name, engine)
 
-    # --- upkeep: nothing that a reader sees changes
+    # --- maintenance: nothing that a reader sees may change
 
     @rule(number=NUMBER)
     def merge(self, number: int) -> None:
-        """What the scheduler does, as often as it finds something."""
+        """Do what the merge scheduler does, at most three times."""
         limits = MergeLimits(base=2.0, inline_age_ms_max=0)
         name, _ = self.chosen(number)
         services = self.connection.database.services
@@ -311,7 +314,7 @@ class Tables(RuleBasedStateMachine):
 
     @rule()
     def vacuum(self) -> None:
-        """At once: what was dropped is gone, and the past with it."""
+        """Delete dropped tables and past snapshots at once."""
         vacuum(self.connection.database.services, lifetime_seconds=0)
         self.dropped, self.past = [], {}
         self.sound()
@@ -325,7 +328,8 @@ class Tables(RuleBasedStateMachine):
 
     @rule(updates=st.booleans())
     def back_up_and_restore(self, updates: bool) -> None:
-        """All goes on in the warehouse that was restored; `updates` an earlier backup."""
+        """Back up; with `updates` update an earlier backup, otherwise continue in a restored
+        warehouse."""
         backup = self.root / f"backup{self.folder.name}"
         if not updates:
             shutil.rmtree(backup, ignore_errors=True)
@@ -347,7 +351,7 @@ class Tables(RuleBasedStateMachine):
             shown = self.run(f"{query.format(name=name)} SETTINGS snapshot = {commit}")
             assert sorted(shown) == wanted, (commit, name)
 
-    # --- what must hold
+    # --- invariants
 
     @invariant()
     def tables_are_those_of_the_model(self) -> None:
@@ -405,7 +409,7 @@ class Tables(RuleBasedStateMachine):
 
 
 class ManyTables(Tables):
-    """The same, for longer."""
+    """The same machine, for longer runs."""
 
 
 def _settings(examples: int, steps: int) -> settings:
@@ -423,7 +427,8 @@ TestManyTables.settings = _settings(400, 50)
 
 
 def test_it_bites(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Planted: a part that is too old for a column goes to a table with another default for it."""
+    """The invariants catch a planted bug: a part that lacks a column is attached to a table where
+    that column has another default."""
     machine = Tables()
     machine.open()
     machine.add_column(1, "x", everywhere=True)

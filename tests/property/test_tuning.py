@@ -1,4 +1,4 @@
-"""The SQL logic tests once more: without any fast path, and with each from the first rows on."""
+"""The SQL logic tests without any fast path, and with each fast path from the first rows on."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Random histories: after each step every view equals its source recomputed in plain Python, and
-whatever does not is named with its cause.
+"""Random histories: after each step every view equals its source recomputed in plain Python, or
+system.views names what differs and why.
 
 The model holds the source's rows, which of them the view has seen, and which slices of the target
-an earlier step made stale or bypassed.
-"""
+an earlier step made stale or bypassed."""
 
 from __future__ import annotations
 
@@ -70,7 +69,7 @@ new_rows = st.lists(
 
 
 class Views(RuleBasedStateMachine):
-    """One source, one aggregating view, one summing view below it."""
+    """A state machine over a source, an aggregating view of it, and a summing view below that."""
 
     @initialize(early=st.booleans())
     def open(self, early: bool) -> None:
@@ -186,7 +185,7 @@ class Views(RuleBasedStateMachine):
             elif partition not in self.model.stale:
                 assert one["verdict"] == "equal", one
             elif one["verdict"] == "equal":
-                self.model.stale.discard(partition)  # the deleted rows came back since
+                self.model.stale.discard(partition)  # the replay restored the deleted rows
 
     @invariant()
     def target_is_what_it_claims(self) -> None:

@@ -47,7 +47,7 @@ def _text(bound: Bound) -> str:
 def _frame_of(
     unit: str, low: float, high: float, at: int, orders: Sequence[int], descending: bool
 ) -> list[int]:
-    """The positions within a sorted partition that the frame of the row `at` has."""
+    """Return the positions in a sorted partition that belong to the frame of the row `at`."""
     groups = [sum(orders[i] != orders[i - 1] for i in range(1, k + 1)) for k in range(len(orders))]
     sign = -1 if descending else 1
 
@@ -109,8 +109,8 @@ def test_frames_are_those_of_a_loop(
             },
         )
     direction = "DESC" if descending else "ASC"
-    # Rows of equal order come in any order, so what depends on it is ordered by id as well; a RANGE
-    # or GROUPS frame has whole groups of peers.
+    # Rows of equal order come in any order, so order-dependent results are also ordered by id. A
+    # RANGE or GROUPS frame holds whole peer groups.
     tie = ", id" if unit == "ROWS" else ""
     window = (
         f"PARTITION BY p ORDER BY o {direction}{tie} {unit} BETWEEN {_text(start)} AND {_text(end)}"

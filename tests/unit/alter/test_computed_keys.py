@@ -1,4 +1,4 @@
-"""A key may be a MATERIALIZED column: what it is computed from says where a row lies, too."""
+"""A key may be a MATERIALIZED column. Columns that it is computed from then also place a row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts that are older than their table: what is read of them, and that pruning loses nothing."""
+"""Parts that are older than their table: how columns are read from them; pruning loses no rows."""
 
 from __future__ import annotations
 
@@ -73,7 +73,8 @@ def test_a_dropped_column_does_not_come_back(connection: Connection) -> None:
 
 
 def test_names_may_change_places(connection: Connection) -> None:
-    """Bounds are kept by the names of then: they must not be those of another column."""
+    """A part keeps bounds by the column names of its time, which must not apply to renamed
+    columns."""
     connection.execute("ALTER TABLE t ADD COLUMN w Int64 DEFAULT 1000")
     connection.execute("INSERT INTO t VALUES (5, 1, 'e', 2000)")
     connection.execute("ALTER TABLE t RENAME COLUMN v TO x, RENAME COLUMN w TO v")

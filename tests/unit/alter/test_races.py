@@ -1,4 +1,4 @@
-"""ALTER and UPDATE meet other statements: one is stopped just before its commit, others run whole."""
+"""ALTER and UPDATE race with other statements, which run whole just before the commit."""
 
 from __future__ import annotations
 

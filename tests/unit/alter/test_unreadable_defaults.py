@@ -1,4 +1,4 @@
-"""An ALTER whose default some row that is there could not be read with is refused."""
+"""An ALTER is refused if its default cannot be computed for a stored row."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_default_that_becomes_unreadable(connection: Connection) -> None:
     with pytest.raises(CannotInsertNull, match="column c"):
         connection.execute("ALTER TABLE t MODIFY COLUMN c String DEFAULT k")
     connection.execute("ALTER TABLE t MATERIALIZE COLUMN c")
-    connection.execute("ALTER TABLE t MODIFY COLUMN c String DEFAULT k")  # all parts hold it
+    connection.execute("ALTER TABLE t MODIFY COLUMN c String DEFAULT k")  # every part stores c
     assert len(connection.execute("SELECT c FROM t").fetchall()) == 3
 
 

@@ -1,4 +1,4 @@
-"""ALTER TABLE of tables that views read and write: refused, followed, or named as stale."""
+"""ALTER TABLE of tables that views read and write: refused, followed by the view, or made stale."""
 
 from __future__ import annotations
 
@@ -369,7 +369,7 @@ def test_a_joined_table_without_rows_gives_its_defaults() -> None:
             " SELECT f.k AS k, isNull(d.r) AS y FROM f LEFT JOIN d ON f.k = d.k"
         )
         connection.execute("ALTER TABLE d MODIFY COLUMN r Nullable(Int64)")
-        assert stale(connection) == []  # it has made nothing yet
+        assert stale(connection) == []  # the view has made no rows yet
         connection.execute("ALTER TABLE d MODIFY COLUMN r Int64 DEFAULT 0")
         connection.execute("INSERT INTO f VALUES (1)")
         connection.execute("ALTER TABLE d MODIFY COLUMN r Nullable(Int64)")

@@ -1,4 +1,5 @@
-"""Incoming data to blocks: order, defaults, casts, NULL, cutting; errors name the place."""
+"""Input data made into blocks: column order, defaults, casts, NULL, block sizes, error
+positions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`deduplicate_by`: which rows are new, what is remembered of them, and for how long."""
+"""`deduplicate_by`: which rows are new, which keys are remembered, and for how long."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def test_the_target_of_a_view_is_what_the_view_makes(connection: Connection) -> 
         connection.execute("CREATE MATERIALIZED VIEW v TO copy AS SELECT id FROM events")
 
 
-# --- what is remembered
+# --- which keys are remembered
 
 
 def test_the_newest_keys_are_remembered(connection: Connection) -> None:
@@ -241,7 +241,7 @@ def test_the_newest_keys_are_remembered(connection: Connection) -> None:
     add(connection, "c", "d")
     assert held(connection) == (3, 0)
     assert add(connection, "b", "c", "d") == 0
-    assert add(connection, "a") == 1  # it had left the window: a late one is taken again
+    assert add(connection, "a") == 1  # it left the window, so a late row is accepted again
     assert add(connection, "b") == 1
     assert add(connection, "a", "d") == 0
 
@@ -267,7 +267,7 @@ def test_keys_are_remembered_for_so_many_seconds(
     now[0] += 1
     assert held(connection)[0] == 1
     assert add(connection, "a", "b") == 1
-    now[0] -= 1_000  # a clock that is set back makes no key younger, and forgets none
+    now[0] -= 1_000  # setting the clock back makes no key younger and forgets none
     assert add(connection, "a", "b", "c") == 1
     now[0] += 1_000 + 59
     assert add(connection, "a", "b", "c") == 1
@@ -307,7 +307,7 @@ def test_alter_keeps_the_keys_as_long_as_they_mean_the_same(connection: Connecti
         "ALTER TABLE events MODIFY SETTING deduplicate_by = 'id', deduplicate_window_rows = 50"
     )
     one = "INSERT INTO events VALUES (1, 3)"
-    assert connection.execute(one).rowcount == 1  # rows that were there before have no keys
+    assert connection.execute(one).rowcount == 1  # rows that were stored before have no keys
     assert connection.execute(one).rowcount == 0
     connection.execute("ALTER TABLE events RENAME COLUMN id TO event_id")
     connection.execute("ALTER TABLE events MODIFY COLUMN event_id Int64, ADD COLUMN extra String")
@@ -354,7 +354,7 @@ def test_undrop_brings_the_keys_back_and_vacuum_takes_them(connection: Connectio
     connection.execute("DROP TABLE events")
     catalog = connection.database.services.catalog
     assert catalog.has_deliveries(table.id)
-    # In the very millisecond of the DROP.
+    # Vacuum runs in the millisecond of the DROP.
     (dropped,) = catalog.dropped_tables()
     services = replace(connection.database.services, clock_ms=lambda: dropped.dropped_ms)
     vacuum(services, lifetime_seconds=0)
@@ -387,7 +387,8 @@ def test_a_void_insert_is_a_commit_that_counts(connection: Connection) -> None:
     again = add(connection, "x", token="t1")
     assert (again, again.duplicates_dropped, again.duplicate) == (0, 1, False)
     assert add(connection, "x", token="t1").duplicate
-    assert held(connection) == (1, 1)  # the duplicate INSERT counts no rows: it was not looked at
+    # counts no rows of the duplicate INSERT, whose keys were not looked up
+    assert held(connection) == (1, 1)
     assert rows(connection, "SELECT count() FROM system.parts WHERE table = 'events'") == blocks
 
 
@@ -451,7 +452,8 @@ def test_tasks_cannot_stage_for_engines_that_join_rows(connection: Connection) -
 
 @pytest.mark.parametrize("how", ["token", "offsets"])
 def test_what_came_before_asks_no_view(how: str) -> None:
-    """The first delivery is in; a view that came since, and fails on the rows, is none of its."""
+    """The first delivery landed. A view created since would fail on its rows, but the retry runs no
+    view."""
     delivery: dict[str, Any] = (
         {"token": "batch-1"} if how == "token" else {"offsets": {"orders": (0, 1)}}
     )

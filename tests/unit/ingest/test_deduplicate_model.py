@@ -1,8 +1,7 @@
 """Random INSERTs into a table with `deduplicate_by`, beside a plain-Python model of its window.
 
-Reopened, truncated, deleted from, its rows cut into blocks anyhow, with and without a limit of
-time: the rows are those of the model, and a view of the table equals them.
-"""
+The table is reopened, truncated and deleted from. Its rows come in blocks of any size, with and
+without a time limit. Its rows equal the model's, and a view of the table equals them."""
 
 from __future__ import annotations
 
@@ -45,7 +44,7 @@ class Model:
     dropped: int = 0
 
     def insert(self, keys: list[int | None]) -> tuple[list[tuple[int | None, int]], int]:
-        """The rows as they are sent, and how many are to stay."""
+        """Return the rows to send, and how many of them the table must keep."""
         known = {
             key
             for key, when in self.accepted[-self.window_rows :]

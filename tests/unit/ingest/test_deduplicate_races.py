@@ -1,4 +1,4 @@
-"""Two INSERTs of one key: exactly one lands, whatever happens between look and commit."""
+"""Two INSERTs of one key: exactly one lands, whatever commits between lookup and commit."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def add(connection: Connection, *ids: int, **more: object) -> InsertedRows:
 
 
 def check(connection: Connection, ids: list[int]) -> None:
-    """These ids, once each, in the table and in what its view made of it."""
+    """Require these ids once each, in the table and in the view's target, and a sound database."""
     assert rows(connection, "SELECT id FROM events ORDER BY id") == [(i,) for i in ids]
     assert rows(connection, "SELECT sum(n) FROM counts") == [(len(ids),)]
     assert rows(connection, "SELECT verdict FROM system.views") == [("covered",)]
@@ -57,7 +57,7 @@ def check(connection: Connection, ids: list[int]) -> None:
 
 
 class Race:
-    """A connection, and what happens between its looks and its commits."""
+    """A connection, and functions to call between its lookups and its commits."""
 
     def __init__(self, folder: Path) -> None:
         self.first = olapdb.connect(folder / "w")
@@ -69,7 +69,7 @@ class Race:
     def run(
         self, work: Callable[[Connection], InsertedRows], *meanwhile: Callable[[], object]
     ) -> InsertedRows:
-        """`work`, with one of the others run whole just before each of its first commits."""
+        """Run `work`, calling one function of `meanwhile` just before each of its first commits."""
         catalog = self.first.database.services.catalog
         apply, waiting = catalog.apply, list(meanwhile)
         working = threading.get_ident()
@@ -154,7 +154,7 @@ def test_keys_that_are_forgotten_meanwhile(race: Race) -> None:
 
 
 def test_keys_that_are_forgotten_while_a_stream_is_drawn(race: Race) -> None:
-    """It cannot be drawn twice, and rows that were dropped are not at hand."""
+    """A stream cannot be read twice, and its dropped rows are no longer in memory."""
     add(race.first, 1)
     stream = pa.table({"id": [1, 2], "n": [1, 2]}).to_reader()
     with pytest.raises(Aborted, match="run it again"):
@@ -210,11 +210,11 @@ def test_offsets_that_move_meanwhile(race: Race) -> None:
 
 
 def test_each_requirement_is_needed(race: Race) -> None:
-    """What goes wrong without it: so the tests above try what they say."""
+    """Without each requirement a race does harm, which shows that the tests above can fail."""
     race.lost = KeysAreNew
     race.run(lambda c: add(c, 1), lambda: add(race.first, 1))
     assert rows(race.first, "SELECT count() FROM events WHERE id = 1") == [(2,)]
-    # Known, and dropped; the row that it was known by leaves, its key too: nothing is left of it.
+    # The key 1 is known, so its row is dropped. Then TRUNCATE removes the stored row and the key.
     race.run(lambda c: add(c, 1, 2), lambda: race.first.execute("TRUNCATE TABLE events"))
     assert rows(race.first, "SELECT id FROM events") == [(2,)]
     race.lost = OffsetIs
@@ -222,7 +222,7 @@ def test_each_requirement_is_needed(race: Race) -> None:
         lambda c: add(c, 6, 7, offsets={"s": (0, 2)}),
         lambda: add(race.first, 8, 9, offsets={"s": (1, 3)}),
     )
-    # What lies before 3 is there, and some of it twice; the stream says 2.
+    # Rows up to position 3 are stored, some of them twice, but the stream's position is 2.
     assert rows(race.first, "SELECT position FROM system.source_offsets") == [(2,)]
 
 
@@ -317,7 +317,7 @@ STAGES = [
 
 
 def batches() -> list[list[int]]:
-    """Each delivers half of what the one before it did once more."""
+    """Return six batches that each repeat the second half of the batch before."""
     return [list(range(10 * i, 10 * i + 20)) for i in range(6)]
 
 

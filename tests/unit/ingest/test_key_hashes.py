@@ -1,4 +1,4 @@
-"""Hashes of keys, and runs of them: what `deduplicate_by` looks up."""
+"""Hashes of keys and sorted runs of them, in which `deduplicate_by` looks keys up."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_hashes_do_not_depend_on_pieces_nor_on_neighbours() -> None:
 
 
 def test_hashes_are_part_of_the_format() -> None:
-    """These numbers are in warehouses: they never change."""
+    """Warehouses store these hashes, so they must never change."""
     columns = [pa.array(["event-1", ""]), pa.array([-1, 7], pa.int32())]
     assert row_keys(columns, 2).tolist() == [
         [0xA2985CD1D1B76AA9, 0x5A4D17118D076F0E],

@@ -1,8 +1,8 @@
-"""A value that its column cannot hold is refused by every way in, and nothing lands.
+"""A value that its column cannot hold is refused on every way in, and no row lands.
 
-Ways in: VALUES of literals in its readers, VALUES with expressions, INSERT SELECT, `?` parameters,
-executemany, and insert() of Arrow, pandas and mappings of lists; UPDATE and DEFAULT beside them.
-"""
+Ways in: VALUES of literals through both readers, VALUES with expressions, INSERT SELECT, `?`
+parameters, executemany, and insert() of Arrow, pandas and mappings of lists; also UPDATE and
+DEFAULT."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def _small(connection: Connection, value: Any, literal: str) -> None:
 
 
 def _scanned(connection: Connection, value: Any, literal: str) -> None:
-    """A backslash keeps the rows from the reader of small VALUES; large ones are read alike."""
+    """Insert VALUES that are too long for the reader of small ones, so that the scanner reads
+    them."""
     connection.execute(f"INSERT INTO t VALUES (1, {literal})" + " " * (1 << 20))
 
 
@@ -266,7 +267,7 @@ def test_defaults(connection: Connection) -> None:
 
 
 def test_a_column_added_later_is_read_as_cast(connection: Connection) -> None:
-    """Rows from before the ALTER are not written again, and reading must not fail."""
+    """The ALTER does not rewrite older rows, so they are read by CAST, which must not fail."""
     make(connection, "UInt64")
     connection.execute("INSERT INTO t VALUES (1, 300)")
     connection.execute("ALTER TABLE t ADD COLUMN w UInt8 DEFAULT v")

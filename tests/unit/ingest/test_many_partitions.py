@@ -1,4 +1,5 @@
-"""A block is sorted and combined as a whole, before it is split: as if partition by partition."""
+"""A block is sorted and combined as a whole before it is split, with the result of doing so by
+partition."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ ROWS = st.lists(
 
 
 def parts_of(engine: str, key: str, rows: list[tuple[int, ...]]) -> list[tuple[object, ...]]:
-    """The rows of each partition in the order of its part, without FINAL."""
+    """Return each partition's id, bounds and rows in the order of its part, read without FINAL."""
     with olapdb.connect() as connection:
         connection.execute("SYSTEM STOP MERGES")
         connection.execute(

@@ -1,4 +1,4 @@
-"""parallel_view_processing = 1: the same commit, the same bytes, the same failures."""
+"""parallel_view_processing = 1 gives the same commit, the same bytes and the same failures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BELOW = """
 
 
 def build(connection: Connection) -> None:
-    """Four views on a source, two of them into one table, which has two views of its own."""
+    """Create four views on a source: two write one table, which has two views of its own."""
     connection.execute("SYSTEM STOP MERGES")
     connection.execute(
         "CREATE TABLE s (day Date, kind String, v Int64) ENGINE = MergeTree"
@@ -67,7 +67,7 @@ def work(connection: Connection, *, parallel: bool, blocks: int = 6) -> None:
 
 
 def content(connection: Connection) -> list[Any]:
-    """Everything that the catalog holds, but for ids and times."""
+    """Return all that the catalog holds except ids and times."""
     snapshot = connection.database.services.catalog.snapshot()
     names = {item.id: item.name for item in snapshot.objects()}
     found: list[Any] = []
@@ -82,7 +82,7 @@ def content(connection: Connection) -> list[Any]:
                 (names[c.view_id], c.source_partition, c.blocks, c.rows) for c in part.contributions
             ]
             rows = bytes(snapshot.inline_rows(part)) if part.inline else part.rows
-            if part.path:  # its footer has the part's id, so the files differ in that
+            if part.path:  # compare rows, since the file's footer holds the part's id
                 path = Path(connection.database.location) / part.path
                 rows = pq.ParquetFile(path).read().to_pydict()
             found.append((table.name, part.name, part.rows, rows, made_of))
@@ -115,7 +115,7 @@ def test_the_same_commits_to_the_byte(folder: tuple[Path, int]) -> None:
 
 @pytest.mark.parametrize("ignored", [0, 1])
 def test_failures_are_the_same(tmp_path: Path, ignored: int) -> None:
-    """Two views fail: the first by name is the one that is named; nothing is left behind."""
+    """Two views fail. The error names the first by name, and no file stays behind."""
     seen = []
     for parallel in (False, True):
         folder = tmp_path / str(parallel)

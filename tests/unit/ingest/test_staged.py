@@ -1,4 +1,4 @@
-"""Joining what several tasks staged: blocks are numbered on, nothing else changes."""
+"""Joining what several tasks staged renumbers blocks and changes nothing else."""
 
 from __future__ import annotations
 

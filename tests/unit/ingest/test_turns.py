@@ -1,4 +1,5 @@
-"""Whoever keeps losing races takes the catalog's turn: views that come and go keep no INSERT out."""
+"""An INSERT that keeps losing races takes the catalog's turn, so view changes cannot keep it
+out."""
 
 from __future__ import annotations
 
@@ -36,8 +37,10 @@ def connection(folder: Path) -> Iterator[Connection]:
 
 
 class Rival:
-    """Before each commit of a statement another thread changes the views; the statement waits until
-    that is done, but not where it is expected to hold the turn: after `free` attempts."""
+    """A thread that changes the views before each commit of a statement.
+
+    The statement waits until the change is done. After `free` attempts the statement should hold
+    the turn, so it waits only briefly."""
 
     def __init__(self, folder: Path, stage: str, free: int = FREE_ATTEMPTS_MAX) -> None:
         self.folder, self.stage, self.free = folder, stage, free

@@ -1,5 +1,4 @@
-"""Statements about partitions while others commit: one is stopped just before its commit, and
-another runs whole."""
+"""Partition statements race with other statements, which run whole just before the commit."""
 
 from __future__ import annotations
 
@@ -23,7 +22,8 @@ COPY = (
 
 class PartitionRace(Race):
     def repaired(self) -> None:
-        """After what the verdict names, the view equals its source, and the ledger is sound."""
+        """Run the mends that system.views names; require a view equal to its source and a sound
+        ledger."""
         for _ in range(3):
             (status,) = dicts(self.second, "SELECT * FROM system.views WHERE name = 'daily_mv'")
             if status["verdict"] in ("stale", "partial"):
@@ -82,7 +82,7 @@ def test_any_two(race: PartitionRace, statement: str, meanwhile: str) -> None:
 
 @pytest.mark.parametrize("statement", LEAVES[:4])
 def test_a_backfill_in_between(race: PartitionRace, statement: str) -> None:
-    """The view had not seen the rows when the statement asked it."""
+    """The view had not seen the rows when the statement looked."""
     race.first.execute("DROP VIEW daily_mv")
     race.first.execute("TRUNCATE TABLE daily")
     race.first.execute(VIEW)
@@ -182,7 +182,7 @@ def test_vacuum_while_parts_are_shared(race: PartitionRace) -> None:
 
 
 def test_a_merge_joins_what_becomes_a_gap_with_what_does_not(race: PartitionRace) -> None:
-    """Else the merged part of the source would be covered in half: neither gap nor seen."""
+    """Otherwise the merged source part would be covered in half: neither gap nor seen."""
     race.first.execute(
         "CREATE TABLE weeks (week Date, n UInt64) ENGINE = SummingMergeTree PARTITION BY week"
         " ORDER BY week"

@@ -1,4 +1,4 @@
-"""ALTER TABLE … PARTITION and PART: what each does to the table, and what it refuses."""
+"""ALTER TABLE … PARTITION and PART: what each statement changes, and what it refuses."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_detach_and_attach(connection: Connection) -> None:
     connection.execute("ALTER TABLE t ATTACH PARTITION 202401")
     assert numbers(connection) == [1, 2, 3]
     assert rows(connection, "SELECT count() FROM system.detached_parts") == [(0,)]
-    # New blocks: nothing that was merged or seen is taken for them.
+    # Attached rows get new block numbers, so no merge or view takes them for older blocks.
     blocks = rows(connection, "SELECT min_block_number FROM system.parts ORDER BY 1")
     assert blocks == [(1,), (3,), (4,)]
 
@@ -135,7 +135,7 @@ def test_attach_from_shares_parts(connection: Connection) -> None:
     connection.execute("ALTER TABLE u ATTACH PARTITION 202401 FROM t")
     assert numbers(connection, "u") == [1, 1, 3, 3]
     paths = rows(connection, "SELECT uniqExact(path), count() FROM system.parts WHERE path != ''")
-    assert paths in ([(3, 7)], [(0, 0)])  # files are shared; inline rows have none
+    assert paths in ([(3, 7)], [(0, 0)])  # share files; inline rows have none
 
 
 def test_a_shared_file_stays_until_nobody_has_it(connection: Connection) -> None:
@@ -171,7 +171,7 @@ def test_replace_partition(connection: Connection) -> None:
     )
     assert numbers(connection) == [9]
     connection.execute("INSERT INTO u VALUES ('2024-05-09', 'z', 5)")
-    connection.execute("ALTER TABLE t REPLACE PARTITION 202405 FROM u")  # nothing has to leave
+    connection.execute("ALTER TABLE t REPLACE PARTITION 202405 FROM u")  # no part has to be removed
     assert numbers(connection) == [5, 9]
 
 
@@ -217,7 +217,8 @@ def test_clone(connection: Connection) -> None:
 def test_a_dropped_column_of_a_shared_part_does_not_come_back(
     connection: Connection, made: str
 ) -> None:
-    """Not as a column that the other table adds, of the same name or of another."""
+    """Neither as a column of the same name that the other table adds, nor as one of another
+    name."""
     for statement in (
         "CREATE TABLE before CLONE AS t",
         "ALTER TABLE t ADD COLUMN x Int64",
@@ -318,7 +319,8 @@ def test_refused(connection: Connection, statement: str, error: type[Error]) -> 
 
 
 def test_a_replaced_dimension_has_no_detached_parts(connection: Connection) -> None:
-    """They are of the old keys; a table that no view joins is another one, and has none either."""
+    """The detached parts have the old keys. Nor has the table any where no view joins it: it is
+    new."""
     for statement in (
         f"CREATE TABLE source {TABLE}",
         "CREATE TABLE target (s String, c UInt64) ENGINE = SummingMergeTree ORDER BY s",

@@ -1,5 +1,5 @@
-"""Rows that leave a view's target (rule 5): the view's gap where a backfill can bring them back
-exactly, stale where it cannot."""
+"""Rows that are removed from a view's target (rule 5): the view's gap where a backfill can restore
+them exactly, stale otherwise."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_dropped_partition_is_a_gap(connection: Connection) -> None:
     assert gaps(connection) == [("202401", 2)]
     assert stale(connection) == []
     assert verdict(connection) == "partial"
-    add(connection, ("2024-01-03", "a", 1, 1))  # goes on being seen
+    add(connection, ("2024-01-03", "a", 1, 1))  # triggers keep covering it
     assert gaps(connection) == [("202401", 2)]
     connection.execute("SYSTEM BACKFILL VIEW daily_mv")
     assert gaps(connection) == []
@@ -107,7 +107,7 @@ def test_a_part_that_reached_two_partitions_is_stale_not_a_gap(connection: Conne
 def test_a_source_partition_that_reaches_every_partition_of_the_target(
     connection: Connection,
 ) -> None:
-    """The target is partitioned by what the source is not: nothing can be a gap."""
+    """Every source block reaches several partitions of the target, so no block can become a gap."""
     connection.execute(
         "CREATE TABLE kinds (kind String, n SimpleAggregateFunction(sum, UInt64))"
         " ENGINE = AggregatingMergeTree PARTITION BY kind ORDER BY kind"
@@ -169,7 +169,7 @@ def test_views_further_down_are_stale(connection: Connection) -> None:
     add(connection, ("2024-02-01", "a", 1, 1))
     connection.execute("ALTER TABLE daily DROP PARTITION 202401")
     assert verdict(connection, "months_mv") == "stale"
-    connection.execute("SYSTEM BACKFILL VIEW daily_mv")  # fires months_mv
+    connection.execute("SYSTEM BACKFILL VIEW daily_mv")  # also fires months_mv
     connection.execute("SYSTEM REPLAY VIEW months_mv STALE")
     assert rows(connection, "SELECT m, sum(n) FROM months GROUP BY m ORDER BY m") == [
         (202401, 1),
@@ -201,7 +201,7 @@ def test_what_is_attached_to_a_target_is_bypass(connection: Connection) -> None:
     connection.execute("ALTER TABLE daily ATTACH PARTITION 202401")
     assert verdict(connection) == "bypassed"
     assert gaps(connection) == [("202401", 1)]
-    connection.execute("SYSTEM ADOPT VIEW daily_mv")  # it is what the view missed
+    connection.execute("SYSTEM ADOPT VIEW daily_mv")  # the rows are those that the view missed
     assert verdict(connection) == "proven"
     sound(connection)
 
@@ -253,12 +253,14 @@ def test_a_stale_slice_that_is_dropped_is_a_gap_and_no_more_stale(connection: Co
     sound(connection)
 
 
-# --- rows that cancelled out: a merge of a SummingMergeTree leaves nothing of them ------------------
+# --- rows that cancelled out: a merge of a SummingMergeTree drops them
+# ------------------------------
 
 
 @pytest.fixture
 def cancelling() -> Iterator[Connection]:
-    """A view whose sums may come to nothing; its target is partitioned as its source, or by key."""
+    """Create views whose sums may be zero, with a target partitioned as the source and one by
+    key."""
     with olapdb.connect() as opened:
         for text in (
             "SYSTEM STOP MERGES",
@@ -299,14 +301,14 @@ CANCELLED = (
             "DELETE FROM kinds WHERE k = 'b'",
             "DELETE FROM kinds WHERE 1",
         ),
-        # Within one block, before anything is written.
+        # Rows cancel out within one block, before anything is written.
         (
             "INSERT INTO s VALUES (1, 'a', 5), (1, 'b', 1), (2, 'b', -1)",
             "INSERT INTO s VALUES (1, 'c', 1)",
             "OPTIMIZE TABLE s FINAL",
             "ALTER TABLE kinds DROP PARTITION 'a'",
         ),
-        # Within a chunk of a replay of that slice alone.
+        # Rows cancel out within a chunk of a replay of that slice alone.
         (
             "INSERT INTO s VALUES (3, 'b', 1), (3, 'c', 1)",
             "INSERT INTO s VALUES (3, 'b', -1), (3, 'a', 4)",
@@ -329,7 +331,7 @@ CANCELLED = (
             "OPTIMIZE TABLE kinds FINAL",
             "DELETE FROM kinds WHERE k = 'a'",
         ),
-        # Within a part that goes with the rest of its partition, or before it.
+        # Rows cancel out within a part that is removed with its partition, or before it.
         (
             "INSERT INTO s VALUES (3, 'b', 1)",
             "INSERT INTO s VALUES (3, 'b', -1), (3, 'a', 4), (2, 'a', 4)",
@@ -344,7 +346,8 @@ CANCELLED = (
 def test_rows_that_cancelled_out_do_not_come_back(
     cancelling: Connection, statements: tuple[str, ...], order: tuple[str, str]
 ) -> None:
-    """A gap is filled from the source: half of what cancelled out must not be in one."""
+    """A backfill reads whole source blocks. A gap must not hold one half of two blocks that
+    cancelled out."""
     for text in statements:
         cancelling.execute(text)
     for view, columns, target in (("v", "p, k", "sums"), ("w", "k", "kinds")):
@@ -362,7 +365,7 @@ def test_rows_that_cancelled_out_do_not_come_back(
 
 
 def test_what_a_slice_that_keeps_rows_lost_is_no_gap(cancelling: Connection) -> None:
-    """The block's other rows had reached a slice of which nothing is left."""
+    """The other rows of that block had reached a slice that is now empty."""
     cancelling.execute("INSERT INTO s VALUES (1, 'c', 2), (3, 'b', 1)")
     cancelling.execute("INSERT INTO s VALUES (2, 'a', 4), (3, 'a', 3)")
     cancelling.execute("DELETE FROM sums WHERE k = 'a'")
@@ -386,7 +389,8 @@ def test_what_a_slice_that_keeps_rows_lost_is_no_gap(cancelling: Connection) -> 
 def test_a_partition_with_a_part_of_which_nothing_is_left(
     cancelling: Connection, statement: str, by_replay: bool
 ) -> None:
-    """A merge or a replay leaves a part without rows beside others: it stays where it is."""
+    """A merge or a replay leaves a part without rows beside others. The statement does not move
+    it."""
     for text in (
         "CREATE TABLE other (p UInt8, k String, n Int64) ENGINE = SummingMergeTree PARTITION BY p"
         " ORDER BY (p, k)",
@@ -427,7 +431,7 @@ def test_a_partition_comes_from_a_table_with_such_a_part(cancelling: Connection)
 def test_a_part_that_keeps_rows_names_no_block_of_a_gap(
     connection: Connection, inline: int
 ) -> None:
-    """One block reaches three slices; a DELETE empties two of them, and leaves a row of the third."""
+    """One block reaches three slices. A DELETE empties two of them and keeps a row of the third."""
     for statement in (
         "SYSTEM STOP MERGES",
         "CREATE TABLE s3 (p UInt8, k String, n Int64) ENGINE = MergeTree PARTITION BY p ORDER BY k",

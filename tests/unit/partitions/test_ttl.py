@@ -1,4 +1,4 @@
-"""TTL: what may be said, which rows leave when, and what views of them say."""
+"""TTL: which expressions are allowed, which rows it removes and when, and the verdicts of views."""
 
 from __future__ import annotations
 

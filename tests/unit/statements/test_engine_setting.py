@@ -58,7 +58,7 @@ def test_an_engine_that_does_not_exist_is_told_so(connection: Connection) -> Non
 
 
 def test_the_sessions_engine_is_that_of_its_chunks(connection: Connection) -> None:
-    """A session that backfills by Spark may insert and read as any other."""
+    """A session with engine = 'spark' for its backfills can still insert and read."""
     connection.execute("SET engine = 'spark'")
     connection.execute("INSERT INTO t (n) VALUES (1)")
     assert connection.execute("SELECT n FROM t").fetchall() == [(1,)]

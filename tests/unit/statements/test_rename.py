@@ -1,4 +1,4 @@
-"""RENAME DATABASE, and what follows its tables: views in it and elsewhere, rows, coverage."""
+"""RENAME DATABASE and what follows its tables: views inside and outside it, rows, coverage."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_nothing_is_stored_beside_the_system_tables(database: str, statement: st
 
 
 def test_a_statement_that_always_loses_says_so() -> None:
-    """Bounded: others that never rest end it with a clear error, and nothing is changed."""
+    """Attempts are bounded: endless concurrent commits end it with a clear error and no change."""
     from olapdb.errors import CommitConflict
 
     with olapdb.connect() as connection:

@@ -1,4 +1,4 @@
-"""What is said of tables and refused, and what statements about several tables leave."""
+"""What statements about tables refuse, and what statements about several tables leave behind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from olapdb.runtime.activity import RunningMerge
 
 
 def refused(connection: olapdb.Connection, statement: str) -> tuple[str, str]:
-    """The error's name, and what it says to do."""
+    """Run a statement that must fail; return the error's name and hint."""
     with pytest.raises(olapdb.Error) as raised:
         connection.execute(statement)
     return raised.value.name, raised.value.hint
@@ -83,7 +83,7 @@ def test_all_tables_are_truncated_by_one_commit(connection: olapdb.Connection) -
     before = rows(connection, "SELECT max(number) FROM system.snapshots")[0][0]
     assert connection.execute("TRUNCATE ALL TABLES FROM d").rowcount == 8
     assert rows(connection, "SELECT max(number) FROM system.snapshots") == [(before + 1,)]
-    # Views whose target is empty too have nothing that could be stale.
+    # A view with an empty target has no slice that could be stale.
     stale = "SELECT name, stale_slices FROM system.views ORDER BY name"
     assert rows(connection, stale) == [("v", 0), ("w", 0), ("x", 1)]
     connection.execute("SYSTEM REPLAY VIEW x STALE")
@@ -130,7 +130,7 @@ def test_a_cleared_index_is_gone_from_the_files_of_its_partition(tmp_path: Path)
 
 
 def _indexed(connection: olapdb.Connection, folder: Path) -> dict[str, bool]:
-    """Whether the file of each partition holds a skip index."""
+    """Return by partition whether its file holds a skip index."""
     found = rows(connection, "SELECT partition_id, path FROM system.parts WHERE rows > 0")
     return {
         str(partition): any(
@@ -208,7 +208,7 @@ def test_show_merges_lists_those_that_run(connection: olapdb.Connection) -> None
         )
         assert (table, database, left, mutation, size) == ("t", "default", None, 0, "2.00 KiB")
         assert elapsed >= 0
-        assert progress != progress  # nobody knows
+        assert progress != progress  # NaN: the progress is unknown
         assert rows(connection, "SHOW MERGES NOT LIKE 't'") == []
     assert rows(connection, "SHOW MERGES") == []
 

@@ -123,7 +123,7 @@ def test_vacuum_keeps_a_dropped_table_as_long_as_its_setting_says() -> None:
 def test_parts_that_are_kept_for_long_do_not_keep_those_of_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Even where there are more of them than vacuum takes in a round."""
+    """This holds even if one table has more dropped parts than vacuum deletes in a round."""
     monkeypatch.setattr("olapdb.maintenance.vacuum.PARTS_A_STEP", 2)
     with olapdb.connect() as connection:
         connection.execute("SYSTEM STOP MERGES")
@@ -170,7 +170,7 @@ def test_it_needs_its_database() -> None:
 
 
 def test_the_target_of_a_view_that_is_gone_is_adopted_by_a_new_one() -> None:
-    """Its rows say which view made them; that view is gone, so they are bypass to the next one."""
+    """The rows name their view. That view is dropped, so for the next view they are bypass rows."""
     with olapdb.connect() as connection:
         make(connection)
         add(connection, ("2024-01-01", "a", 1, 1), ("2024-02-01", "b", 2, 5))
@@ -205,7 +205,7 @@ def test_older_snapshots_see_what_they_saw(tmp_path: Path) -> None:
 
 
 def test_what_was_delivered_is_known_again(tmp_path: Path) -> None:
-    """Tokens and keys come back with the table, whatever vacuum has tidied up meanwhile."""
+    """Tokens and keys return with the table, even after vacuum purged history in between."""
     day = {"day": [1, 2]}
     with olapdb.connect(str(tmp_path)) as connection:
         connection.execute(
