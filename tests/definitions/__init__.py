@@ -1,1 +1,2 @@
-"""Random definitions of views, random histories, and the truth of what `system.views` says."""
+"""Random view definitions and histories, and checks that what `system.views` says of them is
+true."""

@@ -1,8 +1,7 @@
-"""The same rows in other blocks give the same answers.
+"""The same rows cut into other blocks give the same answers.
 
-A script is run as it is and with each INSERT of rows in blocks of one. Where both runs refused the
-same statements and call a view covered or proven at the end, its target must hold the same.
-"""
+A script runs unchanged and with each INSERT cut into blocks of one row. If both runs refused the
+same statements, targets of views that both call covered or proven must hold the same rows."""
 
 from __future__ import annotations
 
@@ -37,7 +36,8 @@ class Outcome:
 
 
 def outcome(script: Script, totals: Totals) -> Outcome:
-    """What trusted views hold at the end, by the name of their target; nothing after a finding."""
+    """Run the script; return its first finding, or the refused statements and what trusted views
+    hold."""
     run = Run(totals)
     try:
         for step in script.steps:
@@ -55,14 +55,15 @@ def outcome(script: Script, totals: Totals) -> Outcome:
 
 
 def compare_cuts(script: Script, totals: Totals) -> str:
-    """ "" where other cuts give the same; else what differs, with both scripts' finding or answers."""
+    """Return "" if both cuts give the same answers, else the finding or the two answers in
+    words."""
     joins_rows = any(JOINS_ROWS.search(s.text) for s in script.steps)
     fixed = script_of(
         (s.text for s in script.steps if not _by_rows(s.text, joins_rows)), script.seed
     )
     whole = outcome(fixed, totals)
     if whole.finding is not None:
-        return ""  # it is found without other cuts as well
+        return ""  # other cuts are not needed to find it
     cut = outcome(recut(fixed), totals)
     if cut.finding is not None:
         return f"in blocks of one row:\n{cut.finding}"
@@ -76,8 +77,7 @@ def compare_cuts(script: Script, totals: Totals) -> str:
 
 
 def answers(connection: Connection, trusted: set[str]) -> dict[str, list[list[Any]]]:
-    """What the targets hold that are made by trusted views only, down to the sources: sorted, with
-    values finalized."""
+    """Return the rows of targets that are trusted down to their sources, sorted and finalized."""
     snapshot = connection.database.services.catalog.snapshot()
     found: dict[str, list[list[Any]]] = {}
     for target in snapshot.objects("default"):
@@ -99,7 +99,8 @@ def answers(connection: Connection, trusted: set[str]) -> dict[str, list[list[An
 
 
 def _by_rows_alone(snapshot: Snapshot, table_id: str, trusted: set[str]) -> bool:
-    """Whether trusted views made the table, and all that they read; nobody at all counts too."""
+    """Return whether every view that writes the table, or a table that these views read, is
+    trusted."""
     seen: set[str] = set()
     waiting = [table_id]
     while waiting:
@@ -115,12 +116,12 @@ def _by_rows_alone(snapshot: Snapshot, table_id: str, trusted: set[str]) -> bool
 
 
 def _by_rows(text: str, joins_rows: bool) -> bool:
-    """Whether another cut of the rows may rightly give the statement another outcome."""
+    """Return whether another cut of the rows may rightly change the statement's outcome."""
     if ORDER_MATTERS.search(text) is not None:
         return True
     return joins_rows and not text.startswith("CREATE") and ROWS_MATTER.search(text) is not None
 
 
 def _head(text: str) -> str:
-    """The statement without its rows: the same one is cut in two ways."""
+    """Return the statement without its rows, which is equal in both cuts."""
     return text.partition(" VALUES ")[0]

@@ -1,4 +1,4 @@
-"""Draws a whole script from a seed: tables, views in any relation to each other, and a history."""
+"""Draws a whole script from a seed: tables, views that read each other, and a history."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.definitions.targets import draw_target
 
 @dataclass
 class Definition:
-    """What has been created, as far as nothing of it is refused."""
+    """The tables and views that the script creates, assuming that no statement is refused."""
 
     tables: dict[str, TableDraft] = field(default_factory=dict)
     sources: list[str] = field(default_factory=list)
@@ -80,7 +80,7 @@ class _Drawing:
         source = definition.tables[chance.choice(pool)]
         again = [v for v in definition.views.values() if v[0].source == source.name]
         if again and chance.random() < 0.12:
-            # Another view to the same target: the same columns, of other rows.
+            # Another view writes the same target: the same columns of other rows.
             query, target_name = chance.choice(again)
             where = chance.choice(("g = 1", "x > 0", "g IN (0, 2)", "1", "rand() >= 0", "x != 1"))
             text = _filtered(query, where)
@@ -122,7 +122,7 @@ class _Drawing:
 
 
 def _filtered(query: QueryDraft, where: str) -> str:
-    """The query over other rows; "" where that cannot be said in its text."""
+    """Return the query with the condition `where` added; "" if its text has no place for one."""
     if (
         "UNION ALL" in query.text
         or "JOIN" in query.text

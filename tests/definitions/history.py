@@ -1,4 +1,5 @@
-"""Draws what happens after the views are there: rows come and go, tables and views change."""
+"""Draws the statements that follow the views: rows, tables and views are added, changed and
+removed."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class History:
-    """Each method gives statements; the weights say how often a kind is drawn."""
+    """A generator of steps. Each method returns statements; a weight says how often it is drawn."""
 
     def __init__(self, chance: random.Random, definition: Definition) -> None:
         self.chance, self.definition = chance, definition
@@ -198,13 +199,13 @@ class History:
             added = replace(added, values=())
         table.fields.append(added)
         said = [f"ALTER TABLE {table.name} ADD COLUMN {added.ddl}"]
-        if self.chance.random() < 0.6:  # a view that reads it
+        if self.chance.random() < 0.6:  # add a view that reads it
             view = self._reading_view(table, added)
             said += view
         return said
 
     def _reading_view(self, table: TableDraft, added: Field) -> list[str]:
-        """A new view over the new column, or an old one that reads it from now on."""
+        """Return statements that create a view of the new column, or make an old view read it."""
         name = f"w{self.columns}"
         function = "max" if added.role == "text" else "sum"
         kind = "String" if added.role == "text" else "UInt64" if added.type == "UInt64" else "Int64"
@@ -333,7 +334,7 @@ class History:
     def mend(self) -> list[str]:
         return ["-- mend"]
 
-    # --- which
+    # --- choices
 
     def _target(self) -> str:
         return self.chance.choice(self.definition.targets)
@@ -346,7 +347,7 @@ class History:
 
 
 def _arrow(table: TableDraft, names: list[str], rows: list[list[str]]) -> dict[str, list[object]]:
-    """The rows as Python values; moments stay texts, which an INSERT reads as such."""
+    """Return the rows as Python values by column; timestamps stay texts, which an INSERT parses."""
     del table
     columns: dict[str, list[object]] = {}
     for at, name in enumerate(names):

@@ -1,4 +1,4 @@
-"""Draws what queries are made of: relations beside the source, conditions, keys and numbers."""
+"""Draws the parts of queries: relations besides the source, conditions, keys and numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ class Expression:
 
 
 class Parts:
-    """The parts of one query over a source. `reads` and `features` tell what it came to use."""
+    """A generator of one query's parts. `reads` lists the relations, `features` the syntax it has
+    used."""
 
     def __init__(
         self,
@@ -36,7 +37,7 @@ class Parts:
         self.alias = ""
         self.more: list[Expression] = []
         self.joined: list[Field] = []
-        # What a source that joins its rows cannot tell apart: plain keys, sums of sums.
+        # Uses only what merges of the source cannot change: plain keys and sums of sums.
         self.plain = source.engine in ("SummingMergeTree", "AggregatingMergeTree") and self.lot(0.5)
 
     def lot(self, share: float) -> bool:
@@ -45,7 +46,7 @@ class Parts:
     # --- relations
 
     def a_table(self) -> tuple[str, TableDraft] | None:
-        """Another table, or a plain view of one, to be read beside the source."""
+        """Draw another table, or a plain view of one, to read besides the source."""
         pool: list[tuple[str, TableDraft]] = [(t.name, t) for t in self.others]
         pool += [p for p in self.plain_views if self.lot(0.5)]
         if not pool:
@@ -238,7 +239,7 @@ class Parts:
         )
 
     def flag(self) -> str:
-        """A condition of an -If aggregate."""
+        """Draw a condition for an -If aggregate."""
         numbers = [
             e.text
             for e in self.columns("key", "number")

@@ -1,8 +1,7 @@
-"""Draws queries of views, from all that may stand in one, and the columns that they give.
+"""Draws queries of views over the whole grammar, and the columns that they return.
 
-An `Output` says what a target needs to know about a column: whether it is a key, which aggregate
-made it, and its type as far as the drawing knows it.
-"""
+An `Output` holds what a target must know of a column: whether it is a key, which aggregate made it,
+and its type as far as the generator knows it."""
 
 from __future__ import annotations
 
@@ -16,7 +15,8 @@ from tests.definitions.tables import Field, TableDraft, plain_of, value_type, wi
 
 @dataclass(frozen=True)
 class Output:
-    """`form` is how an aggregate is stored: "state", "simple" or "value"; "" for keys and rows."""
+    """A column of a query. `form` says how an aggregate is stored: "state", "simple" or "value"; ""
+    for keys and rows."""
 
     name: str
     expression: str
@@ -28,7 +28,7 @@ class Output:
 
 @dataclass
 class QueryDraft:
-    """`text` is the SELECT, `grouped` tells that its outputs are keys and aggregates."""
+    """A SELECT and its columns. `grouped` says that these are keys and aggregates."""
 
     text: str
     outputs: list[Output]
@@ -46,8 +46,8 @@ def draw_query(
     merging: bool,
     prefix: str = "",
 ) -> QueryDraft:
-    """A query over the source first; `merging` tells that its target joins rows, so most of the
-    time it groups by what it gives."""
+    """Draw a query whose first relation is the source. `merging`: the target's merges combine rows,
+    so the query mostly groups by its keys."""
     drawing = _Drawing(chance, source, others, plain_views)
     return drawing.draw(merging)
 
@@ -159,7 +159,8 @@ class _Drawing(Parts):
         return Output(name, text, type_, form="value", function="")
 
     def sum_of_sums(self, name: str) -> Output:
-        """The column of the source, joined as its merges join it."""
+        """Draw an aggregate of a number column with the function that the source's merges apply to
+        it."""
         found = self.chance.choice(
             self.source.of_role("number") or [Field("1", "UInt8", role="number")]
         )
@@ -177,7 +178,7 @@ class _Drawing(Parts):
             )
         return Output(name, f"{function}({found.name})", kind, form="simple", function=function)
 
-    # --- the whole
+    # --- the whole query
 
     def draw(self, merging: bool) -> QueryDraft:
         chance = self.chance
@@ -272,7 +273,7 @@ class _Drawing(Parts):
         ]
         dot = f"{self.alias}." if self.alias else ""
         outputs += [Output(f.name, f"{dot}{f.name}", f.type, form=f.role) for f in shown]
-        if self.joined and self.lot(0.25):  # columns of the joined table alone
+        if self.joined and self.lot(0.25):  # output the joined table's columns alone
             outputs = [
                 Output(f"m{at}", f"j.{f.name}", f.type, form="row")
                 for at, f in enumerate(self.joined)

@@ -1,8 +1,7 @@
-"""Runs a script and checks after each step what `system.views` says.
+"""Runs a script and checks after each step that what `system.views` says is true.
 
-A statement that olapdb refuses with an Error counts as refused. Whatever else is raised, a verdict
-that is not so, and a mending that fails or does not end is a finding.
-"""
+A statement that olapdb refuses with an Error counts as refused. Any other exception, a false
+verdict, and a mend that fails or does not end are findings."""
 
 from __future__ import annotations
 
@@ -34,8 +33,8 @@ PASSES_MAX = 4
 
 @dataclass(frozen=True)
 class Finding:
-    """`kind` and `step` say what went wrong and after which step of the script; `said` are the
-    statements that were run, the directives written out."""
+    """A failure: its kind, the index of the step that showed it, and the statements run until
+    then."""
 
     kind: str
     detail: str
@@ -48,7 +47,8 @@ class Finding:
 
 @dataclass
 class Totals:
-    """`verdicts` are of views after steps; `definitions` are CREATE MATERIALIZED VIEW by outcome."""
+    """Counters of runs. `verdicts` counts views after steps; `definitions` counts CREATE
+    MATERIALIZED VIEW by outcome."""
 
     scripts: int = 0
     steps: int = 0
@@ -80,7 +80,7 @@ class Totals:
 
 
 class Run:
-    """One warehouse in memory; `totals` counts what was done."""
+    """A run on one warehouse in memory; it adds to `totals`."""
 
     def __init__(self, totals: Totals | None = None) -> None:
         self.totals = totals or Totals()
@@ -95,7 +95,7 @@ class Run:
         self.connection.close()
 
     def take(self, step: Step) -> Finding | None:
-        """Runs the step and checks; the finding, if there is one."""
+        """Run the step and check; return the finding, if any."""
         self.totals.steps += 1
         finding = self._do(step)
         finding = finding or self.check()
@@ -147,7 +147,7 @@ class Run:
         return statuses(self.connection)
 
     def check(self) -> Finding | None:
-        """Compares what is trusted with its source, unless nothing changed."""
+        """Compare trusted views with their sources, unless nothing changed since the last check."""
         try:
             seen = self._statuses()
             now = fingerprint(self.connection, seen)
@@ -175,8 +175,9 @@ class Run:
     # --- mending
 
     def mend(self) -> Finding | None:
-        """Does what `system.views` names, view by view, those first that others read. Each view has
-        to come to rest, by at most `MENDS_MAX` statements; mending one may wake another."""
+        """Run the mends that `system.views` names, one view at a time, until every view is settled.
+
+        A view must settle within `MENDS_MAX` statements. Mending one may unsettle another."""
         self.totals.counts["mended"] += 1
         for _ in range(PASSES_MAX * max(len(self._statuses()), 1)):
             ill = sorted(name for name, status in self._statuses().items() if not _rests(status))
@@ -186,12 +187,12 @@ class Run:
             if isinstance(finding, Finding):
                 return finding
             if not finding:
-                return None  # what reads a view that cannot digest its rows cannot be mended either
+                return None  # the views above cannot be mended either
         status = next(s for s in self._statuses().values() if not _rests(s))
         return self._restless("mend of one view wakes another for ever", status)
 
     def _mend_one(self, name: str) -> Finding | bool:
-        """Whether the view came to rest; False where it cannot digest its rows."""
+        """Mend one view. Return whether it settled, False if it fails on its rows, or a finding."""
         done = 0
         while name in self._statuses():
             status = self._statuses()[name]
@@ -210,7 +211,7 @@ class Run:
         return True
 
     def _obey(self, status: Status) -> Finding | bool:
-        """Runs what mend names; False where the view cannot digest its rows."""
+        """Run the view's mend. Return False if the view fails on its rows, or a finding."""
         self.said.append(status.mend)
         try:
             self.connection.execute(status.mend)
@@ -231,15 +232,17 @@ class Run:
 
 
 def _rests(status: Status) -> bool:
-    """Nothing is left to do: proven, or unproven or retained and nothing is amiss besides."""
+    """Return whether nothing is left to do: proven, or unproven or retained without a mend."""
     if status.verdict in ("unproven", "retained"):
         return not status.mend
     return status.verdict == "proven"
 
 
 def _is_answer(status: Status, error: Error) -> bool:
-    """Whether the failure is what the statement is there to find out: ADOPT that rows by hand are
-    not the view's, or that the view cannot digest rows that it has to read again."""
+    """Return whether the failure is an answer that the mend may give.
+
+    ADOPT may find that rows by hand are not the view's. Other mends may find that the view fails on
+    rows that it has to read again."""
     if "ADOPT VIEW" in status.mend and error.name == "BYPASS_ROWS":
         return True
     undigestible = error.name in CONTENT or any(name in str(error) for name in CONTENT)
@@ -247,7 +250,7 @@ def _is_answer(status: Status, error: Error) -> bool:
 
 
 def _place(error: BaseException) -> str:
-    """Where in olapdb it was raised: stable while a script is made shorter."""
+    """Return where in olapdb the error was raised. Shrinking the script rarely changes this."""
     frames = traceback.extract_tb(error.__traceback__)
     cause = error.__cause__ or error.__context__
     if isinstance(error, InternalError) and cause is not None:
@@ -257,7 +260,7 @@ def _place(error: BaseException) -> str:
 
 
 def run_script(script: Script, totals: Totals | None = None) -> Finding | None:
-    """The first finding of the script, None where all is well."""
+    """Run the script; return its first finding, None if there is none."""
     totals = totals or Totals()
     totals.scripts += 1
     run = Run(totals)

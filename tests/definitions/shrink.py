@@ -1,7 +1,6 @@
-"""Makes a script that shows a finding shorter: leaves out steps, then rows, columns and clauses.
+"""Shrinks a script that shows a finding: leaves out steps, then rows, columns and clauses.
 
-A shorter script counts where the run ends in a finding of the same kind.
-"""
+A shorter script is accepted if its run ends in a finding of the same kind."""
 
 from __future__ import annotations
 
@@ -54,7 +53,8 @@ REWRITES = (
 
 
 class Shrinking:
-    """`best` is the shortest script so far and `finding` what it ends in."""
+    """A search: `best` is the shortest script so far, `finding` its finding, `left` the runs
+    allowed."""
 
     def __init__(self, script: Script, finding: Finding, runs_max: int = RUNS_MAX) -> None:
         self.best = Script(script.steps[: finding.step + 1], script.seed)
@@ -72,7 +72,8 @@ class Shrinking:
         return self.finding
 
     def holds(self, script: Script) -> bool:
-        """Whether the script shows the finding; then it is the best."""
+        """Run the script; if it shows a finding of the same kind, make it the best and return
+        True."""
         if self.left <= 0:
             return False
         self.left -= 1
@@ -84,7 +85,8 @@ class Shrinking:
         return True
 
     def _write_out_mending(self) -> None:
-        """What mending ran, as statements, where they show the same; the last one stays."""
+        """Replace the mending directive by the statements that it ran, if these show the same
+        finding."""
         at = next((n for n, s in enumerate(self.best.steps) if s.text == MEND), None)
         if at is None:
             return
@@ -94,7 +96,7 @@ class Shrinking:
         )
 
     def _steps(self) -> bool:
-        """Leaves out runs of steps; whether any could go."""
+        """Leave out runs of steps; return whether any could be left out."""
         went = False
         for size in (16, 8, 4, 2, 1):
             at = len(self.best.steps) - size
@@ -138,7 +140,7 @@ def shrunk(script: Script, finding: Finding, runs_max: int = RUNS_MAX) -> tuple[
 
 
 def _as_values(table: str, columns: dict[str, list[object]]) -> str:
-    """The INSERT of Arrow data as SQL."""
+    """Return the INSERT of Arrow data as SQL."""
     rows = zip(*columns.values(), strict=True)
     said = ", ".join(
         "(" + ", ".join("NULL" if v is None else repr(v) for v in row) + ")" for row in rows
@@ -163,7 +165,7 @@ def _fewer_rows(script: Script) -> Iterator[Script]:
 
 
 def _fewer_columns(script: Script) -> Iterator[Script]:
-    """A column of a table goes from its CREATE, its INSERTs and the queries that write it."""
+    """Yield scripts without one column: in the table's CREATE, its INSERTs and queries into it."""
     for at, step in enumerate(script.steps):
         created = re.match(r"CREATE (?:OR REPLACE )?TABLE (\w+) \(", step.text)
         if created is None:
@@ -213,7 +215,8 @@ def _without_column(step: Step, table: str, name: str, replaced: str) -> str:
 
 
 def drop_output(text: str, name: str) -> str:
-    """The statement without the output `name` of its SELECTs, and without that key."""
+    """Return the statement without the output `name` in its SELECTs and without that GROUP BY
+    key."""
 
     def one(match: re.Match[str]) -> str:
         items = split_list(match[2])
@@ -249,7 +252,7 @@ def _fewer_clauses(script: Script) -> Iterator[Script]:
 
 
 def split_list(text: str, outer: bool = False) -> list[str]:
-    """The items of a list, by commas outside of brackets and quotes."""
+    """Split a list at commas that are outside brackets and quotes."""
     del outer
     found, depth, quoted, start = [], 0, False, 0
     for at, sign in enumerate(text):

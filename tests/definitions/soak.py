@@ -1,9 +1,8 @@
-"""Many definitions, in several processes:
+"""Runs many definitions, in several processes:
 
     python -m tests.definitions.soak FIRST COUNT [PROCESSES]
 
-prints the totals, and each finding as the shortest script that shows it.
-"""
+prints the totals, and the shortest script of each finding."""
 
 from __future__ import annotations
 
@@ -21,8 +20,8 @@ TOLD_EVERY = 500
 
 
 def run_seed(seed: int, runs_max: int = RUNS_MAX) -> tuple[int, Totals, str]:
-    """The seed, its totals, and what was found, "" for nothing, in the shortest form that
-    `runs_max` runs found."""
+    """Run one seed. Return it, its totals, and the finding as the shortest script that `runs_max`
+    runs gave, or ""."""
     totals = Totals()
     script = draw_script(seed)
     finding = run_script(script, totals)
@@ -46,7 +45,7 @@ def outcomes(
 def soak(
     first: int, count: int, processes: int, runs_max: int = RUNS_MAX
 ) -> tuple[Totals, list[str]]:
-    """Totals, and the findings in words."""
+    """Run `count` seeds from `first`; return their totals and the findings as texts."""
     totals, findings, started = Totals(), list[str](), time.monotonic()
     for seed, found, finding in outcomes(range(first, first + count), processes, runs_max):
         totals.add(found)

@@ -63,8 +63,8 @@ VOLATILE = (
 
 @dataclass(frozen=True)
 class Field:
-    """A column: `kind` is "", DEFAULT, MATERIALIZED, ALIAS or EPHEMERAL; `values` literals that an
-    INSERT may give it, none where it takes none."""
+    """A column. `kind` is "", DEFAULT, MATERIALIZED, ALIAS or EPHEMERAL; `values` are the literals
+    that an INSERT may give it, empty if it accepts none."""
 
     name: str
     type: str
@@ -87,7 +87,7 @@ class Field:
 
 @dataclass
 class TableDraft:
-    """A table as the statements so far have made it, if none of them was refused."""
+    """A table as the statements so far define it, assuming that none was refused."""
 
     name: str
     engine: str
@@ -126,7 +126,7 @@ class TableDraft:
 
 
 def draw_source(chance: random.Random, name: str, key_type: str) -> TableDraft:
-    """A source: what the engine combines by must be among the columns that it has."""
+    """Draw a source that has the columns which its engine's merges need."""
     engine = chance.choices(
         (
             "MergeTree",
@@ -176,7 +176,7 @@ def draw_dimension(chance: random.Random, name: str, key_type: str) -> TableDraf
 def _number(chance: random.Random, name: str) -> Field:
     kind = chance.choice([*NUMBER_TYPES, "Int64", "Int32", "UInt8"])
     values = NUMBER_TYPES[kind]
-    if chance.random() < 0.6:  # sums that cancel out, rows that are equal
+    if chance.random() < 0.6:  # values that cancel out, and equal rows
         values = ["0", "1"] if kind.startswith("UInt") else ["-1", "1", "0"]
     return Field(name, kind, tuple(values), role="number")
 
@@ -264,7 +264,7 @@ def _more_fields(chance: random.Random, volatile: float) -> list[Field]:
 def draw_computed(
     chance: random.Random, name: str, texts: Sequence[str], volatile: float = 0.3
 ) -> Field:
-    """A column that computes itself; with the given chance from what differs each time."""
+    """Draw a computed column; with probability `volatile` its value differs at each computation."""
     kind = chance.choices(("DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL"), (50, 25, 20, 5))[0]
     if chance.random() < volatile:
         expression = f"toString({chance.choice(VOLATILE)})"
@@ -276,7 +276,7 @@ def draw_computed(
 
 
 def _wide(kind: str) -> str:
-    """The type of a sum of values of this type."""
+    """Return the type of a sum of values of this type."""
     if kind.startswith("Nullable"):
         return "Nullable(Int64)"
     if kind.startswith("Decimal"):
@@ -292,13 +292,14 @@ wide = _wide
 def draw_rows(
     chance: random.Random, table: TableDraft, count: int
 ) -> tuple[list[str], list[list[str]]]:
-    """Names of the columns that are given and literals of each row."""
+    """Draw the names of the columns that an INSERT gives, and a row of literals for each of
+    `count`."""
     given = [f for f in table.fields if f.is_given and (f.kind == "" or chance.random() < 0.4)]
     return [f.name for f in given], [[chance.choice(f.values) for f in given] for _ in range(count)]
 
 
 def value_type(kind: str) -> str:
-    """The type of the values of a SimpleAggregateFunction column."""
+    """Return the type of the values of a SimpleAggregateFunction column, else the type itself."""
     return kind.partition(", ")[2][:-1] if kind.startswith("SimpleAggregateFunction(") else kind
 
 

@@ -1,4 +1,4 @@
-"""Draws the target of a query: engine, keys, columns that are wider, narrower or the target's own."""
+"""Draws the target of a query: engine, keys, wider or narrower columns, and columns of its own."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ WIDER = {
 
 
 def draw_target(chance: random.Random, name: str, query: QueryDraft, merging: bool) -> TableDraft:
-    """A target that mostly fits the query; the rest of the time something about it does not."""
+    """Draw a target that mostly fits the query, and sometimes does not."""
     keys = [o for o in query.outputs if o.is_key]
     fields = [Field(o.name, _type(chance, o), role=_role(o)) for o in query.outputs]
     engine = _engine(chance, query, merging)
@@ -138,7 +138,7 @@ def _role(output: Output) -> str:
 def _stored(output: Output, kind: str) -> str:
     if output.form == "simple":
         if output.function == "sum":
-            kind = wide(kind)  # what a sum of them is
+            kind = wide(kind)  # the type of a sum
         return f"SimpleAggregateFunction({output.function}, {kind})"
     if output.form in ("value", "row") and "Array" not in kind and not output.is_key:
         return f"SimpleAggregateFunction(max, {kind})"
@@ -162,7 +162,7 @@ def _partition(chance: random.Random, table: TableDraft, query: QueryDraft) -> N
 
 
 def _own_columns(chance: random.Random, table: TableDraft, query: QueryDraft) -> None:
-    """Columns that the query does not write: from nothing, from keys, from what is aggregated."""
+    """Add columns that the query does not write: constant, or computed from keys or aggregates."""
     if chance.random() > 0.13:
         return
     kind = chance.choices(

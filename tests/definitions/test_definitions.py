@@ -1,8 +1,7 @@
-"""Random definitions on the engine: after every step what `system.views` calls covered or proven is
-what the view's query gives.
+"""Random definitions: after every step each view that `system.views` calls covered or proven equals
+its query.
 
-A failure prints the seed and the shortest script, as SQL that can be pasted.
-"""
+A failure prints the seed and the shortest script, as SQL that can be pasted."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ SHRINKING_RUNS_MAX = 200
 
 @pytest.mark.timeout(1_200)
 def test_definitions() -> None:
-    """The same 300 each time."""
+    """The 300 seeds are the same in each run."""
     processes = min(os.cpu_count() or 1, 4)
     totals, findings = soak(0, DEFINITIONS, processes, SHRINKING_RUNS_MAX)
     print(f"\n{totals}")
@@ -61,7 +60,7 @@ def test_scripts_are_the_same_for_a_seed() -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(86_400)
 def test_many_definitions() -> None:
-    """100,000, of seeds that start anew each day."""
+    """100,000 seeds, which change each day."""
     first = time.time_ns() // 86_400_000_000_000 * 1_000_000
     count = int(os.environ.get("OLAPDB_SOAK_DEFINITIONS", "100000"))
     totals, findings = soak(first, count, processes=os.cpu_count() or 1)

@@ -1,9 +1,8 @@
-"""Scripts that random search found, each as short as it could be made; none finds anything now.
+"""Scripts that random search found, shrunk as far as possible; none may show a finding now.
 
-A case is a file of `cases/`: comments (`--#`) say what was wrong and which seed found it. A statement
-of it that is refused meanwhile is an answer as well: what may not be is a verdict that is not so, a
-mending that does not end, or an error that is a bug.
-"""
+A case is a file of `cases/`: comments (`--#`) say what was wrong and which seed found it. A newer
+release may refuse one of its statements. It must not give a false verdict, a mend that does not
+end, or an internal error."""
 
 from __future__ import annotations
 

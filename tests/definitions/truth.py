@@ -1,10 +1,9 @@
-"""Whether what `system.views` says is so: the target beside the view's query, run over all of its
-source at the same snapshot.
+"""Whether `system.views` is right: compares the target with the view's query over all of its source
+at the same snapshot.
 
-The comparison shares nothing with RECONCILE: the expected rows are the ones that the query gives as
-a SELECT, joined by GROUP BY in the query's own (wide) types, and compared as Python values. What
-the target holds is read with FINAL.
-"""
+The comparison shares no code with RECONCILE. The expected rows are the query's own, run as a
+SELECT, grouped by key in the query's own (wide) types, and compared as Python values. The target is
+read with FINAL."""
 
 from __future__ import annotations
 
@@ -47,12 +46,13 @@ CONTENT = (
 
 
 class NotComparable(Exception):
-    """The claim is about rows that no key tells apart."""
+    """The rows cannot be told apart by a key, so the claim cannot be checked."""
 
 
 @dataclass(frozen=True)
 class Untruth:
-    """`kind` is stable while a script is made shorter, `detail` is for people."""
+    """A false verdict. `kind` stays the same while a script is shrunk; `detail` is text for
+    people."""
 
     kind: str
     view: str
@@ -76,7 +76,7 @@ def statuses(connection: Connection) -> dict[str, Status]:
 
 
 def fingerprint(connection: Connection, seen: Mapping[str, Status]) -> object:
-    """Equal where no table has other rows or another definition, and no verdict changed."""
+    """Return a value that is equal as long as no rows, definitions or verdicts changed."""
     snapshot = connection.database.services.catalog.snapshot()
     tables = tuple(
         (one.id, one.version, tuple(part.id for part in snapshot.parts(one.id)))
@@ -89,7 +89,7 @@ def fingerprint(connection: Connection, seen: Mapping[str, Status]) -> object:
 def untruths(
     connection: Connection, seen: Mapping[str, Status], counts: Counter[str]
 ) -> Iterator[Untruth]:
-    """Each view that is trusted though its target is not what its query gives."""
+    """Yield an Untruth for each trusted view whose target differs from its query."""
     snapshot = connection.database.services.catalog.snapshot()
     views = {o.name: o for o in snapshot.objects("default") if isinstance(o, MaterializedView)}
     targets: dict[str, list[MaterializedView]] = {}
@@ -131,8 +131,9 @@ def untruths(
 def _is_of_nothing(
     connection: Connection, snapshot: Snapshot, target: Table, writers: Sequence[MaterializedView]
 ) -> bool:
-    """Whether neither a source nor the target has a row: then no row of a dimension matters, not
-    even one that no query can read."""
+    """Return whether neither a source nor the target has rows.
+
+    Then rows of dimensions do not matter, not even one on which the query fails."""
     sources = [snapshot.by_id(writer.source_id) for writer in writers]
     tables = [one.name for one in (target, *sources) if isinstance(one, Table)]
     return not any(
@@ -141,7 +142,7 @@ def _is_of_nothing(
 
 
 def _frozen(snapshot: Snapshot, writers: Sequence[MaterializedView]) -> list[tuple[Any, Any]]:
-    """The boxes of frozen keys; raises NotComparable where a whole partition is frozen."""
+    """Return the bounds of the frozen keys. Raise NotComparable if a whole partition is frozen."""
     found = []
     for writer in writers:
         for kept in snapshot.retained(writer.id):
@@ -154,7 +155,7 @@ def _frozen(snapshot: Snapshot, writers: Sequence[MaterializedView]) -> list[tup
 
 @dataclass
 class Comparison:
-    """A target beside the union of what its writers' queries give."""
+    """A comparison of a target with the union of its writers' queries."""
 
     connection: Connection
     snapshot: Snapshot
@@ -162,7 +163,7 @@ class Comparison:
     writers: Sequence[MaterializedView]
 
     def difference(self, boxes: Sequence[tuple[Any, Any]]) -> str:
-        """ "" where both sides are equal; else what differs, in words."""
+        """Return "" if both sides are equal, else the difference in words."""
         engine = self.target.engine
         if engine.merges_values:
             return self._by_key(boxes)
@@ -172,7 +173,7 @@ class Comparison:
             raise NotComparable
         return self._multisets()
 
-    # --- what is asked
+    # --- the queries
 
     @property
     def columns(self) -> list[Column]:
@@ -192,8 +193,8 @@ class Comparison:
         return [c.name for c in self.target.columns if c.name in found[0]]
 
     def union(self) -> str:
-        """What the queries of all writers give, in their own types; where these differ between
-        writers, in the target's."""
+        """Return the UNION ALL of all writers' queries. A column on whose type they differ is cast
+        to the target's type."""
         kinds = [{c.name: c.type.name for c in writer.columns} for writer in self.writers]
         names = ", ".join(
             name if len({kind[name] for kind in kinds}) == 1 else f"{self._cast(name)} AS {name}"
@@ -202,7 +203,7 @@ class Comparison:
         return " UNION ALL ".join(f"SELECT {names} FROM ({w.query})" for w in self.writers)
 
     def _cast(self, name: str) -> str:
-        """The column as the target stores it."""
+        """Return the column cast to its type in the target."""
         return f"CAST({name} AS {self._type(name)})"
 
     def settings(self) -> str:
@@ -215,8 +216,9 @@ class Comparison:
 
     @property
     def coarse(self) -> str:
-        """Words for the kind of each value where a table that is read has Float32 columns: what
-        sums of them are depends on which of them a merge has joined."""
+        """Return " of Float32" if a table that the writers read has such columns, else "".
+
+        Sums of Float32 depend on which values a merge has added up."""
         read = (self.snapshot.by_id(one) for w in self.writers for one in w.references)
         tables = (one for one in read if isinstance(one, Table))
         return (
@@ -226,7 +228,7 @@ class Comparison:
         )
 
     def merged(self, column: Column) -> str:
-        """How rows of one key become one value of the column."""
+        """Return the expression that combines the column's values of one key."""
         kind, name = column.type, column.name
         if isinstance(kind, AggregateFunction):
             parameters = f"({', '.join(map(str, kind.parameters))})" if kind.parameters else ""
@@ -242,8 +244,8 @@ class Comparison:
         return not engine.arguments or column.name in engine.arguments
 
     def _own(self, written: Sequence[str]) -> dict[str, str]:
-        """Columns that no query writes but for which something is expected, and the expression
-        that fills them: a DEFAULT, or nothing where merges look at the sum."""
+        """Return the expressions of columns that no query writes: their DEFAULT, or the zero or
+        NULL of a column that merges sum."""
         own = {}
         for column in self.columns:
             if column.name in written:
@@ -255,10 +257,12 @@ class Comparison:
         return own
 
     def _completed(self, written: Sequence[str], *, finished: bool) -> str:
-        """The union, and the columns that the target fills itself, computed of each row as the
-        target stores it. `finished` finalizes states, in the rows and in the expressions."""
+        """Return the union extended by the columns that the target itself computes from each stored
+        row.
+
+        `finished` finalizes states, in the rows and in the expressions."""
         own = self._own(written)
-        for column in self.target.columns:  # what defaults read and is not stored
+        for column in self.target.columns:  # defaults may read a column that is not stored
             if not column.stored and column.name not in written and column.default and own:
                 own[column.name] = column.default
         texts = " ".join(own.values())
@@ -281,7 +285,7 @@ class Comparison:
         column = self.target.column(name)
         return column is not None and isinstance(column.type, AggregateFunction)
 
-    # --- targets that join rows
+    # --- targets whose merges combine rows
 
     def _by_key(self, boxes: Sequence[tuple[Any, Any]]) -> str:
         written, keys = self.written(), self.keys
@@ -306,7 +310,7 @@ class Comparison:
                 if name in keys
                 else f"{value} AS {name}"
             )
-        # A GROUP BY over no rows gives no row; without keys it gives one, of nothing.
+        # A GROUP BY over no rows returns no row; without keys an aggregate returns one empty row.
         said = [c.name if c.name in keys else f"{self.merged(c)} AS m_{c.name}" for c in shown]
         rows = f"SELECT {', '.join(inner)} FROM ({self._completed(written, finished=False)})"
         expected = self.rows(f"SELECT {', '.join(said)} FROM ({rows}){by}{self.settings()}")
@@ -331,7 +335,7 @@ class Comparison:
             key = tuple(hashable(row[i]) for i in at) or KEYLESS
             values = [v for i, v in enumerate(row) if i not in at and i not in filled]
             if sums and all(not row[i] for i in sums):
-                continue  # sums of zero go, from which block they may be
+                continue  # merges drop rows whose sums are zero
             if key == KEYLESS and all(is_nothing(v) for v in values):
                 continue
             if any(_within(key, box) for box in boxes):
@@ -360,7 +364,7 @@ class Comparison:
             return ""
         return f"[{wrong[0][0]}] " + "; ".join(text for _, text in wrong[:4])
 
-    # --- targets that keep rows
+    # --- targets that keep all rows
 
     def _multisets(self) -> str:
         written = self.written()
@@ -443,4 +447,4 @@ def _within(key: Any, box: tuple[Any, Any]) -> bool:
     try:
         return all(a is None or k is None or a <= k <= b for a, k, b in zip(low, key, high))
     except TypeError:
-        return True  # bounds that are kept in another form: nothing is claimed of the key
+        return True  # bounds of another type: make no claim about the key

@@ -1,4 +1,4 @@
-"""When two Python values are the same, to what their column's type holds."""
+"""When two Python values are equal, within the precision of their column's type."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def is_nothing(value: Any) -> bool:
 
 
 def normal(value: Any, kind: str) -> Any:
-    """A value under which rows that should be equal are neighbours."""
+    """Return a sort key that puts values that should be equal side by side."""
     if isinstance(value, Decimal | float | int) and not isinstance(value, bool):
         if value != value:
             return "nan"
@@ -42,7 +42,7 @@ def normal(value: Any, kind: str) -> Any:
 
 
 def same(due: Any, there: Any, kind: str) -> bool:
-    """Equal, floats to what their type holds."""
+    """Return whether the values are equal; floats within the precision of their type."""
     if due is None or there is None:
         return due is None and there is None
     if isinstance(due, bool | int | float | Decimal) and isinstance(
@@ -56,7 +56,7 @@ def same(due: Any, there: Any, kind: str) -> bool:
         if math.isnan(a) or math.isnan(b):
             return math.isnan(a) and math.isnan(b)
         if not isinstance(there, float):
-            return False  # a fraction was lost
+            return False  # the target lost a fraction
         tolerance = 1e-5 if "Float32" in kind else 1e-8
         return abs(a - b) <= tolerance * max(1.0, abs(a), abs(b))
     if isinstance(there, date) and not isinstance(there, datetime) and isinstance(due, datetime):

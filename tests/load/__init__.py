@@ -1,1 +1,1 @@
-"""Many threads at once, for as long as they are let."""
+"""Many threads or processes at once, for a given time."""

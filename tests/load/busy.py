@@ -43,7 +43,8 @@ VIEWS = ("totals_mv", "by_p_mv", "joined_mv")
 
 @dataclass
 class Busy:
-    """What was done, by its first two words, and what was refused, by the error's name."""
+    """Counts of statements done by their first two words, of refused ones by error name; bug
+    reports."""
 
     done: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
@@ -147,7 +148,7 @@ ROLES: tuple[Callable[[random.Random], Iterator[str]], ...] = (
 
 @contextmanager
 def busy(folder: str, seed: int) -> Iterator[Busy]:
-    """All roles work, each in a thread of its own, inside the `with`."""
+    """Run all roles, each in a thread of its own, inside the `with`."""
     seen, over, lock = Busy(), threading.Event(), threading.Lock()
 
     def work(role: Callable[[random.Random], Iterator[str]], number: int) -> None:
@@ -169,7 +170,7 @@ def busy(folder: str, seed: int) -> Iterator[Busy]:
 
 
 def _attempt(connection: Connection, text: str, seen: Busy, lock: threading.Lock) -> None:
-    """Losing a race is an answer; a bug is not."""
+    """Run one statement and count it. A lost race is a refusal; any other exception is a bug."""
     refused, broken = "", ""
     try:
         connection.execute(text)

@@ -1,7 +1,6 @@
-"""Eight threads insert while views come, change and go: how long each INSERT took, what landed.
+"""Eight threads insert while views are created, changed and dropped: measures each INSERT's time.
 
-A row has a name, (thread, number), so a lost or a doubled one is seen.
-"""
+A row has a unique name, (thread, number), so lost and doubled rows are seen."""
 
 from __future__ import annotations
 
@@ -38,20 +37,20 @@ QUERY = """
 
 @dataclass
 class Inserts:
-    """What the threads did: seconds of each INSERT, the numbers that were acknowledged by thread,
-    and those of INSERTs that failed, with their errors."""
+    """Results of the threads: seconds of each INSERT, acknowledged numbers by thread, and failed
+    INSERTs with their errors."""
 
     seconds: list[float] = field(default_factory=list)
     acknowledged: dict[int, list[int]] = field(default_factory=dict)
     failed: list[tuple[int, int, str]] = field(default_factory=list)
 
     def percentile(self, share: float) -> float:
-        """Milliseconds within which this share of the INSERTs was done."""
+        """Return the milliseconds within which this share of the INSERTs finished."""
         ordered = sorted(self.seconds)
         return ordered[min(int(len(ordered) * share), len(ordered) - 1)] * 1000
 
     def row(self, name: str, seconds: float) -> str:
-        """A line of the table of the report."""
+        """Return one line of the report's table."""
         return (
             f"| {name} | {len(self.seconds)} | {len(self.seconds) / seconds:.0f} |"
             f" {self.percentile(0.5):.1f} | {self.percentile(0.99):.1f} |"
@@ -74,7 +73,8 @@ def values(thread: int, number: int) -> str:
 def insert_for(
     folder: str, seconds: float, start: int = 0, enough: Callable[[], bool] = lambda: True
 ) -> Inserts:
-    """All threads insert, numbering from `start`, until the time is over and it was `enough`."""
+    """Insert from all threads, numbering from `start`, until the time is over and `enough` is
+    true."""
     done, lock = Inserts(), threading.Lock()
     until = time.monotonic() + seconds
 
@@ -106,7 +106,7 @@ def insert_for(
 
 
 def attempt(connection: Connection, text: str) -> str:
-    """The error, or nothing."""
+    """Run a statement; return its error, or ""."""
     try:
         connection.execute(text)
     except Error as error:
@@ -114,12 +114,13 @@ def attempt(connection: Connection, text: str) -> str:
     return ""
 
 
-# --- views that come and go ----------------------------------------------------------------------
+# --- views are created and dropped ----------------------------------------------------------------
 
 
 @dataclass
 class Changes:
-    """Statements about views by their first words, and those that gave up."""
+    """Counts of statements about views by their first words, and the errors of those that
+    failed."""
 
     done: dict[str, int] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
@@ -127,7 +128,7 @@ class Changes:
 
 @contextmanager
 def views_changing(folder: str) -> Iterator[Changes]:
-    """Another thread creates, backfills, alters and drops views inside the `with`."""
+    """Create, backfill, alter and drop views in another thread inside the `with`."""
     changes, over = Changes(), threading.Event()
 
     def work() -> None:
@@ -138,7 +139,7 @@ def views_changing(folder: str) -> Iterator[Changes]:
                 for text in a_life(f"daily{turn}"):
                     error = attempt(connection, text)
                     if text.startswith("DETACH"):
-                        over.wait(PAUSE_SECONDS)  # so that it misses something
+                        over.wait(PAUSE_SECONDS)  # so that the view misses blocks
                     words = " ".join(text.split()[:2])
                     changes.done[words] = changes.done.get(words, 0) + 1
                     if error:
@@ -156,7 +157,7 @@ def views_changing(folder: str) -> Iterator[Changes]:
 
 
 def a_life(name: str) -> Iterator[str]:
-    """Of one view, from its table to its end."""
+    """Yield the statements of one view's life, from its target table to its DROP."""
     yield TARGET.format(name=name)
     yield f"CREATE MATERIALIZED VIEW {name}_mv TO {name} AS {QUERY.format(more='')}"
     yield f"SYSTEM BACKFILL VIEW {name}_mv"
@@ -172,7 +173,7 @@ def a_life(name: str) -> Iterator[str]:
 
 
 def prepare(folder: str) -> None:
-    """The source, and a view that stays."""
+    """Create the source and a view that is never dropped."""
     with olapdb.connect(folder) as connection:
         connection.execute(SOURCE)
         connection.execute(TARGET.format(name="kept"))
@@ -180,7 +181,7 @@ def prepare(folder: str) -> None:
 
 
 def mend(connection: Connection, ask: Callable[[str], str]) -> list[str]:
-    """Does what system.views says, until nothing is left to do; the statements."""
+    """Run the mends of system.views until none is left; return them."""
     said: list[str] = []
     for _ in range(20):
         statement = ask(

@@ -2,10 +2,9 @@
 
     python -m tests.load.second FOLDER CHECKS
 
-A check is of one view at one snapshot: every slice of its target that `system.views` and its
-neighbours claim nothing about (it is not stale, not in the gap, not by hand) must be what the
-query gives at that snapshot.  It ends after CHECKS checks; a mismatch is printed and ends it too.
-"""
+A check is of one view at one snapshot. Every slice of its target that is neither stale nor in the
+gap must equal the query at that snapshot. Views with other verdicts claim nothing. The process ends
+after CHECKS checks, or prints a mismatch and ends."""
 
 from __future__ import annotations
 
@@ -32,8 +31,8 @@ DIFFERENCES = {
 
 @dataclass
 class Seen:
-    """`whole` counts checks of views that were covered or proven, `parts` those of views of which
-    some slices claim nothing, `nothing` those of views that claim nothing at all."""
+    """Counts of checks by kind: "whole" for covered or proven views, "in part" for views with some
+    open slices, "nothing claimed" for the others, which are not checked."""
 
     checks: int = 0
     snapshots: int = 0
@@ -48,7 +47,7 @@ Rows = list[tuple[object, ...]]
 
 
 def compare(connection: Connection, seen: Seen) -> list[str]:
-    """Checks each view at the newest snapshot; what differs, in words."""
+    """Check each view at the newest snapshot; return the differences in words."""
     services = connection.database.services
     number = services.catalog.snapshot().number
     wrong = []
@@ -79,7 +78,7 @@ def compare(connection: Connection, seen: Seen) -> list[str]:
 
 
 def _open_slices(name: str, verdict: str, stale: Rows, missed: Rows) -> set[str] | None:
-    """Partitions of which nothing is claimed; None where nothing is claimed at all."""
+    """Return the partitions without a claim, or None if the view claims nothing at all."""
     if verdict in ("covered", "proven"):
         return set()
     if verdict not in ("partial", "stale"):

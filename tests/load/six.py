@@ -2,10 +2,9 @@
 
     python -m tests.load.six FOLDER writer 3 | reader | keeper
 
-A writer's commits are numbered without a hole; it says `begin S` and `ack N S`, so that whoever kills
-it knows how long it had waited.  S are seconds of the machine's monotonic clock.  A reader checks
-what it sees.  The keeper merges and vacuums.
-"""
+A writer numbers its commits without gaps. It prints `begin S` and `ack N S`, so that the test knows
+how long a killed writer had waited. S is seconds of the machine's monotonic clock. A reader checks
+what it sees. The keeper merges and vacuums."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""Small INSERTs into a table with three views, and what they cost: counted, not timed.
+"""Small INSERTs into a table with three views, and their costs, counted and not timed.
 
     python -m tests.load.small_inserts INSERTS [FOLDER]
 
-prints a line for each measurement.  Merges and vacuum run as in the background, but at fixed points,
-so that the counts of two runs are the same.
-"""
+prints a line for each measurement. Merges and vacuum run as in the background, but at fixed points,
+so that two runs give the same counts."""
 
 from __future__ import annotations
 
@@ -50,7 +49,8 @@ def statement(number: int) -> str:
 
 @dataclass
 class Work:
-    """What SQLite did: statements, and virtual machine instructions in units of `STEPS_A_COUNT`."""
+    """Work that SQLite did: statements, and virtual machine instructions in units of
+    `STEPS_A_COUNT`."""
 
     statements: int = 0
     counts: int = 0
@@ -70,7 +70,7 @@ class Work:
 
 @contextmanager
 def watched(catalog: SqliteCatalog) -> Iterator[Work]:
-    """Count what the catalog's connections do inside the `with`: those of now and later ones."""
+    """Count the work of the catalog's connections inside the `with`, present and future ones."""
     work, connections = Work(), catalog.connections
     opened: list[sqlite3.Connection] = []
     real = connections.open
@@ -93,7 +93,7 @@ def watched(catalog: SqliteCatalog) -> Iterator[Work]:
 
 @dataclass
 class Window:
-    """The cost of each of some INSERTs, and what the catalog holds after them."""
+    """The cost of each INSERT of a series, and what the catalog holds afterwards."""
 
     statements: list[int] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
@@ -127,7 +127,7 @@ def merge_all(services: Services) -> None:
 
 
 def insert(connection: Connection, first: int, count: int) -> Window:
-    """INSERT so many, merging and vacuuming on the way; measure each INSERT."""
+    """Run `count` INSERTs, merging and vacuuming at fixed points; measure each INSERT."""
     services, window = connection.database.services, Window()
     catalog = services.catalog
     assert isinstance(catalog, SqliteCatalog)
@@ -148,7 +148,7 @@ def insert(connection: Connection, first: int, count: int) -> Window:
 
 
 def look(connection: Connection, window: Window) -> None:
-    """Fill in what is there now, in the catalog and in memory."""
+    """Add what the catalog and the process's memory hold now."""
     catalog = connection.database.services.catalog
     assert isinstance(catalog, SqliteCatalog)
     snapshot = catalog.snapshot()
@@ -170,7 +170,7 @@ def look(connection: Connection, window: Window) -> None:
 
 
 def opening(path: Path) -> Work:
-    """What a new process reads until it knows every table's parts and each view's coverage."""
+    """Measure what a new process reads to know every table's parts and each view's coverage."""
     catalog = SqliteCatalog(path)
     try:
         with watched(catalog) as work:

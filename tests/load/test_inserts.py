@@ -1,4 +1,4 @@
-"""Nothing is lost or doubled while views come, change and go; how long INSERTs take is printed."""
+"""No row is lost or doubled while views are created, changed and dropped; prints INSERT times."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def load(folder: str, seconds: float) -> None:
 
 
 def check_rows(connection: Connection, runs: list[Inserts]) -> None:
-    """Each acknowledged row once, each row of a failed INSERT not at all."""
+    """Require each acknowledged row once and no row of a failed INSERT."""
     found = connection.execute("SELECT thread, number FROM events").fetchall()
     counts = Counter((thread, number) for thread, number in found)
     assert set(counts.values()) <= {1}, "rows are doubled"
@@ -47,7 +47,7 @@ def check_rows(connection: Connection, runs: list[Inserts]) -> None:
 
 
 def check_views(connection: Connection) -> None:
-    """Once what system.views asks for is done, the views equal their source, computed here."""
+    """Run the mends of system.views, then require views equal to a computation in Python."""
 
     def ask(query: str) -> str:
         row = connection.execute(query).fetchone()

@@ -1,4 +1,4 @@
-"""A second process sees no snapshot at which a view claims what is not so, while everything runs."""
+"""Under load, a second process sees no snapshot at which a view claims something false."""
 
 from __future__ import annotations
 

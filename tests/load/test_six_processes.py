@@ -1,8 +1,7 @@
-"""Four writers, a reader, one that merges and vacuums; one of them is killed again and again.
+"""Four writers, a reader, and a process that merges and vacuums; a random one is killed repeatedly.
 
-Every reader sees prefixes of each writer's commits, source and view at one moment; what was
-acknowledged is there, and nothing twice.  A few rounds in CI, a minute in the soak.
-"""
+Every reader sees a prefix of each writer's commits, source and view at one snapshot. Acknowledged
+rows are stored once. A few rounds in CI, a minute in the soak."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ LATE_SECONDS = 0.3
 
 
 class Child:
-    """A process of a role; its output goes to a file, so that nothing is lost when it is killed."""
+    """A process of one role. Its output goes to a file, so that a kill loses nothing."""
 
     def __init__(self, folder: Path, role: str) -> None:
         self.role = role
@@ -48,11 +47,11 @@ class Child:
         )
 
     def has_begun(self) -> bool:
-        """It has said something, or nothing will come."""
+        """Return whether the process has printed something or ended."""
         return os.fstat(self.output.fileno()).st_size > 0 or self.process.poll() is not None
 
     def kill(self) -> str:
-        """All that it said; at the end when it was killed."""
+        """Kill the process; return all its output and a last line with the time of the kill."""
         self.process.send_signal(signal.SIGKILL)
         killed = time.monotonic()
         self.process.communicate()
@@ -72,7 +71,7 @@ class Child:
 
 
 def run(folder: Path, seconds: float, pause_seconds: float, seed: int) -> dict[str, list[str]]:
-    """What each role's processes said, one text each."""
+    """Run and kill processes of all roles; return the outputs of each role's processes."""
     draw = random.Random(seed)
     children = {role: Child(folder, role) for role in ROLES}
     said: dict[str, list[str]] = {role: [] for role in ROLES}
@@ -99,8 +98,9 @@ def run(folder: Path, seconds: float, pause_seconds: float, seed: int) -> dict[s
 
 @contextmanager
 def standstills() -> Iterator[list[tuple[float, float]]]:
-    """When the machine itself stood still, from and to: a thread that does nothing but sleep woke
-    late.  No lock of the engine can hold that one up."""
+    """Measure when the whole machine stood still, as (from, to).
+
+    A thread that only sleeps wakes late then. No lock of the engine can delay that thread."""
     found: list[tuple[float, float]] = []
     done = threading.Event()
 
@@ -122,8 +122,10 @@ def standstills() -> Iterator[list[tuple[float, float]]]:
 
 
 def waits(text: str, still: Sequence[tuple[float, float]] = ()) -> list[float]:
-    """How long each INSERT of a writer took, one that was killed or refused until then; without the
-    time in which nothing on the machine ran."""
+    """Return the duration of each INSERT of a writer, without the time in which the machine stood
+    still.
+
+    A killed INSERT counts until the kill. A refused one counts on until a retry is acknowledged."""
     found, begun = [], None
     for line in text.splitlines():
         what, *numbers = line.split() or [""]
@@ -132,7 +134,7 @@ def waits(text: str, still: Sequence[tuple[float, float]] = ()) -> list[float]:
             stood = sum(max(min(ended, to) - max(begun, since), 0.0) for since, to in still)
             found.append(ended - begun - stood)
             begun = None
-        if what == "begin" and begun is None:  # an INSERT that was refused goes on waiting
+        if what == "begin" and begun is None:  # a refused INSERT begins again: its wait continues
             begun = float(numbers[0])
     return found
 
@@ -140,7 +142,7 @@ def waits(text: str, still: Sequence[tuple[float, float]] = ()) -> list[float]:
 def figures(
     said: dict[str, list[str]], still: Sequence[tuple[float, float]] = ()
 ) -> tuple[str, float]:
-    """What was done, in words, and the longest wait of a writer in seconds."""
+    """Return a summary in words, and a writer's longest wait in seconds."""
     took = sorted(
         one
         for role, texts in said.items()
@@ -167,7 +169,7 @@ def check(folder: Path, said: dict[str, list[str]]) -> None:
                 int(line.split()[1])
                 for text in said[f"writer {writer}"]
                 for line in text.splitlines()
-                if re.fullmatch(r"ack \d+ [\d.]+", line)  # no half of a line
+                if re.fullmatch(r"ack \d+ [\d.]+", line)  # ignores a line cut off by the kill
             ]
             assert acknowledged == sorted(set(acknowledged)), "a number was given twice"
             ((count, distinct, top),) = connection.execute(

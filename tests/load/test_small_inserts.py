@@ -1,8 +1,7 @@
-"""A busy warehouse stays small: what a small INSERT with three views costs does not grow with history.
+"""A busy warehouse stays small: history does not make a small INSERT with three views costlier.
 
-Counted, not timed: statements and steps of SQLite, rows of each table of the catalog, bytes, parts.
-A few thousand INSERTs in CI, a million in the soak.
-"""
+Costs are counted, not timed: statements and steps of SQLite, rows of each table of the catalog,
+bytes, parts. A few thousand INSERTs in CI, a million in the soak."""
 
 from __future__ import annotations
 
@@ -39,7 +38,7 @@ def check_growth(first: Window, last: Window) -> None:
     assert last.opening.statements <= OPENING_GROWTH_MAX * first.opening.statements
     assert last.opening.counts <= OPENING_GROWTH_MAX * first.opening.counts, last.line()
     for name, count in last.rows.items():
-        if name == "block_spans":  # by age, not by blocks
+        if name == "block_spans":  # bounded by age, not by blocks
             assert count <= 4 * SPANS_A_TABLE_MAX
         else:
             assert count <= GROWTH_MAX * first.rows[name] + 8, (name, first.rows, last.rows)
@@ -78,7 +77,7 @@ def test_small_inserts_cost_what_they_cost_at_first(
 @pytest.mark.timeout(6 * 3_600)
 def test_a_million_small_inserts(tmp_path: Path) -> None:
     with prepared(str(tmp_path / "w")) as connection:
-        insert(connection, 0, 20_000)  # until logs of statements and of commits are full
+        insert(connection, 0, 20_000)  # until the statement and commit logs are full
         first = insert(connection, 20_000, 1_000)
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         for number in range(21_000, 999_000, 1_000):
@@ -102,7 +101,7 @@ def metric(connection: Connection, name: str) -> int:
 
 @pytest.fixture
 def busy(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Connection]:
-    """Three views, merges without end, and vacuum in the background."""
+    """Create three views, with merges and vacuum running in the background."""
     lifetime, every = request.param
     with olapdb.connect(str(tmp_path / "w")) as connection:
         for text in TABLES:

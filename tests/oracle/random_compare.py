@@ -1,4 +1,4 @@
-"""The verdict on one random statement: what olapdb and ClickHouse answer, and why they may differ."""
+"""Judges one random statement: the answers of olapdb and ClickHouse, and why they may differ."""
 
 from __future__ import annotations
 
@@ -52,13 +52,14 @@ class Verdict:
 
 
 class Comparison:
-    """Asks both."""
+    """A comparison of the two engines, statement by statement."""
 
     def __init__(self, connection: olapdb.Connection, oracle: Oracle) -> None:
         self.connection, self.oracle = connection, oracle
 
     def judge(self, statement: str, typed: str = "") -> Verdict:
-        """`typed` is the statement with the types of its columns in it, which rules may ask for."""
+        """Run the statement on both and compare. `typed` is the statement with its columns' types,
+        which rules may match."""
         ours, theirs = self._ours(statement), self._theirs(statement)
         outcome = _outcome(ours, theirs)
         alike = outcome in ("same", "both_refuse")
@@ -95,7 +96,7 @@ class Comparison:
 
 
 def _texts(shown: Sequence[str | None], data_type: DataType) -> list[str | None]:
-    """As the oracle's reader leaves them: within arrays a text's escapes are undone too."""
+    """Unescape texts within arrays, tuples and maps too, as the oracle's reader does."""
     if not isinstance(plain(data_type), Array | Tuple | Map):
         return list(shown)
     return [None if s is None else _unescape(s.encode("utf-8", "surrogateescape")) for s in shown]
@@ -119,7 +120,8 @@ def _alike_types(ours: Sequence[str], theirs: Sequence[str]) -> bool:
 
 def _is_alike(ours: str, theirs: str) -> bool:
     if "Variant(" in theirs:
-        return True  # of arrays or maps that olapdb has a common type for: the values tell
+        # arrays or maps for which olapdb has a common type: only the values are compared
+        return True
     if ("Bool" in theirs) != ("Bool" in ours):
         return ours.replace("Bool", "UInt8") == theirs.replace("Bool", "UInt8")
     if "Exact" in theirs:
@@ -150,7 +152,9 @@ def _same_rows(ours: Answer, theirs: Answer) -> bool:
 
 
 def _as_flags(rows: Rows, flags: Sequence[bool]) -> Rows:
-    """Numbers and Bools of these columns as 0 and 1: ClickHouse makes a Bool of a UInt8."""
+    """Return the rows with numbers and Bools of these columns as 0 or 1.
+
+    ClickHouse turns a UInt8 into a Bool in places where olapdb keeps the number."""
 
     def flag(value: str | None) -> str | None:
         if value is None:
@@ -165,7 +169,7 @@ def _as_flags(rows: Rows, flags: Sequence[bool]) -> Rows:
 
 
 def _rounded(rows: Rows, floats: Sequence[bool]) -> Rows:
-    """Sorted by what is no float first, and then by floats of few digits."""
+    """Sort the rows by their exact columns, then by their floats rounded to few digits."""
 
     def key(row: tuple[str | None, ...]) -> str:
         exact = [value for value, inexact in zip(row, floats, strict=True) if not inexact]
@@ -201,7 +205,7 @@ def _near(ours: tuple[str | None, ...], theirs: tuple[str | None, ...]) -> bool:
 
 @dataclass(frozen=True)
 class Rule:
-    """A documented difference: where `refusal` (a part of the message) or `statement` is met."""
+    """A documented difference: it explains an outcome if all its patterns match."""
 
     name: str
     outcome: Outcome
@@ -347,7 +351,7 @@ RULES = (
 
 
 def explanation(statement: str, ours: Answer | Refusal, theirs: Answer | Refusal) -> str:
-    """The name of the documented difference that explains these answers, or ""."""
+    """Return the name of the documented difference that explains these answers, or ""."""
     outcome = _outcome(ours, theirs)
     refused = ours if isinstance(ours, Refusal) else theirs
     message = refused.message if isinstance(refused, Refusal) else ""

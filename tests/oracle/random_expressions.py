@@ -1,10 +1,8 @@
 """Random expressions over typed columns: templates of every class of function, nested.
 
-The templates are the expressions of `function_expressions`, whose columns are places that any
-expression of the same kind may take, and those below for what they lack: conditions, IN, CASE,
-casts, tuples, maps.  The kind of a template's result is what olapdb makes of it over the typed
-table.
-"""
+Templates come from `function_expressions`, with each column replaced by a place for any expression
+of its kind. More are below: conditions, IN, CASE, casts, tuples, maps. The kind of a template's
+result is its type in olapdb over the typed table."""
 
 from __future__ import annotations
 
@@ -328,7 +326,7 @@ _TUPLES = {("int", "string"): "tuple", ("int", "float", "string"): "triple"}
 
 
 def kind_of(data_type: DataType) -> str:
-    """The kind of the values of a type; "" of those that no template takes."""
+    """Return the kind of a type's values, "" for those that no template takes."""
     inner = plain(data_type)
     if isinstance(inner, Tuple):
         return _TUPLES.get(tuple(kind_of(e) for e in inner.elements), "")
@@ -346,7 +344,7 @@ class Template:
 
 @cache
 def templates() -> Mapping[str, Sequence[Template]]:
-    """By the kind of their result."""
+    """Return the templates by the kind of their result."""
     made: dict[str, list[Template]] = defaultdict(list)
     for kind, texts in _MORE:
         made[kind] += [Template(text, kind) for text in texts for _ in range(2)]
@@ -382,7 +380,7 @@ def _with_places(text: str, kinds: Mapping[str, str]) -> str:
 
 
 class Expressions:
-    """Draws expressions over the columns in scope."""
+    """A generator of expressions over the columns in scope."""
 
     def __init__(self, draw: random.Random, columns: Sequence[Column]) -> None:
         self.draw = draw
@@ -391,11 +389,11 @@ class Expressions:
             self.columns[kind_of(functions.parse_type(column.type_name))].append(column.name)
 
     def any(self, depth: int) -> str:
-        """An expression of any kind."""
+        """Draw an expression of any kind."""
         return self.of(self.draw.choice(tuple(CONSTANTS)), depth)
 
     def of(self, kind: str, depth: int) -> str:
-        """An expression of the kind, nested `depth` times at most."""
+        """Draw an expression of the kind, nested at most `depth` times."""
         draw, known = self.draw, self.columns.get(kind, [])
         chosen = templates().get(kind, ())
         if kind == "int" and draw.random() < 0.05:

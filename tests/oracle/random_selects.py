@@ -1,9 +1,8 @@
 """Random typed SELECTs over random tables, a function of a seed.
 
 They cover WHERE, GROUP BY with aggregates and combinators, HAVING, ORDER BY, LIMIT, LIMIT BY,
-DISTINCT, JOINs, ARRAY JOIN, IN, scalar subqueries, CTEs and set operations.  Every answer is one
-multiset of rows: LIMIT stands behind LIMIT BY of the sorted column only.
-"""
+DISTINCT, JOINs, ARRAY JOIN, IN, scalar subqueries, CTEs and set operations. Every answer is one
+multiset of rows: LIMIT only follows LIMIT BY of the sorted column."""
 
 from __future__ import annotations
 
@@ -80,18 +79,18 @@ _DEPTH = 3
 
 
 class Statements:
-    """The tables of a seed and its statements."""
+    """A generator of a seed's tables and statements."""
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
         self.tables = [random_table(self.draw, name, prefix) for name, prefix in TABLES]
 
     def setup(self) -> list[str]:
-        """Statements that make the tables."""
+        """Return the statements that create and fill the tables."""
         return [statement for table in self.tables for statement in table.statements()]
 
     def typed(self, statement: str) -> str:
-        """The statement with the type of each column behind its name: `a0[UInt8]`."""
+        """Return the statement with each column's type after its name: `a0[UInt8]`."""
         types = {c.name: c.type_name for table in self.tables for c in table.columns}
         return re.sub(
             r"\b[ab]\d+\b", lambda m: f"{m.group()}[{types.get(m.group(), '')}]", statement
@@ -139,7 +138,7 @@ class Statements:
         return f"SELECT {', '.join(self._some(over))} FROM {table.name}{self._where(over)}{self._limit(over)}"
 
     def _limit(self, over: Expressions) -> str:
-        """Nothing, or an order: what it leaves undecided is a matter of rows, not of answers."""
+        """Return "" or an ORDER BY. Ties are harmless, since answers are compared as multisets."""
         if self.draw.random() < 0.7:
             return ""
         kinds = [k for k in ORDERED if over.columns.get(k)]
@@ -185,7 +184,7 @@ class Statements:
         return f"SELECT {', '.join(self._aggregates(over))} FROM {table.name}{self._where(over)}"
 
     def _merged(self) -> str:
-        """States made by groups, merged into the whole."""
+        """Draw a merge of states that a subquery makes by groups."""
         table = self._table()
         over = self._over(table.columns)
         name, kinds = self.draw.choice(_AGGREGATES)

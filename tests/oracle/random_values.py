@@ -1,4 +1,4 @@
-"""Random tables of every column type: values with NULLs, duplicates, empty ones and extremes."""
+"""Random tables of every column type: values with NULLs, duplicates, empty values and extremes."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
     def statements(self) -> list[str]:
-        """CREATE and INSERT, valid in both engines."""
+        """Return the CREATE and INSERT, valid in both engines."""
         columns = ", ".join(f"{c.name} {c.type_name}" for c in self.columns)
         made = [f"CREATE TABLE {self.name} ({columns}) ENGINE = MergeTree ORDER BY tuple()"]
         if self.rows:
@@ -100,7 +100,7 @@ class Table:
 
 
 def random_table(draw: random.Random, name: str, prefix: str) -> Table:
-    """A table whose first columns are a small key and a Nullable one, which joins meet."""
+    """Draw a table whose first columns, a small key and a Nullable one, find matches in joins."""
     types = ["UInt8", "Nullable(Int64)", "String"]
     while len(types) < draw.randint(COLUMNS_MIN, COLUMNS_MAX):
         kind = draw.choice(tuple(POOLS))

@@ -87,7 +87,7 @@ def values() -> dict[str, Value]:
 
 
 def _groups(kind: str) -> tuple[Groups, np.ndarray]:
-    """(groups, rows that take part): three groups by row number, one, or none of the rows."""
+    """Return groups and the rows in them: three groups by row number, one group, or no rows."""
     rows = np.arange(typed_table.ROWS)
     if kind == "grouped":
         return Groups(rows % 3, 3), rows
@@ -159,7 +159,7 @@ def _alike(found: tuple[object, ...], expected: tuple[object, ...]) -> bool:
 
 
 def _sorted_lists(shown: object) -> list[list[str]]:
-    """groupUniqArray has no order in ClickHouse."""
+    """Sort the elements of lists, since ClickHouse's groupUniqArray has no order."""
     assert isinstance(shown, list)
     return [sorted(str(v).strip("[]").split(",")) for v in shown]
 

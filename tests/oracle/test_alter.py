@@ -280,7 +280,7 @@ pytestmark = pytest.mark.warehouse(merges=False)
 
 
 def ours(connection: Connection, statement: str) -> object:
-    """Rows as printed, or the name of the error."""
+    """Return the rows as printed, or the error's name."""
     try:
         result = connection.session.execute(statement)
         if not result.has_columns:

@@ -1,4 +1,4 @@
-"""Texts of moments in any format, beside ClickHouse's best effort parser."""
+"""Timestamps as texts in any format, beside ClickHouse's best effort parser."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def connection() -> olapdb.Connection:
 
 
 class Texts:
-    """Draws texts that are moments, or nearly."""
+    """A generator of texts that are timestamps, or almost."""
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Names, types, errors and, run with the optimizer on and off, rows are ClickHouse's."""
+"""Names, types, errors and, with the optimizer on and off, rows equal ClickHouse's."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def clickhouse() -> Iterator[Oracle]:
 
 @pytest.fixture(scope="module")
 def blocks() -> dict[str, pa.Table]:
-    """The rows of each table, by the table's id."""
+    """Return each table's rows by the table's id."""
     made = {}
     for name, columns in TABLES.items():
         arrays = [
@@ -226,7 +226,7 @@ def _value(value: object, data_type: DataType) -> object:
 
 
 def rows_of(plan: Plan, blocks: dict[str, pa.Table]) -> list[tuple[str | None, ...]]:
-    """As ClickHouse prints them, sorted."""
+    """Run the plan; return its rows as ClickHouse prints them, sorted."""
     context = ExecutionContext(snapshot=SCOPE.snapshot, blocks=blocks)
     result = run(plan, context).read_all()
     columns = [

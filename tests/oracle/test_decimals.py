@@ -39,8 +39,8 @@ def connection() -> olapdb.Connection:
 
 
 class Draws:
-    """Operands as SQL with their values: of every width, at the ends of their types, near powers of
-    ten."""
+    """A generator of operands, as SQL and value: of every width, at the ends of types, near powers
+    of ten."""
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
@@ -93,8 +93,8 @@ def exact(operation: str, left: Fraction, right: Fraction, scale: int) -> Fracti
 
 
 def test_random_operands(connection: olapdb.Connection, oracle: Oracle) -> None:
-    """What ClickHouse answers rightly, olapdb does too, within 76 digits and 64 bits of a whole
-    quotient; where it does not, olapdb is right or refuses."""
+    """olapdb gives ClickHouse's right answers, within 76 digits and 64 bits of a whole quotient.
+    Where ClickHouse is wrong, olapdb is right or refuses."""
     draws, answered = Draws(7), 0
     for _ in range(CASES):
         operation = draws.draw.choice(OPERATIONS)
@@ -138,7 +138,7 @@ def _scale(data_type: str) -> int:
 
 
 def _is_long(query: str, *values: Fraction) -> bool:
-    """Whether one scale for all of them may need more than 76 digits."""
+    """Return whether one common scale may need more than 76 digits."""
     places = max(int(scale) for scale in re.findall(r"', (\d+)\)", query))
     return max(len(str(abs(trunc(v)))) for v in values) + 2 * places > 76
 
@@ -205,7 +205,7 @@ def test_quotients_of_76_digits() -> None:
 
 
 def test_blocks_of_every_width(connection: olapdb.Connection) -> None:
-    """Rows, constants and NULL in one pass are what they are one by one."""
+    """Rows, constants and NULL computed in one pass equal those computed one by one."""
     connection.execute(
         "CREATE TABLE widths (k UInt64, a Decimal(9, 2), b Nullable(Decimal(18, 4)),"
         " c Decimal(38, 10), d Decimal(76, 20)) ORDER BY k"

@@ -1,4 +1,4 @@
-"""Engines that join rows, beside ClickHouse: what FINAL shows, and what OPTIMIZE FINAL leaves."""
+"""Engines whose merges combine rows, beside ClickHouse: rows of FINAL and after OPTIMIZE FINAL."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ VALUES: Mapping[str, Make] = {
 
 @dataclass(frozen=True)
 class Case:
-    """`columns` are name -> (type, SQL of a random value); `x` tells each row of a table apart."""
+    """A table to compare. `columns` are name -> (type, SQL of a random value); `x` numbers the
+    rows."""
 
     engine: str
     columns: Mapping[str, tuple[str, Make]]
@@ -74,7 +75,7 @@ _DATABASES = count(1)
 
 
 class Both:
-    """olapdb and ClickHouse, asked the same; each case in a database of its own."""
+    """olapdb and ClickHouse with the same statements; each case has a database of its own."""
 
     def __init__(self, oracle: Oracle) -> None:
         self.oracle, self.connection = oracle, olapdb.connect()
@@ -116,7 +117,7 @@ class Both:
         return found
 
     def refused(self, statement: str) -> str:
-        """The error's name, which is ClickHouse's too."""
+        """Require that both refuse with the same error; return its name."""
         with pytest.raises(OracleError) as theirs:
             self.oracle.execute(statement)
         with pytest.raises(olapdb.Error) as ours:
@@ -133,8 +134,10 @@ def both(oracle: Oracle) -> Iterator[Both]:
 
 
 def fill(both: Both, case: Case, seed: int, optimize_on_insert: int) -> None:
-    """Random blocks. Those that are combined before they are written have honest signs, each state
-    cancelled before the next: of others ClickHouse does not combine what one merge left twice."""
+    """Create the table in both and insert random blocks.
+
+    With `optimize_on_insert` each state is cancelled before the next one. From other signs a merge
+    would leave pairs that ClickHouse does not combine again."""
     columns = ", ".join(f"{name} {kind}" for name, (kind, _) in case.columns.items())
     both.create(
         f"({columns}, x UInt32) ENGINE = {case.engine} PARTITION BY {case.partition_by}"

@@ -1,4 +1,4 @@
-"""Wrong statements of all kinds: the error is ClickHouse's, by name and code."""
+"""Wrong statements of all kinds raise ClickHouse's error, by name and code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TEXT = Path(__file__).with_name("wrong_statements.sql").read_text(encoding="utf-
 
 
 def sections() -> dict[str, list[str]]:
-    """The lines of the file by title."""
+    """Return the lines of the file by the title above them."""
     found: dict[str, list[str]] = {}
     for line in TEXT.splitlines()[1:]:
         if line.startswith("-- "):

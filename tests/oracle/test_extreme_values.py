@@ -1,5 +1,5 @@
-"""Functions of values at the ends of their types, of no value at all and of wrong text, beside
-ClickHouse: each query once answered otherwise, hung, or ended in an exception of Python."""
+"""Functions of values at the ends of their types, of no values and of wrong text, beside
+ClickHouse. Each query once gave another answer, hung, or raised an exception of Python."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_the_error_is_ours(query: str, connection: olapdb.Connection) -> None:
 
 
 def test_many_texts_that_do_not_parse(connection: olapdb.Connection) -> None:
-    """They once were set aside one by one, each with a pass over the rest."""
+    """A cast once set failing texts aside one by one, each with a pass over the rest."""
     started = time.monotonic()
     query = (
         "SELECT count(toDateOrNull(t)), count(toDateTimeOrNull(t)), count(toUInt8OrNull(t)),"

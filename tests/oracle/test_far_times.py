@@ -116,7 +116,7 @@ def test_what_is_moved_too_far_stops(
 
 
 def test_far_days_in_a_table(connection: olapdb.Connection) -> None:
-    """They are stored, told apart by their bounds, and come back."""
+    """Far days are stored, pruned by their bounds, and read back."""
     connection.execute(
         "CREATE TABLE far (d Date32, t DateTime64(3)) ORDER BY d PARTITION BY toYear(d)"
     )

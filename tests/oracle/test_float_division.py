@@ -1,4 +1,5 @@
-"""Whole quotients and rests of floats beside ClickHouse: the quotient is cut, not the operands."""
+"""Whole quotients and remainders of floats beside ClickHouse: the quotient is truncated, not its
+operands."""
 
 from __future__ import annotations
 

@@ -57,7 +57,8 @@ def _found(reader: Reader, text: str) -> tuple[object, ...]:
 
 
 def _alike(found: tuple[object, ...], expected: tuple[object, ...]) -> bool:
-    """Equal as printed; Float64 to 15 digits, since the platforms' libm differ in the last."""
+    """Return whether the values print alike; Float64 to 15 digits, since libm differs by
+    platform."""
     if found == expected or found[0] != expected[0] or found[0] == "error":
         return found == expected
     if found[0] not in ("Float64", "Nullable(Float64)"):

@@ -1,5 +1,5 @@
-"""RENAME, EXCHANGE, DROP and UNDROP beside ClickHouse: the same statements succeed, the same fail,
-with the same error, and the same names are there at the end."""
+"""RENAME, EXCHANGE, DROP and UNDROP beside ClickHouse: the same statements succeed or fail with the
+same errors, and leave the same names."""
 
 from __future__ import annotations
 

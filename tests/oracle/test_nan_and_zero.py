@@ -1,5 +1,5 @@
-"""NaN, -0.0 and NULL where values are compared, looked for or sorted, beside ClickHouse: alone NaN is
-equal to nothing, in arrays and sets it is itself; -0.0 is 0.0 but in sets."""
+"""NaN, -0.0 and NULL compared, searched and sorted, beside ClickHouse. A lone NaN equals nothing,
+but in arrays and sets it equals itself; -0.0 equals 0.0 except in sets."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""-Array, -ForEach, -Map, -Resample and their mixtures beside ClickHouse, in queries, in columns of
-states and of simple aggregates, before and after merges."""
+"""-Array, -ForEach, -Map, -Resample and their combinations beside ClickHouse: in queries, in
+columns of states and of simple aggregates, before and after merges."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def connection(oracle: Oracle) -> Iterator[Connection]:
 
 
 def same(connection: Connection, oracle: Oracle, query: str) -> None:
-    """Both give the same types and, as text, the same rows."""
+    """Require the same types and, as text, the same rows."""
     cursor = connection.execute(query)
     types = tuple(str(field[1]) for field in cursor.description or ())
     there = oracle.query(query)

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.warehouse(merges=False)
 
 
 def both(connection: Connection, oracle: Oracle, statement: str) -> int:
-    """Runs it on both; the code of the error that both raise, 0 where neither does."""
+    """Run the statement on both, require the same error code, and return it (0 for success)."""
     codes = []
     try:
         connection.execute(statement)
@@ -56,7 +56,7 @@ def statement(chance: random.Random) -> str:
             f"ALTER TABLE {table} DETACH PARTITION {name}",
             f"ALTER TABLE {table} ATTACH PARTITION {name}",
             f"ALTER TABLE {table} ATTACH PARTITION {name} FROM {other}",
-            # Without the setting ClickHouse answers by empty parts that it has not cleaned up yet.
+            # Without the setting ClickHouse counts empty parts that it has not cleaned up yet.
             f"ALTER TABLE {table} REPLACE PARTITION {name} FROM {other}"
             " SETTINGS allow_replace_partition_from_empty_source = 1",
             f"ALTER TABLE {table} MOVE PARTITION {name} TO TABLE {other}",
@@ -81,7 +81,7 @@ def test_random_statements(connection: Connection, oracle: Oracle, seed: int) ->
         same(connection, oracle, f"{parts} AND table = '{name}' ORDER BY 1")
         detached = f"SELECT DISTINCT partition_id FROM system.detached_parts WHERE table = '{name}'"
         here = {str(row[0]) for row in connection.execute(detached).fetchall()}
-        # ClickHouse lists empty parts there too, which it made to cover dropped ones.
+        # ClickHouse also lists the empty parts that it made to cover dropped ones.
         assert here <= {row[0] for row in oracle.query(detached).rows}
 
 

@@ -1,9 +1,8 @@
-"""Random typed SELECTs beside ClickHouse: the same types and values, the same errors or none, but
-for the differences that docs/differences.md lists, each a named rule of `random_compare`.
+"""Random typed SELECTs beside ClickHouse: the same types, values and errors, except for differences
+that docs/differences.md lists, each a named rule of `random_compare`.
 
-A difference names its seed and its place; `Statements(seed)` draws the same tables and statements
-again.
-"""
+A failure names its seed and statement; `Statements(seed)` draws the same tables and statements
+again."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ VARIANTS = ("no Variant", "an integer that no Float64 is")
 
 
 class Tally:
-    """What came of many statements."""
+    """Counts of the outcomes of many statements."""
 
     def __init__(self) -> None:
         self.outcomes: Counter[str] = Counter()
@@ -53,7 +52,7 @@ class Tally:
 
 
 def compared(oracle: Oracle, seeds: range) -> Tally:
-    """All statements of the seeds."""
+    """Compare all statements of the seeds."""
     tally = Tally()
     for seed in seeds:
         statements = Statements(seed)

@@ -1,4 +1,4 @@
-"""The setting readonly beside ClickHouse: what is refused, and by which error."""
+"""The setting readonly beside ClickHouse: which statements it refuses, with which error."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ STATEMENTS = (
 
 @pytest.mark.parametrize("level", [1, 2])
 def test_the_same_is_refused(level: int) -> None:
-    """Of an oracle of its own, whose readonly ends with it."""
+    """Uses an oracle of its own, because readonly lasts as long as the oracle."""
     oracle = Oracle()
     try:
         with olapdb.connect() as connection:

@@ -1,4 +1,5 @@
-"""Reads beside ClickHouse: drawn at random over two tables of every type, and what that found."""
+"""Reads beside ClickHouse, drawn at random over two tables of every type, and bugs that this
+found."""
 
 from __future__ import annotations
 
@@ -94,7 +95,7 @@ AGGREGATES = (
 
 
 class Queries:
-    """Draws statements over `one AS x` and `two AS y`."""
+    """A generator of statements over `one AS x` and `two AS y`."""
 
     def __init__(self, draw: random.Random) -> None:
         self.draw = draw
@@ -181,7 +182,7 @@ class Queries:
         return made
 
     def source(self) -> tuple[str, tuple[str, ...]]:
-        """What is read, and the sides whose columns are there."""
+        """Draw a FROM clause; return it and the aliases whose columns it has."""
         kind = self.draw.choice((None, None, "CROSS", *JOINS))
         if kind is None:
             source = self.draw.choice(
@@ -198,7 +199,7 @@ class Queries:
         return f"one AS x {kind} JOIN two AS y ON {' AND '.join(on)}", sides
 
     def query(self) -> tuple[str, bool]:
-        """A query, and whether the order of its rows counts."""
+        """Draw a query; return it and whether the order of its rows matters."""
         draw = self.draw
         if draw.random() < 0.1:
             names = ", ".join(draw.sample(("i", "n", "s", "ns", "d", "u", "dec", "ln"), 2))
@@ -224,7 +225,7 @@ class Queries:
 
 
 class Both:
-    """olapdb and ClickHouse, asked the same."""
+    """olapdb and ClickHouse with the same statements."""
 
     def __init__(self, oracle: Oracle) -> None:
         self.oracle = oracle
@@ -255,7 +256,7 @@ class Both:
 def _rounded(
     rows: Sequence[tuple[str | None, ...]], types: Sequence[str]
 ) -> list[tuple[str | None, ...]]:
-    """Floats to 12 digits: sums are made in another order."""
+    """Round floats to 12 digits, since the engines add in different orders."""
     return [
         tuple(
             f"{float(v):.12g}" if v is not None and "Float" in t and "Array" not in t else v

@@ -1,4 +1,4 @@
-"""Skip indexes: what they skip, and that they never skip a row that belongs in the answer."""
+"""Skip indexes: which granules they skip, and that they never skip a row of the answer."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def ask(connection: Connection, query: str) -> list[tuple[object, ...]]:
 
 @pytest.fixture(scope="module")
 def tables() -> Iterator[Connection]:
-    """Two with the same rows in three parts; `plain` has no indexes."""
+    """Create two tables with the same rows in three parts; `plain` has no indexes."""
     with olapdb.connect(":memory:", settings={"inline_bytes_max": 0}) as connection:
         connection.execute("SYSTEM STOP MERGES")
         ending = "ENGINE = MergeTree ORDER BY a SETTINGS index_granularity = 50"

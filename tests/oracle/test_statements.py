@@ -188,7 +188,7 @@ SELECT * FROM m
 
 @pytest.fixture
 def engines() -> Iterator[tuple[Oracle, olapdb.Connection]]:
-    """Both with the same tables, in a database `t`."""
+    """Create the same tables in both, in a database `t`."""
     with Oracle() as oracle, olapdb.connect() as connection:
         connection.execute("CREATE DATABASE t")
         connection.execute("USE t")
@@ -206,7 +206,7 @@ def test_as_clickhouse(script: str, engines: tuple[Oracle, olapdb.Connection]) -
 
 
 def _statements(text: str) -> Sequence[str]:
-    """One a line; a line that is indented goes on."""
+    """Split a script into statements, one a line; indented lines continue a statement."""
     return text.strip().replace("\n    ", " ").splitlines()
 
 
@@ -214,7 +214,7 @@ Answer = tuple[object, ...]
 
 
 def theirs(oracle: Oracle, statement: str) -> Answer:
-    """The error's name, or names, types and rows."""
+    """Return names, types and rows, or the error's name."""
     try:
         found = oracle.query(statement)
     except OracleError as error:
@@ -235,7 +235,7 @@ def ours(connection: olapdb.Connection, statement: str) -> Answer:
 
 
 def _text(value: object, *, quoted: bool) -> str | None:
-    """As TabSeparated prints it."""
+    """Format a value as TabSeparated prints it."""
     if isinstance(value, list):
         return "[" + ",".join(_text(one, quoted=True) or "NULL" for one in value) + "]"
     if isinstance(value, str):

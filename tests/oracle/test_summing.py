@@ -1,4 +1,4 @@
-"""SummingMergeTree beside ClickHouse: decimals, zero rows, nested maps; and what CREATE refuses."""
+"""SummingMergeTree beside ClickHouse: decimals, zero rows, nested maps, and what CREATE refuses."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_arrays_of_a_nested_structure_have_one_length(oracle: Oracle) -> None:
 
 
 def test_a_decimal_that_outgrew_its_precision_is_copied(oracle: Oracle, tmp_path: Path) -> None:
-    """A sum beyond Decimal(4, 1): merged, copied, read again."""
+    """A sum that exceeds Decimal(4, 1) is merged, copied and read again."""
     with olapdb.connect(str(tmp_path / "w")) as connection:
         for statement in (
             "CREATE TABLE t (d Date, v Decimal(4, 1)) ENGINE = SummingMergeTree ORDER BY d "

@@ -1,4 +1,4 @@
-"""ALTER of indexes and constraints that are there already, or not, beside ClickHouse."""
+"""ALTER of indexes and constraints with IF EXISTS and IF NOT EXISTS, beside ClickHouse."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STATEMENTS = (
 
 
 def outcome(run: Callable[[str], object], statement: str) -> tuple[str, str, int]:
-    """The statement, and the error's name and code; "" and 0 where it works."""
+    """Run the statement; return it with the error's name and code, "" and 0 if it succeeds."""
     try:
         run(statement)
     except (OracleError, olapdb.Error) as error:
@@ -60,7 +60,7 @@ NESTED = (
 
 
 def test_an_update_leaves_nested_arrays_of_one_length() -> None:
-    """ClickHouse wraps the error of the mutation."""
+    """ClickHouse wraps the error of a mutation, so only its presence is compared."""
     statements = (
         "CREATE TABLE structured (k Int64, x Nested(a Int64, b String)) ENGINE = MergeTree ORDER BY k",
         "INSERT INTO structured VALUES (1, [1], ['a']), (2, [1, 2], ['a', 'b'])",

@@ -1,4 +1,4 @@
-"""Values of scalar functions, IN, common types and aggregates that once differed from ClickHouse."""
+"""Scalar functions, IN, common types and aggregates whose values once differed from ClickHouse."""
 
 from __future__ import annotations
 

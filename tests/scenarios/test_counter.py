@@ -1,9 +1,8 @@
 """The story of `counter` and `counter_daily`: readings of ten devices, summarized by day.
 
-As published the table holds a billion readings, ten a second from 2015 on, and ten million of
-2019.  Here each reading stands for a thousand: a million and ten thousand of them, over the same
-days, of the same devices and values, so that the published answers come out again.
-"""
+The published table holds a billion readings, ten a second from 2015 on, and ten million of 2019.
+Here each reading represents a thousand: a million and ten thousand of them, over the same days, of
+the same devices and values, so that the published answers result."""
 
 from __future__ import annotations
 
@@ -95,7 +94,7 @@ def _create_view(connection: Connection, source: str = "counter", where: str = "
 
 
 def _load(connection: Connection, start: str, readings: int, table: str = "counter") -> None:
-    """A reading every 100 seconds, of one device after the other."""
+    """Insert a reading every 100 seconds, of one device after the other."""
     connection.execute(
         f"""INSERT INTO {table} SELECT
             toDateTime('{start}') + toInt64(number * 100) AS when,
@@ -120,7 +119,7 @@ def _view(connection: Connection) -> dict[str, object]:
 
 
 def _assert_same(found: Sequence[Sequence[object]], expected: Sequence[Sequence[object]]) -> None:
-    """Counts, maxima and minima to the bit; averages as sums of floats in another order."""
+    """Require equal rows; only averages, which add floats in another order, may differ slightly."""
     assert len(found) == len(expected) > 0
     for ours, theirs in zip(found, expected, strict=True):
         assert ours[:-1] == theirs[:-1]
@@ -153,18 +152,18 @@ def test_the_hand_made_backfill_as_published_is_named_and_then_adopted(
     states = DAILY_STATES.format(source="counter", where=BEFORE_CUTOFF)
     connection.execute(f"INSERT INTO counter_daily {states}")
 
-    # The query summarizes all data including the new rows, from 11.70 thousand rows.
+    # The query reads 11.70 thousand rows and summarizes all data, including the new rows.
     daily = connection.execute(DAILY_BY_DEVICE.format(target="counter_daily"))
     answers = daily.fetchall()
     assert daily.statistics.rows_read == DAYS * 10 == 11_700
     for ours, published in zip(answers, PUBLISHED, strict=True):
         assert ours[0] == published[0]
         assert ours[1] * 1000 == published[1]
-        assert ours[2:4] == pytest.approx(published[2:4], abs=10)  # the rand() of few readings
+        assert ours[2:4] == pytest.approx(published[2:4], abs=10)  # rand() of few readings
         assert ours[4] == pytest.approx(published[4], abs=1.5)
     _assert_daily_equals_source(connection)
 
-    # What no view made is named: the view leaves these rows out, whatever they are.
+    # Bypass rows are named: the view's WHERE excludes them, whatever they contain.
     view = _view(connection)
     assert (view["verdict"], view["bypass_rows"]) == ("bypassed", 11_580)
     assert (view["covered_rows"], view["gap_rows"]) == (10_000, 1_000_000)
@@ -178,7 +177,7 @@ def test_the_hand_made_backfill_as_published_is_named_and_then_adopted(
         connection.execute("SYSTEM ADOPT VIEW counter_daily_mv")
     assert _view(connection)["bypass_rows"] == 11_580
 
-    # The schema migration, statement by statement, drops the condition with the old view.
+    # The published schema migration, statement by statement. The new view has no cutoff.
     connection.execute("-- Delete view prior to schema change.\nDROP TABLE counter_daily_mv")
     connection.execute("-- Rename source table.\nRENAME TABLE counter TO counter_replicated")
     _create_view(connection, source="counter_replicated")
@@ -186,7 +185,7 @@ def test_the_hand_made_backfill_as_published_is_named_and_then_adopted(
     assert (view["verdict"], view["bypass_rows"]) == ("bypassed", 11_700)
     assert view["gap_rows"] == 1_010_000
 
-    # Now the rows are what the definition makes of all readings: proven equal, they are adopted.
+    # ADOPT proves that the new definition makes these rows of all readings.
     connection.execute(str(view["mend"]))
     view = _view(connection)
     assert (view["verdict"], view["bypass_rows"], view["gap_rows"]) == ("proven", 0, 0)
@@ -229,7 +228,7 @@ def test_rows_that_slip_between_cutoff_and_backfill_are_not_adopted(connection: 
     assert "DISCARD BYPASS" in refused.value.hint
     assert _view(connection)["verdict"] == "bypassed"
 
-    # The repair that the error names; then the late reading counts.
+    # Run the repair that the error names; then the late reading counts.
     connection.execute("SYSTEM REPLAY VIEW counter_daily_mv DISCARD BYPASS")
     connection.execute("SYSTEM BACKFILL VIEW counter_daily_mv")
     _assert_daily_equals_source(connection)
@@ -237,7 +236,7 @@ def test_rows_that_slip_between_cutoff_and_backfill_are_not_adopted(connection: 
     assert _view(connection)["verdict"] == "proven"
 
 
-# --- the same our way: no cutoff, nothing by hand -------------------------------------------------
+# --- the same in olapdb's way: no cutoff, no rows by hand -----------------------------------------
 
 
 def test_a_backfill_needs_no_cutoff_while_readings_arrive(connection: Connection) -> None:
@@ -266,7 +265,8 @@ def test_a_backfill_needs_no_cutoff_while_readings_arrive(connection: Connection
 
 
 def test_the_source_is_renamed_while_inserts_keep_arriving(connection: Connection) -> None:
-    """No DROP, no window in which rows are missed: the view follows the table, not its name."""
+    """There is no DROP and no moment in which rows are missed: the view follows the table, not its
+    name."""
     _create_view(connection)
     _load_2019(connection)
     renamed, batches = threading.Event(), 120
@@ -303,7 +303,7 @@ def test_the_source_is_renamed_while_inserts_keep_arriving(connection: Connectio
 
 @pytest.fixture(scope="module")
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
-    """All readings, in ten INSERTs, and the daily view of them; only read by the tests."""
+    """Insert all readings in ten INSERTs, with a daily view. Tests only read this warehouse."""
     with olapdb.connect(tmp_path_factory.mktemp("counter") / "warehouse") as opened:
         opened.execute(COUNTER)
         opened.execute(COUNTER_DAILY)
@@ -381,12 +381,13 @@ def test_the_sizes_of_source_target_and_view(warehouse: Connection) -> None:
     assert 0 < sizes["counter"][3] <= 1
     assert sizes["counter_daily_mv"][1:3] == ("0.00 B", "0.00 B")
     assert str(sizes["counter_daily_mv"][3]) == "nan"
-    # A thousandth of the readings, and as many rows by day: thirty times instead of thirty thousand.
+    # A thousandth of the readings with as many rows by day: a factor of thirty, not thirty
+    # thousand.
     assert sizes["counter"][4] > 10 * sizes["counter_daily"][4]
 
 
 def test_an_aggregating_target_takes_the_count_as_a_state(connection: Connection) -> None:
-    """What the story says of AggregatingMergeTree: countState in the view, countMerge in SELECT."""
+    """As the story says of AggregatingMergeTree: countState in the view, countMerge in SELECT."""
     connection.execute(
         """CREATE TABLE counter_counted (day DateTime, device UInt32,
              count AggregateFunction(count)) ENGINE = AggregatingMergeTree

@@ -1,4 +1,4 @@
-"""The example end to end, as `make demo` runs it: every number of it against pandas."""
+"""The example end to end, as `make demo` runs it, with each of its numbers computed by pandas."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def output(warehouse: Path) -> str:
-    """What the demo printed; it ended well."""
+    """Run the demo, require success and return its output."""
     done = subprocess.run(
         [sys.executable, "example_project/demo.py", "--check", "--warehouse", str(warehouse)],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""The pages that promise it are run, block after block."""
+"""Runs the code blocks of the pages that promise to be runnable."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_every_block_of_python_runs(page: str, tmp_path: Path) -> None:
 
 
 def test_every_block_of_the_page_of_tables_runs() -> None:
-    """And gives what stands beside its statements."""
+    """The statements run, and give the results shown beside them."""
     with olapdb.connect() as connection:
         for block in blocks_of(DOCS / "tables.md", "sql"):
             connection.execute(block)

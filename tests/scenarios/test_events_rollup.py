@@ -1,9 +1,8 @@
 """The story of `events` and `events_by_country_hourly`: a materialized view is an INSERT trigger.
 
-A million rows go in and five rollup rows come out.  Two things go wrong with it elsewhere without
-a word: a row written straight into the target, and a view attached after the data was there.
-Here each is shown by name, with the statement that mends it.
-"""
+A million rows become five rollup rows. In ClickHouse two things fail silently: a row written
+straight into the target, and a view created after the data. Here system.views names each one, with
+the statement that mends it."""
 
 from __future__ import annotations
 
@@ -103,14 +102,15 @@ def test_a_million_rows_in_and_five_rollup_rows(connection: Connection, oracle: 
     theirs = oracle.query(DASHBOARD.format(database="rollup_story_")).rows
     assert [(str(hour), country, str(events)) for hour, country, events in rollup] == theirs
 
-    # And the proof, which ClickHouse has not.
+    # And the proof, which ClickHouse does not offer.
     (verdict,) = _shown(connection, "SYSTEM RECONCILE VIEW events_by_country_mv")
     assert (verdict["verdict"], verdict["keys_compared"]) == ("equal", 5)
     assert _view(connection)["verdict"] == "proven"
 
 
 def test_the_trigger_sees_the_incoming_block_only(connection: Connection) -> None:
-    """A second INSERT appends its own rows to the target, merges add them up, the answer stays."""
+    """A second INSERT appends its own rows to the target, merges add them up, the answer stays
+    right."""
     connection.execute("SYSTEM STOP MERGES")
     connection.execute(VIEW)
     _insert(connection, "2024-03-01 10:00:00", 100_000)
@@ -159,7 +159,7 @@ def test_a_direct_write_into_the_target_is_shown_and_discarded(connection: Conne
         "INSERT INTO events_by_country_hourly VALUES ('2024-03-01 10:00:00', 'DE', 777), "
         "('2024-03-01 11:00:00', 'BR', 12)"
     )
-    # The trigger never fired, and the rollup holds what the source has no record of.
+    # The trigger never fired, and the rollup holds rows that the source cannot explain.
     assert _rows(connection, DASHBOARD) != _rows(connection, SCAN)
 
     view = _view(connection)
@@ -173,7 +173,7 @@ def test_a_direct_write_into_the_target_is_shown_and_discarded(connection: Conne
         "WHERE table = 'events_by_country_hourly' GROUP BY is_bypass ORDER BY is_bypass",
     ) == [(0, 5), (1, 2)]
 
-    # Which keys are wrong, and by how much.
+    # RECONCILE reports which keys are wrong, and by how much.
     (found,) = _shown(connection, "SYSTEM RECONCILE VIEW events_by_country_mv")
     assert (found["verdict"], found["bypass_rows"], found["gap_rows"]) == ("different", 2, 0)
     assert (found["missing"], found["extra"], found["differing"]) == (0, 1, 1)
@@ -184,7 +184,7 @@ def test_a_direct_write_into_the_target_is_shown_and_discarded(connection: Conne
     }
     assert found["causes"] == ["2 rows that no view made"]
 
-    # Nothing takes the rows away, or in, that was not told to.
+    # ADOPT refuses the rows and a merge keeps them apart; only DISCARD BYPASS removes them.
     with pytest.raises(BypassRows, match="BR"):
         connection.execute("SYSTEM ADOPT VIEW events_by_country_mv")
     connection.execute("OPTIMIZE TABLE events_by_country_hourly FINAL")
@@ -208,7 +208,7 @@ def test_a_late_view_shows_what_it_missed_and_a_backfill_fills_it(connection: Co
     connection.execute(VIEW)
     _insert(connection, "2024-03-01 12:00:00", 100_000)
 
-    # Only the last INSERT passed through the trigger; the rest is a gap, by partition.
+    # Only the last INSERT fired the trigger; the rest is a gap, listed by partition.
     assert _rows(connection, "SELECT sum(events) FROM events_by_country_hourly") == [(100_000,)]
     view = _view(connection)
     assert (view["verdict"], view["gap_rows"]) == ("partial", 1_000_000)
@@ -225,13 +225,13 @@ def test_a_late_view_shows_what_it_missed_and_a_backfill_fills_it(connection: Co
         ("202403", 400_000, "published"),
     }
     assert _rows(connection, DASHBOARD) == _rows(connection, SCAN)
-    assert _shown(connection, "SYSTEM BACKFILL VIEW events_by_country_mv") == []  # nothing twice
+    assert _shown(connection, "SYSTEM BACKFILL VIEW events_by_country_mv") == []  # no row twice
     connection.execute("SYSTEM RECONCILE VIEW events_by_country_mv")
     assert _view(connection)["verdict"] == "proven"
 
 
 def test_a_late_view_filled_by_hand_is_adopted(connection: Connection) -> None:
-    """As the story does it: INSERT INTO target SELECT … FROM source WHERE ts < cutoff."""
+    """The story's way: INSERT INTO target SELECT … FROM source WHERE ts < cutoff."""
     _insert(connection, "2024-03-01 10:00:00", 300_000)
     connection.execute(VIEW)
     _insert(connection, "2024-03-01 12:00:00", 100_000)
@@ -250,7 +250,7 @@ def test_a_late_view_filled_by_hand_is_adopted(connection: Connection) -> None:
 
 @pytest.mark.parametrize("populate", ["before AS", "with TO"])
 def test_populate_loses_nothing(connection: Connection, populate: str) -> None:
-    """create_mv(…, populate=True): elsewhere a window in which rows are lost, or an error."""
+    """create_mv(…, populate=True): in ClickHouse rows can be lost meanwhile, or it is an error."""
     _insert(connection, "2024-03-01 10:00:00", 100_000)
     select = VIEW[VIEW.index("SELECT") :]
     if populate == "with TO":

@@ -1,5 +1,5 @@
-"""EXPLAIN of a month's query shows the parts and granules that were pruned, and the statistics of
-the query agree with it."""
+"""EXPLAIN of a query of one month shows the parts and granules that were pruned, and agrees with
+the query's statistics."""
 
 import pytest
 

@@ -1,10 +1,9 @@
-"""The story of PayLedger: balances of merchants that stay what a replay of all events would say.
+"""The story of PayLedger: balances of merchants that always equal a replay of all events.
 
 Captures, refunds, payouts and chargebacks arrive twice, late and out of order; each counts once.
-What is held in reserve follows policies by the merchants' segment, with effective dates.  When one
-of them moves from 10 % to 15 %, three days back, just the balances of those merchants on those days
-become stale, by name; they are replayed while readers see the old or the new, never a mix.
-"""
+Reserves follow policies by the merchants' segment, with effective dates. When a policy changes from
+10 % to 15 %, starting three days ago, only the balances of those merchants on those days become
+stale, by name. They are replayed while readers see the old or the new balances, never a mix."""
 
 from __future__ import annotations
 
@@ -132,8 +131,8 @@ class Event:
 
 
 def stream() -> list[Event]:
-    """The log that a consumer reads: eight days of events, near the order of their times, some late
-    by days, one in eight delivered twice."""
+    """Draw the log that a consumer reads: eight days of events, roughly in the order of their
+    times, some late by days, one in eight delivered twice."""
     chance = random.Random(482)
     start = datetime(2024, 3, 2)
     arrivals: list[tuple[float, Event]] = []
@@ -156,7 +155,7 @@ def stream() -> list[Event]:
 
 
 def deliver(connection: Connection, log: Sequence[Event], first: int, after: int) -> InsertedRows:
-    """Positions `first` up to `after` of the log, as one INSERT."""
+    """Insert positions `first` to `after` (exclusive) of the log, with one INSERT."""
     batch = list(enumerate(log))[first:after]
     data = {
         "event_id": [e.id for _, e in batch],
@@ -173,7 +172,7 @@ def deliver(connection: Connection, log: Sequence[Event], first: int, after: int
 def folded(
     log: Sequence[Event], policies: Sequence[tuple[str, date, date, int]]
 ) -> list[tuple[Any, ...]]:
-    """What finance gets by replaying canonical history, event by event."""
+    """Compute the balances by replaying all events, one by one, in plain Python."""
     rows: dict[tuple[str, str], list[Any]] = defaultdict(lambda: [0, 0, 0, datetime.min, 0])
     seen: set[str] = set()
     for position, event in enumerate(log):
@@ -261,7 +260,8 @@ def test_events_that_come_twice_late_and_out_of_order_count_once(connection: Con
 
 
 def test_a_consumer_that_starts_again_goes_on_where_the_table_stands(folder: Path) -> None:
-    """It died after an INSERT, before it had stored its own position; it asks, or it sends again."""
+    """The consumer stopped after an INSERT, before it stored its position. It asks, or sends
+    again."""
     log = stream()
     with olapdb.connect(folder) as connection:
         deliver(connection, log, 0, 60)
@@ -282,7 +282,7 @@ def test_a_consumer_that_starts_again_goes_on_where_the_table_stands(folder: Pat
         newest = max(row[-1] for row in balances(connection))
         offsets = ask(connection, "SELECT stream, position FROM system.source_offsets")
         assert offsets == [("payments-0", len(log))]
-        assert newest < len(log)  # no balance speaks of what the table does not have
+        assert newest < len(log)  # no balance counts an event that the table lacks
 
 
 def test_a_policy_of_three_days_ago_reaches_just_those_merchants_and_days(
@@ -294,7 +294,7 @@ def test_a_policy_of_three_days_ago_reaches_just_those_merchants_and_days(
     assert before != after
     connection.execute(NEW_POLICY)
 
-    # Which balances are stale, and what made them so: one query.
+    # One query lists which balances are stale and why.
     stale = ask(connection, INVALIDATED)
     assert {(cause, recent, statement) for _, cause, _, recent, statement in stale} == {
         ("DIMENSION CHANGE", True, NEW_POLICY)
@@ -310,7 +310,7 @@ def test_a_policy_of_three_days_ago_reaches_just_those_merchants_and_days(
     assert verdict(connection) == "stale"
     assert balances(connection) == before
 
-    # The others' slices are left alone, and readers see the old balances or the new ones.
+    # Other slices keep their parts, and readers see the old balances or the new ones.
     parts = "SELECT partition, name FROM system.parts WHERE table = 'merchant_balance_daily'"
     untouched = {p for p in ask(connection, parts) if not _reached(p[0])}
     seen = _balances_read_during(connection, "SYSTEM REPLAY VIEW merchant_balance_mv STALE")
@@ -327,7 +327,7 @@ def test_a_policy_of_three_days_ago_reaches_just_those_merchants_and_days(
 
 
 def test_events_that_arrive_while_balances_are_stale(connection: Connection) -> None:
-    """They fire with the new policy; the replay takes the rest after."""
+    """New events fire with the new policy; the replay computes the rest afterwards."""
     log = stream()
     deliver(connection, log, 0, 150)
     connection.execute(NEW_POLICY)
@@ -339,7 +339,7 @@ def test_events_that_arrive_while_balances_are_stale(connection: Connection) -> 
 
 
 def test_a_policy_that_says_the_same_makes_nothing_stale(connection: Connection) -> None:
-    """A dbt run replaces the table with equal rows."""
+    """A dbt run replaces the policy table by equal rows."""
     log = stream()
     deliver(connection, log, 0, 100)
     connection.execute(
@@ -352,13 +352,14 @@ def test_a_policy_that_says_the_same_makes_nothing_stale(connection: Connection)
 
 
 def _reached(partition: str) -> bool:
-    """Of a partition as system.parts prints it."""
+    """Return whether the policy reaches a partition, given as system.parts prints it."""
     segment, day = partition.strip("()").replace("'", "").replace(" ", "").split(",")
     return segment == "marketplace" and date.fromisoformat(day) >= BACK
 
 
 def _balances_read_during(connection: Connection, statement: str) -> list[list[tuple[Any, ...]]]:
-    """All answers that a reader got from before the statement until after it."""
+    """Run the statement; return all answers that a concurrent reader got, one before and one after
+    too."""
     seen = [balances(connection)]
     done = threading.Event()
     failures: list[olapdb.Error] = []

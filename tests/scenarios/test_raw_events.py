@@ -1,10 +1,10 @@
-"""raw_events to events_agg: a published pipeline of hourly aggregates with TTL and monthly partitions.
+"""raw_events to events_agg: a published pipeline of hourly aggregates with TTL and monthly
+partitions.
 
-As published the target is a plain MergeTree with finished sums: every block adds its own groups.
-Its schema v2 is deployed blue-green while events keep coming in; then what breaks in production
-breaks here: a partition of the target is dropped, a view is detached for a while, a part rots on
-disk, old events expire.  Each is found by name, and mended by the statement that is named with it.
-"""
+The published target is a plain MergeTree with finished sums: every block adds its own groups. Its
+schema v2 is deployed blue-green while events arrive. Then typical failures of production happen: a
+target partition is dropped, a view is detached for a while, a part is damaged on disk, old events
+expire. system.views names each one, with the statement that mends it."""
 
 from __future__ import annotations
 
@@ -117,7 +117,8 @@ def status(connection: Connection, name: str = "mv_events_agg") -> dict[str, Any
 
 
 def assert_true(connection: Connection) -> None:
-    """Row counts and checksums of source and target agree, and the ledger says so."""
+    """Require equal row counts and checksums of source and target, a proven view and a sound
+    ledger."""
     assert rows(connection, IN_TARGET) == rows(connection, IN_SOURCE)
     assert rows(connection, CHECKSUM_OF_TARGET) == rows(connection, CHECKSUM_OF_SOURCE)
     reconciled = dicts(connection, "SYSTEM RECONCILE VIEW analytics.mv_events_agg")
@@ -163,7 +164,7 @@ def test_schema_v2_is_deployed_under_load(connection: Connection) -> None:
         connection, "SELECT countIf(duration_ms > 900) FROM analytics.raw_events"
     )
     assert_true(connection)
-    # Both versions have every event: the old one can be had back at any time.
+    # Both versions have every event, so the old one can be restored at any time.
     connection.execute(EVENTS.format(inserted[0], 100))
     connection.execute("SYSTEM ROLLBACK VIEW analytics.mv_events_agg")
     assert rows(connection, IN_TARGET) == rows(connection, IN_SOURCE)
@@ -232,7 +233,7 @@ def test_a_part_of_the_target_rots_on_disk(v2: Connection, tmp_path: Path) -> No
 
 
 def flip(path: Path) -> None:
-    """One byte in the middle of the rows."""
+    """Flip one byte amid the rows of the file."""
     content = bytearray(path.read_bytes())
     content[len(content) // 3] ^= 0xFF
     path.write_bytes(content)
@@ -251,9 +252,9 @@ def test_old_events_expire_and_what_was_made_of_them_stays(v2: Connection) -> No
     v2.execute("SYSTEM RECONCILE VIEW analytics.mv_events_agg")
     assert rows(v2, IN_TARGET)[0] == (200103, 1000, 10_000)
     assert status(v2)["verdict"] == "retained"
-    with pytest.raises(RetainedRows):  # a new version could not be made of what is gone
+    with pytest.raises(RetainedRows):  # a new version could not be built from deleted events
         v2.execute("SYSTEM REBUILD VIEW analytics.mv_events_agg")
-    # … but another definition for the events that are there keeps what was made of the others.
+    # MODIFY QUERY applies to the events that exist, and keeps the results of the deleted ones.
     select = DEPLOY_V2[DEPLOY_V2.index("AS SELECT") + 3 :]
     v2.execute(
         f"ALTER TABLE analytics.mv_events_agg MODIFY QUERY {select.replace('> 900', '> 100')}"

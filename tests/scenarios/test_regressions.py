@@ -1,4 +1,4 @@
-"""What users met and must not meet again, one test for each."""
+"""Bugs that users met, one test for each."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_a_read_only_process_can_open_while_writers_come_and_go(tmp_path: Path) 
             reads += 1
         except errors.CannotOpenWarehouse:
             refused += 1
-        except errors.OperationalError:  # "run it again": it says so itself
+        except errors.OperationalError:  # the error itself says "run it again"
             pass
     assert writer.returncode == 0
     assert refused <= reads // 20

@@ -1,9 +1,8 @@
-"""The story of `daily_sales` and `monthly_stats`: what adds up, and what does not.
+"""The story of `daily_sales` and `monthly_stats`: which aggregates add up, and which do not.
 
-A view sees one block at a time, so what it stores must merge to the right answer.  Sums do, in a
-SummingMergeTree; averages and distinct counts do as states, in an AggregatingMergeTree; finished
-ones do not, and two blocks of 8,432 and 7,891 users become 16,323.
-"""
+A view sees one block at a time, so its stored rows must merge to the right answer. Sums do, in a
+SummingMergeTree; averages and distinct counts do as states, in an AggregatingMergeTree. Finished
+averages and counts do not: two blocks of 8,432 and 7,891 users would become 16,323."""
 
 from __future__ import annotations
 
@@ -85,7 +84,7 @@ def _rows(connection: Connection, query: str) -> list[tuple[object, ...]]:
 
 
 def _view(connection: Connection, name: str) -> tuple[object, ...]:
-    """(verdict, rows in the gap, rows that no view made)"""
+    """Return the view's (verdict, rows in the gap, bypass rows)."""
     (found,) = _rows(
         connection, f"SELECT verdict, gap_rows, bypass_rows FROM system.views WHERE name = '{name}'"
     )
@@ -93,7 +92,7 @@ def _view(connection: Connection, name: str) -> tuple[object, ...]:
 
 
 def _sell(connection: Connection, day: str, rows: int) -> None:
-    """One sale a minute; prices are multiples of a quarter, whose sums are exact."""
+    """Insert one sale a minute. Prices are multiples of a quarter, so their sums are exact."""
     connection.execute(
         f"""INSERT INTO sales SELECT toDateTime('{day} 00:00:00') + number * 60,
               1 + intHash64(number) % 40, (1 + number % 400) * 0.25 FROM numbers({rows})"""
@@ -128,7 +127,7 @@ def test_sales_add_up_merged_or_not(connection: Connection) -> None:
     for _ in range(4):
         _sell(connection, "2024-01-30", 4_000)
 
-    # Several partial sums for the same key until a merge combines them: GROUP BY, or FINAL.
+    # A key has several partial sums until a merge adds them up, so readers use GROUP BY or FINAL.
     ((parts_rows,),) = _rows(connection, "SELECT count() FROM daily_sales")
     expected = _rows(connection, REVENUE_OF_SALES)
     assert parts_rows == 4 * len(expected)
@@ -161,7 +160,7 @@ def test_a_large_insert_fires_once_a_block(connection: Connection) -> None:
 
 
 def test_target_and_view_must_agree_on_the_key(connection: Connection) -> None:
-    """ORDER BY of the target is what merges go by; GROUP BY of the view must be the same."""
+    """Merges combine rows by the target's ORDER BY, so the view must GROUP BY the same key."""
     for grouped, selected in (
         ("day", "toDate(created_at) AS day"),
         ("day, product_id, toHour(created_at)", "toDate(created_at) AS day, product_id"),
@@ -222,7 +221,7 @@ def test_a_backfill_by_hand_month_by_month_is_adopted(connection: Connection) ->
 def test_a_month_backfilled_by_hand_while_sales_go_on_is_counted_twice_and_named(
     connection: Connection,
 ) -> None:
-    """The trigger has seen the late sale of January; so has the INSERT SELECT of January."""
+    """The trigger saw the late sale of January, and the INSERT SELECT by hand counts it again."""
     _sell(connection, "2024-01-05", 20_000)
     connection.execute(DAILY_SALES_MV)
     connection.execute("INSERT INTO sales VALUES ('2024-01-10 12:00:00', 7, 1000)")
@@ -291,7 +290,8 @@ VISITS = """CREATE TABLE visits (at DateTime, user_id UInt64) ENGINE = MergeTree
 
 
 def _two_blocks(connection: Connection) -> None:
-    """100,000 visits of 8,432 users, then as many of 7,891, of whom 3,000 came before."""
+    """Insert 100,000 visits of 8,432 users, then as many of 7,891 users, 3,000 of them seen
+    before."""
     for first, users in (
         (0, FIRST_BLOCK_USERS),
         (FIRST_BLOCK_USERS - IN_BOTH_BLOCKS, SECOND_BLOCK_USERS),
@@ -338,7 +338,7 @@ def test_a_finished_count_of_users_is_refused_where_blocks_are_added_up(
 def test_two_blocks_of_overlapping_users_do_not_become_16323(
     connection: Connection, count: str
 ) -> None:
-    """The fix that the refusal names, statement by statement."""
+    """Follows the fix that the refusal names, statement by statement."""
     connection.execute("SYSTEM STOP MERGES")
     connection.execute(VISITS)
     connection.execute(
@@ -365,7 +365,7 @@ def test_two_blocks_of_overlapping_users_do_not_become_16323(
 def test_into_a_plain_table_each_block_is_counted_and_the_view_says_so(
     connection: Connection,
 ) -> None:
-    """What ClickHouse allows is allowed where nothing merges; it is marked, never called right."""
+    """A target without merges allows what ClickHouse allows; the view is marked unproven."""
     connection.execute(VISITS)
     connection.execute(
         "CREATE TABLE daily_users (day Date, users UInt64) ENGINE = MergeTree ORDER BY day"
@@ -409,7 +409,8 @@ def test_states_of_one_function_are_not_taken_for_another_s(connection: Connecti
 
 
 def test_a_changed_lookup_table_makes_the_view_stale_by_name(connection: Connection) -> None:
-    """The trigger fires on the leftmost table only; what its lookup table changes is not forgotten."""
+    """The trigger fires on the leftmost table only, but a change of the lookup table is
+    recorded."""
     connection.execute(
         """CREATE TABLE products (product_id UInt32, category String) ENGINE = MergeTree
            ORDER BY product_id;

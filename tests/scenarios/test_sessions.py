@@ -32,7 +32,8 @@ SESSIONS = """CREATE MATERIALIZED VIEW session_mv_to_table
 
 @pytest.fixture
 def sessions(tmp_path: Path) -> Iterator[Connection]:
-    """20,000 events of 2,000 sessions, in four INSERTs that each bring some of every session."""
+    """Insert 20,000 events of 2,000 sessions, in four INSERTs that each hold some of every
+    session."""
     with olapdb.connect(tmp_path / "warehouse") as opened:
         opened.execute(
             """CREATE TABLE raw_events (lp_id UInt32, session_id String, visitor_id String,
@@ -107,8 +108,8 @@ def test_sessions_chain_to_days_by_merge_state(sessions: Connection) -> None:
 
 
 def test_an_average_over_session_maxima_cannot_be_chained(sessions: Connection) -> None:
-    """The reader's question: 'num_clicks should be something like sumMergeState, and for
-    scroll_rate I want to use avgMergeState'. Each way to write it is answered with the reason."""
+    """A reader's question: 'num_clicks should be something like sumMergeState, and for scroll_rate
+    I want to use avgMergeState'. The error of each form states the reason."""
 
     def create(selected: str, source: str = "session_table", name: str = "scroll_mv") -> None:
         sessions.execute(
@@ -132,7 +133,7 @@ def test_an_average_over_session_maxima_cannot_be_chained(sessions: Connection) 
         )
     assert "belongs in the query that reads" in no.value.hint
 
-    # A state finalized as it comes in counts a session once for each INSERT that it spans.
+    # Finalizing each block's state counts a session once for each INSERT that it spans.
     create("avgState(finalizeAggregation(scroll_rate))", name="scroll_of_blocks_mv")
     _send_events(sessions)
     named = "SELECT verdict, reason FROM system.views WHERE name = 'scroll_of_blocks_mv'"
@@ -140,7 +141,7 @@ def test_an_average_over_session_maxima_cannot_be_chained(sessions: Connection) 
     assert verdict == "unproven"
     assert "counts the unmerged rows of default.session_table" in str(reason)
 
-    # The query that reads is where it belongs.
+    # The average belongs in the query that reads.
     by_day = """SELECT lp_id, date, avg(scroll) FROM (
                   SELECT lp_id, date, session_id, {maximum} AS scroll FROM {source}
                   GROUP BY lp_id, date, session_id)

@@ -1,4 +1,4 @@
-"""What the process does and did, in SQL; and how a statement is ended from another connection."""
+"""What the process does and did, shown in SQL; ending a statement from another connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CHECK TABLE finds what does not read as it was written, and names the part."""
+"""CHECK TABLE finds bytes that changed since they were written, and names the part."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def ask(connection: Connection, query: str) -> list[tuple[object, ...]]:
 
 
 def damage(folder: Path, connection: Connection, partition: str) -> str:
-    """Flips a byte in the middle of the partition's file; the part's name."""
+    """Flip a byte amid the rows of the partition's file; return the part's name."""
     ((name, path),) = ask(
         connection, f"SELECT name, path FROM system.parts WHERE partition_id = '{partition}'"
     )

@@ -235,7 +235,7 @@ def test_max_threads_is_heeded_by_inserts_and_groups(connection, monkeypatch):
 
 
 def test_a_group_by_counts_what_it_holds_while_it_merges(connection):
-    """Keys and counts of 1,200,000 groups are 19 MB; joined and ordered anew they are several."""
+    """Keys and counts of 1,200,000 groups take 19 MB; joined and sorted they take a multiple."""
     groups = "SELECT count() FROM (SELECT intHash64(number) AS k FROM numbers(1200000) GROUP BY k)"
     with pytest.raises(olapdb.OperationalError, match=r"GROUP BY.*max_memory_usage"):
         connection.execute(f"{groups} SETTINGS max_memory_usage = 60000000").fetchall()

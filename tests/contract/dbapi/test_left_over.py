@@ -1,4 +1,4 @@
-"""Results that nobody reads to their end, as an interactive session leaves them."""
+"""Results that are never read to the end, as an interactive session leaves them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.warehouse(
 
 
 def nothing_runs(connection: Connection) -> bool:
-    """But for the statement that asks; and no snapshot is kept for a reader."""
+    """Return whether only the asking statement runs and no snapshot is pinned for a reader."""
     connection.execute("INSERT INTO t VALUES (1)")
     catalog = connection.database.services.catalog
     shown = connection.execute("SELECT query FROM system.processes").fetchall()
@@ -40,7 +40,7 @@ LEFT: dict[str, Callable[[Connection], object]] = {
 
 @pytest.mark.parametrize("how", LEFT)
 def test_what_is_left_holds_nothing(connection: Connection, how: str) -> None:
-    """And it needs no collection of garbage: a cursor is no cycle."""
+    """This needs no garbage collection, since a cursor is not part of a reference cycle."""
     gc.collect()
     gc.disable()
     try:
@@ -59,8 +59,8 @@ def test_a_cursor_in_a_cycle_holds_nothing(connection: Connection) -> None:
 
 
 def test_garbage_is_collected_while_a_lock_is_held(connection: Connection) -> None:
-    """Python collects garbage wherever it makes an object, in the midst of our own statements too:
-    what a cursor leaves to do must not wait for the locks that these hold."""
+    """Python may collect garbage at any allocation, also inside olapdb's own statements. A
+    collected cursor must not wait for locks that the interrupted statement holds."""
     services = connection.database.services
     locks = (
         services.catalog._registration._lock,  # type: ignore[attr-defined]
@@ -87,7 +87,8 @@ def test_garbage_is_collected_while_a_lock_is_held(connection: Connection) -> No
 
 
 def test_a_signal_handler_may_cancel(connection: Connection) -> None:
-    """Which Python runs between any two steps of the main thread, its own statement's too."""
+    """Python runs signal handlers between any two steps of the main thread, also during its
+    statement."""
     before = signal.signal(signal.SIGUSR1, lambda *_: connection.cancel())
     try:
         with connection.session._tracker._lock:
@@ -98,7 +99,8 @@ def test_a_signal_handler_may_cancel(connection: Connection) -> None:
 
 
 def test_an_open_cursor_stays_with_the_parent_of_a_fork(connection: Connection) -> None:
-    """The child lacks the threads that its query would wait for; a statement of its own runs."""
+    """The child lacks the threads that the query needs, so it raises. A statement of the child
+    runs."""
     connection.execute("INSERT INTO t SELECT number FROM numbers(600000)")
     cursor = connection.execute("SELECT k, k + 1 FROM t SETTINGS max_threads = 4")
     first = cursor.fetchone()

@@ -1,4 +1,5 @@
-"""Source offsets: where a table stands in the streams that feed it, in the same commit as its rows."""
+"""Source offsets: a table's positions in the streams that feed it, in the same commit as its
+rows."""
 
 from __future__ import annotations
 
@@ -122,7 +123,7 @@ def test_in_sql(connection: Connection) -> None:
 
 
 def test_a_stream_that_brought_no_rows_moves_too(connection: Connection) -> None:
-    """All of its events were filtered out before they were sent."""
+    """All events were filtered out before the INSERT."""
     done = connection.insert("orders", {"id": [], "amount": []}, offsets={"orders-0": (0, 50)})
     assert (done, done.duplicate) == (0, False)
     assert positions(connection) == {"orders-0": 50}
@@ -145,7 +146,8 @@ def test_a_failed_insert_moves_nothing(connection: Connection) -> None:
 def test_a_retry_that_is_cut_differently_is_one_duplicate(
     connection: Connection, block_rows: int
 ) -> None:
-    """By its token, by its offsets, and by both, with the view."""
+    """A retry is recognized by its token, by its offsets or by both, and the view counts it
+    once."""
     connection.execute("SET max_insert_block_size = 4")
     send(connection, 0, 10, offsets=None, token="t")
     send(connection, 10, 20)

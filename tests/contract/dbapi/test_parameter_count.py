@@ -1,4 +1,4 @@
-"""A parameter that no placeholder takes is an error, as one that is missing."""
+"""A parameter without a placeholder is an error, like a missing one."""
 
 from __future__ import annotations
 

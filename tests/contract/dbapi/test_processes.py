@@ -1,4 +1,4 @@
-"""Several processes on one warehouse: readers see whole commits while one writes."""
+"""Several processes on one warehouse: readers see whole commits while another process writes."""
 
 import os
 import subprocess
@@ -114,7 +114,7 @@ def test_readers_connect_while_writers_come_and_go(tmp_path):
 def test_a_warehouse_that_cannot_be_opened_leaves_no_file_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever tries again and again while another process holds the turn does not run out of them."""
+    """Retrying while another process holds the catalog's turn does not use up file descriptors."""
     olapdb.connect(tmp_path / "w").close()
 
     def busy(*_: object) -> str:

@@ -1,4 +1,4 @@
-"""Queries of system tables that people bring along."""
+"""Common queries of system tables that users bring from ClickHouse."""
 
 from __future__ import annotations
 

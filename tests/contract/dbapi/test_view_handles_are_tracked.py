@@ -1,5 +1,5 @@
-"""An operation of `connection.views[…]` is a statement like any other: it is seen while it runs, can
-be ended, is logged, and raises errors of the tree."""
+"""An operation of `connection.views[…]` is a statement like any other: it is listed while it runs,
+can be cancelled, is logged, and raises errors of the tree."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_what_a_progress_function_raises_stays_what_it_is(connection: Connection
 def test_an_interrupt_of_leaving_a_turn(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C may come between any two steps; no other thread waits for a turn that nobody has."""
+    """Ctrl-C may arrive between any two steps; other threads must still get the catalog's turn."""
 
     def interrupted(*_: object) -> None:
         monkeypatch.undo()

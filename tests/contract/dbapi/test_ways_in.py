@@ -1,4 +1,4 @@
-"""Whichever way a statement comes in it is seen, logged, and can be ended."""
+"""On every way in, a statement is listed while it runs, logged, and can be cancelled."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_an_insert_is_logged(connection: Connection, way: str) -> None:
 
 @pytest.mark.parametrize("how", ["cancel", "KILL QUERY WHERE query_kind = 'Insert'"])
 def test_an_insert_of_a_stream_can_be_ended(connection: Connection, how: str) -> None:
-    """While its rows are still being made; nothing of them is inserted."""
+    """The INSERT is cancelled while its rows are produced; no row lands."""
     began = threading.Event()
     go_on = threading.Event()
     raised: list[BaseException] = []
@@ -87,7 +87,7 @@ def test_an_insert_of_a_stream_can_be_ended(connection: Connection, how: str) ->
 def test_an_interrupt_of_leaving_a_turn(
     connection: Connection, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    """Ctrl-C may come between any two steps; no other thread waits for a turn that nobody has."""
+    """Ctrl-C may arrive between any two steps; other threads must still get the catalog's turn."""
 
     def interrupted(*_: object) -> None:
         monkeypatch.undo()
@@ -106,7 +106,7 @@ def test_an_interrupt_of_leaving_a_turn(
 
 
 def test_an_error_of_ones_own_stays_what_it_is(connection: Connection) -> None:
-    """What the maker of a stream raises is no bug of ours."""
+    """An exception of the stream's producer is passed on unchanged."""
 
     def batches() -> Iterator[pa.RecordBatch]:
         yield pa.record_batch({"k": pa.array([1], pa.uint64())})
@@ -156,7 +156,7 @@ def test_what_rewrites_parts_can_be_ended_between_them(tmp_path: Path, statement
 
 
 def test_optimize_ends_while_others_insert(connection: Connection) -> None:
-    """It is about the parts that were there when it began."""
+    """OPTIMIZE merges the parts that exist when it begins."""
     connection.execute("SYSTEM STOP MERGES")
     for _ in range(3):
         connection.execute("INSERT INTO t VALUES (1)")
