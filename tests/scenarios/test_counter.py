@@ -146,7 +146,7 @@ def test_the_hand_made_backfill_as_published_is_named_and_then_adopted(
     _create_view(connection, where=CUTOFF)
     assert _rows(connection, "SELECT count() FROM counter_daily") == [(0,)]
 
-    # New data starts in 2019 and loads into the view automatically; the older rows by an INSERT.
+    # Data from 2019 on enters the view through its trigger; an INSERT by hand adds the older rows.
     _load_2019(connection)
     assert _rows(connection, "SELECT count(), sum(count) FROM counter_daily") == [(120, 10_000)]
     states = DAILY_STATES.format(source="counter", where=BEFORE_CUTOFF)
