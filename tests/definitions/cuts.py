@@ -20,9 +20,9 @@ from tests.definitions.truth import TRUSTED, statuses
 from tests.definitions.values import normal
 
 ORDER_MATTERS = re.compile(r"LIMIT|rand|now|UUID|uptime|queryID|QueryID")
-"""Statements whose own outcome depends on the order of rows, or on when they run."""
+"""Statements whose outcome depends on the order of rows, or on the time at which they run."""
 ROWS_MATTER = re.compile(r"UPDATE|DELETE|TTL|CLEAR|DEDUPLICATE|CONSTRAINT|ADD COLUMN")
-"""Statements about rows as they are stored: of an engine that joins rows, each cut stores others."""
+"""Statements about stored rows: in an engine that combines rows, each cut stores other ones."""
 JOINS_ROWS = re.compile(r"ENGINE = (?:Summing|Aggregating|Replacing|Collapsing|Versioned)")
 
 Answers = Mapping[str, Sequence[Sequence[Any]]]

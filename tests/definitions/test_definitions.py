@@ -18,10 +18,10 @@ from tests.definitions.steps import read_script
 
 DEFINITIONS = 300
 CUT_EVERY = 10
-"""Every tenth definition is run a second time with its rows in blocks of one."""
+"""Every tenth definition is run again with its rows in blocks of one."""
 PROVABLE_SHARE = 0.15
 SHRINKING_RUNS_MAX = 200
-"""In CI, for each finding: `python -m tests.definitions.soak SEED 1` makes it shorter still."""
+"""Runs per finding in CI. `python -m tests.definitions.soak SEED 1` shrinks it further."""
 
 
 @pytest.mark.timeout(1_200)

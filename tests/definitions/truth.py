@@ -42,7 +42,7 @@ CONTENT = (
     "CANNOT_CONVERT_TYPE",
     "TYPE_MISMATCH",
 )
-"""Errors about a value of a row."""
+"""Errors that a row's value may cause."""
 
 
 class NotComparable(Exception):

@@ -17,9 +17,9 @@ from olapdb.errors import Error
 THREADS = 8
 PAUSE_SECONDS = 0.2
 LONGER_SECONDS_MAX = 120.0
-"""The machine may be too slow for all that a run is about in the time that it was given."""
+"""How much longer a run may take on a slow machine until it was `enough`."""
 ROWS = 20
-"""Of an INSERT: the small ones are those that ingestion makes, and the hard ones."""
+"""Rows of an INSERT: few, as ingestion often sends them, which makes races likely."""
 
 SOURCE = """
     CREATE TABLE events (day UInt8, thread UInt32, number UInt64, amount Int64)

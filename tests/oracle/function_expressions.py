@@ -986,4 +986,4 @@ KNOWN_DIFFERENCES = {
     "gcd(u8, small)": "gcd with 0 is the other number",
     "lcm(u8, small)": "lcm with 0 is 0",
 }
-"""Where olapdb answers differently on purpose, and why."""
+"""Expressions on which olapdb differs on purpose, and why."""

@@ -14,7 +14,7 @@ from olapdb.types import Array, DataType, Map, Tuple, plain
 from tests.harness.oracle import Oracle, OracleError, _unescape
 
 Outcome: TypeAlias = Literal["same", "both_refuse", "explained", "different", "refused", "accepted"]
-"""`refused`: olapdb alone refuses; `accepted`: ClickHouse alone does."""
+"""`refused`: only olapdb refuses; `accepted`: only ClickHouse does."""
 Rows: TypeAlias = list[tuple[str | None, ...]]
 
 _INTEGER, _FLOAT = r"Int(?:8|16|32|64)", r"Float(?:32|64)"
@@ -24,8 +24,8 @@ _ALIKE = (
     (re.compile(rf"Variant\({_INTEGER}, UInt64\)|Nullable\(Int128\)|Int128"), "Wide"),
     (re.compile(r"Nullable\(Decimal\((?:20|38), 0\)\)|Decimal\((?:20|38), 0\)"), "Wide"),
 )
-"""Types that docs/differences.md says are others: LowCardinality is a hint, and what holds UInt64
-beside a signed integer, or a 64-bit integer beside a float, is no Variant."""
+"""Types that differ as docs/differences.md says: LowCardinality is a hint, and where ClickHouse has
+a Variant (UInt64 beside a signed integer, a 64-bit integer beside a float) olapdb has one type."""
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?|-?\d+e[+-]?\d+|-?\d+")
 
 
@@ -347,7 +347,7 @@ RULES = (
         "variances of numbers near 2^53", "different", statement=r"\b(corr|covar|stddev|var)\w*\("
     ),
 )
-"""docs/differences.md has a line for each."""
+"""Each rule has a line in docs/differences.md."""
 
 
 def explanation(statement: str, ours: Answer | Refusal, theirs: Answer | Refusal) -> str:

@@ -319,7 +319,7 @@ EXCLUDED = re.compile(
     r"|serverTimezone|timezone|database|queryID|throwIf|revision|toInt256|ignore|age|addDays\(s"
     r"|parseDateTime\w*)\b"
 )
-"""Functions of no fixed value, and those whose differences docs/differences.md lists."""
+"""Functions without a fixed value, and those whose differences docs/differences.md lists."""
 
 
 _TUPLES = {("int", "string"): "tuple", ("int", "float", "string"): "triple"}
@@ -338,7 +338,7 @@ def kind_of(data_type: DataType) -> str:
 @dataclass(frozen=True)
 class Template:
     text: str
-    """With a place for each argument: `plus({int}, {int})`."""
+    """The expression with a place for each argument: `plus({int}, {int})`."""
     kind: str
 
 

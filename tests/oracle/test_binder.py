@@ -194,7 +194,7 @@ ROWS: dict[str, list[tuple[object, ...]]] = {
     "n": [(1, "one", 1), (2, "two", None), (3, "three", 5)],
 }
 UNSTABLE = ("distinct on", "State(")
-"""Any of several rows is right, or the value has a form of its own."""
+"""Queries for which any of several rows is right, or whose values print in another form."""
 
 
 @pytest.fixture(scope="module")

@@ -86,7 +86,7 @@ OURS = {
     "SELECT match('a', unhex('ff00'))": "CANNOT_CONVERT_TYPE",
     "SELECT simpleJSONExtractInt('{}', unhex('ff00'))": "CANNOT_CONVERT_TYPE",
 }
-"""Where ClickHouse wraps around, has wider types, or takes any bytes for text."""
+"""olapdb's answers where ClickHouse wraps around, has wider types, or takes any bytes for text."""
 
 
 @pytest.fixture(scope="module")

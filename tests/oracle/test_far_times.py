@@ -105,7 +105,7 @@ BEYOND = {
     "fromUnixTimestamp64Milli(toUInt64(18446744073709551615))": "9999-12-31 23:59:59.999",
     "toDateTime64(toUInt64(18446744073709551615), 3)": "9999-12-31 23:59:59.000",
 }
-"""ClickHouse stops at 0000-01-01, at a January, or wraps around."""
+"""olapdb's answers where ClickHouse stops at 0000-01-01, at a January, or wraps around."""
 
 
 @pytest.mark.parametrize(("expression", "end"), BEYOND.items())

@@ -25,7 +25,7 @@ SYNTAX = frozenset(
         "timestamp_sub",
     }
 )
-"""Names that ClickHouse's parser rewrites, so that its list of functions has them not."""
+"""Names that ClickHouse's parser rewrites, so that its list of functions lacks them."""
 TABLE = "typed_for_functions"
 
 

@@ -19,8 +19,8 @@ STATEMENTS_A_SEED = 50
 SHORT_SEEDS, LONG_SEEDS = range(1, 11), range(1_000, 1_400)
 UNEXPLAINED = ("different", "refused", "accepted")
 REFUSED_MOST = 0.005
-"""The share of statements that ClickHouse answers and olapdb refuses, but for those whose answer is
-a Variant there, which olapdb does not have."""
+"""The largest share of statements that olapdb may refuse though ClickHouse answers them, not
+counting those whose answer is a Variant, which olapdb does not have."""
 VARIANTS = ("no Variant", "an integer that no Float64 is")
 
 

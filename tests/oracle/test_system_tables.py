@@ -19,8 +19,8 @@ OTHER_TYPES = {
     ("key_column_usage", "CONSTRAINT_SCHEMA"),
     ("key_column_usage", "CONSTRAINT_CATALOG"),
 }
-"""UUIDs and LowCardinality are plain texts, Enums too, see `_settled`; the last two are Nullable in
-upper case only."""
+"""Columns whose types differ: UUIDs, LowCardinality and Enums are plain texts, see `_settled`; the
+last two are Nullable in upper case only."""
 INFORMATION = (
     "schemata",
     "tables",

@@ -15,17 +15,17 @@ from olapdb.errors import BackfillIncomplete, BypassRows, Error, InternalError, 
 from tests.unit.views.warehouse import dicts
 
 MENDS_MAX = 3
-"""Statements after which a view is settled, those among them that answer no."""
+"""Statements after which a view must be settled, including those that are refused."""
 ANSWERS: dict[str, tuple[type[Error], ...]] = {
     "ADOPT": (BypassRows,),
     "BACKFILL": (BackfillIncomplete, ThrowIfNonZero),
     "REPLAY": (ThrowIfNonZero,),
     "RECONCILE": (ThrowIfNonZero,),
 }
-"""The errors by which a mend may say that it is none: rows by hand are not what the view makes, or
-the view raises on its rows, which nobody can know beforehand.  It must not be told again."""
+"""The errors by which a mend may be refused: rows by hand differ from the view's, or the view
+raises on its rows, which only running it can show. Such a mend must not be proposed again."""
 ROUNDS_MAX = 12
-"""Rounds over a graph of views, each of which may make stale what is below."""
+"""Rounds over a graph of views, in which mending one view may make those below stale."""
 
 DATABASES = ("wh", "`my wh`", "`or.der``s`")
 SOURCES = (
@@ -54,7 +54,7 @@ LOOSE = (
     "CollapsingMergeTree(sign) ORDER BY (p, k)",
 )
 BAD = 13
-"""A value that a failing view cannot digest."""
+"""A value on which a failing view raises."""
 
 SUMS = "SELECT x.p AS p, x.k AS k, sum({e}) AS v FROM {source} AS x {where} GROUP BY p, k"
 ROWS = "SELECT x.p AS p, x.k AS k, toInt64({e}) AS v FROM {source} AS x {where}"

@@ -27,7 +27,7 @@ from olapdb.model.schema import Column, Engine, KeyItem, Table
 from olapdb.types import INT8, INT64, STRING, UINT8, UINT64
 
 Row = tuple[int, int, int, int, str]
-"""k, v, s (a sign), d (is_deleted), x (tells the row from all others)"""
+"""k, v, s (a sign), d (is_deleted), x (unique for each row)"""
 Blocks = Sequence[Sequence[Row]]
 COLUMNS = (("k", INT64), ("v", UINT64), ("s", INT8), ("d", UINT8), ("x", STRING))
 K, V, S, D, X = range(5)

@@ -30,7 +30,7 @@ MET = (
     "unproven REPLAY",
     "proven",
 )
-"""What the seeds have to reach, or they try nothing."""
+"""Verdicts that the seeds must reach, or else they test too little."""
 
 
 def met(first: int, count: int) -> Counter[str]:

@@ -21,8 +21,8 @@ from olapdb.types import DataType, Interval
 
 Draw = random.Random
 PLACES = 40
-"""Values of one column are drawn around a place from 0 to PLACES, so that rows that lie together
-are alike and granules have narrow bounds."""
+"""Values of one column are drawn around a place from 0 to PLACES, so that neighbouring rows are
+alike and granules have narrow bounds."""
 TABLES_PER_RUN, CONDITIONS_PER_TABLE = 60, 40
 RUN_SECONDS = 20
 

@@ -27,7 +27,7 @@ COLUMNS = ("x", "y")
 PAST_MAX = 30
 
 NUMBER = st.integers(0, 1_000)
-"""Chooses among what is there."""
+"""Selects one of the existing tables, columns or names, modulo their number."""
 PARTITION = st.integers(0, 2)
 KEY = st.integers(0, 3)
 BLOCK_ROWS = st.sampled_from((1, 2, 100))

@@ -14,7 +14,7 @@ import olapdb
 
 ROOT = Path(__file__).parents[2]
 SECONDS_MAX = 900
-"""Not the demo's promise (4 minutes on two idle cores): tests share their machine."""
+"""Longer than the demo's promise (4 minutes on two idle cores), since tests share their machine."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(SECONDS_MAX)]
 

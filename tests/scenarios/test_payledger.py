@@ -93,7 +93,7 @@ REVISED = [
     ("marketplace", date(2024, 1, 1), BACK, 10),
     ("marketplace", BACK, FOREVER, 15),
 ]
-"""The reserve of marketplaces is 15 % since three days ago."""
+"""The policies once the reserve of marketplaces is 15 %, starting three days ago."""
 NEW_POLICY = f"""
     CREATE OR REPLACE TABLE reserve_policies (
         segment String, effective_from Date, effective_to Date, percent UInt8

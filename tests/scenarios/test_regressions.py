@@ -31,7 +31,7 @@ def _mapping(connection: olapdb.Connection, value: object) -> None:
 
 
 WAYS = [_execute, _execute_many, _mapping]
-"""How a Python value comes into a table; all must mean the same."""
+"""Ways to insert a Python value; all must store the same."""
 
 
 @pytest.mark.parametrize("insert", WAYS)

@@ -297,7 +297,7 @@ _RETYPED = [
     ("DateTime", "DateTime('Asia/Tokyo')", "toString(toDate(x))", "2024-01-01 20:00:00"),
     ("Int64", "Nullable(Int64)", "isNull(sumIf(x, 0))", 5),
 ]
-"""A wider type that holds the same values, and an expression that tells."""
+"""A wider type that holds the same values, and an expression whose result shows the type."""
 
 
 @pytest.mark.parametrize(("before", "after", "expression", "value"), _RETYPED)

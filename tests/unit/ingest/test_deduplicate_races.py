@@ -64,7 +64,7 @@ class Race:
         make(self.first)
         self.commits = 0
         self.lost: type[Requirement] | None = None
-        """A kind of requirement that commits forget, for tests of what it is needed for."""
+        """A type of requirement to omit from commits, to test what it prevents."""
 
     def run(
         self, work: Callable[[Connection], InsertedRows], *meanwhile: Callable[[], object]

@@ -281,7 +281,7 @@ CANCELLED = (
     "OPTIMIZE TABLE sums FINAL",
     "OPTIMIZE TABLE kinds FINAL",
 )
-"""Of 'b' nothing is left; half of what made it came with 'a'."""
+"""The rows of 'b' cancel out, and one half of them was inserted together with 'a'."""
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from olapdb.runtime.failpoints import recording
 from tests.unit.views.warehouse import dicts, rows, verdict
 
 TODAY = (datetime.datetime.now(tz=datetime.UTC) + datetime.timedelta(hours=12)).date()
-"""Or tomorrow: so it lasts until the tests are over, at midnight too."""
+"""The day on which the tests end, which is tomorrow if they run over midnight."""
 
 
 def ago(days: int) -> str:

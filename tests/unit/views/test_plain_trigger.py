@@ -47,7 +47,7 @@ QUERIES = {
         True,
     ),
 }
-"""(query, whether the plan is plain, whether each key comes once)"""
+"""(query, whether the plan is plain, whether each key occurs once)"""
 
 
 pytestmark = pytest.mark.warehouse(

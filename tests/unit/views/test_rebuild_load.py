@@ -20,7 +20,7 @@ from tests.unit.views.warehouse import add, dicts, make, rows
 
 SECONDS = 5.0
 LOST_RACES = ("COMMIT_CONFLICT", "ABORTED", "UNKNOWN_TABLE", "BAD_ARGUMENTS")
-"""What a statement about a version may answer when another one was faster."""
+"""Errors that a statement about a version may raise after it lost a race."""
 
 
 def query(factor: int) -> str:

@@ -10,7 +10,7 @@ import pytest
 import olapdb
 
 ROWS = 150_000
-"""More than one row group and one piece; far beyond what stays in the catalog."""
+"""More than one row group and one piece; far too many for an inline part."""
 VIEWS = {
     "text": "SELECT s AS a, '' AS b, count() AS n, sum(x) AS t FROM source GROUP BY s",
     "two": "SELECT s AS a, ifNull(h, 'none') AS b, count() AS n, sum(x) AS t FROM source GROUP BY a, b",
