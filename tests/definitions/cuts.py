@@ -30,6 +30,8 @@ Answers = Mapping[str, Sequence[Sequence[Any]]]
 
 @dataclass(frozen=True)
 class Outcome:
+    """The result of a run: a finding, or the refused statements and the answers by target."""
+
     finding: Finding | None
     refused: tuple[str, ...]
     answers: Answers

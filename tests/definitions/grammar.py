@@ -25,6 +25,7 @@ class Definition:
 
 
 def draw_script(seed: int) -> Script:
+    """Draw the script of a seed."""
     chance = random.Random(seed)
     return script_of(_Drawing(chance).texts(), seed)
 

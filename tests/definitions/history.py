@@ -47,16 +47,19 @@ class History:
         )
 
     def step(self) -> list[str]:
+        """Draw one kind of step and return its statements."""
         kinds, weights = zip(*self.kinds, strict=True)
         return list(self.chance.choices(kinds, weights)[0]())
 
     # --- rows
 
     def insert(self) -> list[str]:
+        """Insert into a source."""
         table = self.definition.tables[self.chance.choice(self.definition.sources)]
         return self._insert(table)
 
     def insert_dimension(self) -> list[str]:
+        """Insert into a dimension, or into a source if there is none."""
         if not self.definition.dimensions:
             return self.insert()
         return self._insert(self.definition.tables[self.chance.choice(self.definition.dimensions)])
@@ -73,11 +76,13 @@ class History:
         return [f"INSERT INTO {table.name} ({', '.join(names)}){cut} VALUES {values}"]
 
     def copy_rows(self) -> list[str]:
+        """Insert rows of a source into itself again."""
         table = self.definition.tables[self.chance.choice(self.definition.sources)]
         names = ", ".join(f.name for f in table.fields if f.is_given)
         return [f"INSERT INTO {table.name} ({names}) SELECT {names} FROM {table.name} LIMIT 3"]
 
     def by_hand(self) -> list[str]:
+        """Insert a row into a target, which is bypass."""
         if not self.definition.targets:
             return []
         return [f"INSERT INTO {self._target()} SELECT * FROM {self._target()} LIMIT 1"]
@@ -91,6 +96,7 @@ class History:
         return f"{found.name} IS NULL" if value == "NULL" else f"{found.name} = {value}"
 
     def delete(self) -> list[str]:
+        """Delete rows of an input, or truncate it."""
         table = self._any_input()
         if self.chance.random() < 0.15:
             return [f"TRUNCATE TABLE {table.name}"]
@@ -98,6 +104,7 @@ class History:
         return [f"DELETE FROM {table.name} WHERE {self._condition(table)}{retain}"]
 
     def update(self) -> list[str]:
+        """Update a column of an input."""
         table = self._any_input()
         pool = [f for f in table.fields if f.values and f.role in ("number", "text", "time")]
         if not pool:
@@ -109,6 +116,7 @@ class History:
         ]
 
     def replace_dimension(self) -> list[str]:
+        """Replace a dimension by CREATE OR REPLACE TABLE, and insert into it."""
         if not self.definition.dimensions:
             return []
         table = self.definition.tables[self.chance.choice(self.definition.dimensions)].copy()
@@ -118,6 +126,7 @@ class History:
     # --- merges and partitions
 
     def optimize(self) -> list[str]:
+        """Merge a table, fully or by one background merge."""
         names = list(self.definition.tables)
         if self.definition.dimensions and self.chance.random() < 0.4:
             names = self.definition.dimensions
@@ -129,6 +138,7 @@ class History:
         ]
 
     def partition(self) -> list[str]:
+        """Drop, detach, clear, replace, move or attach a partition."""
         table = self.chance.choice(list(self.definition.tables.values()))
         which = "ALL"
         found = next((f for f in table.fields if f.name == table.partition and f.values), None)
@@ -159,6 +169,7 @@ class History:
     # --- columns and settings
 
     def add_column(self) -> list[str]:
+        """Add a column to a table, and sometimes a view that reads it."""
         self.columns += 1
         table = self.chance.choice(list(self.definition.tables.values()))
         name = f"n{self.columns}"
@@ -228,6 +239,7 @@ class History:
         ]
 
     def change_column(self) -> list[str]:
+        """Drop, rename, retype or redefine a column."""
         table = self.chance.choice(list(self.definition.tables.values()))
         if not table.fields:
             return []
@@ -272,6 +284,7 @@ class History:
         return "'other'" if "String" in found.type else "3"
 
     def table_settings(self) -> list[str]:
+        """Change a setting, TTL, constraint, sorting key or name of a table."""
         table = self.chance.choice(list(self.definition.tables.values()))
         times = table.of_role("time")
         keys = [f.name for f in table.fields if f.role == "key"]
@@ -299,6 +312,7 @@ class History:
     # --- views
 
     def about_view(self) -> list[str]:
+        """Run one maintenance statement on a view."""
         view = self.chance.choice(list(self.definition.views) or ["v1"])
         return [
             self.chance.choices(
@@ -320,6 +334,7 @@ class History:
         ]
 
     def modify_query(self) -> list[str]:
+        """Give a view its query again, or one with another condition."""
         if not self.definition.views:
             return []
         name = self.chance.choice(list(self.definition.views))
@@ -332,6 +347,7 @@ class History:
         ]
 
     def mend(self) -> list[str]:
+        """Run the mends of all views."""
         return ["-- mend"]
 
     # --- choices

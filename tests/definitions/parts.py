@@ -11,6 +11,8 @@ from tests.definitions.tables import VOLATILE, Field, TableDraft, value_type, wi
 
 @dataclass(frozen=True)
 class Expression:
+    """An expression as SQL, with its type as far as the generator knows it."""
+
     text: str
     type: str
 
@@ -41,6 +43,7 @@ class Parts:
         self.plain = source.engine in ("SummingMergeTree", "AggregatingMergeTree") and self.lot(0.5)
 
     def lot(self, share: float) -> bool:
+        """Return True with the given probability."""
         return self.chance.random() < share
 
     # --- relations
@@ -147,12 +150,14 @@ class Parts:
         return f" AS s {kind} {relation}{' AS ' + alias if alias else ''} {condition}".rstrip()
 
     def key_of_source(self, key: Field) -> str:
+        """Return a source column of the key's type to join by, else `s.k`."""
         same = [f for f in self.source.fields if f.type == key.type and f.role in ("key", "number")]
         return f"s.{same[0].name if same else 'k'}"
 
     # --- scalars
 
     def columns(self, *roles: str) -> list[Expression]:
+        """Return the columns in scope with one of these roles."""
         dot = f"{self.alias}." if self.alias else ""
         found = [
             Expression(f"{dot}{f.name}", value_type(f.type))
@@ -165,6 +170,7 @@ class Parts:
         return found + [m for m in self.more if "number" in roles]
 
     def scalar_subquery(self) -> Expression | None:
+        """Draw a scalar subquery over another table, or None if there is none with numbers."""
         found = self.a_table()
         if found is None:
             return None
@@ -185,6 +191,7 @@ class Parts:
         )
 
     def condition(self) -> str:
+        """Draw a condition for WHERE."""
         chance = self.chance
         lot = chance.random()
         found = self.a_table() if lot < 0.45 else None
@@ -248,6 +255,7 @@ class Parts:
         return f"{numbers[0]} > 0" if numbers else "1"
 
     def key(self) -> Expression:
+        """Draw an expression to group by."""
         chance = self.chance
         keys = self.columns("key")
         if self.plain and keys:
@@ -289,6 +297,7 @@ class Parts:
         )
 
     def number(self) -> Expression:
+        """Draw an expression to aggregate."""
         numbers = self.columns("number") or [Expression("1", "UInt8")]
         found = self.chance.choice(numbers)
         lot = self.chance.random()

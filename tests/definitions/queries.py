@@ -181,6 +181,7 @@ class _Drawing(Parts):
     # --- the whole query
 
     def draw(self, merging: bool) -> QueryDraft:
+        """Draw the whole query."""
         chance = self.chance
         relation, prelude = self.source.name, ""
         lot = chance.random()

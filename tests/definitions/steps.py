@@ -27,6 +27,7 @@ class Step:
 
     @property
     def is_insert(self) -> bool:
+        """Return whether the step inserts rows, by SQL or as Arrow data."""
         return self.text.startswith("INSERT INTO") or ARROW.match(self.text) is not None
 
 
@@ -38,9 +39,11 @@ class Script:
     seed: int = -1
 
     def without(self, start: int, count: int) -> Script:
+        """Return the script without `count` steps from `start`."""
         return Script(self.steps[:start] + self.steps[start + count :], self.seed)
 
     def with_step(self, at: int, text: str) -> Script:
+        """Return the script with the step `at` replaced."""
         return Script((*self.steps[:at], Step(text), *self.steps[at + 1 :]), self.seed)
 
     def __str__(self) -> str:
@@ -48,10 +51,12 @@ class Script:
 
     @property
     def size(self) -> int:
+        """Return the number of characters of all steps."""
         return sum(len(step.text) for step in self.steps)
 
 
 def script_of(texts: Iterable[str], seed: int = -1) -> Script:
+    """Return the script of these statements."""
     return Script(tuple(Step(text) for text in texts), seed)
 
 

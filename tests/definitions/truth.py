@@ -64,6 +64,8 @@ class Untruth:
 
 @dataclass(frozen=True)
 class Status:
+    """A view's row of system.views."""
+
     name: str
     verdict: str
     reason: str
@@ -71,6 +73,7 @@ class Status:
 
 
 def statuses(connection: Connection) -> dict[str, Status]:
+    """Return the status of each view by its name."""
     rows = connection.execute("SELECT name, verdict, reason, mend FROM system.views").fetchall()
     return {row[0]: Status(*row) for row in rows}
 
@@ -181,12 +184,15 @@ class Comparison:
 
     @property
     def keys(self) -> list[str]:
+        """Return the target's sorting key; NotComparable if it is not made of columns alone."""
         names = [item.expression.strip("`") for item in self.target.sorting_key]
         if any(self.target.column(name) is None for name in names):
             raise NotComparable
         return names
 
     def written(self) -> list[str]:
+        """Return the columns that the queries write; NotComparable if they differ between
+        writers."""
         found = [{c.name for c in writer.columns} for writer in self.writers]
         if any(one != found[0] for one in found):
             raise NotComparable
@@ -207,6 +213,7 @@ class Comparison:
         return f"CAST({name} AS {self._type(name)})"
 
     def settings(self) -> str:
+        """Return the SETTINGS clause of the settings that the first writer froze."""
         given = dict(self.writers[0].settings)
         said = [f"{name} = {int(given[name])}" for name in FROZEN_SETTINGS if given.get(name)]
         return f" SETTINGS {', '.join(said)}" if said else ""
@@ -238,6 +245,7 @@ class Comparison:
         return f"sum({name})" if self.summed(column) else f"any({name})"
 
     def summed(self, column: Column) -> bool:
+        """Return whether merges of the target sum the column."""
         engine = self.target.engine
         if engine.name != "SummingMergeTree" or not is_number(plain(column.type)):
             return False

@@ -9,6 +9,7 @@ from typing import Any
 
 
 def hashable(value: Any) -> Any:
+    """Return the value in a form that a dictionary key may have; all NaN are equal."""
     if isinstance(value, float) and math.isnan(value):
         return "nan"
     if isinstance(value, list):
@@ -19,6 +20,7 @@ def hashable(value: Any) -> Any:
 
 
 def is_nothing(value: Any) -> bool:
+    """Return whether the value is NULL, NaN, zero or empty."""
     return not value or (isinstance(value, float) and math.isnan(value))
 
 

@@ -37,11 +37,13 @@ def make_table(name: str, engine: str = "MergeTree", **more: object) -> Table:
 
 
 def make_view(name: str = "v", source: str = "s", target: str = "t") -> MaterializedView:
+    """Return a view whose id is its name: sums of n by k, from `source` into `target`."""
     query = f"SELECT k, sum(n) AS n FROM default.{source} GROUP BY k"
     return MaterializedView(name, "default", name, COLUMNS, query, source, target)
 
 
 def rows_of(*pairs: tuple[str, int]) -> pa.Table:
+    """Return (k, n) pairs as an Arrow table."""
     return pa.table(
         {
             "k": pa.array([k for k, _ in pairs], pa.string()),
@@ -69,10 +71,12 @@ def make_part(table_id: str, index: int = 0, **more: object) -> Part:
 
 
 def create(catalog: Catalog, *objects: Table | MaterializedView) -> Committed:
+    """Commit the objects to the catalog."""
     return catalog.apply(Commit((), tuple(PutObject(one) for one in objects), "CREATE"))
 
 
 def create_all(catalog: Catalog) -> Committed:
+    """Commit `s`, `t` and `v`."""
     return create(catalog, make_table("s"), make_table("t"), make_view())
 
 

@@ -30,6 +30,7 @@ class Value:
 
     @property
     def argument(self) -> Argument:
+        """Return the value as an argument of a function, with its constant if it is one."""
         is_constant = isinstance(self.column, pa.Scalar)
         return Argument(self.type, self.column if is_constant else None)
 
@@ -44,6 +45,7 @@ class Reader:
         self.environment = environment or Environment()
 
     def evaluate(self, text: str) -> Value:
+        """Return the value of a whole expression; AssertionError if text is left over."""
         self.tokens = [m.groups() for m in _TOKEN.finditer(text)]
         self.at = 0
         value = self._expression()
@@ -93,6 +95,7 @@ class Reader:
         return Value(data_type, functions.constant(value, data_type))
 
     def call(self, name: str, values: list[Value]) -> Value:
+        """Return the scalar function's result, computed by its kernel."""
         call = functions.resolve_scalar(name, [v.argument for v in values])
         made = call.kernel([v.column for v in values], self.rows, self.environment)
         return Value(call.type, made)

@@ -52,6 +52,7 @@ class OracleResult:
         return value
 
     def column(self, name: str) -> list[str | None]:
+        """Return the values of one column."""
         at = self.names.index(name)
         return [row[at] for row in self.rows]
 
@@ -76,6 +77,7 @@ class Oracle:
         return self._ask(sql, output_format)
 
     def close(self) -> None:
+        """End the child process."""
         if self._process is not None:
             process, self._process = self._process, None
             assert process.stdin is not None

@@ -52,6 +52,7 @@ class Busy:
 
 
 def prepare(folder: str) -> None:
+    """Create the tables and views, and insert the first rows."""
     with olapdb.connect(folder) as connection:
         for text in TABLES:
             connection.execute(text)
@@ -75,11 +76,13 @@ def _insert(chance: random.Random) -> str:
 
 
 def inserts(chance: random.Random) -> Iterator[str]:
+    """Yield INSERTs into the source."""
     while True:
         yield _insert(chance)
 
 
 def deletes(chance: random.Random) -> Iterator[str]:
+    """Yield statements that remove source rows."""
     while True:
         p, k = chance.randrange(PARTITIONS), chance.randrange(KEYS)
         yield chance.choice(
@@ -92,6 +95,7 @@ def deletes(chance: random.Random) -> Iterator[str]:
 
 
 def dimension(chance: random.Random) -> Iterator[str]:
+    """Yield changes of the dimension."""
     while True:
         k = chance.randrange(KEYS)
         yield chance.choice(
@@ -104,12 +108,14 @@ def dimension(chance: random.Random) -> Iterator[str]:
 
 
 def merges(chance: random.Random) -> Iterator[str]:
+    """Yield merges of any table."""
     while True:
         table = chance.choice(("s", "d", "totals", "by_p", "joined"))
         yield f"OPTIMIZE TABLE {table}{chance.choice(('', ' FINAL'))}"
 
 
 def replays(chance: random.Random) -> Iterator[str]:
+    """Yield replays of stale slices, whole replays and reconciliations."""
     while True:
         view = chance.choice(VIEWS)
         p = chance.randrange(PARTITIONS)
@@ -126,6 +132,7 @@ def replays(chance: random.Random) -> Iterator[str]:
 
 
 def backfills(chance: random.Random) -> Iterator[str]:
+    """Yield DETACH, INSERT, ATTACH and BACKFILL of the views."""
     while True:
         view = chance.choice(VIEWS)
         yield f"DETACH VIEW {view}"

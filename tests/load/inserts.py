@@ -64,6 +64,7 @@ HEADER = """
 
 
 def values(thread: int, number: int) -> str:
+    """Return the VALUES of an INSERT whose rows are numbered through."""
     first = number * ROWS
     return ", ".join(
         f"({1 + n % 3}, {thread}, {n}, {n % 7 - 3})" for n in range(first, first + ROWS)

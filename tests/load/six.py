@@ -21,10 +21,12 @@ ROWS = 40
 
 
 def wanted() -> bool:
+    """Return whether standard input is still open."""
     return not select.select([sys.stdin], [], [], 0)[0]
 
 
 def create(folder: str) -> None:
+    """Create the source, the target and the view."""
     with olapdb.connect(folder) as connection:
         connection.execute(
             "CREATE TABLE events (writer UInt8, number UInt32, k UInt32) ENGINE = MergeTree"
@@ -41,6 +43,7 @@ def create(folder: str) -> None:
 
 
 def write(connection: Connection, writer: int) -> None:
+    """Insert numbered commits until standard input closes, printing begin and ack."""
     ((number,),) = connection.execute(
         f"SELECT count() / {ROWS} FROM events WHERE writer = {writer}"
     ).fetchall()
@@ -61,6 +64,8 @@ def write(connection: Connection, writer: int) -> None:
 
 
 def read(connection: Connection) -> None:
+    """Check prefixes of each writer's commits, and view against source, until standard input
+    closes."""
     seen: dict[int, int] = {}
     while wanted():
         found = connection.execute(
@@ -81,6 +86,7 @@ def read(connection: Connection) -> None:
 
 
 def keep(connection: Connection) -> None:
+    """Merge and vacuum until standard input closes."""
     while wanted():
         try:
             connection.execute("OPTIMIZE TABLE events")

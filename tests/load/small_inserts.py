@@ -43,6 +43,7 @@ TABLES = (
 
 
 def statement(number: int) -> str:
+    """Return the INSERT of this number."""
     rows = (f"('2024-01-0{1 + row % 2}', {(number + row) % 10}, {number})" for row in range(ROWS))
     return f"INSERT INTO s VALUES {', '.join(rows)}"
 
@@ -56,6 +57,7 @@ class Work:
     counts: int = 0
 
     def watch(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+        """Count the work of one SQLite connection; return it."""
         connection.set_trace_callback(self._traced)
         connection.set_progress_handler(self._stepped, STEPS_A_COUNT)
         return connection
@@ -121,6 +123,7 @@ class Window:
 
 
 def merge_all(services: Services) -> None:
+    """Merge all tables until no merge is worth its cost."""
     for item in services.catalog.snapshot().objects():
         while merge_some(services, item.id):
             pass
@@ -184,6 +187,7 @@ def opening(path: Path) -> Work:
 
 
 def prepared(folder: str) -> Connection:
+    """Open a warehouse with the tables and views, and background merges stopped."""
     connection = olapdb.connect(folder)
     connection.execute("SYSTEM STOP MERGES")
     for text in TABLES:

@@ -31,18 +31,24 @@ _NUMBER = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?|-?\d+e[+-]?\d+|-?\d+")
 
 @dataclass(frozen=True)
 class Answer:
+    """Type names and printed rows."""
+
     types: tuple[str, ...]
     rows: Rows
 
 
 @dataclass(frozen=True)
 class Refusal:
+    """An error's code and message."""
+
     code: int
     message: str
 
 
 @dataclass(frozen=True)
 class Verdict:
+    """The outcome of a comparison, the rule that explains it, and both answers."""
+
     outcome: Outcome
     rule: str
     ours: str

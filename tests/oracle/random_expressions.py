@@ -337,6 +337,8 @@ def kind_of(data_type: DataType) -> str:
 
 @dataclass(frozen=True)
 class Template:
+    """An expression with places for arguments, and the kind of its result."""
+
     text: str
     """The expression with a place for each argument: `plus({int}, {int})`."""
     kind: str

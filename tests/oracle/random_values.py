@@ -79,12 +79,16 @@ NULLABLE = tuple(t for t in POOLS if not t.startswith(("Array", "Map", "Low", "T
 
 @dataclass(frozen=True)
 class Column:
+    """A column's name and type."""
+
     name: str
     type_name: str
 
 
 @dataclass(frozen=True)
 class Table:
+    """A random table: columns, and rows of literals."""
+
     name: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[str, ...], ...]

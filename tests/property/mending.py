@@ -416,6 +416,7 @@ def settled(view: dict[str, Any]) -> bool:
 
 
 def run_case(case: Case) -> set[str]:
+    """Run the case in a new warehouse; return the verdicts met. Raise Stuck."""
     with Run(case) as run:
         return run.tried()
 

@@ -40,11 +40,14 @@ class Row:
         return dict(self.more)[key]
 
     def given(self, key: int, value: int) -> Row:
+        """Return the row with a value for the column `key`."""
         return replace(self, more=tuple({**dict(self.more), key: value}.items()))
 
 
 @dataclass(frozen=True)
 class Column:
+    """A column; `key` is its number."""
+
     key: int
     type: str
     default: str
@@ -65,6 +68,7 @@ class Model:
     # --- columns
 
     def add_column(self, name: str, column: Column) -> None:
+        """Add a column and give each row, detached ones too, its default."""
         self.columns[name] = column
 
         def filled(row: Row) -> Row:
@@ -86,6 +90,7 @@ class Model:
         return gone
 
     def change(self, matches: Callable[[Row], bool], change: Callable[[Row], Row]) -> None:
+        """Replace the rows that match by `change(row)`."""
         self.rows = [change(row) if matches(row) else row for row in self.rows]
 
     def take(self, rows: Iterable[Row], source: Model, arrivals: count[int]) -> None:

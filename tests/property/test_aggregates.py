@@ -104,6 +104,8 @@ CASES: list[tuple[str, tuple[object, ...], tuple[str, ...]]] = [
 
 @dataclass(frozen=True)
 class Drawn:
+    """Rows by group, the cuts that make pieces of them, and the order of merges."""
+
     columns: list[pa.Array]
     codes: np.ndarray
     cuts: list[int]

@@ -26,6 +26,8 @@ KINDS = ("a", "b")
 
 @dataclass
 class Row:
+    """A row of the source; `covered` says whether the view has seen it."""
+
     day: date
     kind: str
     user: int
@@ -39,6 +41,8 @@ def month(day: date) -> str:
 
 @dataclass
 class Model:
+    """The source's rows, and the slices that earlier steps made stale or bypassed."""
+
     rows: list[Row] = field(default_factory=list)
     stale: set[str] = field(default_factory=set)
     bypass: dict[str, int] = field(default_factory=lambda: defaultdict(int))
