@@ -1,8 +1,7 @@
-"""What a script is made of: SQL, INSERTs of Arrow data, merges by hand, mending.
+"""The steps of a script: SQL, INSERTs of Arrow data, merges by hand, mending.
 
 A script is plain data. It is drawn without an engine, so the same seed always gives the same
-statements, and a shrunk script can be stored as text and read again.
-"""
+statements, and a shrunk script can be stored as text and read again."""
 
 from __future__ import annotations
 
@@ -19,9 +18,9 @@ RERUN = "-- reopen"
 
 @dataclass(frozen=True)
 class Step:
-    """One statement, or one of the directives `-- arrow TABLE {column: values}`,
-    `-- merge TABLE` (the one background merge that is worth most) and `-- mend` (do what
-    `system.views` says until it names nothing)."""
+    """A statement, or one of the directives `-- arrow TABLE {column: values}`, `-- merge TABLE`
+    (the best single background merge) and `-- mend` (run the mends of `system.views` until none is
+    left)."""
 
     text: str
 
@@ -33,7 +32,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Script:
-    """`seed` is what the steps were drawn from, -1 where they were not."""
+    """A list of steps. `seed` is the one from which they were drawn, -1 if they were not drawn."""
 
     steps: tuple[Step, ...]
     seed: int = -1

@@ -1,4 +1,4 @@
-"""What the process does and did, shown in SQL; ending a statement from another connection."""
+"""Running and past statements of the process in SQL; ending one from another connection."""
 
 from __future__ import annotations
 

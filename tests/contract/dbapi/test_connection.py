@@ -1,4 +1,4 @@
-"""What users of the connection and cursor rely on beyond the PEP's letter."""
+"""Behaviour of connection and cursor on which users rely beyond the PEP's letter."""
 
 import datetime
 import decimal

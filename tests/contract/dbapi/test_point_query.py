@@ -1,4 +1,5 @@
-"""What a point query on ten million rows reads: counts, not seconds."""
+"""Counts of the granules and bytes that a point query on ten million rows reads, not its
+seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What statements about tables refuse, and what statements about several tables leave behind."""
+"""Statements about tables: which ones are refused, and the result of those about several tables."""
 
 from __future__ import annotations
 

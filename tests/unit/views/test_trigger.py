@@ -1,4 +1,4 @@
-"""What an INSERT does to the views of its table."""
+"""The effect of an INSERT on the views of its table."""
 
 from __future__ import annotations
 
