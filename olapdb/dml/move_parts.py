@@ -1,7 +1,7 @@
-"""Whole parts leave a table: DROP, DETACH, MOVE and REPLACE of partitions and parts.
+"""Removes whole parts of a table: DROP, DETACH, MOVE and REPLACE of partitions and parts.
 
-One commit each.  Files are never copied or renamed: a part that goes elsewhere is another row of
-the catalog about the same file, see `attach_parts`.
+Each command is one commit.  Files are never copied or renamed: a part that moves to another table
+is another row of the catalog about the same file, see `attach_parts`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ NOTHING = MoveResult(0, 0, None)
 
 def drop_parts(change: RowChange, table_id: str, selection: PartSelection) -> MoveResult:
     """Remove the chosen parts. The slices of views that their rows reached become stale, or frozen
-    where the change is retention; what leaves a view's target: see `target_deletion`.
+    where the change is retention. For parts of a view's target see `target_deletion`.
 
-    Raises RetainedRows for frozen rows, NoSuchDataPart for a part that is not there.
+    Raises RetainedRows for frozen rows, NoSuchDataPart for a part that does not exist.
     """
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
@@ -43,7 +43,7 @@ def drop_parts(change: RowChange, table_id: str, selection: PartSelection) -> Mo
 
 
 def detach_parts(change: RowChange, table_id: str, selection: PartSelection) -> MoveResult:
-    """Remove the chosen parts as `drop_parts` does, and keep the rows beside the table; ATTACH
+    """Remove the chosen parts as `drop_parts` does, and keep them as detached parts; ATTACH
     brings them back."""
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
@@ -58,7 +58,7 @@ def detach_parts(change: RowChange, table_id: str, selection: PartSelection) -> 
 def move_parts(
     change: RowChange, table_id: str, selection: PartSelection, target_id: str
 ) -> MoveResult:
-    """Move the chosen parts to the other table, as new blocks of it."""
+    """Move the chosen parts to another table of the same structure, as new blocks of it."""
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
         table = stored_table(snapshot, table_id, change.cause)
@@ -76,9 +76,9 @@ def move_parts(
 def replace_parts(
     change: RowChange, table_id: str, selection: PartSelection, source_id: str, *, allow_empty: bool
 ) -> MoveResult:
-    """Replace the table's partition by that of the other table, which keeps it too.
+    """Replace the table's partition by a reference to that of the source table, which keeps it too.
 
-    Raises BadArguments where the other table does not have it, unless `allow_empty`.
+    Raises BadArguments where the source does not have the partition, unless `allow_empty`.
     """
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
@@ -95,7 +95,7 @@ def replace_parts(
                 hint="SETTINGS allow_replace_partition_from_empty_source = 1 empties the partition.",
             )
         incoming = Incoming(change, snapshot, source, table, staging)
-        if selection.partition is not None:  # all of the partition came, not what was there before
+        if selection.partition is not None:  # the source's partition is still complete
             incoming.draft.require(
                 *selection.requirements(source, coming, snapshot.parts(source.id))
             )
@@ -111,7 +111,8 @@ def _with_incoming(
     leaving: Sequence[Part],
     coming: Sequence[Part],
 ) -> MoveResult:
-    """Commit at once that `leaving` go from `table` and `coming` come to the target."""
+    """Commit at once the removal of `leaving` from `table` and the arrival of `coming` in the
+    target."""
     if coming:
         incoming.bring(coming)
     done = _remove(
@@ -138,6 +139,7 @@ def _remove(
     parts: Sequence[Part],
     also: CommitDraft | None = None,
 ) -> MoveResult:
+    """Commit the removal of the parts with its effects on views, and the changes of `also`."""
     if not parts:
         return NOTHING
     _refuse_frozen(change, snapshot, table, parts)
@@ -161,7 +163,8 @@ def _remove(
 def _refuse_frozen(
     change: RowChange, snapshot: Snapshot, table: Table, parts: Sequence[Part]
 ) -> None:
-    """Of a partition that goes whole, frozen bounds are enough to refuse."""
+    """Raise RetainedRows where all keys of a part's partition are frozen, which needs no read of
+    rows."""
     if change.retain or change.discard_retained:
         return
     frozen = FrozenKeys.of(snapshot, table.id)
@@ -171,7 +174,8 @@ def _refuse_frozen(
 
 
 def set_aside(snapshot: Snapshot, table: Table, part: Part, reason: str = "") -> AddPart:
-    """Return the part as a detached one: the same bytes, another owner, no claim on source blocks."""
+    """Return the addition of the part as a detached one: the same bytes, another owner, no
+    contributions."""
     kept = replace(
         part,
         id=new_part_id(),

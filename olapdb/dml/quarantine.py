@@ -1,13 +1,13 @@
-"""SYSTEM QUARANTINE PART: a part that cannot be read is set aside, without reading it.
+"""SYSTEM QUARANTINE PART: detaches a part that cannot be read, without reading it.
 
-It is detached, with the reason 'broken'; the other parts of its table can be read again.  What it
-had reached is known from the ledger alone:
+The detached part has the reason 'broken'; the other parts of its table can be read again.  Which
+rows of views it reached is known from the ledger alone:
 
     of a view's source   slices whose parts name its blocks are stale
     of a view's target   its blocks are the view's gap, or its slice is stale: as by DETACH
     of a dimension       all that the view made is stale
 
-ATTACH brings it back, once its file was restored.
+ATTACH brings the part back, once its file was restored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from olapdb.runtime.failpoints import failpoint
 
 @dataclass(frozen=True, slots=True)
 class QuarantinedPart:
-    """The part that was set aside. `path` is "" for a part that lies in the catalog."""
+    """The part that was detached. `path` is "" for a part whose rows lie in the catalog."""
 
     part: str
     partition: str
@@ -35,9 +35,9 @@ class QuarantinedPart:
 
 
 def quarantine_part(change: RowChange, table_id: str, part: str) -> QuarantinedPart:
-    """Set the part aside in one commit. `part` is a name, or an id as errors name it.
+    """Detach the part in one commit. `part` is a name, or an id as error messages give it.
 
-    Raises NoSuchDataPart where the table has none of that name.
+    Raises NoSuchDataPart where the table has no such part.
     """
 
     def attempt(snapshot: Snapshot, staging: Staging) -> QuarantinedPart:

@@ -1,4 +1,4 @@
-"""UPDATE and OPTIMIZE … DEDUPLICATE: a mutation by itself, in one commit."""
+"""UPDATE and OPTIMIZE … DEDUPLICATE: one mutation in one commit."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class UpdateResult:
 def mutate(
     origin: CommitOrigin, table_id: str, step: Step, *, parameters: Parameters = None
 ) -> UpdateResult:
-    """Run one step as of one snapshot and commit it; repeat it after each conflict, bounded. Rows
-    inserted meanwhile stay as they are.
+    """Run one step on one snapshot and commit it; repeat it after each conflict, bounded. Rows
+    inserted meanwhile stay unchanged.
 
-    Raises what `check_assignments` raises, and HaveDependentObjects on the target of a view.
+    Raises the errors of `check_assignments`, and HaveDependentObjects on the target of a view.
     """
 
     def attempt(snapshot: Snapshot) -> UpdateResult:
