@@ -22,6 +22,6 @@ Plugin = AdapterPlugin(
     adapter=OlapdbAdapter,
     credentials=OlapdbCredentials,
     include_path=olapdb.PACKAGE_PATH,
-    # dbt would take the folder's name for it, which is another one in an editable installation
+    # By default dbt uses the folder's name, which differs in an editable installation.
     project_name="dbt_olapdb",
 )

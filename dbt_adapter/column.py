@@ -19,7 +19,7 @@ _INTEGER = re.compile(r"^U?Int(?:8|16|32|64|128|256)$")
 
 @dataclass
 class OlapdbColumn(Column):
-    """`dtype` is the whole type as the engine names it, `Nullable(…)` included."""
+    """A column. `dtype` is the full type as the engine names it, `Nullable(…)` included."""
 
     TYPE_LABELS: ClassVar[dict[str, str]] = {
         "STRING": "String",
@@ -42,10 +42,10 @@ class OlapdbColumn(Column):
 
     @property
     def plain_type(self) -> str:
-        """Without Nullable, LowCardinality and SimpleAggregateFunction."""
+        """The type without Nullable, LowCardinality and SimpleAggregateFunction."""
         inner: str = self.dtype.strip()
-        while (found := _WRAPPER.match(inner)) is not None:
-            inner = str(found.group(1)).strip()
+        while (wrapped := _WRAPPER.match(inner)) is not None:
+            inner = str(wrapped.group(1)).strip()
         return inner
 
     @property
@@ -75,7 +75,7 @@ class OlapdbColumn(Column):
 
     @classmethod
     def string_type(cls, size: int) -> str:
-        """Strings have no length."""
+        """Return String: strings have no length."""
         return "String"
 
     @classmethod
@@ -85,7 +85,7 @@ class OlapdbColumn(Column):
         return f"Decimal({precision}, {scale})"
 
     def can_expand_to(self, other_column: Column) -> bool:
-        """Strings have no length, so nothing has to be expanded."""
+        """Return False: strings have no length, so no column needs to grow."""
         return False
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Connections: every dbt thread has a handle of its own on one warehouse of the process."""
+"""Connections of dbt: each dbt thread has its own handle on a warehouse that the process shares."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ logger = AdapterLogger("olapdb")
 
 
 class Handle:
-    """What dbt holds as a connection: a PEP 249 connection, `begin` and `commit` without meaning.
+    """The connection object that dbt holds: a PEP 249 connection whose `commit` and `rollback` do
+    nothing.
 
-    A warehouse in memory lives as long as the process, so closing a handle on it closes nothing.
+    A warehouse in memory lives as long as the process, so closing a shared handle closes nothing.
     """
 
     def __init__(self, connection: olapdb.Connection, *, shared: bool) -> None:
@@ -32,70 +33,75 @@ class Handle:
         self._closed = False
 
     def cursor(self) -> olapdb.Cursor:
+        """Return a new PEP 249 cursor."""
         return self.connection.cursor()
 
     def commit(self) -> None:
-        """Nothing to do: each statement is one atomic commit."""
+        """Do nothing: each statement is one atomic commit."""
 
     def rollback(self) -> None:
-        """Nothing to do: a statement that failed has changed nothing."""
+        """Do nothing: a failed statement has changed nothing."""
 
     def cancel(self) -> None:
+        """End the statement that runs on this connection, from another thread."""
         self.connection.cancel()
 
     def close(self) -> None:
+        """Close the connection, unless it is shared."""
         self._closed = True
         if not self._shared:
             self.connection.close()
 
     @property
     def closed(self) -> bool:
+        """Whether dbt has closed this handle."""
         return self._closed
 
 
-class Warehouses:
+class OpenWarehouses:
     """The warehouses that this process has open for dbt, by location.
 
-    dbt closes a thread's connection after every node.  One more connection is kept until dbt has
-    finished, so that the warehouse is not closed and opened again each time.
+    dbt closes a thread's connection after every node. One connection a warehouse stays open until
+    dbt has finished, so that the warehouse is not closed and reopened each time.
     """
 
     def __init__(self) -> None:
-        self._kept: dict[str, olapdb.Connection] = {}
+        self._kept_open: dict[str, olapdb.Connection] = {}
         self._lock = threading.Lock()
 
     def connect(self, credentials: OlapdbCredentials) -> Handle:
-        """A new handle. `olapdb.Error` where the warehouse cannot be opened."""
+        """Return a new handle. Raises `olapdb.Error` if the warehouse cannot be opened."""
         location = credentials.location
         with self._lock:
-            kept = self._kept.get(location)
-            if kept is None or kept.closed:
-                kept = self._kept[location] = self._open(credentials)
+            connection = self._kept_open.get(location)
+            if connection is None or connection.closed:
+                connection = self._kept_open[location] = self._open(credentials)
         if location == MEMORY:
-            return Handle(kept, shared=True)
+            return Handle(connection, shared=True)
         return Handle(self._open(credentials), shared=False)
 
     def release(self) -> None:
-        """Closes what is kept of warehouses in folders."""
+        """Close the connections that keep warehouses in folders open."""
         with self._lock:
-            for location in [known for known in self._kept if known != MEMORY]:
-                self._kept.pop(location).close()
+            for location in [key for key in self._kept_open if key != MEMORY]:
+                self._kept_open.pop(location).close()
 
     @staticmethod
     def _open(credentials: OlapdbCredentials) -> olapdb.Connection:
         path = None if credentials.location == MEMORY else credentials.location
-        # not credentials.schema: dbt creates it, after it has connected
+        # Not credentials.schema: dbt creates it only after it has connected.
         return olapdb.connect(path, settings=credentials.settings)
 
 
 class OlapdbConnectionManager(SQLConnectionManager):
-    """dbt's connections. Statements commit by themselves, so transactions mean nothing here."""
+    """The connection manager of dbt. Each statement commits by itself, so there are no transactions."""
 
     TYPE = "olapdb"
-    warehouses = Warehouses()
+    warehouses = OpenWarehouses()
 
     @classmethod
     def open(cls, connection: Connection) -> Connection:
+        """Open a handle on the warehouse for dbt. Raises FailedToConnectError."""
         if connection.state == ConnectionState.OPEN:
             return connection
         try:
@@ -108,16 +114,18 @@ class OlapdbConnectionManager(SQLConnectionManager):
         return connection
 
     def cancel(self, connection: Connection) -> None:
+        """End the statement that runs on the connection."""
         if connection.handle is not None:
             connection.handle.cancel()
 
     def cleanup_all(self) -> None:
+        """Close all connections, and those that keep warehouses open."""
         super().cleanup_all()
         self.warehouses.release()
 
     @contextmanager
     def exception_handler(self, sql: str) -> Iterator[None]:
-        """Errors of the engine keep their text, with code and name, as dbt's DbtDatabaseError."""
+        """Turn errors of the engine into DbtDatabaseError with the same text, code and name included."""
         try:
             yield
         except olapdb.Error as error:
@@ -128,6 +136,7 @@ class OlapdbConnectionManager(SQLConnectionManager):
 
     @classmethod
     def get_response(cls, cursor: olapdb.Cursor) -> AdapterResponse:
+        """Return the response that dbt shows for a statement: rows affected and query id."""
         rows = cursor.rowcount
         message = "OK" if rows < 0 else f"OK {rows}"
         return AdapterResponse(
@@ -138,31 +147,34 @@ class OlapdbConnectionManager(SQLConnectionManager):
 
     @classmethod
     def data_type_code_to_name(cls, type_code: object) -> str:
-        """`description` has the types themselves; their text is ClickHouse's name."""
+        """Return ClickHouse's name of a type in a cursor's `description`."""
         return str(type_code)
 
     def begin(self) -> Connection:
-        """Nothing begins: transactions of several statements do not exist, nor does dbt need them."""
+        """Mark the connection as in a transaction, for dbt; the engine has none of several
+        statements."""
         connection = self.get_thread_connection()
         connection.transaction_open = True
         return connection
 
     def commit(self) -> Connection:
-        """Nothing is left to commit, whether or not something began."""
+        """Mark the connection as out of a transaction; every statement has committed already."""
         connection = self.get_thread_connection()
         connection.transaction_open = False
         return connection
 
     def add_begin_query(self) -> None:
-        """See `begin`."""
+        """Do nothing; see `begin`."""
 
     def add_commit_query(self) -> None:
-        """See `commit`."""
+        """Do nothing; see `commit`."""
 
-    def run_slow(
+    def run_system(
         self, sql: str, progress: Callable[[Any], None] | None = None
     ) -> tuple[AdapterResponse, list[dict[str, Any]]]:
-        """A SYSTEM … VIEW statement: its rows as dictionaries; `progress` hears of each event."""
+        """Run a SYSTEM … VIEW statement and return its rows as dictionaries.
+
+        Calls `progress` with each event of the job."""
         handle: Handle = self.get_thread_connection().handle
         logger.debug(f"Running: {sql}")
         with self.exception_handler(sql):

@@ -1,4 +1,4 @@
-"""What a profile of `type: olapdb` may hold."""
+"""The keys of a profile of `type: olapdb`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dbt_common.exceptions import DbtRuntimeError
 
 MEMORY = ":memory:"
 DATABASE = "olapdb"
-"""Names have two levels and dbt asks for a third; it is this, and never written into SQL."""
-_OF_DBT = ("type", "threads", "target", "profile")
+"""The third level of names, which dbt asks for. olapdb has two, so SQL never contains it."""
+_KEYS_OF_DBT = ("type", "threads", "target", "profile")
 BACKFILL_ENGINES = ("in_process", "spark")
 
 
@@ -21,10 +21,10 @@ BACKFILL_ENGINES = ("in_process", "spark")
 class OlapdbCredentials(Credentials):
     """An output of a profile.
 
-    `path` is the warehouse's folder, made where there is none, or ":memory:"; `schema` is the
-    olapdb database that models go to.  `settings` hold for every statement.  `backfill_engine`
-    says where backfills, replays and reconciliations run unless a model says otherwise; `spark`
-    holds what a session that has to be started gets (`master`, `memory`, `conf`, …).
+    `path` is the warehouse's folder, created if it does not exist, or ":memory:". `schema` is the
+    olapdb database of the models. `settings` apply to every statement. `backfill_engine` is where
+    backfills, replays and reconciliations run, unless a model's config names another engine. `spark`
+    holds the options of a Spark session that the adapter starts (`master`, `memory`, `conf`, …).
     """
 
     path: str = MEMORY
@@ -50,15 +50,16 @@ class OlapdbCredentials(Credentials):
 
     @classmethod
     def validate(cls, data: Any) -> None:
-        """As dbt's, which lets keys pass that nobody knows: a path that is misspelt would be a
-        warehouse in memory."""
+        """Validate the profile, and refuse unknown keys, which dbt accepts.
+
+        A misspelt `path` would otherwise open a warehouse in memory."""
         known = [f.name for f in fields(cls)]
         for name in data:
-            if name not in (*known, *_OF_DBT):
+            if name not in (*known, *_KEYS_OF_DBT):
                 close = get_close_matches(str(name), known, n=1)
-                meant = f" Maybe you meant {close[0]}." if close else ""
+                hint = f" Maybe you meant {close[0]}." if close else ""
                 raise DbtRuntimeError(
-                    f"The profile has the key {name}, which means nothing to olapdb.{meant} There "
+                    f"The profile has the key {name}, which means nothing to olapdb.{hint} There "
                     "are path, schema, threads, settings, backfill_engine and spark."
                 )
         super().validate(data)
@@ -69,11 +70,12 @@ class OlapdbCredentials(Credentials):
 
     @property
     def unique_field(self) -> str:
+        """The value by which dbt anonymously tells warehouses apart: the location."""
         return self.location
 
     @property
     def location(self) -> str:
-        """The folder, absolute, or ":memory:"."""
+        """The warehouse's folder as an absolute path, or ":memory:"."""
         return self.path if self.path == MEMORY else os.path.realpath(os.path.expanduser(self.path))
 
     def _connection_keys(self) -> tuple[str, ...]:
@@ -81,7 +83,9 @@ class OlapdbCredentials(Credentials):
 
 
 def check_backfill_engine(name: object, where: str) -> str:
-    """The name, where it is one of `BACKFILL_ENGINES`; DbtRuntimeError otherwise."""
+    """Return the name of a backfill engine; raise DbtRuntimeError unless it is in BACKFILL_ENGINES.
+
+    `where` says where the name is configured, for the message."""
     if name not in BACKFILL_ENGINES:
         choices = " or ".join(BACKFILL_ENGINES)
         raise DbtRuntimeError(f"backfill_engine in {where} is {choices}, not {name!r}.")

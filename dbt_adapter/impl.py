@@ -1,4 +1,4 @@
-"""The adapter: what macros and dbt call."""
+"""The adapter: the methods that dbt and the macros call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from . import seed_changes, seeds
 from .column import OlapdbColumn
 from .connections import Handle, OlapdbConnectionManager
 from .incremental_mv import operations, reconcile, runner
-from .incremental_mv.names import Names
+from .incremental_mv.names import ModelNames
 from .incremental_mv.warehouse import ViewInfo, Warehouse
 from .relation import OlapdbRelation, quote, string_literal
 from .storage_clause import storage_clause
@@ -32,7 +32,7 @@ logger = AdapterLogger("olapdb")
 
 @dataclass
 class OlapdbConfig(AdapterConfig):
-    """Configs of models that only olapdb knows; see docs/dbt.md."""
+    """The model configs that are specific to olapdb; see docs/dbt.md."""
 
     engine: str | None = None
     order_by: str | list[str] | None = None
@@ -44,7 +44,7 @@ class OlapdbConfig(AdapterConfig):
 
 
 class OlapdbAdapter(SQLAdapter):
-    """Names of two levels, statements that commit by themselves, models that are triggers."""
+    """The adapter of olapdb: names of two levels, one commit a statement, models that are triggers."""
 
     ConnectionManager = OlapdbConnectionManager
     connections: OlapdbConnectionManager
@@ -59,7 +59,7 @@ class OlapdbAdapter(SQLAdapter):
         }
     )
 
-    # not written into the tables yet
+    # The adapter does not write constraints into tables yet.
     CONSTRAINT_SUPPORT: ClassVar[dict[ConstraintType, ConstraintSupport]] = {
         ConstraintType.check: ConstraintSupport.NOT_SUPPORTED,
         ConstraintType.not_null: ConstraintSupport.NOT_SUPPORTED,
@@ -104,15 +104,15 @@ class OlapdbAdapter(SQLAdapter):
 
     @classmethod
     def convert_time_type(cls, agate_table: agate.Table, col_idx: int) -> str:
-        """There is no type for a time of day."""
+        """Return String: there is no type for a time of day."""
         return seeds.with_nulls("String", agate_table, col_idx)
 
     def expand_column_types(self, goal: OlapdbRelation, current: OlapdbRelation) -> None:
-        """Strings have no length, so nothing has to be expanded."""
+        """Do nothing: strings have no length, so no column needs to grow."""
 
     @available.parse(lambda *a, **k: [])
     def get_column_schema_from_query(self, sql: str) -> list[OlapdbColumn]:
-        """Names and types of a query's columns, without running it."""
+        """Return the names and types of a query's columns without running it."""
         with self.connections.exception_handler(sql):
             described = self._handle().connection.describe(sql)
         return [OlapdbColumn(name, str(data_type)) for name, data_type in described]
@@ -130,35 +130,35 @@ class OlapdbAdapter(SQLAdapter):
         return schema in self.list_schemas(database)
 
     def _make_match_kwargs(self, database: str, schema: str, identifier: str) -> dict[str, str]:
-        """Names differ by case, quoted or not."""
-        given = {"database": database, "schema": schema, "identifier": identifier}
-        return {part: name for part, name in given.items() if name is not None}
+        """Return the parts of a name to match, unchanged: names are case-sensitive, quoted or not."""
+        parts = {"database": database, "schema": schema, "identifier": identifier}
+        return {part: name for part, name in parts.items() if name is not None}
 
     @available.parse(lambda *a, **k: None)
     def persist_comments(
         self, relation: OlapdbRelation, description: str | None, columns: Mapping[str, Any] | None
     ) -> None:
-        """Descriptions as comments; statements only for those that differ."""
+        """Write descriptions as comments of the relation and its columns, where they differ."""
         where = (
             f"WHERE database = {string_literal(relation.schema or '')} AND "
             "{} = " + string_literal(relation.identifier or "")
         )
         warehouse = self.warehouse()
         if description is not None:
-            found = warehouse.rows(f"SELECT comment FROM system.tables {where.format('name')}")
-            if found and found[0]["comment"] != description:
+            tables = warehouse.rows(f"SELECT comment FROM system.tables {where.format('name')}")
+            if tables and tables[0]["comment"] != description:
                 warehouse.run(
                     f"ALTER TABLE {relation.render()} MODIFY COMMENT {string_literal(description)}"
                 )
         if not columns:
             return
-        known = {
+        comments = {
             r["name"]: r["comment"]
             for r in warehouse.rows(
                 f"SELECT name, comment FROM system.columns {where.format('table')}"
             )
         }
-        missing = [name for name in columns if name not in known]
+        missing = [name for name in columns if name not in comments]
         if missing:
             logger.warning(
                 "The following columns are specified in the schema but are not present in the "
@@ -166,19 +166,19 @@ class OlapdbAdapter(SQLAdapter):
             )
         for name, column in columns.items():
             comment = column["description"]
-            if name in known and comment and known[name] != comment:
+            if name in comments and comment and comments[name] != comment:
                 warehouse.run(
                     f"ALTER TABLE {relation.render()} COMMENT COLUMN {quote(name)} "
                     f"{string_literal(comment)}"
                 )
 
     def drop_relation(self, relation: OlapdbRelation) -> None:
-        """Drops it; with the read view of an `incremental_mv` its trigger and its target go."""
+        """Drop the relation; for the read view of an `incremental_mv` also its trigger and target."""
         for part in self._parts(relation):
             super().drop_relation(part)
 
     def rename_relation(self, from_relation: OlapdbRelation, to_relation: OlapdbRelation) -> None:
-        """In one statement, with trigger and target where it is an `incremental_mv`'s."""
+        """Rename the relation in one statement, with trigger and target of an `incremental_mv`."""
         self._rename([(from_relation, to_relation)])
 
     @available
@@ -189,10 +189,12 @@ class OlapdbAdapter(SQLAdapter):
         backup: OlapdbRelation | None,
         release: bool = False,
     ) -> str:
-        """`new` takes the name of `current`, which becomes `backup`: at once, so that readers see
-        the one or the other.  A table that triggers join stays the same table and gets the rows of
-        `new`, so that they go on with them; what differs says which of their slices are stale.
-        Triggers that would stay with `current` are dropped where `release`, and else refused."""
+        """Rename `current` to `backup` and `new` to the name of `current`, atomically for readers.
+
+        A table that triggers join stays the same table and takes over the rows of `new` instead, so
+        the triggers keep it. The rows that differ decide which slices of the triggers become stale.
+        Triggers that read `current` as their source are dropped if `release`, else the method raises
+        CompilationError. Returns "", for Jinja."""
         if current is None or backup is None:
             raise DbtRuntimeError("swap_in needs a current relation and a name for its backup.")
         self.check_rebuild(current, new.type, release)
@@ -209,8 +211,9 @@ class OlapdbAdapter(SQLAdapter):
 
     @available.parse(lambda *a, **k: None)
     def check_rebuild(self, current: OlapdbRelation, new_type: str, release: bool) -> None:
-        """CompilationError where triggers would go on with `current` when another relation gets
-        its name; where `release`, only for those that `swap_in` cannot drop."""
+        """Raise CompilationError if triggers would stay with `current` after another relation takes
+        its name. With `release` raise it only for triggers that dbt did not make, which `swap_in`
+        cannot drop."""
         bound = self._bound_to(current, new_type)
         runner.refuse_foreign(current.render(), bound)
         if bound and not release:
@@ -222,26 +225,27 @@ class OlapdbAdapter(SQLAdapter):
             )
 
     def _bound_to(self, current: OlapdbRelation, new_type: str | None) -> dict[str, ViewInfo]:
-        """The triggers that read the relation and do not follow to another one of its name."""
+        """Return the triggers that stay with this relation if another one takes its name, by
+        `database.name`."""
         kinds = ["source"]
         if RelationType.View in (new_type, current.type):
             kinds.append("dimension")
         warehouse = self.warehouse()
-        found: dict[str, ViewInfo] = {}
+        triggers: dict[str, ViewInfo] = {}
         for part in self._parts(current):
             for kind in kinds:
-                found |= warehouse.readers(part.schema or "", part.identifier or "", kind=kind)
-        return found
+                triggers |= warehouse.readers(part.schema or "", part.identifier or "", kind=kind)
+        return triggers
 
     def _replace_dimension(self, new: OlapdbRelation, current: OlapdbRelation) -> None:
-        """`current` as `new` is defined, with its rows, in one statement; `new` is dropped."""
-        found = self.warehouse().rows(
+        """Give `current` the definition and rows of `new` in one statement, then drop `new`."""
+        tables = self.warehouse().rows(
             "SELECT engine_full FROM system.tables "
             f"WHERE database = {string_literal(new.schema or '')} "
             f"AND name = {string_literal(new.identifier or '')}"
         )
         self.execute(
-            f"CREATE OR REPLACE TABLE {current.render()} ENGINE = {found[0]['engine_full']} "
+            f"CREATE OR REPLACE TABLE {current.render()} ENGINE = {tables[0]['engine_full']} "
             f"AS SELECT * FROM {new.render()}",
             auto_begin=False,
         )
@@ -249,7 +253,8 @@ class OlapdbAdapter(SQLAdapter):
 
     @available.parse(lambda *a, **k: True)
     def is_plain_view(self, relation: OlapdbRelation) -> bool:
-        """Whether CREATE OR REPLACE VIEW replaces it: no table, and no `incremental_mv`'s view."""
+        """Return whether CREATE OR REPLACE VIEW can replace it: it is neither a table nor the read
+        view of an `incremental_mv`."""
         return relation.type == RelationType.View and len(self._parts(relation)) == 1
 
     def _rename(self, pairs: Sequence[tuple[OlapdbRelation, OlapdbRelation]]) -> None:
@@ -257,17 +262,17 @@ class OlapdbAdapter(SQLAdapter):
         for old, new in pairs:
             parts = self._parts(old)
             renamed = self._parts_named(parts, old, new)
-            for one, other in zip(parts, renamed, strict=True):
-                self.cache_renamed(one, other)
-                clauses.append(f"{one.render()} TO {other.render()}")
+            for part, target in zip(parts, renamed, strict=True):
+                self.cache_renamed(part, target)
+                clauses.append(f"{part.render()} TO {target.render()}")
         self.execute(f"RENAME TABLE {', '.join(clauses)}", auto_begin=False)
 
     def _parts(self, relation: OlapdbRelation) -> list[OlapdbRelation]:
-        """The relation, or trigger, read view and target of an `incremental_mv`; in the order in
-        which they can be dropped."""
+        """Return the relation, or the trigger, read view and target of an `incremental_mv`, in the
+        order in which they can be dropped."""
         if relation.type not in (RelationType.View, RelationType.MaterializedView):
             return [relation]
-        names = Names(relation.schema or "", relation.identifier or "")
+        names = ModelNames(relation.schema or "", relation.identifier or "")
         if not self.warehouse().owns(names):
             return [relation]
         return [
@@ -291,12 +296,13 @@ class OlapdbAdapter(SQLAdapter):
     def _sibling(
         self, relation: OlapdbRelation, identifier: str, kind: RelationType
     ) -> OlapdbRelation:
-        made: OlapdbRelation = relation.incorporate(path={"identifier": identifier}, type=kind)
-        return made
+        sibling: OlapdbRelation = relation.incorporate(path={"identifier": identifier}, type=kind)
+        return sibling
 
     @available.parse(lambda *a, **k: "")
     def storage_clause(self, config: Mapping[str, Any]) -> str:
-        """ENGINE, PARTITION BY, PRIMARY KEY, ORDER BY and SETTINGS of a model's config."""
+        """Return the clauses ENGINE, PARTITION BY, PRIMARY KEY, ORDER BY and SETTINGS from a model's
+        config."""
         return storage_clause(config)
 
     @available.parse(lambda *a, **k: "''")
@@ -307,7 +313,7 @@ class OlapdbAdapter(SQLAdapter):
 
     @available.parse(lambda *a, **k: "")
     def load_seed(self, relation: OlapdbRelation, agate_table: agate.Table) -> str:
-        """Inserts the seed's rows as one block of Arrow; the statement that this amounts to."""
+        """Insert the seed's rows as one Arrow block. Returns the equivalent statement."""
         types = {c.name: c.dtype for c in self.get_columns_in_relation(relation)}
         data = seeds.to_arrow(agate_table, types)
         statement = f"INSERT INTO {relation.render()} FORMAT Arrow"
@@ -324,17 +330,18 @@ class OlapdbAdapter(SQLAdapter):
         overrides: Mapping[str, str],
         full_refresh: bool,
     ) -> str:
-        """Loads the seed into `new`, and brings `relation` to it as far as they differ; `new` is
-        gone then.  The statement that loading amounts to."""
+        """Load the seed into `new`, change `relation` to the same rows, and drop `new`.
+
+        Does not touch `relation` if the rows are equal. Returns the statement that loads the seed."""
         statement: str = self.load_seed(new, agate_table)
         warehouse = self.warehouse()
         types = {c.name: c.dtype for c in self.get_columns_in_relation(new)}
-        known = {c.name: c.dtype for c in self.get_columns_in_relation(relation)}
-        change = seed_changes.between(warehouse, new, relation, types, known, overrides)
+        old_types = {c.name: c.dtype for c in self.get_columns_in_relation(relation)}
+        change = seed_changes.compare_rows(warehouse, new, relation, types, old_types, overrides)
         if not change.is_none:
             bound = change.fits and not full_refresh and self._bound_to(relation, relation.type)
             if bound:
-                seed_changes.bring_over(warehouse, new, relation, list(types), change)
+                seed_changes.apply_change(warehouse, new, relation, list(types), change)
             else:
                 backup = relation.incorporate(
                     path={"identifier": f"{relation.identifier}__dbt_backup"}
@@ -347,14 +354,14 @@ class OlapdbAdapter(SQLAdapter):
     # --- incremental_mv
 
     def warehouse(self) -> Warehouse:
-        """What `incremental_mv` asks of and tells the engine, over this thread's connection."""
+        """Return the engine as `incremental_mv` uses it, over this thread's connection."""
         return Warehouse(self.connections, self._handle, self._prepare_engine)
 
     def _prepare_engine(self, engine: str) -> None:
-        """A Spark session as the profile wants it, where there is none yet."""
+        """Start a Spark session with the profile's options, if `engine` is "spark" and none runs."""
         if engine != "spark":
             return
-        from olapdb.spark.session import spark_session
+        from olapdb.spark.session import spark_session  # PySpark is optional and slow to import
 
         options = dict(self.config.credentials.spark)
         with self.connections.exception_handler("start of Spark"):
@@ -369,14 +376,13 @@ class OlapdbAdapter(SQLAdapter):
         model: Mapping[str, Any],
         flags: Mapping[str, Any],
     ) -> dict[str, Any]:
-        """Brings target, trigger and read view to what the model says; see `runner.run`.
+        """Bring target, trigger and read view up to date with the model; see `runner.run`.
 
-        Returns `message`, `rows_affected`, `code` (the SQL that was run) and `relations`, as
-        (identifier, type)."""
+        Returns `message`, `rows_affected` and `code`, the SQL that was run."""
         credentials = self.config.credentials
         outcome = runner.run(
             self.warehouse(),
-            Names(relation.schema or "", relation.identifier or ""),
+            ModelNames(relation.schema or "", relation.identifier or ""),
             sql,
             runner.settings_of(config, model, credentials, flags),
         )
@@ -388,11 +394,11 @@ class OlapdbAdapter(SQLAdapter):
     def reconciliation_sql(
         self, relation: OlapdbRelation, partition: str | None, running: bool, engine: str | None
     ) -> str:
-        """A query of one row for each way in which the model differs from its source.
+        """Return a query with one row for each difference between the model and its source.
 
-        Where `running`, the model is reconciled now; otherwise (dbt compile, docs) the query reads
-        the verdicts on record."""
-        names = Names(relation.schema or "", relation.identifier or "")
+        If `running`, the model is reconciled now. Otherwise (dbt compile, docs) the query reads the
+        recorded verdicts."""
+        names = ModelNames(relation.schema or "", relation.identifier or "")
         engine = engine or self.config.credentials.backfill_engine
         if not running:
             return reconcile.recorded_sql(names)
@@ -409,7 +415,7 @@ class OlapdbAdapter(SQLAdapter):
         models: Sequence[str] | str | None,
         options: Mapping[str, Any],
     ) -> list[str]:
-        """`repair`, `backfill`, `reconcile` or `status` of the models, as lines to show."""
+        """Run `repair`, `backfill`, `reconcile` or `status` on the models; return lines to show."""
         engine = options.get("engine") or self.config.credentials.backfill_engine
         return operations.run(
             operation,
@@ -420,14 +426,14 @@ class OlapdbAdapter(SQLAdapter):
 
     @available.parse(lambda *a, **k: [])
     def untested_models(self, nodes: Iterable[Mapping[str, Any]]) -> list[str]:
-        """Unique ids of the `incremental_mv` models that no test reconciles."""
+        """Return the unique ids of the `incremental_mv` models that no test reconciles."""
         return [n["unique_id"] for n in operations.untested(nodes)]
 
     @available.parse(lambda *a, **k: [])
     def write_reconciliation_tests(
         self, nodes: Iterable[Mapping[str, Any]], folder: str | None
     ) -> list[str]:
-        """A singular test for each `incremental_mv` model that has none; the paths written."""
+        """Write a singular test for each `incremental_mv` model without one; return the paths."""
         root = getattr(self.config, "project_root", ".")
         paths = getattr(self.config, "test_paths", None) or ["tests"]
         return operations.write_tests(nodes, root, folder or f"{paths[0]}/reconciled")

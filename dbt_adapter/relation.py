@@ -8,11 +8,14 @@ from dbt.adapters.base.relation import BaseRelation, EventTimeFilter, Policy
 from dbt.adapters.contracts.relation import RelationType
 
 SAMPLE_MARK = "dbt_sample"
-"""A constant condition in the WHERE of a sampled ref, by which `incremental_mv` knows it."""
+"""The text of a constant condition in the WHERE of a sampled ref; `incremental_mv` recognises
+sampled refs by it."""
 
 
 @dataclass
 class OlapdbIncludePolicy(Policy):
+    """The parts of a name that are rendered: schema and identifier."""
+
     database: bool = False
     schema: bool = True
     identifier: bool = True
@@ -20,6 +23,8 @@ class OlapdbIncludePolicy(Policy):
 
 @dataclass
 class OlapdbQuotePolicy(Policy):
+    """The parts of a name that are quoted: schema and identifier."""
+
     database: bool = False
     schema: bool = True
     identifier: bool = True
@@ -27,7 +32,7 @@ class OlapdbQuotePolicy(Policy):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OlapdbRelation(BaseRelation):
-    """`schema`.`identifier`; dbt's database is a constant that SQL never has."""
+    """A relation, rendered as `schema`.`identifier`; dbt's database is a constant and never rendered."""
 
     quote_character: str = "`"
     include_policy: Policy = field(default_factory=OlapdbIncludePolicy)
@@ -39,6 +44,7 @@ class OlapdbRelation(BaseRelation):
     replaceable_relations: frozenset[RelationType] = frozenset({RelationType.View})
 
     def quoted(self, identifier: str) -> str:
+        """Return the identifier in backquotes, escaped."""
         return quote(identifier)
 
     def _render_event_time_filtered(self, event_time_filter: EventTimeFilter) -> str:
@@ -47,12 +53,12 @@ class OlapdbRelation(BaseRelation):
 
 
 def quote(identifier: str) -> str:
-    """The identifier in backquotes, whatever it holds."""
+    """Return the identifier in backquotes, escaped."""
     escaped = identifier.replace("\\", "\\\\").replace("`", "\\`")
     return f"`{escaped}`"
 
 
 def string_literal(value: str) -> str:
-    """The text as a SQL string."""
+    """Return the text as a SQL string literal."""
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

@@ -1,7 +1,7 @@
-"""A seed that is loaded again: what differs from the rows that are there, and bringing them over.
+"""Reloads a seed: compares the new rows with those of the table, and applies the difference.
 
-The file is loaded beside the table first, so that a seed which did not change leaves the table, and
-what views made of it, as they are.
+The file is loaded beside the table first, so an unchanged seed does not touch the table or the views
+over it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ logger = AdapterLogger("olapdb")
 
 @dataclass(frozen=True)
 class SeedChange:
-    """`fits`: the table has columns that take the new rows; `added` and `removed` count rows, and
-    are 0 where it does not fit."""
+    """The difference between a table and the new rows of its seed.
+
+    `fits` says whether the table's columns can hold the new rows. `added` and `removed` count rows;
+    both are 0 if the rows do not fit."""
 
     fits: bool
     added: int = 0
@@ -28,10 +30,11 @@ class SeedChange:
 
     @property
     def is_none(self) -> bool:
+        """Whether the rows are equal."""
         return self.fits and not self.added and not self.removed
 
 
-def between(
+def compare_rows(
     warehouse: Warehouse,
     new: OlapdbRelation,
     old: OlapdbRelation,
@@ -39,28 +42,32 @@ def between(
     old_types: Mapping[str, str],
     exact: Mapping[str, object],
 ) -> SeedChange:
-    """What makes the rows of `new` of those of `old`; types by column name, `exact` has the columns
-    whose type is configured."""
+    """Return the difference between the rows of `old` and those of `new`.
+
+    Types are by column name. `exact` has the columns whose type is configured: these must not be
+    Nullable in `old` only."""
     if set(new_types) != set(old_types):
         return SeedChange(fits=False)
-    if not all(_holds(old_types[n], new_types[n], n in exact) for n in new_types):
+    if not all(_can_hold(old_types[n], new_types[n], n in exact) for n in new_types):
         return SeedChange(fits=False)
-    counted = warehouse.rows(
+    counts = warehouse.rows(
         "SELECT sumIf(__dbt_n, __dbt_n > 0) AS added, sumIf(-__dbt_n, __dbt_n < 0) AS removed "
         f"FROM ({_differences(new, old, list(new_types))})"
     )[0]
-    return SeedChange(True, int(counted["added"]), int(counted["removed"]))
+    return SeedChange(True, int(counts["added"]), int(counts["removed"]))
 
 
-def bring_over(
+def apply_change(
     warehouse: Warehouse,
     new: OlapdbRelation,
     old: OlapdbRelation,
     columns: list[str],
     change: SeedChange,
 ) -> None:
-    """Changes the rows of `old` to those of `new`: triggers fire on rows that are added; where rows
-    leave too all are written again, and what views made of the old ones is stale."""
+    """Change the rows of `old` to those of `new`.
+
+    Inserts the added rows, on which triggers fire. If rows were removed too, truncates the table and
+    writes all rows again; views over the old rows are then stale."""
     listed = ", ".join(map(quote, columns))
     source = (
         f"({_differences(new, old, columns)}) "
@@ -77,7 +84,8 @@ def bring_over(
 
 
 def _differences(new: OlapdbRelation, old: OlapdbRelation, columns: list[str]) -> str:
-    """Each distinct row, with how many more of it `new` has as `__dbt_n`."""
+    """Return a query of the distinct rows that differ in number, with `__dbt_n`: the number in `new`
+    minus that in `old`."""
     listed = ", ".join(map(quote, columns))
     return (
         f"SELECT {listed}, sum(__dbt_sign) AS __dbt_n FROM ("
@@ -87,6 +95,6 @@ def _differences(new: OlapdbRelation, old: OlapdbRelation, columns: list[str]) -
     )
 
 
-def _holds(existing: str, wanted: str, exact: bool) -> bool:
-    """Whether a column of the first type takes values of the second without loss."""
-    return existing == wanted or (not exact and existing == f"Nullable({wanted})")
+def _can_hold(existing: str, new: str, exact: bool) -> bool:
+    """Return whether a column of type `existing` can hold values of type `new` without loss."""
+    return existing == new or (not exact and existing == f"Nullable({new})")

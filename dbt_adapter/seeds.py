@@ -1,4 +1,4 @@
-"""Seeds: from dbt's agate tables to column types and to Arrow."""
+"""Converts seeds from dbt's agate tables to column types and to Arrow."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import decimal
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from dbt_common.exceptions import DbtRuntimeError
 
 if TYPE_CHECKING:
     import agate
-    import pyarrow as pa
 
 _INT64_MAX = 2**63 - 1
 _DATE = (datetime.date(1970, 1, 1), datetime.date(2149, 6, 6))
@@ -19,14 +19,16 @@ _DATETIME = (datetime.datetime(1970, 1, 1), datetime.datetime(2106, 2, 7, 6, 28,
 
 
 def with_nulls(type_name: str, agate_table: agate.Table, column: int) -> str:
-    """Nullable where the column holds a NULL: others can be sorting keys and cost nothing."""
+    """Return the type as Nullable if the column holds a NULL. Other columns stay plain, so they can
+    be sorting keys and need no null map."""
     if any(value is None for value in agate_table.columns[column].values()):
         return f"Nullable({type_name})"
     return type_name
 
 
 def number_type(agate_table: agate.Table, column: int) -> str:
-    """Int64, Float64 where there are decimals, Decimal(38, 0) where 64 bits do not suffice."""
+    """Return the type of a column of numbers: Int64, Float64 if some have a fraction, or
+    Decimal(38, 0) if some exceed 64 bits."""
     values = [v for v in agate_table.columns[column].values() if v is not None]
     if any(v != int(v) for v in values):
         return "Float64"
@@ -36,12 +38,13 @@ def number_type(agate_table: agate.Table, column: int) -> str:
 
 
 def date_type(agate_table: agate.Table, column: int) -> str:
+    """Return Date, or Date32 if the column has dates that Date lacks."""
     values = [v for v in agate_table.columns[column].values() if v is not None]
     return "Date" if all(_DATE[0] <= v <= _DATE[1] for v in values) else "Date32"
 
 
 def datetime_type(agate_table: agate.Table, column: int) -> str:
-    """DateTime, or DateTime64(6) where there are fractions or years that DateTime lacks."""
+    """Return DateTime, or DateTime64(6) if the column has fractions or years that DateTime lacks."""
     values = [_naive(v) for v in agate_table.columns[column].values() if v is not None]
     small = all(v.microsecond == 0 and _DATETIME[0] <= v <= _DATETIME[1] for v in values)
     return "DateTime" if small else "DateTime64(6)"
@@ -54,13 +57,11 @@ def _naive(value: datetime.datetime) -> datetime.datetime:
 
 
 def to_arrow(agate_table: agate.Table, types: Mapping[str, str]) -> pa.Table:
-    """The rows as Arrow, column by column. `types` are the table's, by column name.
+    """Return the rows as an Arrow table. `types` are the target table's, by column name.
 
-    Text stays text, which the engine parses by the column's type; values of a String column are
-    written as text.
+    Text stays text, which the engine parses by the column's type. Values of a String column become
+    text. Raises DbtRuntimeError for a column that the target table lacks.
     """
-    import pyarrow as pa
-
     columns: dict[str, pa.Array] = {}
     for index, name in enumerate(agate_table.column_names):
         if name not in types:
@@ -75,8 +76,6 @@ def to_arrow(agate_table: agate.Table, types: Mapping[str, str]) -> pa.Table:
 
 
 def _array(values: list[Any], type_name: str) -> pa.Array:
-    import pyarrow as pa
-
     present = [v for v in values if v is not None]
     first = present[0] if present else ""
     if "String" in type_name or not present:

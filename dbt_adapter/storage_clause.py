@@ -1,4 +1,4 @@
-"""ENGINE … ORDER BY … of a table model."""
+"""The ENGINE, PARTITION BY, PRIMARY KEY, ORDER BY and SETTINGS clauses of a table model."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from .relation import string_literal
 
 
 def storage_clause(config: Mapping[str, Any]) -> str:
-    """The clauses of CREATE TABLE that follow the columns. Without config: MergeTree, unsorted."""
+    """Return the clauses of CREATE TABLE that follow the columns, from a model's config.
+
+    The default is an unsorted MergeTree. Raises CompilationError for values of a wrong type, and for
+    keys of an engine that has none."""
     engine = str(config.get("engine") or "MergeTree")
-    order_by = key(config.get("order_by"), "order_by")
-    partition_by = key(config.get("partition_by"), "partition_by")
-    primary_key = key(config.get("primary_key"), "primary_key")
+    order_by = key_expression(config.get("order_by"), "order_by")
+    partition_by = key_expression(config.get("partition_by"), "partition_by")
+    primary_key = key_expression(config.get("primary_key"), "primary_key")
     clauses = [f"ENGINE = {engine}"]
     if not engine.split("(")[0].strip().endswith("MergeTree"):
-        _refuse(engine, order_by=order_by, partition_by=partition_by, primary_key=primary_key)
+        _refuse_keys(engine, order_by=order_by, partition_by=partition_by, primary_key=primary_key)
         return clauses[0]
     if partition_by:
         clauses.append(f"PARTITION BY {partition_by}")
@@ -29,8 +32,9 @@ def storage_clause(config: Mapping[str, Any]) -> str:
     return " ".join([*clauses, settings]) if settings else " ".join(clauses)
 
 
-def key(value: object, name: str) -> str:
-    """An expression, or several in parentheses; "" where none is given."""
+def key_expression(value: object, name: str) -> str:
+    """Return the config `name`, an expression or a list of them, as one SQL expression; "" if it is
+    not set."""
     if value is None or value == "" or value == []:
         return ""
     if isinstance(value, str):
@@ -41,7 +45,7 @@ def key(value: object, name: str) -> str:
 
 
 def settings_clause(settings: object) -> str:
-    """`SETTINGS a = 1, b = 'x'`, "" where there are none."""
+    """Return the clause `SETTINGS a = 1, b = 'x'`, or "" without settings."""
     if not settings:
         return ""
     if not isinstance(settings, Mapping):
@@ -55,8 +59,8 @@ def _value(value: object) -> str:
     return str(value) if isinstance(value, int | float) else string_literal(str(value))
 
 
-def _refuse(engine: str, **given: str) -> None:
-    for name, value in given.items():
+def _refuse_keys(engine: str, **keys: str) -> None:
+    for name, value in keys.items():
         if value:
             raise CompilationError(
                 f"{name} means nothing for the engine {engine}; remove it, or use a MergeTree."

@@ -2,8 +2,8 @@
 
     python example_project/demo.py [--check] [--warehouse FOLDER]
 
-`--check` also asserts every number of the closing table, and each step's outcome, against pandas
-over the CSV files, and ends with an error where one is wrong.
+`--check` also compares every number of the closing table with pandas over the CSV files, asserts the
+outcome of each step, and ends with an error if one is wrong.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ FROM {table} GROUP BY origin, month ORDER BY origin, month
 """
 
 
-class Wrong(SystemExit):
-    """A step did not end as it must."""
+class DemoFailed(SystemExit):
+    """A step had an unexpected outcome."""
 
 
 @dataclass
@@ -72,8 +72,8 @@ class Demo:
         with self.screen.progress() as bars:
             tasks = {table: bars.add_task(table, total=None) for table in self.files}
 
-            def show(table: str, done: int, of: int) -> None:
-                bars.update(tasks[table], completed=done, total=max(of, 1))
+            def show(table: str, done: int, total: int) -> None:
+                bars.update(tasks[table], completed=done, total=max(total, 1))
 
             rows = ingest(self.spark, self.connection, self.files, months=HISTORY, on_progress=show)
             for table in tasks:
@@ -120,10 +120,10 @@ class Demo:
         run = self.dbt_with_bar("test", "--select", RECONCILIATIONS)
         self.show_results("dbt test", run)
         self.require(run.success, "dbt test failed after live inserts")
-        before = self.written()
+        before = self.commits()
         run = self.dbt_with_bar("run", "--select", VIEWS)
         self.require(run.success, "the second dbt run failed")
-        self.require(self.written() == before, "the second dbt run wrote to the warehouse")
+        self.require(self.commits() == before, "the second dbt run wrote to the warehouse")
         self.screen.say(
             "A second dbt run of the views: no DDL, no rows moved; nothing had changed."
         )
@@ -155,9 +155,9 @@ class Demo:
         run = self.dbt("run-operation", "repair", macro_arguments={})
         self.show_lines(run)
         self.require(run.success, "repair failed")
-        still = self.dbt_with_bar("test", "--select", RECONCILIATIONS)
-        self.require(not still.success, "repair took the rows written by hand without being told")
-        self.screen.say(f"dbt test still fails, for those rows: {', '.join(still.failed)}.")
+        run = self.dbt_with_bar("test", "--select", RECONCILIATIONS)
+        self.require(not run.success, "repair discarded the rows written by hand")
+        self.screen.say(f"dbt test still fails, for those rows: {', '.join(run.failed)}.")
 
         self.screen.say("[bold]dbt run-operation repair --args '{discard_bypass: true}'[/]:")
         run = self.dbt("run-operation", "repair", macro_arguments={"discard_bypass": True})
@@ -166,7 +166,7 @@ class Demo:
         self.show_results("dbt test", run)
         self.require(run.success, "dbt test failed after the repair")
         self.require_proven()
-        # The ordinary table is as old as the last build.
+        # The ordinary table still has the rows of the last build.
         run = self.dbt_with_bar("build", "--exclude", VIEWS)
         self.require(run.success, "dbt build of the ordinary models failed")
 
@@ -174,14 +174,14 @@ class Demo:
 
     def answer(self) -> None:
         self.screen.step(5, "The answer: the same question of the source and of the model")
-        asked = {
+        columns_by_table = {
             "raw.flights": "count() AS scheduled, sum(dep_delay) AS dep_delay_minutes",
             f"{SCHEMA}.daily_departures": "sum(scheduled) AS scheduled, sum(dep_delay_minutes) AS dep_delay_minutes",
         }
         answers, rows = [], []
-        for table, columns in asked.items():
+        for table, columns in columns_by_table.items():
             sql = QUESTION.format(columns=columns, table=table)
-            self.connection.execute(sql).fetchall()  # once unmeasured: both read from warm caches
+            self.connection.execute(sql).fetchall()  # warms the caches for the measured run
             started = time.perf_counter()
             cursor = self.connection.execute(sql)
             answers.append([tuple(row) for row in cursor.fetchall()])
@@ -189,7 +189,7 @@ class Demo:
             rows.append((table, cursor.statistics.rows_read, f"{elapsed:.1f} ms", len(answers[-1])))
         self.screen.table(
             "Departures and minutes of delay, by airport and month",
-            ("asked of", "rows read", "time", "rows of the answer"),
+            ("table", "rows read", "time", "rows of the answer"),
             rows,
         )
         self.require(answers[0] == answers[1], "source and model disagree")
@@ -215,23 +215,23 @@ class Demo:
         return [tuple(row) for row in self.connection.execute(sql).fetchall()]
 
     def dbt_with_bar(self, *arguments: str) -> Run:
-        """A dbt command under a progress bar, with a line for each backfilled chunk."""
+        """Run a dbt command under a progress bar, with a line for each backfilled chunk."""
         with self.screen.progress() as bars:
             task = bars.add_task(f"dbt {arguments[0]}", total=None)
 
-            def finished(done: int, of: int) -> None:
-                bars.update(task, completed=done, total=of)
+            def show_progress(done: int, total: int) -> None:
+                bars.update(task, completed=done, total=total)
 
-            def tell(line: str) -> None:
+            def show_line(line: str) -> None:
                 if arguments[0] in ("build", "run"):
                     self.screen.plain(f"  {line}", style="dim")
 
-            run = self.dbt(*arguments, on_finished=finished, on_line=tell)
+            run = self.dbt(*arguments, on_finished=show_progress, on_line=show_line)
             bars.update(task, completed=len(run.results), total=max(len(run.results), 1))
         return run
 
     def show_results(self, title: str, run: Run) -> None:
-        """Models and seeds one by one, tests only where they failed."""
+        """Show the result of each model and seed, and of each failed test."""
         results = list(run.results.values())
         tests = [r for r in results if r.kind == "test"]
         passed = [r for r in tests if r.status == "pass"]
@@ -246,16 +246,16 @@ class Demo:
         for line in run.lines:
             self.screen.plain(f"  {line}", style="yellow")
 
-    def written(self) -> tuple[object, ...]:
-        """What changes with any DDL and any row of the views; background merges change neither."""
+    def commits(self) -> tuple[object, ...]:
+        """Return the number of commits, background merges not counted."""
         return self.select("SELECT count() FROM system.snapshots WHERE kind != 'MERGE'")[0]
 
-    def require(self, holds: bool, otherwise: str) -> None:
-        if not holds:
-            raise Wrong(f"The demo went wrong: {otherwise}.")
+    def require(self, condition: bool, failure: str) -> None:
+        if not condition:
+            raise DemoFailed(f"The demo went wrong: {failure}.")
 
     def require_proven(self) -> None:
-        """Every view was proven by the tests that just ran."""
+        """Require that the tests that just ran have proven every view."""
         verdicts = self.select("SELECT name, verdict FROM system.views ORDER BY name")
         self.screen.table("system.views", ("view", "verdict"), verdicts)
         if self.check:
@@ -263,12 +263,12 @@ class Demo:
             self.require(not unproven, f"not proven: {', '.join(unproven)}")
 
     def require_named(self, run: Run) -> None:
-        """The failing tests name model, partition, keys and cause."""
+        """Require that the failing tests name the model, partition, keys and cause."""
         if not self.check:
             return
         text = "\n".join(run.lines)
-        for wanted in ("hourly_departures", "201311", "201307", "DELETE", DELETED.date):
-            self.require(wanted in text, f"the failing tests do not name {wanted}")
+        for name in ("hourly_departures", "201311", "201307", "DELETE", DELETED.date):
+            self.require(name in text, f"the failing tests do not name {name}")
 
 
 def main() -> None:
@@ -276,7 +276,7 @@ def main() -> None:
     warehouse = arguments.warehouse.resolve()
     screen = Screen()
     started = time.monotonic()
-    _make_fresh(warehouse)
+    _delete_warehouse(warehouse)
     with (
         tempfile.TemporaryDirectory(prefix="flights-") as folder,
         session_scope("flights") as spark,
@@ -291,11 +291,11 @@ def main() -> None:
 
 
 def _grouped(rows: Iterable[tuple[object, ...]]) -> Iterator[tuple[object, ...]]:
-    """The first column is shown where it changes."""
-    before: object = None
+    """Yield the rows with the first column blank where it repeats."""
+    previous: object = None
     for first, *rest in rows:
-        yield ("" if first == before else first, *rest)
-        before = first
+        yield ("" if first == previous else first, *rest)
+        previous = first
 
 
 def _arguments() -> argparse.Namespace:
@@ -305,13 +305,13 @@ def _arguments() -> argparse.Namespace:
         "--warehouse",
         type=Path,
         default=Path(__file__).parent / "warehouse",
-        help="a folder that is made anew (example_project/warehouse)",
+        help="the folder of the warehouse, which is deleted first (example_project/warehouse)",
     )
     return parser.parse_args()
 
 
-def _make_fresh(warehouse: Path) -> None:
-    """Deletes the demo's own warehouse, and no other folder."""
+def _delete_warehouse(warehouse: Path) -> None:
+    """Delete the warehouse of an earlier run; refuse to delete any other folder."""
     if warehouse.exists() and any(warehouse.iterdir()):
         if not (warehouse / "catalog.sqlite").exists():
             raise SystemExit(f"{warehouse} is no warehouse; name another folder with --warehouse.")

@@ -1,4 +1,4 @@
-"""Where dbt finds the adapter's macros."""
+"""The folder in which dbt finds the adapter's macros."""
 
 import os
 

@@ -9,6 +9,7 @@ Everything heavier than this module is loaded at first use.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -54,8 +55,6 @@ __all__ = ["__version__", *_ELSEWHERE, *_PUBLIC]
 
 def __getattr__(name: str) -> object:
     if name in _PUBLIC or name in _ELSEWHERE:
-        from importlib import import_module
-
         value: object = getattr(import_module(_ELSEWHERE.get(name, "olapdb.dbapi")), name)
         globals()[name] = value
         return value

@@ -10,23 +10,24 @@ import threading
 from collections.abc import Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from olapdb.catalog.protocol import CATALOG_FILE
+from olapdb.catalog.protocol import CATALOG_FILE, Catalog
+from olapdb.catalog.sqlite.catalog import SqliteCatalog
 from olapdb.config import Settings
+from olapdb.dml.ttl import apply_ttl
 from olapdb.errors import BadArguments, CannotOpenWarehouse, ExternalToolMissing, InterfaceError
+from olapdb.maintenance.scheduler import MergeScheduler
 from olapdb.model.failpoint import Durability
+from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
 from olapdb.session import Session
 from olapdb.statements.context import OpenWarehouse, PlanCache
+from olapdb.statements.introspect.show import require_database
+from olapdb.storage.store import LocalStore, MemoryStore, Store
 from olapdb.system.all_tables import SYSTEM_TABLES
 from olapdb.threads import end_with_process
-
-if TYPE_CHECKING:
-    from olapdb.catalog.protocol import Catalog
-    from olapdb.maintenance.scheduler import MergeScheduler
-    from olapdb.storage.store import Store
-    from olapdb.views.jobs.executor import Executor
+from olapdb.views.jobs.executor import Executor
+from olapdb.views.jobs.job import default_executor
 
 MEMORY = ":memory:"
 
@@ -57,9 +58,7 @@ class Database:
             notify_written=self._written,
         )
         if not read_only:
-            from olapdb.maintenance.scheduler import MergeScheduler
-
-            self._scheduler = MergeScheduler(self.services, expire=_expire)
+            self._scheduler = MergeScheduler(self.services, expire=apply_ttl)
             self._scheduler.start()
         end_with_process(self)
         self.engine = OpenWarehouse(
@@ -122,8 +121,6 @@ class Database:
 
     def session(self, database: str, settings: Mapping[str, object]) -> Session:
         """Return a session whose current database is `database`. Raises UnknownDatabase."""
-        from olapdb.statements.introspect.show import require_database
-
         require_database(database, self._catalog.snapshot(), None)
         return Session(self.engine, database, Settings(settings))
 
@@ -131,8 +128,6 @@ class Database:
         """Return the executor of SETTINGS engine = `name`. Those other than in_process come from
         the entry point group `olapdb.executors`, so that the engine never imports them."""
         if name == "in_process":
-            from olapdb.views.jobs.job import default_executor
-
             return default_executor(self.services, settings)
         if self.location == MEMORY:
             raise BadArguments(
@@ -141,8 +136,8 @@ class Database:
             )
         for point in entry_points(group="olapdb.executors", name=name):
             make = point.load()
-            made: Executor = make(self.location, self.services, settings)
-            return made
+            executor: Executor = make(self.location, self.services, settings)
+            return executor
         raise ExternalToolMissing(
             f"The executor {name} is not installed.", hint=f"pip install 'olapdb[{name}]'."
         )
@@ -165,10 +160,6 @@ class Database:
 
 
 def _open_parts(location: str, read_only: bool, durability: Durability) -> tuple[Catalog, Store]:
-    from olapdb.catalog.sqlite.catalog import SqliteCatalog
-    from olapdb.runtime.failpoints import failpoint
-    from olapdb.storage.store import LocalStore, MemoryStore
-
     if location == MEMORY:
         return SqliteCatalog(MEMORY, failpoint=failpoint), MemoryStore(failpoint=failpoint)
     folder = Path(location)
@@ -202,10 +193,3 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CannotOpenWarehouse(f"Cannot make the folder {folder}: {error.strerror}.") from error
-
-
-def _expire(services: Services, table_id: str) -> None:
-    from olapdb.commit.origin import CommitOrigin
-    from olapdb.dml.ttl import apply_ttl
-
-    apply_ttl(CommitOrigin(services), table_id)

@@ -306,7 +306,8 @@ def _text_or_bytes(value: bytes | None) -> object:
 
 
 def _converter(data_type: DataType) -> Callable[[object], object] | None:
-    """Return the conversion of a value of `to_pylist` to ours, None where there is none to do."""
+    """Return the conversion of a value of `to_pylist` to ours, None if values need no
+    conversion."""
     match data_type:
         case UUID():
             return _to_uuid
@@ -342,8 +343,8 @@ def _nullable_converter(data_type: DataType) -> Callable[[object], object]:
     convert = _converter(data_type)
     if convert is None:
         return _identity
-    known = convert
-    return lambda value: None if value is None else known(value)
+    convert_value = convert
+    return lambda value: None if value is None else convert_value(value)
 
 
 def _array_converter(inner: DataType) -> Callable[[object], object] | None:

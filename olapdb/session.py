@@ -172,7 +172,7 @@ class Session:
 
     # --- other ways in
 
-    def execute_many(self, text: str, sets: Sequence[Any]) -> Result:
+    def execute_many(self, text: str, sets: Sequence[Parameters]) -> Result:
         """Run the statement once for each set of parameters. An INSERT … VALUES that consists of
         parameters is one INSERT of all sets."""
         statements = _parse_any(text)
@@ -233,13 +233,13 @@ class Session:
         self._track("Insert", context, lambda: answer(context))
         return done[0]
 
-    def run_on_view(self, text: str, *, progress: Progress | None = None) -> tuple[Any, ...]:
+    def run_on_view(self, text: str, *, progress: Progress | None = None) -> tuple[object, ...]:
         """Run one SYSTEM … VIEW command; return its rows as dataclasses."""
         statements = _parse_any(text)
         if len(statements) != 1 or not isinstance(statements[0], nodes.SystemView):
             raise errors.BadArguments("run_on_view() takes exactly one SYSTEM … VIEW statement.")
         statement, context = statements[0], self._context(text, None, progress)
-        rows: tuple[Any, ...] = ()
+        rows: tuple[object, ...] = ()
 
         def answer() -> Result:
             nonlocal rows

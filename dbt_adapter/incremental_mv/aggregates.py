@@ -1,8 +1,9 @@
-"""How each aggregate of a model is stored, fired and read.
+"""How the target stores each aggregate of a model, how the trigger computes it, and how the read
+view reads it.
 
-`sum`, `count`, and (where there is a GROUP BY) `min` and `max` are stored finished, since finished
-values can be merged.  Every other aggregate is stored as its state: `avg(x)` fires as
-`avgState(x)` and is read by `avgMerge`.
+`sum` and `count`, and with a GROUP BY `min` and `max`, are stored as finished values, since finished
+values can be merged. Every other aggregate is stored as its state: for `avg(x)` the trigger computes
+`avgState(x)` and the read view `avgMerge`.
 """
 
 from __future__ import annotations
@@ -27,42 +28,44 @@ _SUFFIXES = ("MergeState", "State", "Merge")
 
 @dataclass(frozen=True)
 class Storage:
-    """`fired` is the trigger's call; `read` the function of the read view, of the stored column;
-    `merge` the function of a SimpleAggregateFunction column, "" for a state."""
+    """How an aggregate is stored.
 
-    fired: nodes.Function
+    `trigger_call` is the call in the trigger, `read` the function that the read view applies to the
+    stored column. `merge` is the function of a SimpleAggregateFunction column, "" for a state."""
+
+    trigger_call: nodes.Function
     read: str
     parameters: tuple[nodes.Expression, ...]
     merge: str
     meaning: Meaning
 
-    def column_type(self, fired_type: DataType) -> DataType:
-        """The target's column, by the type of the trigger's call."""
+    def column_type(self, call_type: DataType) -> DataType:
+        """Return the type of the target's column from the type of the trigger's call."""
         if self.merge:
-            return SimpleAggregateFunction(self.merge, fired_type)
-        if isinstance(fired_type, AggregateFunction):
-            return fired_type
+            return SimpleAggregateFunction(self.merge, call_type)
+        if isinstance(call_type, AggregateFunction):
+            return call_type
         raise refuse(
-            f"{to_sql(self.fired)} gives {fired_type}, which is no state,",
+            f"{to_sql(self.trigger_call)} gives {call_type}, which is no state,",
             "so that it cannot be merged.",
             "Use an aggregate that has states.",
         )
 
-    def reading(self, column: nodes.Expression) -> nodes.Function:
-        """The finished value over the rows of a key."""
+    def read_call(self, column: nodes.Expression) -> nodes.Function:
+        """Return the call that gives the finished value over the stored rows of a key."""
         return nodes.Function(self.read, (column,), self.parameters)
 
 
 def is_call(node: nodes.Node) -> bool:
-    """Whether it calls an aggregate (a window function is none)."""
+    """Return whether the node calls an aggregate, not as a window function."""
     return isinstance(node, nodes.Function) and node.over is None and is_aggregate(node.name)
 
 
 def storage_of(call: nodes.Function, *, has_keys: bool) -> Storage:
-    """How the aggregate call of a model is stored.
+    """Return how an aggregate call of a model is stored.
 
-    Without keys the trigger gives a row for a block in which no row passed WHERE, whose finished
-    `min` would be a value that no row has; so `min` and `max` are states there.
+    Without keys, `min` and `max` are stored as states: the trigger writes a row even for a block of
+    which no row passes WHERE, and its finished `min` would be a value that no row has.
     """
     call = _normalised(call)
     lowered = call.name.lower()
@@ -80,19 +83,19 @@ def _finished(call: nodes.Function, merge: str, meaning: Meaning) -> Storage:
 
 
 def _state(call: nodes.Function) -> Storage:
-    base, suffix = _parted(call.name)
+    base, suffix = _split_suffix(call.name)
     match suffix:
         case "":
-            fired, read = f"{base}State", f"{base}Merge"
+            trigger, read = f"{base}State", f"{base}Merge"
         case "Merge":
-            fired, read = f"{base}MergeState", f"{base}Merge"
-        case _:
-            # the model asks for states, and gets states
-            fired, read = f"{base}{suffix}", f"{base}MergeState"
-    return Storage(replace(call, name=fired), read, call.parameters, "", "state")
+            trigger, read = f"{base}MergeState", f"{base}Merge"
+        case _:  # the model itself selects states
+            trigger, read = f"{base}{suffix}", f"{base}MergeState"
+    return Storage(replace(call, name=trigger), read, call.parameters, "", "state")
 
 
-def _parted(name: str) -> tuple[str, str]:
+def _split_suffix(name: str) -> tuple[str, str]:
+    """Return an aggregate's name without its suffix of _SUFFIXES, and the suffix or ""."""
     for suffix in _SUFFIXES:
         if name.endswith(suffix) and len(name) > len(suffix):
             return name[: -len(suffix)], suffix
@@ -101,7 +104,10 @@ def _parted(name: str) -> tuple[str, str]:
 
 
 def _normalised(call: nodes.Function) -> nodes.Function:
-    """`count(DISTINCT x)` is uniqExact(x), `f(DISTINCT x)` fDistinct(x), FILTER the suffix -If."""
+    """Return the call with DISTINCT and FILTER turned into function names.
+
+    count(DISTINCT x) becomes uniqExact(x), f(DISTINCT x) fDistinct(x), and f(x) FILTER (WHERE c)
+    fIf(x, c)."""
     if call.distinct:
         name = "uniqExact" if call.name.lower() == "count" else f"{call.name}Distinct"
         call = replace(call, name=name, distinct=False)

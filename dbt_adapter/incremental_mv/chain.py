@@ -1,8 +1,8 @@
-"""Models on models: a SELECT from an `incremental_mv` attaches to that one's target.
+"""Models on models: the trigger of a model that selects from an `incremental_mv` reads its target.
 
-The target's rows are partial states of each key, so a chained model may do with them only what
-means the same over the finished rows: the sum of a count or a sum, the minimum of a minimum, the
-maximum of a maximum, and the -Merge of a state.  Keys are plain values.
+The target's rows are partial states of each key. So a chained model may only use functions that give
+the same over partial and over finished rows: the sum of a count or a sum, the minimum of a minimum,
+the maximum of a maximum, and the -Merge of a state. Keys are plain values.
 """
 
 from __future__ import annotations
@@ -19,24 +19,25 @@ from olapdb.sql.format import to_sql
 
 from .aggregates import is_call
 from .errors import refuse
-from .inputs import output_name
+from .model_sql import output_name
 from .refusals import leftmost
 
-Fact: TypeAlias = tuple[str, str]
-"""What a column is, and the function of a state: ("sum", ""), ("state", "uniq"), ("key", "")."""
+ColumnKind: TypeAlias = tuple[str, str]
+"""The kind of a column, and the function of a state: ("sum", ""), ("state", "uniq"), ("key", "")."""
 
 
 @dataclass(frozen=True)
 class Upstream:
-    """An `incremental_mv` that a model reads: its target, and what its columns are."""
+    """An `incremental_mv` that a model reads: its name, its target, and the kinds of its columns."""
 
     model: str
     target: nodes.TableName
-    facts: Mapping[str, Fact]
+    column_kinds: Mapping[str, ColumnKind]
 
     @property
     def aggregated(self) -> bool:
-        return any(meaning != "column" for meaning, _ in self.facts.values())
+        """Whether the upstream stores states of keys; a row-wise one stores plain rows."""
+        return any(meaning != "column" for meaning, _ in self.column_kinds.values())
 
 
 FindUpstream: TypeAlias = Callable[[nodes.TableName], Upstream | None]
@@ -49,25 +50,28 @@ _ONE_TO_ONE = {
     "max": ("max",),
     "maxif": ("max",),
 }
-# these do not change when a row comes several times
+# Repeated rows do not change the results of these.
 _IDEMPOTENT = frozenset({"min", "max", "any", "uniq", "uniqexact", "groupuniqarray"})
 
 
-def attach(select: nodes.Select, find: FindUpstream) -> nodes.Select:
-    """The SELECT with the upstream in its FROM replaced by the upstream's target.
+def attach_to_target(select: nodes.Select, find: FindUpstream) -> nodes.Select:
+    """Return the SELECT with the upstream in its FROM replaced by the upstream's target.
 
-    CompilationError, naming the column, where the model would not mean the same over states."""
-    return _Attaching(find).select(select, {})[0]
+    Returns the same object if it reads no upstream. Raises CompilationError, which names the column,
+    if the model would give another answer over partial states."""
+    return _TargetAttacher(find).select(select, {})[0]
 
 
-class _Attaching:
+class _TargetAttacher:
     def __init__(self, find: FindUpstream) -> None:
         self._find = find
 
     def select(
         self, select: nodes.Select, outer: Mapping[str, nodes.Query], *, top: bool = True
     ) -> tuple[nodes.Select, _Scope | None]:
-        """The rewritten SELECT, and what its source is where that is an upstream's."""
+        """Return the rewritten SELECT, and the scope of its source if that is an upstream.
+
+        `outer` holds the CTEs in sight; `top` is False for subqueries, which are checked outside."""
         if select.source is None:
             return select, None
         common = {**outer, **{i.name: i.query for i in select.with_items if i.query is not None}}
@@ -76,12 +80,12 @@ class _Attaching:
         if scope is None:
             return select, None
         source = rewrite(select.source, lambda n: changed if n is first else None)
-        made = without_unused(replace(select, source=source, with_items=items))
+        rewritten = without_unused_ctes(replace(select, source=source, with_items=items))
         if not scope.upstream.aggregated:
-            return made, None
+            return rewritten, None
         if top:
-            _check(made, scope)
-        return made, scope
+            _check(rewritten, scope)
+        return rewritten, scope
 
     def _source(
         self,
@@ -94,8 +98,7 @@ class _Attaching:
                 inner, scope = self.select(query, common, top=False)
                 if scope is None:
                     return replace(relation, query=inner), _row_scope(inner, query), items
-                passed = scope.passed(inner, relation.alias)
-                return replace(relation, query=inner), passed, items
+                return replace(relation, query=inner), scope.outside(inner, relation.alias), items
             case nodes.TableReference(table=nodes.TableName(name=name, database=None)) if (
                 isinstance(common.get(name), nodes.Select)
             ):
@@ -109,7 +112,7 @@ class _Attaching:
                         f"FINAL on the model {relation.table}", "has no meaning.", "Remove it."
                     )
                 alias = relation.alias or relation.table.name
-                scope = _Scope(upstream, dict(upstream.facts), alias)
+                scope = _Scope(upstream, dict(upstream.column_kinds), alias)
                 return replace(relation, table=upstream.target, alias=alias), scope, items
         return relation, None, items
 
@@ -126,15 +129,15 @@ class _Attaching:
         inner, scope = self.select(query, below, top=False)
         if inner is query:
             return relation, None, items
-        # inlined, since the CTE may be read elsewhere as what it says
-        made = nodes.SubqueryRelation(inner, alias=relation.alias or name)
+        # The CTE is inlined: other places may read it unchanged.
+        subquery = nodes.SubqueryRelation(inner, alias=relation.alias or name)
         if scope is None:
-            return made, _row_scope(inner, query), items
-        return made, scope.passed(inner, relation.alias or name), items
+            return subquery, _row_scope(inner, query), items
+        return subquery, scope.outside(inner, relation.alias or name), items
 
 
-def without_unused(select: nodes.Select) -> nodes.Select:
-    """Without the CTEs that nothing reads any more: what they read would count as read."""
+def without_unused_ctes(select: nodes.Select) -> nodes.Select:
+    """Return the SELECT without CTEs that nothing reads; their tables would count as dependencies."""
     while True:
         used = {
             n.table.name
@@ -142,55 +145,60 @@ def without_unused(select: nodes.Select) -> nodes.Select:
             if isinstance(n, nodes.TableReference) and n.table.database is None
         }
         used |= {n.parts[0] for n in walk(select) if isinstance(n, nodes.Identifier)}
-        kept = tuple(i for i in select.with_items if i.query is None or i.name in used)
-        if kept == select.with_items:
+        used_items = tuple(i for i in select.with_items if i.query is None or i.name in used)
+        if used_items == select.with_items:
             return select
-        select = replace(select, with_items=kept)
+        select = replace(select, with_items=used_items)
 
 
 @dataclass(frozen=True)
 class _Scope:
-    """Columns of an upstream as a SELECT sees them, under the alias of its source."""
+    """The columns of an upstream as a SELECT sees them, under the alias of its source."""
 
     upstream: Upstream
-    facts: Mapping[str, Fact]
+    column_kinds: Mapping[str, ColumnKind]
     alias: str | None
 
-    def fact(self, node: nodes.Node) -> Fact | None:
-        """What the identifier names of the upstream; None where it is another table's."""
+    def column_kind(self, node: nodes.Node) -> ColumnKind | None:
+        """Return the kind of the upstream's column that the identifier names; None if it names none."""
         if not isinstance(node, nodes.Identifier):
             return None
         if len(node.parts) > 1 and node.parts[-2] not in (self.alias, self.upstream.model):
             return None
-        return self.facts.get(node.parts[-1])
+        return self.column_kinds.get(node.parts[-1])
 
-    def passed(self, select: nodes.Select, alias: str | None) -> _Scope:
-        """The columns of a subquery over the source, seen from outside."""
-        facts: dict[str, Fact] = {}
+    def outside(self, select: nodes.Select, alias: str | None) -> _Scope:
+        """Return the scope of a subquery over the source, as the enclosing SELECT sees it."""
+        column_kinds: dict[str, ColumnKind] = {}
         for column in select.columns:
             if isinstance(column, nodes.Star):
-                facts.update({n: f for n, f in self.facts.items() if n not in column.excluded})
+                column_kinds.update(
+                    {n: f for n, f in self.column_kinds.items() if n not in column.excluded}
+                )
                 continue
-            plain = column.expression if isinstance(column, nodes.Alias) else column
-            fact = self.fact(plain)
-            if fact is None:
-                _refuse_states(plain, self, f"column {output_name(column)}")
-                fact = ("key", "")
-            facts[output_name(column)] = fact
+            expression = column.expression if isinstance(column, nodes.Alias) else column
+            column_kind = self.column_kind(expression)
+            if column_kind is None:
+                _refuse_states(expression, self, f"column {output_name(column)}")
+                column_kind = ("key", "")
+            column_kinds[output_name(column)] = column_kind
         for where in (select.where, select.prewhere):
             if where is not None:
                 _refuse_states(where, self, "WHERE")
-        return _Scope(self.upstream, facts, alias)
+        return _Scope(self.upstream, column_kinds, alias)
 
 
 def _row_scope(inner: nodes.Select, query: nodes.Select) -> _Scope | None:
-    """A row-wise upstream's columns are plain; the marker says that something was replaced."""
+    """Return a scope without columns if a row-wise upstream was attached inside the query, else None.
+
+    Columns of a row-wise upstream are plain; the scope only marks that the source changed."""
     if inner is query:
         return None
     return _Scope(Upstream("", nodes.TableName(""), {"": ("column", "")}), {}, None)
 
 
 def _check(select: nodes.Select, scope: _Scope) -> None:
+    """Raise CompilationError unless the SELECT gives the same over partial as over finished rows."""
     aggregated = select.group_by is not None
     for column in select.columns:
         name = output_name(column)
@@ -206,9 +214,9 @@ def _check(select: nodes.Select, scope: _Scope) -> None:
         _refuse_states(_without_calls(column), scope, f"column {name}")
     if not aggregated:
         raise _partial(scope, ", ".join(output_name(c) for c in select.columns))
-    for clause, given in (("WHERE", select.where), ("PREWHERE", select.prewhere)):
-        if given is not None:
-            _refuse_states(given, scope, clause)
+    for clause, condition in (("WHERE", select.where), ("PREWHERE", select.prewhere)):
+        if condition is not None:
+            _refuse_states(condition, scope, clause)
     for element in select.group_by if isinstance(select.group_by, tuple) else ():
         assert isinstance(element, nodes.Expression)
         if not (isinstance(element, nodes.Identifier) and _is_alias(element, select)):
@@ -228,22 +236,24 @@ def _partial(scope: _Scope, what: str) -> CompilationError:
 
 
 def _refuse_unknown(call: nodes.Function, column: str, scope: _Scope) -> None:
-    """CompilationError where an argument names no column of the upstream, the only source."""
+    """Raise CompilationError if an argument names no column of the upstream, the only source."""
     for node in (n for a in call.arguments for n in walk(a, is_not_query)):
         if isinstance(node, nodes.Lambda):
             return
-        if isinstance(node, nodes.Identifier) and not set(node.parts) & set(scope.facts):
+        if isinstance(node, nodes.Identifier) and not set(node.parts) & set(scope.column_kinds):
             raise refuse(
                 f"column {column}: {to_sql(node)} is no column of {scope.upstream.model},",
-                f"which has {', '.join(scope.facts)}.",
+                f"which has {', '.join(scope.column_kinds)}.",
                 "",
             )
 
 
 def _check_call(call: nodes.Function, column: str, scope: _Scope) -> None:
-    """CompilationError where the call over partial states is another than over the answers."""
+    """Raise CompilationError unless the call gives the same over partial states as over answers."""
     arguments = call.arguments
-    touched = [f for a in arguments for n in walk(a) if (f := scope.fact(n)) and f[0] != "key"]
+    touched = [
+        f for a in arguments for n in walk(a) if (f := scope.column_kind(n)) and f[0] != "key"
+    ]
     lowered = call.name.lower()
     if not touched:
         if lowered in _IDEMPOTENT or (call.distinct and lowered == "count"):
@@ -254,8 +264,10 @@ def _check_call(call: nodes.Function, column: str, scope: _Scope) -> None:
             "which are more than its rows.",
             "Use the sum of one of its counts or sums.",
         )
-    meaning, function = scope.fact(arguments[0]) or ("", "")
-    others = [n for a in arguments[1:] for n in walk(a) if (scope.fact(n) or ("key",))[0] != "key"]
+    meaning, function = scope.column_kind(arguments[0]) or ("", "")
+    others = [
+        n for a in arguments[1:] for n in walk(a) if (scope.column_kind(n) or ("key",))[0] != "key"
+    ]
     plain = not others and call.filter is None and not call.distinct
     if plain and meaning in _ONE_TO_ONE.get(lowered, ()):
         return
@@ -269,10 +281,13 @@ def _check_call(call: nodes.Function, column: str, scope: _Scope) -> None:
 
 
 def _advice(arguments: tuple[nodes.Expression, ...], scope: _Scope) -> str:
-    named = [n for a in arguments for n in walk(a) if (scope.fact(n) or ("key", ""))[0] != "key"]
+    """Return, for each partial column in the arguments, the call to use instead."""
+    named = [
+        n for a in arguments for n in walk(a) if (scope.column_kind(n) or ("key", ""))[0] != "key"
+    ]
     texts = []
     for node in named:
-        meaning, function = scope.fact(node) or ("", "")
+        meaning, function = scope.column_kind(node) or ("", "")
         assert isinstance(node, nodes.Identifier)
         name = node.parts[-1]
         match meaning:
@@ -294,9 +309,10 @@ def _without_calls(column: nodes.Expression) -> nodes.Expression:
 
 
 def _refuse_states(expression: nodes.Expression, scope: _Scope, where: str) -> None:
+    """Raise CompilationError if the expression uses a partial column; `where` says where it stands."""
     for node in walk(expression, is_not_query):
-        fact = scope.fact(node)
-        if fact is not None and fact[0] != "key":
+        column_kind = scope.column_kind(node)
+        if column_kind is not None and column_kind[0] != "key":
             raise refuse(
                 f"{where} uses {to_sql(node)} of {scope.upstream.model},",
                 "which is a partial value in each of its stored rows.",

@@ -1,44 +1,46 @@
-"""From a model's SQL to its definition, with the names and types that the warehouse knows."""
+"""Compiles a model's SQL to its definition, with the names and types of the warehouse."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 from olapdb.bind.analysis import source_of
 from olapdb.errors import Error
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 
-from .chain import attach
-from .definition import Definition, ModelConfig, define
+from .chain import attach_to_target
 from .errors import refuse
-from .inputs import read_model
-from .names import Names
+from .model_definition import ModelConfig, ModelDefinition, define_model
+from .model_sql import read_model
+from .names import ModelNames
+from .query_split import split_query
 from .refusals import refuse_clauses
-from .shape import shape_of
 from .warehouse import TableInfo, Warehouse
 
 
-def compile_model(warehouse: Warehouse, names: Names, sql: str, config: ModelConfig) -> Definition:
-    """The definition of the model. CompilationError, with reason and remedy, where a trigger
-    cannot keep it right or where the SQL is wrong."""
+def compile_model(
+    warehouse: Warehouse, names: ModelNames, sql: str, config: ModelConfig
+) -> ModelDefinition:
+    """Return the definition of the model.
+
+    Raises CompilationError, with reason and remedy, if the SQL is wrong or a trigger cannot keep the
+    model correct."""
     try:
         select = read_model(sql)
     except Error as error:
         raise refuse("the SQL does not parse:", str(error), "") from error
     refuse_clauses(select)
-    attached = attach(select, lambda name: warehouse.upstream(name, names.database))
+    attached = attach_to_target(select, lambda name: warehouse.upstream(name, names.database))
     source = _source(warehouse, names, attached)
     if attached is select:
-        warehouse.describe(to_sql(select))  # names that do not exist are told as the engine does
-    shape = shape_of(attached)
-    types = warehouse.describe(to_sql(replace(shape.trigger)))
+        warehouse.describe(to_sql(select))  # raises the engine's error for unknown names
+    split = split_query(attached)
+    types = warehouse.describe(to_sql(split.trigger))
     upstream = source.uuid if attached is not select else ""
-    return define(shape, types, source.partition_key, config, upstream)
+    return define_model(split, types, source.partition_key, config, upstream)
 
 
-def _source(warehouse: Warehouse, names: Names, select: nodes.Select) -> TableInfo:
-    """The table whose INSERTs fire the trigger."""
+def _source(warehouse: Warehouse, names: ModelNames, select: nodes.Select) -> TableInfo:
+    """Return the table whose INSERTs fire the trigger; raise CompilationError unless there is one."""
     name = source_of(select)
     if name is None:
         raise refuse(

@@ -1,4 +1,4 @@
-"""How a model that cannot be maintained by a trigger is refused."""
+"""The error for a model that a trigger cannot maintain."""
 
 from __future__ import annotations
 
@@ -6,5 +6,6 @@ from dbt_common.exceptions import CompilationError
 
 
 def refuse(what: str, why: str, fix: str) -> CompilationError:
-    """An error to raise: what the model has, why a trigger cannot keep it right, what to do."""
+    """Return the error to raise: what the model contains, why a trigger cannot keep it correct, and
+    how to fix it."""
     return CompilationError(f"incremental_mv: {what} {why} {fix}")

@@ -1,4 +1,4 @@
-"""What the parts of an `incremental_mv` model are called."""
+"""The names of a model's read view, target and trigger."""
 
 from __future__ import annotations
 
@@ -13,28 +13,30 @@ NEW_SUFFIX = "__dbt_new"
 
 
 @dataclass(frozen=True)
-class Names:
-    """The model's relation is its read view; target and trigger lie beside it."""
+class ModelNames:
+    """The names of an `incremental_mv` model: its relation is the read view, `model`; target and
+    trigger are in the same database."""
 
     database: str
     model: str
 
     @property
     def target(self) -> str:
-        """The table of states."""
+        """The name of the table of states."""
         return f"{self.model}{TARGET_SUFFIX}"
 
     @property
     def view(self) -> str:
-        """The materialized view that fires on each INSERT."""
+        """The name of the trigger, the materialized view that fires on each INSERT."""
         return f"{self.model}{VIEW_SUFFIX}"
 
     @property
-    def new(self) -> Names:
-        """Where a changed definition is built, before it is swapped in."""
-        return Names(self.database, f"{self.model}{NEW_SUFFIX}")
+    def new(self) -> ModelNames:
+        """The names under which a changed definition is built before it is swapped in."""
+        return ModelNames(self.database, f"{self.model}{NEW_SUFFIX}")
 
     def table(self, name: str) -> TableName:
+        """Return the name with the model's database."""
         return TableName(name, self.database)
 
     def __str__(self) -> str:

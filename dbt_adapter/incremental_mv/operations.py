@@ -1,4 +1,4 @@
-"""What `dbt run-operation repair | backfill | reconcile | status` do, and the test generator."""
+"""The operations `dbt run-operation repair | backfill | reconcile | status`, and the test generator."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from dbt_common.exceptions import DbtRuntimeError
 
 from ..relation import string_literal
-from .names import Names
+from .names import ModelNames
 from .reconcile import findings, is_drift
 from .runner import backfill
 from .warehouse import Warehouse
@@ -19,22 +19,26 @@ TEST_NAME = "reconciled"
 TEST_MACRO = "olapdb_reconciled"
 
 
-def choose(nodes: Iterable[Mapping[str, Any]], models: Sequence[str] | str | None) -> list[Names]:
-    """The `incremental_mv` models of those names (all, where none is given), each after those
-    that it is chained on. DbtRuntimeError for a name that is none."""
+def choose(
+    nodes: Iterable[Mapping[str, Any]], models: Sequence[str] | str | None
+) -> list[ModelNames]:
+    """Return the names of the `incremental_mv` models to work on, each after those it is chained on.
+
+    `models` are names, aliases or unique ids; without any, all models are chosen. Raises
+    DbtRuntimeError for a name that is no such model."""
     by_id = {n["unique_id"]: n for n in nodes}
-    known = {i: n for i, n in by_id.items() if _is_model(n)}
-    wanted = [models] if isinstance(models, str) else list(models or [])
-    for name in wanted:
-        if not any(name in (n["name"], n["unique_id"], n["alias"]) for n in known.values()):
-            names = ", ".join(sorted(n["name"] for n in known.values())) or "none"
+    candidates = {i: n for i, n in by_id.items() if _is_model(n)}
+    requested = [models] if isinstance(models, str) else list(models or [])
+    for name in requested:
+        if not any(name in (n["name"], n["unique_id"], n["alias"]) for n in candidates.values()):
+            names = ", ".join(sorted(n["name"] for n in candidates.values())) or "none"
             raise DbtRuntimeError(f"{name} is no incremental_mv model; there are: {names}.")
     chosen = [
         n
-        for n in _in_order(known, by_id)
-        if not wanted or any(w in (n["name"], n["unique_id"], n["alias"]) for w in wanted)
+        for n in _dependency_order(candidates, by_id)
+        if not requested or any(r in (n["name"], n["unique_id"], n["alias"]) for r in requested)
     ]
-    return [Names(n["schema"], n["alias"]) for n in chosen]
+    return [ModelNames(n["schema"], n["alias"]) for n in chosen]
 
 
 def _is_model(node: Mapping[str, Any]) -> bool:
@@ -42,10 +46,10 @@ def _is_model(node: Mapping[str, Any]) -> bool:
     return node.get("resource_type") == "model" and config.get("materialized") == MATERIALIZATION
 
 
-def _in_order(
-    known: Mapping[str, Mapping[str, Any]], by_id: Mapping[str, Mapping[str, Any]]
+def _dependency_order(
+    candidates: Mapping[str, Mapping[str, Any]], by_id: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[Mapping[str, Any]]:
-    """Depth first over what each node depends on."""
+    """Yield the candidates, each after the nodes that it depends on."""
     seen: set[str] = set()
 
     def visit(unique_id: str) -> Iterator[Mapping[str, Any]]:
@@ -54,24 +58,24 @@ def _in_order(
         seen.add(unique_id)
         for below in (by_id[unique_id].get("depends_on") or {}).get("nodes", []):
             yield from visit(below)
-        if unique_id in known:
-            yield known[unique_id]
+        if unique_id in candidates:
+            yield candidates[unique_id]
 
-    for unique_id in sorted(known):
+    for unique_id in sorted(candidates):
         yield from visit(unique_id)
 
 
 def run(
-    operation: str, warehouse: Warehouse, models: Sequence[Names], options: Mapping[str, Any]
+    operation: str, warehouse: Warehouse, models: Sequence[ModelNames], options: Mapping[str, Any]
 ) -> list[str]:
-    """The lines that say what was done or found."""
+    """Run an operation on the models; return the lines that say what it did or found."""
     lines: list[str] = []
     for names in models:
         lines += _OPERATIONS[operation](warehouse, names, options)
     return lines or ["There are no incremental_mv models."]
 
 
-def _status(warehouse: Warehouse, names: Names, options: Mapping[str, Any]) -> list[str]:
+def _status(warehouse: Warehouse, names: ModelNames, options: Mapping[str, Any]) -> list[str]:
     health = warehouse.health(names)
     if health is None:
         return [f"{names}: not built; dbt run --select {names.model}"]
@@ -83,20 +87,22 @@ def _status(warehouse: Warehouse, names: Names, options: Mapping[str, Any]) -> l
     ]
 
 
-def _backfill(warehouse: Warehouse, names: Names, options: Mapping[str, Any]) -> list[str]:
+def _backfill(warehouse: Warehouse, names: ModelNames, options: Mapping[str, Any]) -> list[str]:
     if warehouse.view(names) is None:
         return _status(warehouse, names, options)
     chunks, rows = backfill(warehouse, names, str(options["engine"]), title=str(names))
     return [f"{names}: {chunks} chunks published, {rows} rows" if chunks else f"{names}: no gap"]
 
 
-def _reconcile(warehouse: Warehouse, names: Names, options: Mapping[str, Any]) -> list[str]:
-    found = findings(warehouse, names, engine=str(options["engine"]))
-    return [f.line() for f in found] or [f"{names}: equal to its source"]
+def _reconcile(warehouse: Warehouse, names: ModelNames, options: Mapping[str, Any]) -> list[str]:
+    lines = [f.line() for f in findings(warehouse, names, engine=str(options["engine"]))]
+    return lines or [f"{names}: equal to its source"]
 
 
-def _repair(warehouse: Warehouse, names: Names, options: Mapping[str, Any]) -> list[str]:
-    """Replays stale and differing slices and fills gaps; rows written by hand only go with
+def _repair(warehouse: Warehouse, names: ModelNames, options: Mapping[str, Any]) -> list[str]:
+    """Replay stale and differing slices and backfill gaps.
+
+    Slices with rows that were written into the target directly are only replayed with
     `discard_bypass`."""
     if warehouse.view(names) is None:
         return _status(warehouse, names, options)
@@ -105,17 +111,17 @@ def _repair(warehouse: Warehouse, names: Names, options: Mapping[str, Any]) -> l
     health = warehouse.health(names)
     if health is not None and health.stale_slices:
         rest = "STALE DISCARD BYPASS" if discard else "STALE"
-        lines += _replayed(names, warehouse.slow("REPLAY", names, rest, engine=engine))
+        lines += _replay_lines(names, warehouse.run_system("REPLAY", names, rest, engine=engine))
     if health is not None and health.gap_parts:
         lines += _backfill(warehouse, names, options)
-    for row in warehouse.slow("RECONCILE", names, engine=engine):
+    for row in warehouse.run_system("RECONCILE", names, engine=engine):
         if is_drift(row):
             lines += _repair_slice(warehouse, names, row, engine=engine, discard=discard)
     return lines or [f"{names}: nothing to repair"]
 
 
 def _repair_slice(
-    warehouse: Warehouse, names: Names, row: Mapping[str, Any], *, engine: str, discard: bool
+    warehouse: Warehouse, names: ModelNames, row: Mapping[str, Any], *, engine: str, discard: bool
 ) -> list[str]:
     partition, bypass = str(row["partition"]), int(row["bypass_rows"])
     if bypass and not discard:
@@ -128,10 +134,10 @@ def _repair_slice(
     rest = f"PARTITION ID {string_literal(partition)}"
     if bypass:
         rest += " DISCARD BYPASS"
-    return _replayed(names, warehouse.slow("REPLAY", names, rest, engine=engine))
+    return _replay_lines(names, warehouse.run_system("REPLAY", names, rest, engine=engine))
 
 
-def _replayed(names: Names, rows: Iterable[Mapping[str, Any]]) -> list[str]:
+def _replay_lines(names: ModelNames, rows: Iterable[Mapping[str, Any]]) -> list[str]:
     return [
         f"{names}, partition {r['partition']}: {r['status']}, {r['source_rows']} source rows, "
         f"{r['rows_before']} -> {r['rows_after']} rows"
@@ -140,7 +146,7 @@ def _replayed(names: Names, rows: Iterable[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-_OPERATIONS: Mapping[str, Callable[[Warehouse, Names, Mapping[str, Any]], list[str]]] = {
+_OPERATIONS: Mapping[str, Callable[[Warehouse, ModelNames, Mapping[str, Any]], list[str]]] = {
     "status": _status,
     "backfill": _backfill,
     "reconcile": _reconcile,
@@ -152,14 +158,16 @@ _OPERATIONS: Mapping[str, Callable[[Warehouse, Names, Mapping[str, Any]], list[s
 
 
 def untested(nodes: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The `incremental_mv` models that no test reconciles."""
+    """Return the `incremental_mv` models that no test reconciles."""
     listed = list(nodes)
-    tested = {i for n in listed if n.get("resource_type") == "test" for i in _reconciles(n)}
+    tests = [n for n in listed if n.get("resource_type") == "test"]
+    tested = {model for test in tests for model in _reconciled_models(test)}
     models = [n for n in listed if _is_model(n)]
     return [n for n in models if n["unique_id"] not in tested]
 
 
-def _reconciles(test: Mapping[str, Any]) -> list[str]:
+def _reconciled_models(test: Mapping[str, Any]) -> list[str]:
+    """Return the unique ids of the models that a dbt test reconciles."""
     metadata = test.get("test_metadata") or {}
     by_macro = TEST_MACRO in str(test.get("raw_code", ""))
     if metadata.get("name") != TEST_NAME and not by_macro:
@@ -168,7 +176,7 @@ def _reconciles(test: Mapping[str, Any]) -> list[str]:
 
 
 def write_tests(nodes: Iterable[Mapping[str, Any]], root: str, folder: str) -> list[str]:
-    """A singular test file for each untested model; the paths written, relative to `root`."""
+    """Write a singular test for each untested model; return the paths, relative to `root`."""
     written: list[str] = []
     for node in untested(nodes):
         path = Path(root) / folder / f"reconciled_{node['name']}.sql"

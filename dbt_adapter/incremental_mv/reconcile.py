@@ -1,22 +1,24 @@
-"""Reconciliation as dbt sees it: one finding for each way in which a model is not its source."""
+"""Reconciliation for dbt: one finding for each way in which a model differs from its source."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..relation import string_literal
-from .names import Names
+from .names import ModelNames
 from .warehouse import Warehouse
 
 FINDINGS_MAX = 200
-"""More findings than this are counted, not listed, in the test's query."""
+"""The most findings that the test's query lists."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A slice of a model that is not proven. `keys` are examples; `repair` says what to run."""
+    """A slice of a model that is not proven equal to its source.
+
+    `keys` are examples of differing keys; `repair` is the dbt command to run."""
 
     model: str
     partition: str
@@ -30,7 +32,7 @@ class Finding:
     repair: str
 
     def line(self) -> str:
-        """For dbt's log."""
+        """Return the finding as one line for dbt's log."""
         where = f"partition {self.partition}" if self.partition else "all partitions"
         counts = ", ".join(
             f"{number} {name}"
@@ -48,22 +50,26 @@ class Finding:
 
 
 def findings(
-    warehouse: Warehouse, names: Names, *, partition: str | None = None, engine: str = "in_process"
+    warehouse: Warehouse,
+    names: ModelNames,
+    *,
+    partition: str | None = None,
+    engine: str = "in_process",
 ) -> list[Finding]:
-    """Reconciles the model now; no findings mean that each slice was proven."""
+    """Reconcile the model, or one partition of it, now. No findings mean that each slice is proven."""
     if warehouse.view(names) is None:
-        return [_unfired(names)]
+        return [_missing_trigger(names)]
     rest = f"PARTITION ID {string_literal(partition)}" if partition else ""
-    rows = warehouse.slow("RECONCILE", names, rest, engine=engine)
+    rows = warehouse.run_system("RECONCILE", names, rest, engine=engine)
     return [_finding(names, row) for row in rows if is_drift(row)]
 
 
 def is_drift(row: Mapping[str, Any]) -> bool:
-    """Whether a row of SYSTEM RECONCILE VIEW is about something wrong."""
+    """Return whether a row of SYSTEM RECONCILE VIEW reports a difference, bypass rows or a gap."""
     return row["verdict"] != "equal" or bool(row["bypass_rows"]) or bool(row["gap_rows"])
 
 
-def _finding(names: Names, row: Mapping[str, Any]) -> Finding:
+def _finding(names: ModelNames, row: Mapping[str, Any]) -> Finding:
     causes = list(row["causes"] or [])
     if not causes:
         causes = [_cause(row)]
@@ -91,14 +97,14 @@ def _cause(row: Mapping[str, Any]) -> str:
     return "the target differs from its source"
 
 
-def _repair(names: Names, row: Mapping[str, Any]) -> str:
+def _repair(names: ModelNames, row: Mapping[str, Any]) -> str:
     if row["gap_rows"] and row["verdict"] == "equal" and not row["bypass_rows"]:
         return f"dbt run --select {names.model}"
     discard = ", discard_bypass: true" if row["bypass_rows"] else ""
     return f"dbt run-operation repair --args '{{models: [{names.model}]{discard}}}'"
 
 
-def _unfired(names: Names) -> Finding:
+def _missing_trigger(names: ModelNames) -> Finding:
     return Finding(
         names.model,
         "",
@@ -114,15 +120,15 @@ def _unfired(names: Names) -> Finding:
 
 
 def findings_sql(found: Sequence[Finding]) -> str:
-    """A query of one row for each finding, for dbt's test to count and store."""
+    """Return a query with one row for each finding, for dbt's test to count and store."""
     listed = list(found[:FINDINGS_MAX])
     if not listed:
         return f"select * from ({_row_sql(_EMPTY)}) where 1 = 0"
     return "\nunion all\n".join(_row_sql(f) for f in listed)
 
 
-def recorded_sql(names: Names) -> str:
-    """The verdicts on record that are not `equal`, without reconciling."""
+def recorded_sql(names: ModelNames) -> str:
+    """Return a query of the recorded verdicts that are not `equal`; it reconciles nothing."""
     return (
         "select view as model, partition_id as partition, verdict as cause, "
         "toString(examples) as keys, missing, extra, differing from system.view_checks "
@@ -132,12 +138,10 @@ def recorded_sql(names: Names) -> str:
 
 
 def _row_sql(finding: Finding) -> str:
-    values = asdict(finding)
     columns = []
-    for one in fields(finding):
-        value = values[one.name]
+    for name, value in asdict(finding).items():
         text = string_literal(value) if isinstance(value, str) else f"toUInt64({value})"
-        columns.append(f"{text} as {one.name}")
+        columns.append(f"{text} as {name}")
     return "select " + ", ".join(columns)
 
 

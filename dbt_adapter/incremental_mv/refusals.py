@@ -1,4 +1,4 @@
-"""What a trigger over a merging target cannot keep right, refused with its reason."""
+"""Refuses models that a trigger cannot keep correct, with the reason."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ _ON_TOP = "Put it into a view on top of this model."
 
 
 def refuse_clauses(select: nodes.Select) -> None:
-    """CompilationError for a clause whose answer needs rows of more than one block."""
-    for what, given in (
+    """Raise CompilationError for clauses that a trigger would answer for each block by itself, for
+    nondeterministic functions, and for joins and subqueries that cannot be maintained."""
+    for clause, present in (
         ("HAVING", select.having is not None),
         ("LIMIT", select.limit is not None or select.offset is not None),
         ("LIMIT BY", select.limit_by is not None),
@@ -26,9 +27,9 @@ def refuse_clauses(select: nodes.Select) -> None:
         ("WITH TOTALS", select.with_totals),
         (f"GROUP BY {select.grouping}", bool(select.grouping)),
     ):
-        if given:
+        if present:
             raise refuse(
-                what,
+                clause,
                 "would be answered for each inserted block by itself, not for the whole.",
                 _ON_TOP,
             )
@@ -56,7 +57,8 @@ def _refuse_windows(select: nodes.Select) -> None:
 
 
 def _refuse_volatile(select: nodes.Select) -> None:
-    """Functions that give another value at each call, wherever they stand in the model."""
+    """Raise CompilationError for functions that give another value at each call, anywhere in the
+    model."""
     names = nondeterministic_functions(select)
     if names:
         called = ", ".join(f"{name}()" for name in names)
@@ -68,7 +70,8 @@ def _refuse_volatile(select: nodes.Select) -> None:
 
 
 def _refuse_sources(select: nodes.Select) -> None:
-    """The way down to the source: joins that fire wrongly, and subqueries that aggregate."""
+    """Raise CompilationError for joins and subqueries, between the model and its source table, that
+    cannot be maintained: they compare or aggregate rows of one block only."""
     common = {i.name: i.query for i in select.with_items if i.query is not None}
     for query in firing_queries(select, common):
         if isinstance(query, nodes.SetOperation):
@@ -87,7 +90,9 @@ def _refuse_sources(select: nodes.Select) -> None:
 def firing_queries(
     query: nodes.Select, common: dict[str, nodes.Query], depth: int = 0
 ) -> Iterator[nodes.Query]:
-    """The subqueries and CTEs between the SELECT and the table whose INSERTs fire it."""
+    """Yield the subqueries and CTEs between the SELECT and the table whose INSERTs fire it.
+
+    `common` holds the CTEs in sight; `depth` bounds the recursion to 64 levels."""
     relation = leftmost(query.source) if query.source is not None else None
     inner: nodes.Query | None = None
     if isinstance(relation, nodes.SubqueryRelation):
@@ -97,10 +102,10 @@ def firing_queries(
     if inner is None or depth > 64:
         return
     yield inner
-    known = {**common, **{i.name: i.query for i in getattr(inner, "with_items", ()) if i.query}}
+    visible = {**common, **{i.name: i.query for i in getattr(inner, "with_items", ()) if i.query}}
     branches = [inner] if isinstance(inner, nodes.Select) else list(_branches(inner))
     for branch in branches:
-        yield from firing_queries(branch, known, depth + 1)
+        yield from firing_queries(branch, visible, depth + 1)
 
 
 def _branches(query: nodes.Query) -> Iterator[nodes.Select]:
@@ -112,7 +117,7 @@ def _branches(query: nodes.Query) -> Iterator[nodes.Select]:
 
 
 def leftmost(relation: nodes.Relation) -> nodes.Relation:
-    """The relation whose rows fire a trigger."""
+    """Return the leftmost relation of joins: the one whose INSERTs fire a trigger."""
     while True:
         match relation:
             case nodes.Join(left=left):
@@ -133,14 +138,14 @@ def _refuse_inner(select: nodes.Select) -> None:
             "it would aggregate each inserted block by itself.",
             "Make it a model of its own (incremental_mv), and select from that.",
         )
-    for what, given in (
+    for clause, present in (
         ("DISTINCT", select.distinct or bool(select.distinct_on)),
         ("LIMIT", select.limit is not None or select.limit_by is not None),
         ("HAVING", select.having is not None),
     ):
-        if given:
+        if present:
             raise refuse(
-                f"{what} in a subquery over the source",
+                f"{clause} in a subquery over the source",
                 "would be answered for each inserted block by itself.",
                 _ON_TOP,
             )
@@ -154,14 +159,14 @@ def _refuse_joins(relation: nodes.Relation) -> None:
             continue
         if relation.kind not in ("INNER", "LEFT", "CROSS"):
             raise refuse(
-                f"a {relation.kind} JOIN with {to_sql_relation(relation.right)}",
+                f"a {relation.kind} JOIN with {_relation_text(relation.right)}",
                 "gives rows that no INSERT into the leftmost table fires.",
                 "Use LEFT or INNER JOIN, with the table that gets the INSERTs on the left.",
             )
         relation = relation.left
 
 
-def to_sql_relation(relation: nodes.Relation) -> str:
+def _relation_text(relation: nodes.Relation) -> str:
     if isinstance(relation, nodes.TableReference):
         return str(relation.table)
     if isinstance(relation, nodes.SubqueryRelation):

@@ -1,9 +1,10 @@
-"""One run of an `incremental_mv` model: create, fill gaps, rebuild, or nothing at all.
+"""One run of an `incremental_mv` model: create it, backfill gaps, rebuild it, or do nothing.
 
-The order makes each kill harmless.  First run: target, trigger, backfill, read view; what is
-missing at the next run is made then, and rows that came in meanwhile fired the trigger.  Rebuild:
-a second target and trigger beside the first, backfilled; then one RENAME swaps both, the read view
-is replaced, and the old ones are dropped: as long as they are there, the read view may be theirs.
+The order of steps makes a kill at any point harmless. A first run creates the target and the
+trigger, backfills, and creates the read view. The next run creates what is missing; rows inserted
+meanwhile have fired the trigger. A rebuild creates a second target and trigger beside the first and
+backfills them. Then one RENAME swaps both, the read view is replaced, and the old ones are dropped.
+While the old ones exist, the read view may still be theirs.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from dbt_common.exceptions import CompilationError
 
 from ..credentials import OlapdbCredentials, check_backfill_engine
 from .compile import compile_model
-from .definition import Definition, ModelConfig
-from .inputs import is_limited
-from .names import Names
+from .model_definition import ModelConfig, ModelDefinition
+from .model_sql import is_limited
+from .names import ModelNames
 from .warehouse import ViewInfo, Warehouse
 
 logger = AdapterLogger("olapdb")
@@ -30,7 +31,7 @@ OLD_SUFFIX = "__dbt_old"
 
 @dataclass(frozen=True)
 class RunSettings:
-    """How the model is to be brought up to date."""
+    """The settings of one run of a model."""
 
     model: ModelConfig
     backfill_engine: str
@@ -40,7 +41,7 @@ class RunSettings:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run did. `relations` are those there are now, as (identifier, type)."""
+    """The result of a run. `relations` are the model's relations, as (identifier, type)."""
 
     message: str
     rows_affected: int
@@ -48,7 +49,7 @@ class Outcome:
     relations: tuple[tuple[str, str], ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """For the macro."""
+        """Return message, rows_affected and code (the statements) for the macro."""
         code = ";\n".join(self.statements)
         return {"message": self.message, "rows_affected": self.rows_affected, "code": code}
 
@@ -59,7 +60,7 @@ def settings_of(
     credentials: OlapdbCredentials,
     flags: Mapping[str, Any],
 ) -> RunSettings:
-    """The model's settings, checked. CompilationError for values that mean nothing."""
+    """Return the settings of a run. Raises CompilationError for values that are not allowed."""
     if config.get("engine"):
         raise CompilationError(
             "incremental_mv derives the engine of its target from the model; remove engine."
@@ -83,9 +84,11 @@ def settings_of(
     )
 
 
-def run(warehouse: Warehouse, names: Names, sql: str, settings: RunSettings) -> Outcome:
-    """Brings the model up to date; see the module's text. Raises CompilationError where the
-    definition has changed and may not be rebuilt, DbtDatabaseError where a chunk failed."""
+def run(warehouse: Warehouse, names: ModelNames, sql: str, settings: RunSettings) -> Outcome:
+    """Bring the model up to date; see the module's docstring.
+
+    Raises CompilationError if the definition has changed and may not be rebuilt, DbtDatabaseError if
+    a chunk of the backfill fails."""
     return _Run(warehouse, names, settings, limited=is_limited(sql)).bring_to(
         compile_model(warehouse, names, sql, settings.model)
     )
@@ -93,27 +96,28 @@ def run(warehouse: Warehouse, names: Names, sql: str, settings: RunSettings) -> 
 
 class _Run:
     def __init__(
-        self, warehouse: Warehouse, names: Names, settings: RunSettings, *, limited: bool
+        self, warehouse: Warehouse, names: ModelNames, settings: RunSettings, *, limited: bool
     ) -> None:
         self._warehouse = warehouse
         self._names = names
         self._settings = settings
         self._limited = limited
 
-    def bring_to(self, definition: Definition) -> Outcome:
+    def bring_to(self, definition: ModelDefinition) -> Outcome:
+        """Bring target, trigger and read view to the definition; return what was done."""
         names, warehouse = self._names, self._warehouse
         view = warehouse.view(names)
         target = warehouse.table(names.table(names.target), names.database)
-        reading = warehouse.table(names.table(names.model), names.database)
+        read_view = warehouse.table(names.table(names.model), names.database)
         if view is not None and not view.model:
             raise CompilationError(
                 f"{view.database}.{view.name} is a materialized view that dbt did not make. "
                 "Drop or rename it, or rename the model."
             )
-        occupied = reading is not None and reading.engine != "View"
+        occupied = read_view is not None and read_view.engine != "View"
         if view is None and target is None and not occupied:
             self._create(definition, names)
-            chunks, rows = self._fill(names)
+            chunks, rows = self._fill_gaps(names)
             warehouse.run(definition.create_read_view(names))
             return self._outcome("CREATE", chunks, rows)
         if occupied or view is None or target is None:
@@ -121,15 +125,15 @@ class _Run:
         if self._settings.full_refresh or view.digest != definition.digest:
             self._check_change(view, definition)
             return self._rebuild(definition)
-        chunks, rows = self._fill(names)
+        chunks, rows = self._fill_gaps(names)
         interrupted = warehouse.table(names.table(self._old.target), names.database) is not None
-        if reading is None or interrupted:
+        if read_view is None or interrupted:
             self._release(self._old)
             warehouse.run(definition.create_read_view(names))
             self._drop_old()
         return self._outcome("BACKFILL" if chunks else "NO CHANGE", chunks, rows)
 
-    def _check_change(self, view: ViewInfo, definition: Definition) -> None:
+    def _check_change(self, view: ViewInfo, definition: ModelDefinition) -> None:
         if self._settings.full_refresh or self._settings.on_definition_change == "rebuild":
             return
         raise CompilationError(
@@ -138,28 +142,28 @@ class _Run:
             "it, or set on_definition_change='rebuild' in its config."
         )
 
-    def _create(self, definition: Definition, names: Names) -> None:
+    def _create(self, definition: ModelDefinition, names: ModelNames) -> None:
         self._warehouse.run(definition.create_target(names))
         self._warehouse.run(definition.create_view(names))
 
-    def _rebuild(self, definition: Definition) -> Outcome:
+    def _rebuild(self, definition: ModelDefinition) -> Outcome:
         names, warehouse = self._names, self._warehouse
         new, old = names.new, self._old
         self._release(names, self._old)
         warehouse.drop(new)
         self._drop_old()
         self._create(definition, new)
-        chunks, rows = self._fill(new)
+        chunks, rows = self._fill_gaps(new)
         moves = []
-        for current, kept, built in (
+        for current, replaced, built in (
             (names.view, old.view, new.view),
             (names.target, old.target, new.target),
         ):
             if warehouse.table(names.table(current), names.database) is not None:
-                moves.append((current, kept))
+                moves.append((current, replaced))
             moves.append((built, current))
-        reading = warehouse.table(names.table(names.model), names.database)
-        if reading is not None and reading.engine != "View":
+        read_view = warehouse.table(names.table(names.model), names.database)
+        if read_view is not None and read_view.engine != "View":
             moves.append((names.model, old.model))
         clauses = ", ".join(
             f"{warehouse.sql_name(names, a)} TO {warehouse.sql_name(names, b)}" for a, b in moves
@@ -170,21 +174,22 @@ class _Run:
         return self._outcome("REBUILD", chunks, rows)
 
     @property
-    def _old(self) -> Names:
-        """Where a rebuild puts what it replaces."""
-        return Names(self._names.database, f"{self._names.model}{OLD_SUFFIX}")
+    def _old(self) -> ModelNames:
+        """The names that a rebuild gives to the relations it replaces."""
+        return ModelNames(self._names.database, f"{self._names.model}{OLD_SUFFIX}")
 
     def _drop_old(self) -> None:
         old, warehouse = self._old, self._warehouse
         for name in (old.view, old.target, old.model):
-            found = warehouse.table(old.table(name), old.database)
-            if found is not None:
-                kind = "VIEW" if found.engine in ("View", "MaterializedView") else "TABLE"
+            table = warehouse.table(old.table(name), old.database)
+            if table is not None:
+                kind = "VIEW" if table.engine in ("View", "MaterializedView") else "TABLE"
                 warehouse.run(f"DROP {kind} {warehouse.sql_name(old, name)}")
 
-    def _release(self, *replaced: Names) -> None:
-        """Models that read what is replaced, chained on it or joining it, lose their triggers, and
-        are rebuilt from the new one at their next run."""
+    def _release(self, *replaced: ModelNames) -> None:
+        """Drop the triggers of models that are chained on a replaced model or join it.
+
+        Their next run rebuilds these models from the new one."""
         warehouse = self._warehouse
         triggers: dict[str, ViewInfo] = {}
         for names in replaced:
@@ -193,8 +198,8 @@ class _Run:
                     triggers |= warehouse.readers(names.database, table, kind=kind)
         release(warehouse, str(self._names), triggers)
 
-    def _fill(self, names: Names) -> tuple[int, int]:
-        """Backfills the gaps, chunk by chunk: (chunks published, rows written)."""
+    def _fill_gaps(self, names: ModelNames) -> tuple[int, int]:
+        """Backfill the gaps, chunk by chunk; return the chunks published and the rows written."""
         health = self._warehouse.health(names)
         if health is None or not health.gap_parts:
             return 0, 0
@@ -220,7 +225,8 @@ class _Run:
 
 
 def refuse_foreign(rebuilt: str, triggers: Mapping[str, ViewInfo]) -> None:
-    """CompilationError where dbt did not make one of the triggers: it could not make it again."""
+    """Raise CompilationError if dbt did not create one of the triggers, so that it could not create
+    it again after a rebuild."""
     foreign = [name for name, view in triggers.items() if not view.model]
     if foreign:
         raise CompilationError(
@@ -230,28 +236,34 @@ def refuse_foreign(rebuilt: str, triggers: Mapping[str, ViewInfo]) -> None:
 
 
 def release(warehouse: Warehouse, rebuilt: str, triggers: Mapping[str, ViewInfo]) -> None:
-    """Drops triggers that would stay with what is about to be rebuilt; their models are rebuilt at
-    their next run."""
+    """Drop triggers that read a relation which is about to be rebuilt.
+
+    The next run of their models rebuilds them. Raises CompilationError, and drops nothing, if dbt did
+    not create one of them."""
     refuse_foreign(rebuilt, triggers)
     for name, view in triggers.items():
         logger.warning(
             f"{rebuilt} is rebuilt, so the trigger {name} on what was there is dropped; "
             f"{view.model} is rebuilt when it runs next."
         )
-        warehouse.run(f"DROP VIEW {warehouse.sql_name(Names(view.database, ''), view.name)}")
+        warehouse.run(f"DROP VIEW {warehouse.sql_name(ModelNames(view.database, ''), view.name)}")
 
 
-def backfill(warehouse: Warehouse, names: Names, engine: str, *, title: str) -> tuple[int, int]:
-    """SYSTEM BACKFILL VIEW with one line for each chunk as it is published; (chunks, rows of the
-    target). DbtDatabaseError where a chunk failed: what was published stays."""
+def backfill(
+    warehouse: Warehouse, names: ModelNames, engine: str, *, title: str
+) -> tuple[int, int]:
+    """Run SYSTEM BACKFILL VIEW and log a line for each published chunk.
 
-    def show(event: Any) -> None:
+    Returns the chunks published and the rows written to the target. Raises DbtDatabaseError if a
+    chunk fails; published chunks stay."""
+
+    def log_chunk(event: Any) -> None:
         if event.phase == "published":
             logger.info(
                 f"{title}: chunk {event.index + 1} of {event.total}, partition {event.partition}: "
                 f"{event.rows} rows -> {event.target_rows} ({event.elapsed_ms / 1000:.1f} s)"
             )
 
-    rows = warehouse.slow("BACKFILL", names, engine=engine, progress=show)
+    rows = warehouse.run_system("BACKFILL", names, engine=engine, progress=log_chunk)
     published = [r for r in rows if r["status"] == "published"]
     return len(published), sum(r["target_rows"] for r in published)

@@ -1,9 +1,9 @@
-"""What `incremental_mv` asks of the engine and tells it, as statements and system tables."""
+"""The engine as `incremental_mv` uses it: statements, and queries of system tables."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,13 +13,13 @@ from olapdb.types import DataType
 from ..connections import Handle, OlapdbConnectionManager
 from ..relation import quote, string_literal
 from .chain import Upstream
-from .definition import COMMENT_KEY
-from .names import Names
+from .model_definition import COMMENT_KEY
+from .names import ModelNames
 
 
 @dataclass(frozen=True)
 class TableInfo:
-    """`engine` is View or MaterializedView for these."""
+    """A table or view, from system.tables. `engine` is View or MaterializedView for views."""
 
     database: str
     name: str
@@ -30,7 +30,7 @@ class TableInfo:
 
 @dataclass(frozen=True)
 class ViewInfo:
-    """A trigger, and what its comment says of the model; `model` "" where it is not dbt's."""
+    """A trigger, with the model's data from its comment. `model` is "" if dbt did not create it."""
 
     database: str
     name: str
@@ -38,12 +38,12 @@ class ViewInfo:
     target: str
     model: str = ""
     digest: str = ""
-    facts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    column_kinds: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Health:
-    """A row of system.views."""
+    """The health of a trigger, from system.views."""
 
     verdict: str
     reason: str
@@ -55,7 +55,7 @@ class Health:
 
 
 class Warehouse:
-    """Over the connection of the calling thread; errors are dbt's, with the engine's text."""
+    """The engine over the calling thread's connection. Errors are dbt's, with the engine's text."""
 
     def __init__(
         self,
@@ -67,56 +67,57 @@ class Warehouse:
         self._handle = handle
         self._prepare = prepare
         self.statements: list[str] = []
-        """The statements that changed something, for the run's results."""
+        """The statements that changed something, in order, for the run's results."""
 
-    # --- questions
+    # --- queries
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
-        """A query's rows as dictionaries."""
+        """Run a query and return its rows as dictionaries."""
         _, cursor = self._connections.add_select_query(sql)
         rows: list[dict[str, Any]] = cursor.fetch_arrow_table().to_pylist()
         return rows
 
     def describe(self, sql: str) -> tuple[tuple[str, DataType], ...]:
-        """Names and types of a query's columns."""
+        """Return the names and types of a query's columns without running it."""
         with self._connections.exception_handler(sql):
             return self._handle().connection.describe(sql)
 
     def table(self, name: TableName, database: str) -> TableInfo | None:
-        """A table or view by name; `database` is that of names without one."""
-        found = self.rows(
+        """Return a table or view by name, or None; `database` is that of names without one."""
+        tables = self.rows(
             "SELECT database, name, uuid, engine, partition_key FROM system.tables "
             f"WHERE database = {string_literal(name.database or database)} "
             f"AND name = {string_literal(name.name)}"
         )
-        return TableInfo(**found[0]) if found else None
+        return TableInfo(**tables[0]) if tables else None
 
-    def view(self, names: Names) -> ViewInfo | None:
-        """The model's trigger, whoever made it."""
-        found = self.rows(
+    def view(self, names: ModelNames) -> ViewInfo | None:
+        """Return the materialized view with the name of the model's trigger, dbt's or not; or None."""
+        views = self.rows(
             "SELECT database, name, target_database, target_table AS target, comment "
             "FROM system.tables WHERE engine = 'MaterializedView' "
             f"AND database = {string_literal(names.database)} "
             f"AND name = {string_literal(names.view)}"
         )
-        return _view(found[0]) if found else None
+        return _view(views[0]) if views else None
 
-    def owns(self, names: Names) -> bool:
-        """Whether the relation is the read view of an `incremental_mv`."""
+    def owns(self, names: ModelNames) -> bool:
+        """Return whether the relation is the read view of an `incremental_mv`."""
         view = self.view(names)
         return view is not None and bool(view.model) and view.target == names.target
 
     def upstream(self, name: TableName, database: str) -> Upstream | None:
-        """The `incremental_mv` of that name, where it is one."""
-        view = self.view(Names(name.database or database, name.name))
+        """Return the `incremental_mv` of that name, or None if there is none."""
+        view = self.view(ModelNames(name.database or database, name.name))
         if view is None or not view.model:
             return None
         target = TableName(view.target, view.target_database)
-        return Upstream(name.name, target, view.facts)
+        return Upstream(name.name, target, view.column_kinds)
 
     def readers(self, database: str, table: str, *, kind: str = "source") -> dict[str, ViewInfo]:
-        """The triggers that read the table, by `database.name`."""
-        found = self.rows(
+        """Return the triggers that read the table as `kind` (source or dimension), by
+        `database.name`."""
+        views = self.rows(
             "SELECT t.database AS database, t.name AS name, t.target_database AS target_database, "
             "t.target_table AS target, t.comment AS comment FROM system.view_dependencies AS d "
             "INNER JOIN system.tables AS t ON t.database = d.database AND t.name = d.view "
@@ -124,40 +125,40 @@ class Warehouse:
             f"AND d.depends_on_database = {string_literal(database)} "
             f"AND d.depends_on = {string_literal(table)}"
         )
-        return {f"{r['database']}.{r['name']}": _view(r) for r in found}
+        return {f"{row['database']}.{row['name']}": _view(row) for row in views}
 
-    def health(self, names: Names) -> Health | None:
-        """What the engine says of the model's trigger; None where there is none."""
-        found = self.rows(
+    def health(self, names: ModelNames) -> Health | None:
+        """Return the health of the model's trigger, or None if there is no trigger."""
+        views = self.rows(
             "SELECT verdict, reason, gap_parts, gap_rows, bypass_rows, stale_slices, mend "
             f"FROM system.views WHERE database = {string_literal(names.database)} "
             f"AND name = {string_literal(names.view)}"
         )
-        return Health(**found[0]) if found else None
+        return Health(**views[0]) if views else None
 
     # --- changes
 
     def run(self, sql: str) -> None:
-        """A statement that changes something."""
+        """Run a statement that changes something, and record it."""
         self.statements.append(sql)
         self._connections.add_select_query(sql)
 
-    def drop(self, names: Names) -> None:
-        """Trigger, read view and target, as far as they are there."""
+    def drop(self, names: ModelNames) -> None:
+        """Drop the trigger, the read view and the target, those that exist."""
         for name, kind in ((names.view, "VIEW"), (names.model, "VIEW"), (names.target, "TABLE")):
             if self.table(TableName(name, names.database), names.database) is not None:
                 self.run(f"DROP {kind} {self.sql_name(names, name)}")
 
-    def slow(
+    def run_system(
         self,
         action: str,
-        names: Names,
+        names: ModelNames,
         rest: str = "",
         *,
         engine: str = "in_process",
         progress: Callable[[Any], None] | None = None,
     ) -> list[dict[str, Any]]:
-        """`SYSTEM <action> VIEW <trigger> <rest>`, in process or on Spark; its rows."""
+        """Run `SYSTEM <action> VIEW <trigger> <rest>`, in process or on Spark; return its rows."""
         sql = f"SYSTEM {action} VIEW {self.sql_name(names, names.view)}"
         if rest:
             sql += f" {rest}"
@@ -165,19 +166,17 @@ class Warehouse:
             sql += f" SETTINGS engine = {string_literal(engine)}"
             self._prepare(engine)
         self.statements.append(sql)
-        _, rows = self._connections.run_slow(sql, progress)
+        _, rows = self._connections.run_system(sql, progress)
         return rows
 
     @staticmethod
-    def sql_name(names: Names, name: str) -> str:
+    def sql_name(names: ModelNames, name: str) -> str:
+        """Return `database`.`name` for SQL, in the database of the model."""
         return f"{quote(names.database)}.{quote(name)}"
 
 
 def _view(row: Mapping[str, Any]) -> ViewInfo:
     body = _comment_body(row["comment"])
-    facts: dict[str, tuple[str, str]] = {}
-    for name, fact in body.get("columns", {}).items():
-        facts[name] = _fact(fact)
     return ViewInfo(
         row["database"],
         row["name"],
@@ -185,17 +184,12 @@ def _view(row: Mapping[str, Any]) -> ViewInfo:
         row["target"],
         str(body.get("model", "")),
         str(body.get("definition", "")),
-        facts,
+        {name: (kind, function) for name, (kind, function) in body.get("columns", {}).items()},
     )
 
 
-def _fact(value: Sequence[str]) -> tuple[str, str]:
-    meaning, function = value
-    return meaning, function
-
-
 def _comment_body(comment: str) -> Mapping[str, Any]:
-    """Our JSON in the comment; empty where the comment is someone else's."""
+    """Return the model's data from a view's comment; empty if dbt did not write the comment."""
     try:
         parsed = json.loads(comment)
     except ValueError:

@@ -1,1 +1,1 @@
-"""The flights pipeline: what it reads, what it makes of it, and what the demo shows and checks."""
+"""The flights pipeline: sources, ingestion, live blocks, and the demo's output and checks."""

@@ -1,4 +1,4 @@
-"""dbt in this process, so that it uses the Spark session that runs, with its events shown."""
+"""Runs dbt in this process, so that it uses the running Spark session, and reports its events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PASSED = ("success", "pass", "no-op")
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a node; `kind` is model, seed, test, …"""
+    """The outcome of a node; `kind` is model, seed, test, …"""
 
     name: str
     kind: str
@@ -27,8 +27,8 @@ class Result:
 
 @dataclass
 class Run:
-    """What a dbt command did: `results` by node id, `lines` of its log that
-    the adapter or an operation wrote for people."""
+    """The outcome of a dbt command: `results` by node id, and the `lines` that the adapter or an
+    operation logged for people."""
 
     success: bool = False
     results: dict[str, Result] = field(default_factory=dict)
@@ -40,9 +40,8 @@ class Run:
         return [r.name for r in self.results.values() if r.status not in PASSED]
 
 
-Started = Callable[[str], None]
-Finished = Callable[[int, int], None]
-Told = Callable[[str], None]
+OnFinished = Callable[[int, int], None]
+OnLine = Callable[[str], None]
 
 
 def _ignore(*_: object) -> None:
@@ -50,7 +49,7 @@ def _ignore(*_: object) -> None:
 
 
 class Dbt:
-    """Runs dbt commands on the warehouse; `target` is the folder of what dbt writes itself."""
+    """A runner of dbt commands on the warehouse; `target` is the folder for dbt's own files."""
 
     def __init__(self, warehouse: Path, target: Path) -> None:
         self._variables = {
@@ -64,19 +63,20 @@ class Dbt:
         self,
         *arguments: str,
         macro_arguments: Mapping[str, Any] | None = None,
-        on_finished: Finished = _ignore,
-        on_line: Told = _ignore,
+        on_finished: OnFinished = _ignore,
+        on_line: OnLine = _ignore,
     ) -> Run:
-        """One command. `on_finished` is called with (nodes done, nodes in all), `on_line` with
-        each line for people. Raises what dbt could not handle, such as a project that does not
-        parse."""
+        """Run one command.
+
+        Calls `on_finished` with (nodes done, all nodes) and `on_line` with each line for people.
+        Raises errors that dbt itself does not handle, such as a project that does not parse."""
         from dbt.cli.main import dbtRunner
 
         run = Run()
         done: set[str] = set()
         total = [0]
 
-        def tell(line: str) -> None:
+        def add_line(line: str) -> None:
             run.lines.append(line)
             on_line(line)
 
@@ -89,13 +89,13 @@ class Dbt:
                 total[0] = event.data.total
                 on_finished(len(done), total[0])
             elif name in ("AdapterEventInfo", "AdapterEventWarning"):
-                tell(event.data.base_msg)
+                add_line(event.data.base_msg)
             elif name == "JinjaLogInfo":
-                tell(event.data.msg)
+                add_line(event.data.msg)
 
         extra = ["--args", json.dumps(macro_arguments)] if macro_arguments is not None else []
         with _environment(self._variables):
-            answer = dbtRunner(callbacks=[listen]).invoke(
+            outcome = dbtRunner(callbacks=[listen]).invoke(
                 [
                     "--log-level",
                     "none",
@@ -108,10 +108,10 @@ class Dbt:
                     str(PROJECT),
                 ]
             )
-        if answer.exception is not None:
-            raise answer.exception
-        run.success = answer.success
-        run.results.update(_results(answer.result))
+        if outcome.exception is not None:
+            raise outcome.exception
+        run.success = outcome.success
+        run.results.update(_results(outcome.result))
         return run
 
 
@@ -120,14 +120,14 @@ def _results(result: Any) -> dict[str, Result]:
     if listed is None:
         return {}
     return {
-        one.node.unique_id: Result(
-            one.node.name.rstrip("_"),
-            str(one.node.resource_type),
-            str(one.status),
-            one.message or "",
+        node_result.node.unique_id: Result(
+            node_result.node.name.rstrip("_"),
+            str(node_result.node.resource_type),
+            str(node_result.status),
+            node_result.message or "",
         )
-        for one in listed
-        if getattr(one, "node", None) is not None
+        for node_result in listed
+        if getattr(node_result, "node", None) is not None
     }
 
 

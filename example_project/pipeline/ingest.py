@@ -1,4 +1,4 @@
-"""History into the warehouse, on Spark: executors write the parts, this process commits.
+"""Loads history into the warehouse on Spark: executors write the parts, this process commits.
 
 python -m pipeline.ingest warehouse/          # all of 2013
 """
@@ -29,11 +29,11 @@ def ingest(
     files: dict[str, Path],
     *,
     months: range = range(1, 13),
-    on_progress: Progress = lambda table, done, of: None,
+    on_progress: Progress = lambda table, done, total: None,
 ) -> dict[str, int]:
-    """Writes every source table, each in one commit; flights of `months` only. Rows by table.
+    """Write every source table in one commit each, flights of `months` only; return rows by table.
 
-    Each table's token names what it holds, so running it again inserts nothing twice.
+    The token of each INSERT names its data, so a second run inserts nothing twice.
     """
     create_tables(connection)
     rows: dict[str, int] = {}
@@ -48,17 +48,17 @@ def ingest(
             connection,
             f"{DATABASE}.{table}",
             token=token,
-            on_progress=lambda done, of, table=table: on_progress(table, done, of),
+            on_progress=lambda done, total, table=table: on_progress(table, done, total),
         )
         rows[table] = written.rows
     return rows
 
 
 def read_clean(spark: SparkSession, table: str, path: Path) -> DataFrame:
-    """A CSV file as the columns of its source table: 'NA' is NULL, dates are local ones.
+    """Read a CSV file with the columns of its source table: 'NA' is NULL, dates are local.
 
-    `time_hour` is UTC, and 1,218 flights have another month there; so the date, by which the
-    table is partitioned, is made of year, month and day.
+    `time_hour` is UTC, in which 1,218 flights have another month. So the date, by which the table is
+    partitioned, is computed from year, month and day.
     """
     from pyspark.sql import functions as F
 

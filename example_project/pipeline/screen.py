@@ -1,4 +1,4 @@
-"""What the demo shows: headings, tables and progress bars."""
+"""The demo's output: headings, tables and progress bars."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Screen:
         self.console.print(text, markup=True)
 
     def plain(self, text: str, style: str = "") -> None:
-        """Text that others wrote, which may have brackets in it."""
+        """Print text literally: brackets in it are no markup."""
         self.console.print(text, style=style, markup=False, soft_wrap=True)
 
     def table(self, title: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        """Numbers to the right, with thousands marked."""
+        """Print a table, with numbers right-aligned and thousands separated."""
         listed = [list(row) for row in rows]
         table = Table(
             title=title,
@@ -53,7 +53,7 @@ class Screen:
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:
-        """Bars for what is slow; they stay on the screen when they are done."""
+        """Show progress bars, which stay on the screen when they are done."""
         columns = (
             SpinnerColumn(),
             TextColumn("{task.description}"),

@@ -1,4 +1,4 @@
-"""The source tables: their DDL, and the columns of the CSV files that they are made from."""
+"""The source tables: their DDL, and the columns of their CSV files."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ CSV_SCHEMAS = {
     " humid double, wind_dir int, wind_speed double, wind_gust double, precip double,"
     " pressure double, visib double, time_hour timestamp",
 }
-"""Column types as Spark writes them; a value that does not fit fails the job."""
+"""Column types in Spark's syntax; a value that does not fit fails the job."""
 
 
 def create_tables(connection: olapdb.Connection) -> None:

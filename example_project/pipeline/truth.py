@@ -1,4 +1,4 @@
-"""The models once more, by pandas over the CSV file: what every number of the demo must equal."""
+"""The models computed by pandas over the CSV file: the expected value of every number of the demo."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Deleted:
 
 @dataclass(frozen=True)
 class Model:
-    """A model's keys, and its rows as pandas has them; `estimates` are columns of `uniq`."""
+    """A model's keys, and its expected rows by pandas; `estimates` are columns computed by `uniq`."""
 
     name: str
     keys: tuple[str, ...]
@@ -41,7 +41,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Comparison:
-    """`olapdb` and `pandas` give `figure` of the model; `equal` by the promise of its kind."""
+    """A figure of a model by olapdb and by pandas. `equal` allows for estimates and float rounding."""
 
     model: str
     figure: str
@@ -55,16 +55,16 @@ def read_flights(flights_csv: Path, deleted: Deleted | None = None) -> pd.DataFr
     flights["flight_date"] = pd.to_datetime(flights[["year", "month", "day"]])
     if deleted is None:
         return flights
-    gone = (
+    is_deleted = (
         (flights["origin"] == deleted.origin)
         & (flights["carrier"] == deleted.carrier)
         & (flights["flight_date"] == pd.Timestamp(deleted.date))
     )
-    return flights[~gone]
+    return flights[~is_deleted]
 
 
 def models(flights: pd.DataFrame, airlines: pd.DataFrame) -> list[Model]:
-    """Every incremental_mv model and mart of the project."""
+    """Return every incremental_mv model and mart of the project with its expected rows."""
     hourly = _departures(flights, ["origin", "flight_date", "hour"])
     daily = _departures(flights, ["origin", "flight_date"])
     arrived = flights.dropna(subset=["arr_delay"]).groupby(["carrier", "flight_date"])["arr_delay"]
@@ -106,27 +106,28 @@ def models(flights: pd.DataFrame, airlines: pd.DataFrame) -> list[Model]:
 
 
 def compare(connection: olapdb.Connection, schema: str, model: Model) -> list[Comparison]:
-    """The number of rows, and the sum of each column; every row is compared, so that `equal` is
-    about all values of the column, not about their sum."""
+    """Compare a model's number of rows and the sum of each column with pandas.
+
+    `equal` is about every value of the column, not only about the sum."""
     columns = list(model.expected.columns)
     sql = f"SELECT {', '.join(columns)} FROM {schema}.{model.name}"
-    found = connection.execute(sql).fetch_arrow_table().to_pandas()
-    found, expected = _sorted(found, model), _sorted(model.expected, model)
+    actual = connection.execute(sql).fetch_arrow_table().to_pandas()
+    actual, expected = _sorted(actual, model), _sorted(model.expected, model)
     rows = Comparison(
         model.name,
         "rows",
-        len(found),
+        len(actual),
         len(expected),
-        len(found) == len(expected) and _same_keys(found, expected, model),
+        len(actual) == len(expected) and _same_keys(actual, expected, model),
     )
-    made = [rows]
+    comparisons = [rows]
     for name in columns:
         if name in model.keys:
             continue
-        mine, theirs = found[name].astype(float), expected[name].astype(float)
-        equal = rows.equal and _equal(mine, theirs, estimate=name in model.estimates)
-        made.append(Comparison(model.name, name, mine.sum(), theirs.sum(), equal))
-    return made
+        ours, reference = actual[name].astype(float), expected[name].astype(float)
+        equal = rows.equal and _equal(ours, reference, estimate=name in model.estimates)
+        comparisons.append(Comparison(model.name, name, ours.sum(), reference.sum(), equal))
+    return comparisons
 
 
 def _departures(flights: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
@@ -142,7 +143,8 @@ def _departures(flights: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 
 
 def _sorted(frame: pd.DataFrame, model: Model) -> pd.DataFrame:
-    """By the keys, then by the rest; keys as text, so that dates of any kind compare."""
+    """Return the rows sorted by the keys, then by the rest. Keys become text, so that dates of any
+    type compare."""
     keys = {name: frame[name].map(_text) for name in model.keys}
     values = [name for name in frame.columns if name not in model.keys]
     return frame.assign(**keys).sort_values([*model.keys, *values], ignore_index=True)
@@ -152,12 +154,12 @@ def _text(value: object) -> str:
     return str(value)[:10] if hasattr(value, "year") else str(value)
 
 
-def _same_keys(found: pd.DataFrame, expected: pd.DataFrame, model: Model) -> bool:
+def _same_keys(actual: pd.DataFrame, expected: pd.DataFrame, model: Model) -> bool:
     keys = list(model.keys)
-    return bool((found[keys].to_numpy() == expected[keys].to_numpy()).all())
+    return bool((actual[keys].to_numpy() == expected[keys].to_numpy()).all())
 
 
-def _equal(mine: pd.Series, theirs: pd.Series, *, estimate: bool) -> bool:
+def _equal(ours: pd.Series, reference: pd.Series, *, estimate: bool) -> bool:
     tolerance = UNIQ_TOLERANCE if estimate else FLOAT_TOLERANCE
-    close = (mine - theirs).abs() <= tolerance * theirs.abs().clip(lower=1.0)
-    return bool((close | (mine.isna() & theirs.isna())).all())
+    close = (ours - reference).abs() <= tolerance * reference.abs().clip(lower=1.0)
+    return bool((close | (ours.isna() & reference.isna())).all())

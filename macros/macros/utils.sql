@@ -1,4 +1,4 @@
-{# dbt's macros for all databases, where what they give by default is not ClickHouse's SQL. #}
+{# dbt's cross-database macros whose default SQL ClickHouse does not accept. #}
 
 {% macro olapdb__hash(field) %}lower(hex(MD5(toString({{ field }})))){% endmacro %}
 

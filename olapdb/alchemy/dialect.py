@@ -19,6 +19,7 @@ from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.engine.interfaces import ConnectArgsType
 from sqlalchemy.sql.compiler import DDLCompiler, IdentifierPreparer, SQLCompiler
 
+from olapdb import __version__, dbapi
 from olapdb.alchemy.types import sqlalchemy_type
 
 _RESERVED = frozenset(
@@ -68,7 +69,7 @@ _RESERVED = frozenset(
 
 
 class OlapIdentifierPreparer(IdentifierPreparer):
-    """Backquotes, and only where they are needed."""
+    """Quotes identifiers in backquotes, only where needed."""
 
     reserved_words = set(_RESERVED)
 
@@ -77,7 +78,7 @@ class OlapIdentifierPreparer(IdentifierPreparer):
 
 
 class OlapCompiler(SQLCompiler):
-    """Where ClickHouse's SQL differs from the standard that Core writes."""
+    """Compiles Core's expressions where ClickHouse's SQL differs from the standard."""
 
     def visit_empty_set_expr(self, element_types: Any, **kw: Any) -> str:
         return "SELECT 1 WHERE 0"
@@ -94,7 +95,7 @@ class OlapCompiler(SQLCompiler):
         raise exc.CompileError("There are no locks of rows: a SELECT reads a snapshot.")
 
     def render_literal_value(self, value: Any, type_: Any) -> str:
-        """Backslashes escape in ClickHouse's strings."""
+        """Double backslashes, which escape in ClickHouse's strings."""
         text: str = super().render_literal_value(value, type_)
         return text.replace("\\", "\\\\")
 
@@ -106,14 +107,15 @@ class OlapCompiler(SQLCompiler):
         return f"NOT {self.visit_regexp_match_op_binary(binary, operator, **kw)}"
 
     def visit_floordiv_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
-        """Of whole numbers exact, and towards zero, as in other databases; else FLOOR of `/`."""
+        """Compile `//`: exact division towards zero for whole numbers, as in other databases;
+        otherwise FLOOR of `/`."""
         left, right = self.process(binary.left, **kw), self.process(binary.right, **kw)
         sides = (binary.left.type, binary.right.type)
         if all(side._type_affinity is sqltypes.Integer for side in sides):
             return f"intDiv({left}, {right})"
         return f"floor({left} / {right})"
 
-    # what the standard writes without parentheses are functions here
+    # The standard writes these without parentheses; here they are functions.
 
     def visit_current_timestamp_func(self, func: Any, **kw: Any) -> str:
         return "now()"
@@ -135,7 +137,8 @@ class OlapCompiler(SQLCompiler):
 
 
 class OlapDDLCompiler(DDLCompiler):
-    """Core's DDL has no engine or sorting key to offer yet."""
+    """Refuses Core's CREATE TABLE and CREATE INDEX, which have no engine, sorting key or index
+    type."""
 
     def visit_create_table(self, create: Any, **kw: Any) -> str:
         raise exc.CompileError(
@@ -172,6 +175,8 @@ class OlapDDLCompiler(DDLCompiler):
 
 
 class OlapDialect(DefaultDialect):
+    """The SQLAlchemy dialect named `olapdb`."""
+
     name = "olapdb"
     driver = "olapdb"
     statement_compiler = OlapCompiler
@@ -197,13 +202,12 @@ class OlapDialect(DefaultDialect):
 
     @classmethod
     def import_dbapi(cls) -> ModuleType:
-        import olapdb.dbapi
-
-        return olapdb.dbapi
+        return dbapi
 
     @classmethod
     def get_pool_class(cls, url: URL) -> type[pool.Pool]:
-        """Connections are cheap; one in memory is kept, since it is the warehouse."""
+        """Return a queue pool; for a warehouse in memory a pool that keeps its connection, which
+        owns the data."""
         return pool.QueuePool if url.database else pool.SingletonThreadPool
 
     def create_connect_args(self, url: URL) -> ConnectArgsType:
@@ -237,8 +241,6 @@ class OlapDialect(DefaultDialect):
         return str(connection.exec_driver_sql("SELECT currentDatabase()").scalar())
 
     def _get_server_version_info(self, connection: Connection) -> tuple[int, ...]:
-        from olapdb import __version__
-
         return tuple(int(n) for n in __version__.split("."))
 
     # --- reflection
@@ -264,8 +266,7 @@ class OlapDialect(DefaultDialect):
     def get_view_definition(
         self, connection: Connection, view_name: str, schema: str | None = None, **kw: Any
     ) -> str:
-        found = self._one(connection, "as_select", view_name, schema)
-        return str(found)
+        return str(self._table_fact(connection, "as_select", view_name, schema))
 
     def has_table(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
@@ -288,7 +289,7 @@ class OlapDialect(DefaultDialect):
     def get_pk_constraint(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> Any:
-        """The primary key of a MergeTree is not unique, so it is no constraint."""
+        """Return no constraint: the primary key of a MergeTree is not unique."""
         self._require(connection, table_name, schema)
         return {"constrained_columns": [], "name": None}
 
@@ -319,7 +320,7 @@ class OlapDialect(DefaultDialect):
     def get_table_comment(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> Any:
-        return {"text": self._one(connection, "comment", table_name, schema) or None}
+        return {"text": self._table_fact(connection, "comment", table_name, schema) or None}
 
     # --- helpers
 
@@ -335,7 +336,7 @@ class OlapDialect(DefaultDialect):
         )
         return self._column(connection, sql, self._schema(schema))
 
-    def _one(
+    def _table_fact(
         self, connection: Connection, column: str, table_name: str, schema: str | None
     ) -> object:
         sql = f"SELECT {column} FROM system.tables WHERE database = ? AND name = ?"
@@ -351,20 +352,20 @@ class OlapDialect(DefaultDialect):
     # --- no transactions
 
     def do_rollback(self, dbapi_connection: Any) -> None:
-        """Every statement is its own commit."""
+        """Do nothing: every statement is its own commit."""
 
     def do_commit(self, dbapi_connection: Any) -> None:
-        """Every statement is its own commit."""
+        """Do nothing: every statement is its own commit."""
 
 
 def _reflected(
     name: str, type_name: str, default_kind: str, default: str, comment: str
 ) -> dict[str, Any]:
-    made = sqlalchemy_type(type_name)
+    reflected = sqlalchemy_type(type_name)
     return {
         "name": name,
-        "type": made.type,
-        "nullable": made.nullable,
+        "type": reflected.type,
+        "nullable": reflected.nullable,
         "default": default if default_kind == "DEFAULT" else None,
         "comment": comment or None,
     }

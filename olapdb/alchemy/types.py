@@ -13,8 +13,8 @@ from olapdb.functions import parse_type
 
 
 class ClickHouseType(sa.TypeEngine[Any]):
-    """A type that SQLAlchemy has no name for (Map, Tuple, AggregateFunction): values pass as they
-    are; `name` is ClickHouse's."""
+    """A type without an SQLAlchemy equivalent (Map, Tuple, AggregateFunction): values pass
+    unchanged; `name` is ClickHouse's."""
 
     __visit_name__ = "clickhouse"
 
@@ -27,12 +27,14 @@ class ClickHouseType(sa.TypeEngine[Any]):
 
 @dataclass(frozen=True, slots=True)
 class Reflected:
+    """The SQLAlchemy type of a column and whether it is nullable."""
+
     type: TypeEngine[Any]
     nullable: bool
 
 
 def sqlalchemy_type(name: str) -> Reflected:
-    """The nearest SQLAlchemy type of a ClickHouse type name."""
+    """Return the nearest SQLAlchemy type for a ClickHouse type name."""
     data_type = parse_type(name)
     return Reflected(_type(olap.plain(data_type)), olap.is_nullable(data_type))
 

@@ -28,6 +28,7 @@ from olapdb.errors import (
 from olapdb.functions.base import Argument
 from olapdb.functions.numeric.comparison import comparison_type
 from olapdb.plan import nodes as plan
+from olapdb.plan.conditions import all_of
 from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression, columns_of
 from olapdb.sql import nodes as sql
 from olapdb.types import UINT8, DataType, ExactFloat, is_nullable, is_number, make_nullable, plain
@@ -84,7 +85,7 @@ class _Side:
     def build(self) -> plan.Node:
         node = self.relation.build()
         if self.filters:
-            node = plan.Filter(node, _all_of(self.filters))
+            node = plan.Filter(node, all_of(self.filters))
         if self.computed:
             columns = tuple((f.name, ColumnRef(f.type, f.name)) for f in node.schema)
             node = plan.Project(node, (*columns, *self.computed))
@@ -266,7 +267,7 @@ class _JoinBinder:
             kind, left, right = "LEFT", right, left
         if kind == "CROSS" or (kind == "INNER" and not left.keys):
             node: plan.Node = self._cross(left, right)
-            return plan.Filter(node, _all_of(self.residual)) if self.residual else node
+            return plan.Filter(node, all_of(self.residual)) if self.residual else node
         if not left.keys:
             left.keys.append(constants.unsigned_byte(1))
             right.keys.append(constants.unsigned_byte(1))
@@ -306,7 +307,7 @@ class _JoinBinder:
             strictness,  # type: ignore[arg-type]
             tuple(left.keys),
             tuple(right.keys),
-            _all_of(self.residual) if self.residual else None,
+            all_of(self.residual) if self.residual else None,
             fields,
         )
 
@@ -376,13 +377,6 @@ def _conjuncts(node: sql.Expression) -> Iterator[sql.Expression]:
 def _is_over(expression: Expression, names: frozenset[str]) -> bool:
     used = columns_of(expression)
     return bool(used) and used <= names
-
-
-def _all_of(conditions: list[Expression]) -> Expression:
-    if len(conditions) == 1:
-        return conditions[0]
-    resolved = functions.resolve_scalar("and", [Argument(c.type) for c in conditions])
-    return Call(resolved.type, "and", tuple(conditions), resolved)
 
 
 def _common(left: DataType, right: DataType) -> DataType:

@@ -1,1 +1,1 @@
-"""Truth: what there is, as of which commit. Sees no SQL of ours."""
+"""The catalog: tables, views, parts and the ledger of views, as of each commit. Sees no SQL text."""

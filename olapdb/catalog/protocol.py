@@ -110,7 +110,7 @@ class Catalog(Protocol):
         """
         ...
 
-    def turn(self, what: str) -> AbstractContextManager[None]:
+    def turn(self, purpose: str) -> AbstractContextManager[None]:
         """Hold the right to commit inside the `with`: no other thread or process commits meanwhile.
 
         The thread that holds it may commit and may nest further turns. Hold it for seconds at most:

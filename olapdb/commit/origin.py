@@ -51,8 +51,8 @@ class CommitOrigin:
 
     @property
     def threads(self) -> int:
-        """Threads that may encode and decode files for the statement; 0 means all cores."""
-        return threads_of(self.settings)
+        """Threads that may encode and decode files for the statement."""
+        return Settings.of(self.settings).threads
 
     def now_ms(self) -> int:
         """Return the wall clock in milliseconds since the epoch."""
@@ -62,8 +62,3 @@ class CommitOrigin:
         """Raise QueryWasCancelled once the statement was cancelled."""
         if self.cancelled.is_set():
             raise QueryWasCancelled("The statement was cancelled; nothing was changed.")
-
-
-def threads_of(settings: Mapping[str, object]) -> int:
-    """Return `max_threads` of the settings; 0 means all cores."""
-    return Settings.of(settings).integer("max_threads")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -23,50 +23,10 @@ from olapdb.commit.draft import CommitDraft, publish
 from olapdb.commit.origin import CommitOrigin
 from olapdb.errors import CommitUnknown, Error, InternalError
 from olapdb.model.changes import AddPart, Committed
-from olapdb.model.part import Blocks, Contribution, Part
+from olapdb.model.part import Contribution, Part
 from olapdb.model.schema import Table
+from olapdb.storage.part_plan import PartPlan
 from olapdb.storage.writer import write_part
-
-
-@dataclass(frozen=True, slots=True)
-class PartPlan:
-    """A part that is to be staged, but for its rows; the fields are those of `write_part`."""
-
-    partition_id: str
-    partition_value: tuple[object, ...]
-    blocks: Blocks
-    contributions: Sequence[Contribution] = ()
-    level: int = 0
-    inline_bytes_max: int = 0
-    replaces: Sequence[str] = ()
-    swap: str = ""
-    after: int | None = None
-    index_values: Mapping[str, pa.Array] | None = None
-
-    @staticmethod
-    def replacing(
-        part: Part, table: Table, index_values: Mapping[str, pa.Array] | None = None
-    ) -> PartPlan:
-        """Return the plan of a part that takes the place of `part`: of the same blocks, partition,
-        level and contributions."""
-        return PartPlan(
-            part.partition_id,
-            part.partition_value,
-            part.block_range,
-            part.contributions,
-            part.level,
-            inline_limit(table, (part,)),
-            (part.id,),
-            index_values=index_values,
-        )
-
-
-def inline_limit(table: Table, made_of: Iterable[Part]) -> int:
-    """Return the bytes up to which a part made of these stays in the catalog: 0 unless all that
-    have rows are there, else the table's `inline_bytes_max`."""
-    if not all(part.inline or not part.rows for part in made_of):
-        return 0
-    return int(table.setting("inline_bytes_max"))
 
 
 class Staging:
@@ -88,17 +48,8 @@ class Staging:
             origin.services.store,
             table,
             rows,
-            partition_id=plan.partition_id,
-            partition_value=plan.partition_value,
-            blocks=plan.blocks,
+            plan,
             lease_id=origin.services.lease_id,
-            contributions=plan.contributions,
-            level=plan.level,
-            inline_bytes_max=plan.inline_bytes_max,
-            replaces=plan.replaces,
-            swap=plan.swap,
-            after=plan.after,
-            index_values=plan.index_values,
             threads=origin.threads,
         )
         if staged.part.path:

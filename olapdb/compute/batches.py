@@ -1,4 +1,4 @@
-"""Small things every operator does with batches."""
+"""Batches: building, cutting, filtering and checking them."""
 
 from __future__ import annotations
 
@@ -14,42 +14,43 @@ from olapdb.types import DataType
 
 
 def broadcast(column: Column, rows: int, data_type: DataType) -> pa.Array:
-    """A column of the block's length: a constant is repeated. Its Arrow type must be the type's."""
+    """Return the column as an array of `rows` values of the type's Arrow type; a constant repeats."""
     if isinstance(column, pa.Scalar):
         if not column.is_valid:
             return pa.nulls(rows, data_type.arrow)
         column = as_array(column, rows)
     column = single_chunk(column)
     if column.type != data_type.arrow:
-        # names of list and struct fields may differ; values may not
+        # Names of list and struct fields may differ.
         column = column.cast(data_type.arrow)
     return column
 
 
 def arrow_schema(schema: Schema) -> pa.Schema:
+    """Return the Arrow schema of a node's schema."""
     return pa.schema([pa.field(f.name, f.type.arrow) for f in schema])
 
 
 def make_batch(columns: Sequence[pa.Array], schema: Schema, rows: int) -> pa.RecordBatch:
-    """A batch of the node's schema; `rows` counts where there is no column."""
+    """Return a batch of the schema; `rows` is its length where the schema has no column."""
     if not schema:
         return rows_only(rows)
     return pa.RecordBatch.from_arrays(list(columns), schema=arrow_schema(schema))
 
 
 def rows_only(rows: int) -> pa.RecordBatch:
-    """A batch of rows without columns."""
+    """Return a batch of `rows` rows without columns."""
     return pa.RecordBatch.from_arrays([pa.nulls(rows)], names=["-"]).select([])
 
 
 def table_of(batches: Sequence[pa.RecordBatch], schema: Schema) -> pa.Table:
-    """The batches as one table with one chunk a column (and the right number of rows)."""
+    """Return the batches as one table with one chunk a column."""
     table = pa.Table.from_batches(batches, schema=arrow_schema(schema))
     return table.combine_chunks() if schema and table.num_rows else table
 
 
 def single_batch(table: pa.Table) -> pa.RecordBatch:
-    """The table as one batch, whatever its chunks."""
+    """Return the table as one batch; its chunks are joined."""
     if not table.num_columns:
         return rows_only(table.num_rows)
     return pa.RecordBatch.from_arrays(
@@ -77,7 +78,7 @@ def single_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 
 def cut(batch: pa.RecordBatch, rows_max: int) -> Iterator[pa.RecordBatch]:
-    """The batch in pieces of at most `rows_max` rows; an empty batch gives none."""
+    """Yield the batch in pieces of at most `rows_max` rows; an empty batch gives none."""
     if 0 < batch.num_rows <= rows_max:
         yield batch
         return
@@ -86,26 +87,26 @@ def cut(batch: pa.RecordBatch, rows_max: int) -> Iterator[pa.RecordBatch]:
 
 
 def take_rows(batch: pa.RecordBatch, positions: pa.Array) -> pa.RecordBatch:
-    """The rows at the positions, in their order."""
+    """Return the rows at the positions, in the order of the positions."""
     if not batch.num_columns:
         return rows_only(len(positions))
     return batch.take(positions)
 
 
 def filter_rows(batch: pa.RecordBatch, keep: pa.BooleanArray) -> pa.RecordBatch:
-    """The rows where `keep` is true (NULL drops)."""
-    kept = keep.true_count
-    if kept == batch.num_rows:
+    """Return the rows where `keep` is true; NULL counts as false."""
+    rows = keep.true_count
+    if rows == batch.num_rows:
         return batch
-    if kept == 0:
+    if rows == 0:
         return batch.slice(0, 0)
     if not batch.num_columns:
-        return rows_only(kept)
+        return rows_only(rows)
     return batch.filter(keep)
 
 
 def checked(batches: Iterable[pa.RecordBatch], node: Node) -> Iterator[pa.RecordBatch]:
-    """The batches, each of the node's schema: a plan's schema is known before it runs."""
+    """Yield the batches; raise InternalError for one whose schema is not the node's."""
     expected = node.arrow_schema
     for batch in batches:
         if not batch.schema.equals(expected):

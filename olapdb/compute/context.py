@@ -1,4 +1,4 @@
-"""What a running query holds: its snapshot, its settings, its limits, its threads."""
+"""The context of a running query: snapshot, settings, limits, memory accounts, threads."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ LOOK_AHEAD_PER_THREAD = 2
 """Tasks in flight for each thread, so that memory is bounded and no thread waits."""
 
 Item = TypeVar("Item")
-Made = TypeVar("Made")
+Answer = TypeVar("Answer")
 
 Subqueries = dict[int, "pa.Scalar | Lookup"]
-"""What subqueries gave, by `id` of their plan: a scalar, or the set of an IN."""
+"""The answers of subqueries by their number: a scalar, or the set of an IN."""
 
 
 SystemReader = Callable[[str, Sequence[str]], "pa.Table"]
@@ -55,15 +55,15 @@ SystemReader = Callable[[str, Sequence[str]], "pa.Table"]
 
 
 def no_system_tables(name: str, columns: Sequence[str]) -> pa.Table:
-    """Where a query can reach no system table: on an executor, in a unit test."""
+    """Raise InternalError: the reader of contexts without system tables (executors, unit tests)."""
     raise errors.InternalError(f"system.{name} was read where there are no system tables.")
 
 
 class MemoryTracker:
-    """Counts what operators hold: hash tables, sort buffers, join sides, sets. Thread-safe.
+    """The memory that operators of a query hold: hash tables, sort buffers, join sides, sets.
 
     `limit_bytes` 0 is no limit.  Batches on their way from one operator to the next are bounded
-    by the look-ahead and not counted.
+    by the look-ahead and not counted.  Thread-safe.
     """
 
     def __init__(self, limit_bytes: int = 0) -> None:
@@ -73,36 +73,42 @@ class MemoryTracker:
         self._lock = threading.Lock()
 
     def add(self, more_bytes: int, what: str) -> None:
-        """Raises MemoryLimitExceeded, naming `what` asked, when the limit would be passed."""
+        """Count more bytes (or fewer, if negative) for the operator `what`.
+
+        Raises MemoryLimitExceeded where this would pass the limit."""
         with self._lock:
-            wanted = self.used_bytes + more_bytes
-            if more_bytes > 0 and self.limit_bytes and wanted > self.limit_bytes:
+            total = self.used_bytes + more_bytes
+            if more_bytes > 0 and self.limit_bytes and total > self.limit_bytes:
                 raise errors.MemoryLimitExceeded(
                     f"Memory limit for the query exceeded: {what} would bring it to"
-                    f" {wanted:,} bytes, max_memory_usage is {self.limit_bytes:,}.",
+                    f" {total:,} bytes, max_memory_usage is {self.limit_bytes:,}.",
                     hint="Raise it with SETTINGS max_memory_usage = <bytes> (0, the default, is half"
                     " of the machine's), or let the query read, group or join fewer rows at once.",
                 )
-            self.used_bytes = wanted
-            self.peak_bytes = max(self.peak_bytes, wanted)
+            self.used_bytes = total
+            self.peak_bytes = max(self.peak_bytes, total)
 
-    def hold(self, what: str) -> MemoryAccount:
+    def account(self, what: str) -> MemoryAccount:
+        """Return an empty account for the operator `what`, to use in a `with` block."""
         return MemoryAccount(self, what)
 
 
 class MemoryAccount:
-    """What one operator holds; leaving the `with` block gives it back."""
+    """The memory that one operator holds; leaving the `with` block releases it."""
 
     def __init__(self, tracker: MemoryTracker, what: str) -> None:
         self._tracker, self._what, self._held_bytes = tracker, what, 0
 
     def set(self, held_bytes: int) -> None:
-        """The operator now holds this much."""
+        """Count `held_bytes` for the operator instead of the last amount.
+
+        Raises MemoryLimitExceeded where this would pass the query's limit."""
         change = held_bytes - self._held_bytes
         self._tracker.add(change, self._what)
         self._held_bytes = held_bytes
 
     def grow(self, more_bytes: int) -> None:
+        """Count more bytes for the operator. Raises as `set`."""
         self.set(self._held_bytes + more_bytes)
 
     def __enter__(self) -> MemoryAccount:
@@ -114,12 +120,12 @@ class MemoryAccount:
 
 @dataclass
 class ExecutionContext:
-    """Everything a plan needs to run, and nothing that outlives it.
+    """Everything that one query needs to run; nothing of it outlives the query.
 
-    `blocks[table id]` is read in the table's stead (a view's trigger); `parts[table id]` restricts
-    a table to those parts (a backfill chunk, a replay);
-    `codes` are what several queries of one block share.  `store` may be None where no stored table
-    is read.  A context serves one query; `close` (or the end of the result) ends its threads.
+    `blocks[table id]` is read instead of the table (a view's trigger); `parts[table id]` restricts
+    a table to those parts (a backfill chunk, a replay); `codes` are group codes that several queries
+    over one block share.  `store` may be None where no stored table is read.  `close`, or the end of
+    the result, ends its threads.
     """
 
     snapshot: Snapshot | None = None
@@ -153,7 +159,7 @@ class ExecutionContext:
         self.threads = settings.threads
 
     def count_read(self, rows: int, read_bytes: int) -> None:
-        """Adds to the statistics; raises TooManyRows past max_rows_to_read."""
+        """Add to the statistics; raise TooManyRows past max_rows_to_read."""
         self.statistics.add_read(rows, read_bytes)
         limit = self._rows_to_read_max
         if limit and self.statistics.rows_read > limit:
@@ -162,19 +168,23 @@ class ExecutionContext:
                 hint="Narrow it by the partition or sorting key, or raise the setting.",
             )
 
-    def need_store(self) -> Store:
+    def require_store(self) -> Store:
+        """Return the store; raise InternalError where the context has none."""
         if self.store is None:
             raise errors.InternalError("A stored table is read, but the context has no store.")
         return self.store
 
-    def need_snapshot(self) -> Snapshot:
+    def require_snapshot(self) -> Snapshot:
+        """Return the snapshot; raise InternalError where the context has none."""
         if self.snapshot is None:
             raise errors.InternalError("A stored table is read, but the context has no snapshot.")
         return self.snapshot
 
     def check(self) -> None:
-        """Raises QueryWasCancelled or TimeoutExceeded; operators call it once a batch. And
-        InterfaceError in the child of a fork, which lacks the threads that the query waits for."""
+        """Raise QueryWasCancelled or TimeoutExceeded if the query must end.
+
+        Operators call it once a batch. Raises InterfaceError in the child of a fork, which lacks the
+        threads that the query waits for."""
         if os.getpid() != self._process_id:
             raise errors.InterfaceError(
                 "The child of a fork cannot go on with what its parent reads.",
@@ -191,14 +201,14 @@ class ExecutionContext:
                     hint="Raise it with SETTINGS max_execution_time = <seconds> (0 is no limit).",
                 )
 
-    def parallel(self, work: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
-        """`work` over the items, several at a time, the answers in the items' order.
+    def parallel(self, work: Callable[[Item], Answer], items: Iterable[Item]) -> Iterator[Answer]:
+        """Yield `work(item)` for each item, in their order, several computed at a time.
 
         `work` must not wait for other work of this context.  A single item runs in the caller's
         thread, so that a small query starts none.  At most `threads * 2` answers wait.
         """
         source = iter(items)
-        waiting: deque[Future[Made]] = deque()
+        waiting: deque[Future[Answer]] = deque()
         try:
             first = next(source, _NOTHING)
             second = next(source, _NOTHING) if self.threads > 1 else _NOTHING
@@ -207,7 +217,7 @@ class ExecutionContext:
             if isinstance(second, _Nothing):
                 self.check()
                 yield work(first)
-                for item in source:  # one thread: whatever is left, one by one
+                for item in source:
                     self.check()
                     yield work(item)
                 return
@@ -235,7 +245,7 @@ class ExecutionContext:
         return self._pool
 
     def close(self) -> None:
-        """Ends the threads; what they run is let finish. Idempotent."""
+        """End the threads after their current work, and complete the statistics. Idempotent."""
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.shutdown(wait=True, cancel_futures=True)
@@ -245,7 +255,7 @@ class ExecutionContext:
 
 @cache
 def _half_of_memory() -> int:
-    """What max_memory_usage = 0 means; 0 (no limit) where the system does not tell."""
+    """Return the default of max_memory_usage in bytes; 0 (no limit) where the system hides it."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     except (AttributeError, ValueError, OSError):
@@ -253,7 +263,7 @@ def _half_of_memory() -> int:
 
 
 class _Nothing:
-    """Tells an ended iterator from any item."""
+    """The default of `next` for an ended iterator; no item has this class."""
 
 
 _NOTHING = _Nothing()

@@ -1,4 +1,4 @@
-"""Expressions over a batch: vectorised, one Arrow kernel after the other.
+"""Evaluation of expressions over a batch, one Arrow kernel after the other.
 
 `evaluate` gives a column of the expression's type, or a scalar where the value is constant.
 Conditions are evaluated to Arrow booleans where that is possible, so that a filter does not go
@@ -41,9 +41,9 @@ def evaluate(
     environment: Environment,
     subqueries: Subqueries | None = None,
 ) -> Column:
-    """The expression's value for each row: an array of `batch.num_rows`, or a scalar.
+    """Return the expression's value for each row: an array of `batch.num_rows`, or a scalar.
 
-    `subqueries` has the answers of the subqueries below it, see `olapdb.execute.operators.subqueries`.
+    `subqueries` has the answers of its subqueries, see `olapdb.execute.operators.subqueries`.
     Raises what functions raise (DataError subclasses), InternalError for an unknown expression.
     """
     match expression:
@@ -66,8 +66,8 @@ def evaluate(
             return _to_numbers(
                 _in_subquery(expression, batch, environment, subqueries), expression.type
             )
-        case expressions.ScalarSubquery(plan=plan):
-            answer = _answer(subqueries, id(plan))
+        case expressions.ScalarSubquery(number=number):
+            answer = _answer(subqueries, number)
             if isinstance(answer, Lookup):
                 raise InternalError("A scalar subquery was run as a set.")
             return answer
@@ -81,7 +81,7 @@ def evaluate_array(
     environment: Environment,
     subqueries: Subqueries | None = None,
 ) -> pa.Array:
-    """As `evaluate`, constants repeated: always an array of the batch's length."""
+    """Return the expression's value as an array of the batch's length; a constant repeats."""
     value = evaluate(expression, batch, environment, subqueries)
     return broadcast(value, batch.num_rows, expression.type)
 
@@ -92,7 +92,8 @@ def evaluate_predicate(
     environment: Environment,
     subqueries: Subqueries | None = None,
 ) -> pa.BooleanArray:
-    """Which rows a condition keeps: true where it is not zero, else false or null."""
+    """Return a mask of the rows that a condition keeps: true where it is not zero, else false or
+    null."""
     value = _condition(expression, batch, environment, subqueries)
     if isinstance(value, pa.Scalar):
         keep = bool(value.as_py())
@@ -106,7 +107,7 @@ def _condition(
     environment: Environment,
     subqueries: Subqueries | None,
 ) -> Column:
-    """The condition as Arrow booleans with Kleene's null; a scalar where it is constant."""
+    """Return the condition as Arrow booleans with Kleene's null; a scalar where it is constant."""
     match expression:
         case expressions.InValues():
             return _in_values(expression, batch, environment, subqueries)
@@ -130,7 +131,7 @@ def _condition(
 
 
 def _is_condition(expression: expressions.Expression) -> bool:
-    """Whether the boolean form says all that the value does (so that NOT may be applied to it)."""
+    """Return whether the Arrow booleans equal the expression's value, so that NOT may invert them."""
     match expression:
         case expressions.InValues() | expressions.InSubquery():
             return True
@@ -148,7 +149,7 @@ def _compare(
     environment: Environment,
     subqueries: Subqueries | None,
 ) -> Column | None:
-    """A comparison of equal Arrow types by Arrow itself; None where the kernel must do it."""
+    """Compare by an Arrow function; return None where only the function's own kernel is right."""
     if not _comparable(left.type, right.type):
         return None
     first = evaluate(left, batch, environment, subqueries)
@@ -170,8 +171,8 @@ def _compare(
 
 
 def _comparable(left: DataType, right: DataType) -> bool:
-    """Plain numbers of any width, or the very same Arrow type of what Arrow orders as ClickHouse
-    does."""
+    """Return whether Arrow compares these types as ClickHouse does: integers of any width, else one
+    Arrow type of floats, texts, dates or times."""
     ours, theirs = plain(left), plain(right)
     if isinstance(ours, Integer) and isinstance(theirs, Integer):
         return True
@@ -187,7 +188,7 @@ def _comparable(left: DataType, right: DataType) -> bool:
 
 
 def _fit(value: pa.Scalar, arrow: pa.DataType) -> pa.Scalar | None:
-    """A constant integer in another width, None where it does not fit there."""
+    """Return a constant integer in another width, None where it does not fit."""
     try:
         return value.cast(arrow)
     except pa.ArrowInvalid:
@@ -231,8 +232,8 @@ def _lambda_function(
 
     def body(elements: Sequence[pa.Array], owners: np.ndarray) -> pa.Array:
         rows = pa.array(owners)
-        around = [single_chunk(batch.column(name)).take(rows) for name in captured]
-        inner = pa.RecordBatch.from_arrays([*elements, *around], names=[*names, *captured])
+        outer = [single_chunk(batch.column(name)).take(rows) for name in captured]
+        inner = pa.RecordBatch.from_arrays([*elements, *outer], names=[*names, *captured])
         return evaluate_array(expression.body, inner, environment, subqueries)
 
     rows = 1 if constant and not _varies(expression.body) else batch.num_rows
@@ -240,7 +241,7 @@ def _lambda_function(
 
 
 def _varies(expression: expressions.Expression) -> bool:
-    """Whether the expression may have another value in each row without reading any column."""
+    """Return whether the expression may differ from row to row without reading any column."""
     return any(
         isinstance(e, expressions.Call) and e.function.volatility == "row"
         for e in expressions.walk(expression)
@@ -258,12 +259,11 @@ def _in_values(
     column = broadcast(argument, 1 if constant else batch.num_rows, expression.argument.type)
     if pa.types.is_nested(column.type):
         values = single_chunk(expression.values)
-        found = Lookup([values], len(values)).find([column], len(column)) >= 0
-        inside = pa.array(found)
+        is_member = pa.array(Lookup([values], len(values)).find([column], len(column)) >= 0)
     else:
-        inside = pc.is_in(column, value_set=expression.values)
-    inside = _finish_in(inside, [column], expression.negated)
-    return inside[0] if constant else inside
+        is_member = pc.is_in(column, value_set=expression.values)
+    is_member = _in_with_nulls(is_member, [column], expression.negated)
+    return is_member[0] if constant else is_member
 
 
 def _in_subquery(
@@ -272,35 +272,36 @@ def _in_subquery(
     environment: Environment,
     subqueries: Subqueries | None,
 ) -> Column:
-    known = _answer(subqueries, id(expression.plan))
-    if not isinstance(known, Lookup):
+    members = _answer(subqueries, expression.number)
+    if not isinstance(members, Lookup):
         raise InternalError("The set of an IN was run as a scalar subquery.")
-    rows = batch.num_rows
     columns = [evaluate_array(a, batch, environment, subqueries) for a in expression.arguments]
-    judged = columns if is_nullable(expression.type) else []
-    return _finish_in(pa.array(known.find(columns, rows) >= 0), judged, expression.negated)
+    is_member = pa.array(members.find(columns, batch.num_rows) >= 0)
+    nullable_columns = columns if is_nullable(expression.type) else []
+    return _in_with_nulls(is_member, nullable_columns, expression.negated)
 
 
-def _finish_in(inside: pa.Array, columns: list[pa.Array], negated: bool) -> pa.Array:
-    """NULL IN (…) is NULL, a tuple with a NULL in none; a NULL in the set matches nothing
-    (transform_null_in = 0)."""
+def _in_with_nulls(is_member: pa.Array, columns: list[pa.Array], negated: bool) -> pa.Array:
+    """Return the result of IN or NOT IN: NULL where one of the columns is NULL.
+
+    A NULL in the set matches nothing (transform_null_in = 0)."""
     if negated:
-        inside = pc.invert(inside)
+        is_member = pc.invert(is_member)
     if any(column.null_count for column in columns):
-        null = pa.array(any_null(columns, len(inside)))
-        inside = pc.if_else(null, pa.scalar(None, pa.bool_()), inside)
-    return inside
+        null = pa.array(any_null(columns, len(is_member)))
+        is_member = pc.if_else(null, pa.scalar(None, pa.bool_()), is_member)
+    return is_member
 
 
 def _to_numbers(value: Column, data_type: DataType) -> Column:
-    """Booleans in the condition's own type (UInt8, or Nullable of it)."""
+    """Return booleans in the condition's own type (UInt8, or Nullable of it)."""
     if not is_nullable(data_type) and isinstance(value, pa.Array) and value.null_count:
         value = pc.fill_null(value, False)
     return value if isinstance(plain(data_type), Boolean) else value.cast(data_type.arrow)
 
 
 def _to_booleans(value: Column, data_type: DataType) -> Column:
-    """A number as a condition: true where it is not zero (NaN is true, as in ClickHouse)."""
+    """Return a number as a condition: true where it is not zero (NaN is true, as in ClickHouse)."""
     if pa.types.is_boolean(value.type):
         return value
     if pa.types.is_null(value.type):
@@ -312,13 +313,13 @@ def _to_booleans(value: Column, data_type: DataType) -> Column:
     return pc.not_equal(value, pa.scalar(0, pa.int8()).cast(value.type))
 
 
-def _answer(subqueries: Subqueries | None, plan_id: int) -> pa.Scalar | Lookup:
-    if subqueries is None or plan_id not in subqueries:
+def _answer(subqueries: Subqueries | None, number: int) -> pa.Scalar | Lookup:
+    if subqueries is None or number not in subqueries:
         raise InternalError("A subquery was not run before the plan around it.")
-    return subqueries[plan_id]
+    return subqueries[number]
 
 
 def true_positions(keep: pa.BooleanArray) -> np.ndarray:
-    """Positions of the rows that a condition keeps."""
+    """Return the positions of the rows that a mask keeps; int64."""
     plain_keep = pc.fill_null(keep, False).to_numpy(zero_copy_only=False)
     return np.flatnonzero(plain_keep)

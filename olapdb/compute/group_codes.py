@@ -1,7 +1,7 @@
-"""Rows as group codes: what GROUP BY, JOIN, DISTINCT and IN share.
+"""Group codes of rows, for GROUP BY, JOIN, DISTINCT and IN.
 
-NULL is a value equal to itself here, NaN too; 0.0 and -0.0 differ, as they do in ClickHouse's
-hash tables.  Everything is hashed by Arrow; nothing loops over rows.
+NULL equals NULL here, NaN equals NaN; 0.0 and -0.0 differ, as in ClickHouse's hash tables.  Arrow
+hashes everything; nothing loops over rows.
 """
 
 from __future__ import annotations
@@ -15,49 +15,47 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.compute.row_hash import can_be_hashed, row_hashes
+from olapdb.config import tuning
 from olapdb.functions.base import Groups
 from olapdb.functions.kernels.arrow_buffers import empty, progression
 from olapdb.threads import ThreadPool, cores
 
 RADIX_MAX = 1 << 62
-"""Codes of several columns are packed into one integer below this."""
-DENSE_RADIX_MIN = 1 << 12
-"""Values that lie this near to each other, or as near as there are rows, are numbered through a
-table, others by hashing."""
-SLICED_ROWS_MIN = 1 << 20
-"""From here on rows that are mostly distinct are grouped slice by slice: a hash table of them all
-would be many times their size, and no processor's cache would hold it."""
-SLICE_ROWS = 1 << 15
-SAMPLE_ROWS = 1 << 14
+"""Codes of several columns are packed into one integer below this bound."""
 GOLDEN_RATIO_64 = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
 class Factorised:
-    """`codes[i]` is the group of row i, numbered by first appearance; `first[g]` its first row."""
+    """Groups of equal rows, numbered by first appearance.
+
+    `codes[i]` is the group of row i, `first[g]` the first row of group g; both int64."""
 
     codes: np.ndarray
     first: np.ndarray
 
     @property
     def count(self) -> int:
+        """The number of groups."""
         return len(self.first)
 
     @cached_property
     def groups(self) -> Groups:
+        """The groups as aggregate functions take them."""
         return Groups(self.codes, self.count)
 
 
 def factorise(columns: Sequence[pa.Array], rows: int, *, threads: int = 0) -> Factorised:
-    """Groups equal rows; without columns all rows are one group (none where there is no row).
-    `threads` for many rows; 0 means the number of cores."""
+    """Group equal rows. Without columns all rows are one group, and no rows are no group.
+
+    `threads` is for many rows; 0 means the number of cores."""
     flat = [leaf for column in columns for leaf in leaves_of(column)]
     if not flat:
         return Factorised(np.zeros(rows, np.int64), np.zeros(min(rows, 1), np.int64))
-    dense = _dense(flat, max(rows, DENSE_RADIX_MIN))
+    dense = _dense(flat, max(rows, tuning.DENSE_RADIX_MIN))
     if dense is not None:
-        return renumbered(*dense)
-    if rows >= SLICED_ROWS_MIN and can_be_hashed(flat) and is_mostly_distinct(flat, rows):
+        return number_by_table(*dense)
+    if rows >= tuning.SLICED_ROWS_MIN and can_be_hashed(flat) and is_mostly_distinct(flat, rows):
         return _by_slices(flat, rows, threads or cores())
     return _by_hashing(flat)
 
@@ -73,27 +71,28 @@ def _by_hashing(flat: Sequence[pa.Array]) -> Factorised:
 
 
 def is_mostly_distinct(leaves: Sequence[pa.Array], rows: int) -> bool:
-    """Whether more than half of the rows are, as far as a sample tells, taken from everywhere.
+    """Return whether more than half of the rows are distinct, by a sample from all over them.
 
-    Not every n-th row, which may all be alike: fractions of multiples of the golden ratio, which
-    fall evenly and without a period (Weyl)."""
-    fractions = np.arange(min(rows, SAMPLE_ROWS), dtype=np.uint64) * GOLDEN_RATIO_64
-    places = (fractions >> np.uint64(32)) * np.uint64(rows) >> np.uint64(32)
-    sample = pa.array(np.unique(places).view(np.int64))
+    The sample is at the fractions of multiples of the golden ratio, which spread evenly and without
+    a period (Weyl); every n-th row might all be equal."""
+    fractions = np.arange(min(rows, tuning.SAMPLE_ROWS), dtype=np.uint64) * GOLDEN_RATIO_64
+    positions = (fractions >> np.uint64(32)) * np.uint64(rows) >> np.uint64(32)
+    sample = pa.array(np.unique(positions).view(np.int64))
     return 2 * _by_hashing([leaf.take(sample) for leaf in leaves]).count > len(sample)
 
 
 def _by_slices(leaves: Sequence[pa.Array], rows: int, threads: int) -> Factorised:
-    """As `_by_hashing`: equal rows are in the same slice, told by a hash, and each slice is grouped
-    for itself (a radix partition: Manegold, Boncz, Kersten 2002)."""
+    """Group as `_by_hashing`, slice by slice: equal rows have equal hashes, hence one slice.
+
+    This is a radix partition (Manegold, Boncz, Kersten 2002)."""
     slice_of = _slice_numbers(leaves, rows)
     order = np.argsort(slice_of, kind="stable")
     ends = np.cumsum(np.bincount(slice_of))
-    moved = [leaf.take(pa.array(order)) for leaf in leaves]
+    partitioned = [leaf.take(pa.array(order)) for leaf in leaves]
 
     def group(start: int, stop: int) -> Factorised:
-        found = _by_hashing([leaf.slice(start, stop - start) for leaf in moved])
-        return Factorised(found.codes, order[start:stop][found.first])
+        groups = _by_hashing([leaf.slice(start, stop - start) for leaf in partitioned])
+        return Factorised(groups.codes, order[start:stop][groups.first])
 
     starts = [0, *ends[:-1]]
     if threads == 1:
@@ -101,52 +100,54 @@ def _by_slices(leaves: Sequence[pa.Array], rows: int, threads: int) -> Factorise
     else:
         with ThreadPool(threads, "olapdb-group") as pool:
             slices = list(pool.map(group, starts, ends))
-    begins = np.zeros(rows, bool)  # where a group's first row is
-    for found in slices:
-        begins[found.first] = True
-    rank = np.cumsum(begins)
+    is_first = np.zeros(rows, bool)
+    for groups in slices:
+        is_first[groups.first] = True
+    rank = np.cumsum(is_first)
     codes = empty(rows, np.int64)
-    for found, start, stop in zip(slices, starts, ends, strict=True):
-        codes[order[start:stop]] = (rank[found.first] - 1)[found.codes]
-    return Factorised(codes, np.flatnonzero(begins))
+    for groups, start, stop in zip(slices, starts, ends, strict=True):
+        codes[order[start:stop]] = (rank[groups.first] - 1)[groups.codes]
+    return Factorised(codes, np.flatnonzero(is_first))
 
 
 def _slice_numbers(leaves: Sequence[pa.Array], rows: int) -> np.ndarray:
-    """Of each row, equal for equal ones; uint16, which are sorted in a pass or two."""
-    bits = min(max(1, (rows // SLICE_ROWS).bit_length()), 16)
+    """Return the slice of each row, by the upper bits of its hash; uint16, which sort quickly."""
+    bits = min(max(1, (rows // tuning.SLICE_ROWS).bit_length()), 16)
     numbers = np.empty(rows, np.uint16)
-    for start in range(0, rows, SLICE_ROWS):
-        some = min(SLICE_ROWS, rows - start)
-        hashes = row_hashes([leaf.slice(start, some) for leaf in leaves], some)
-        numbers[start : start + some] = hashes >> np.uint64(64 - bits)
+    for start in range(0, rows, tuning.SLICE_ROWS):
+        count = min(tuning.SLICE_ROWS, rows - start)
+        hashes = row_hashes([leaf.slice(start, count) for leaf in leaves], count)
+        numbers[start : start + count] = hashes >> np.uint64(64 - bits)
     return numbers
 
 
 def first_rows(codes: np.ndarray) -> np.ndarray:
-    """Where each code appears first; codes must be numbered by first appearance."""
+    """Return the first row of each code; codes must be numbered by first appearance."""
     if not len(codes):
         return np.zeros(0, np.int64)
     highest_before = np.maximum.accumulate(codes)[:-1]
     return np.concatenate(([0], np.flatnonzero(codes[1:] > highest_before) + 1))
 
 
-def renumbered(codes: np.ndarray, radix: int) -> Factorised:
-    """Codes below `radix`, int64, as groups by first appearance: through a table of that size."""
+def number_by_table(codes: np.ndarray, radix: int) -> Factorised:
+    """Number codes below `radix` (int64) by first appearance, through a table of that size."""
     rows = len(codes)
     first = np.full(radix, rows, np.int64)
     np.minimum.at(first, codes, progression(0, 1, rows, np.int64))
-    found = np.sort(first[first < rows])
-    order = codes[found]
+    firsts = np.sort(first[first < rows])
+    order = codes[firsts]
     if len(order) == radix and (order[1:] > order[:-1]).all():
-        return Factorised(codes, found)
+        return Factorised(codes, firsts)
     rank = np.empty(radix, np.int64)
     rank[order] = np.arange(len(order))
-    return Factorised(np.take(rank, codes, out=empty(rows, np.int64), mode="clip"), found)
+    return Factorised(np.take(rank, codes, out=empty(rows, np.int64), mode="clip"), firsts)
 
 
 def _dense(leaves: Sequence[pa.Array], radix_max: int) -> tuple[np.ndarray, int] | None:
-    """The rows' values packed into one number each, and a bound of it; None where they are not
-    whole numbers (or dates, or times) that lie so near to each other."""
+    """Pack each row's values into one number; return the numbers and their bound.
+
+    Returns None unless all columns are integers, dates or times without NULL, and the bound is at
+    most `radix_max`."""
     packed: np.ndarray | None = None
     radix = 1
     for leaf in leaves:
@@ -167,16 +168,17 @@ def _dense(leaves: Sequence[pa.Array], radix_max: int) -> tuple[np.ndarray, int]
 
 
 def _offsets(values: np.ndarray, low: int) -> np.ndarray:
-    """How far integers lie above the least of them, int64; that fits is known."""
+    """Return the distances of integers from the least of them, int64; the caller knows they fit."""
     if values.dtype == np.uint64:  # wraps around, to the same
         values = values.view(np.int64)
         low -= 1 << 64 if low >= 1 << 63 else 0
-    made = empty(len(values), np.int64)
-    np.subtract(values, np.int64(low), out=made, dtype=np.int64)
-    return made
+    offsets = empty(len(values), np.int64)
+    np.subtract(values, np.int64(low), out=offsets, dtype=np.int64)
+    return offsets
 
 
 def _whole_numbers(leaf: pa.Array) -> np.ndarray | None:
+    """Return integers, days or ticks; None for other types and where there are NULLs."""
     if leaf.null_count:
         return None
     arrow = leaf.type
@@ -186,12 +188,12 @@ def _whole_numbers(leaf: pa.Array) -> np.ndarray | None:
         leaf = leaf.view(pa.int64())
     elif not pa.types.is_integer(arrow):
         return None
-    made: np.ndarray = leaf.to_numpy(zero_copy_only=False)
-    return made
+    numbers: np.ndarray = leaf.to_numpy(zero_copy_only=False)
+    return numbers
 
 
 def encode(column: pa.Array) -> tuple[np.ndarray, int]:
-    """Codes by first appearance, and how many there are."""
+    """Return the code of each value by first appearance, int64, and the number of codes."""
     encoded = column.dictionary_encode("encode")
     codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     return codes, len(encoded.dictionary)
@@ -200,14 +202,14 @@ def encode(column: pa.Array) -> tuple[np.ndarray, int]:
 def _combine(
     left: np.ndarray, left_count: int, right: np.ndarray, right_count: int
 ) -> tuple[np.ndarray, int]:
-    """One code for each pair; renumbered first where the packed code would not fit."""
+    """Return one code for each pair of codes; renumbered first where the product would not fit."""
     if left_count * max(right_count, 1) >= RADIX_MAX:
         left, left_count = encode(pa.array(left))
     return left * right_count + right, left_count * right_count
 
 
 def leaves_of(column: pa.Array) -> list[pa.Array]:
-    """Columns that Arrow can hash and that are equal where the column's values are."""
+    """Return flat columns that Arrow can hash; they are equal where the column's values are."""
     arrow = column.type
     if pa.types.is_struct(arrow):
         leaves = [leaf for child in column.flatten() for leaf in leaves_of(child)]
@@ -215,14 +217,16 @@ def leaves_of(column: pa.Array) -> list[pa.Array]:
             leaves.append(column.is_valid())
         return leaves
     if pa.types.is_list(arrow) or pa.types.is_map(arrow) or pa.types.is_large_list(arrow):
-        return [lists_as_bytes(column, lambda some: factorise([some], len(some)).codes)]
+        return [lists_as_bytes(column, lambda values: factorise([values], len(values)).codes)]
     return [column]
 
 
-def lists_as_bytes(column: pa.Array, numbered: Callable[[pa.Array], np.ndarray]) -> pa.Array:
-    """Lists and maps as binary values: what `numbered` makes of their elements, 8 bytes each,
-    big-endian. Where a greater element has a greater number the bytes compare as the lists do: a
-    list that is a prefix of another is smaller, as in ClickHouse."""
+def lists_as_bytes(column: pa.Array, number: Callable[[pa.Array], np.ndarray]) -> pa.Array:
+    """Return lists and maps as binary values: the numbers of their elements, 8 bytes each.
+
+    `number(elements)` numbers all elements. The bytes are big-endian: where greater elements have
+    greater numbers, the bytes compare as the lists do. A list that is a prefix of another is smaller,
+    as in ClickHouse."""
     if pa.types.is_map(column.type):
         entry = pa.struct([("key", column.type.key_type), ("value", column.type.item_type)])
         column = column.cast(pa.list_(entry))
@@ -230,15 +234,12 @@ def lists_as_bytes(column: pa.Array, numbered: Callable[[pa.Array], np.ndarray])
     start = int(offsets[0]) if len(offsets) else 0
     stop = int(offsets[-1]) if len(offsets) else 0
     elements = column.values.slice(start, stop - start)
-    numbers = numbered(elements).astype(">u8")
-    return _cut(numbers, (offsets - start) * 8, column.is_valid())
-
-
-def _cut(codes: np.ndarray, byte_offsets: np.ndarray, valid: pa.Array) -> pa.Array:
-    """Lists as binary values: `codes` one after the other, cut at `byte_offsets`."""
-    made = pa.Array.from_buffers(
+    numbers = number(elements).astype(">u8")
+    byte_offsets = (offsets - start) * 8
+    values = pa.Array.from_buffers(
         pa.large_binary(),
         len(byte_offsets) - 1,
-        [None, pa.py_buffer(byte_offsets), pa.py_buffer(codes)],
+        [None, pa.py_buffer(byte_offsets), pa.py_buffer(numbers)],
     )
-    return made if pc.all(valid).as_py() is not False else pc.if_else(valid, made, None)
+    valid = column.is_valid()
+    return values if pc.all(valid).as_py() is not False else pc.if_else(valid, values, None)

@@ -1,8 +1,7 @@
-"""Rows looked up among other rows: the build side of a join, the set of an IN.
+"""A set of rows to look up other rows in: the build side of a join, the set of an IN.
 
-Few distinct rows are looked up by Arrow, which makes a hash table of them for every batch.  Of many
-an index by their hashes is made once (`hash_index`).  Rows with arrays or maps are encoded together
-with those that are looked for, each time.
+For few distinct rows Arrow builds a hash table for every batch.  For many, an index by hashes is built
+once (`hash_index`).  Rows with arrays or maps are encoded again together with each batch.
 """
 
 from __future__ import annotations
@@ -24,22 +23,19 @@ from olapdb.compute.hash_index import (
     sort_by_hash,
 )
 from olapdb.compute.row_hash import can_be_hashed, row_hashes
+from olapdb.config import tuning
 from olapdb.threads import cores
 
-INDEXED_VALUES_MIN = 1 << 14
-"""About as many as a hash table of them costs what a batch of rows does."""
-ALIKE_MAX = 16
-"""Where more distinct rows than this have one hash (of numbers of 256 bits only the lower half counts)
-an index would be no use."""
 BUILD_BYTES_PER_ROW = 48
 BUILD_BYTES_PER_COLUMN = 8
 BUILD_ARRAY_COPIES = 8
 
 
 def build_bytes(columns: Sequence[pa.Array], rows: int) -> int:
-    """About the most that a `Lookup` of the columns takes while it is made, what it then holds
-    included: hashes and numbers of the rows, as they come and sorted, and the columns once more;
-    of arrays, whose elements are numbered first, several times."""
+    """Estimate the peak memory of building a `Lookup` of the columns, its result included.
+
+    Counted are hashes and numbers of the rows, unsorted and sorted, and a copy of the columns;
+    several copies of arrays, whose elements are numbered first."""
     if not columns:
         return rows * BUILD_BYTES_PER_COLUMN
     needed = rows * (BUILD_BYTES_PER_ROW + BUILD_BYTES_PER_COLUMN * len(columns))
@@ -49,11 +45,11 @@ def build_bytes(columns: Sequence[pa.Array], rows: int) -> int:
 
 
 class Lookup:
-    """A set of rows that other rows are looked up in: the build side of a join, the set of an IN.
+    """A set of rows to look up other rows in: the build side of a join, the set of an IN.
 
-    Each distinct row has a code, in 0 … count. `matches_null`: whether NULL equals NULL (set
-    operations do, joins and IN do not); where not, a row with one has no code.  `keeps_rows`: the
-    caller holds on to the columns, and wants the rows of each code (`order`, `starts`, as in
+    Each distinct row has a code, in 0 … count. `matches_null`: NULL equals NULL, as in set
+    operations; otherwise, as in joins and IN, a row with a NULL has no code.  `keeps_rows`: the
+    caller keeps the columns, and reads the rows of each code from `order` and `starts` (see
     `GroupedRows`).
     """
 
@@ -76,7 +72,7 @@ class Lookup:
         self.starts = grouped.starts
         self.order = grouped.order if keeps_rows else None
         self._columns = list(columns)
-        self._at: np.ndarray | None = grouped.firsts  # where in the columns each code's values are
+        self._at: np.ndarray | None = grouped.firsts  # the row of each code in the columns
         self._is_held_by_caller = keeps_rows
         if self.count < rows and not (keeps_rows and grouped.hashes is not None):
             self._columns = [column.take(pa.array(self._at)) for column in columns]
@@ -89,26 +85,26 @@ class Lookup:
                 grouped.hashes, leaves, self._at, without_null=not matches_null
             )
         else:
-            self._at = None  # the columns are in the order of the codes
+            self._at = None  # the columns are in code order
             self._steps = self._build(self._columns)
 
     @property
     def sizes(self) -> np.ndarray:
-        """How many rows each code has."""
+        """The number of rows of each code."""
         return np.ones(self.count, np.int64) if self.starts is None else np.diff(self.starts)
 
     @property
     def nbytes(self) -> int:
-        """What it holds, without columns that the caller does."""
-        numbers = {id(one): one for one in (self.starts, self.order, self._at) if one is not None}
-        held = sum(one.nbytes for one in numbers.values())
+        """The size, without columns that the caller keeps."""
+        numbers = {id(a): a for a in (self.starts, self.order, self._at) if a is not None}
+        size = sum(array.nbytes for array in numbers.values())
         if not self._is_held_by_caller:
-            held += sum(column.nbytes for column in self._columns)
-        held += sum(step.nbytes for step in self._steps or ())
-        return held + (self._index.nbytes if self._index is not None else 0)
+            size += sum(column.nbytes for column in self._columns)
+        size += sum(step.nbytes for step in self._steps or ())
+        return size + (self._index.nbytes if self._index is not None else 0)
 
     def values(self, column: int) -> pa.Array:
-        """A column of the distinct rows, in no certain order."""
+        """Return a column of the distinct rows, in any order."""
         values = self._columns[column]
         return (
             values
@@ -117,7 +113,7 @@ class Lookup:
         )
 
     def find(self, columns: Sequence[pa.Array], rows: int) -> np.ndarray:
-        """The code of each row in the set, -1 where it is not in it; int64, shape (rows,)."""
+        """Return the code of each row, -1 where the set has no such row; int64, shape (rows,)."""
         if self._index is not None:
             cast = [
                 theirs if theirs.type == ours.type else theirs.cast(ours.type)
@@ -136,9 +132,11 @@ class Lookup:
         return self._without_null(codes, columns, rows)
 
     @property
-    def finds_batches_anew(self) -> bool:
-        """Whether looking rows up costs a pass over the set each time."""
-        return self._steps is None if self.count < INDEXED_VALUES_MIN else self._index is None
+    def rescans_for_each_batch(self) -> bool:
+        """Whether `find` passes over the whole set for each batch."""
+        return (
+            self._steps is None if self.count < tuning.INDEXED_VALUES_MIN else self._index is None
+        )
 
     def _without_null(
         self, codes: np.ndarray, columns: Sequence[pa.Array], rows: int
@@ -148,12 +146,12 @@ class Lookup:
         return np.where(any_null(columns, rows), -1, codes)
 
     def _find_jointly(self, columns: Sequence[pa.Array], rows: int) -> np.ndarray:
-        """For values that must be encoded together with the set's: arrays and maps."""
+        """Find rows with arrays or maps, which must be encoded together with the set's."""
         joint = [
             pa.concat_arrays([ours, theirs.cast(ours.type)])
             for ours, theirs in zip(self._columns, columns, strict=True)
         ]
-        # our rows come first and are distinct, so their joint codes are 0, 1, … in order
+        # The set's rows come first and are distinct, so their joint codes are 0, 1, … in order.
         codes = factorise(joint, self.count + rows).codes[self.count :]
         return self._without_null(np.where(codes < self.count, codes, -1), columns, rows)
 
@@ -164,7 +162,7 @@ class Lookup:
         steps: list[_LookupStep] = []
         codes: np.ndarray | None = None
         leaves = [leaf for column in unique for leaf in leaves_of(column)]
-        if len(leaves) == 1:  # its values are distinct as they are
+        if len(leaves) == 1:  # its values are distinct
             return [_LookupStep(_Values(leaves[0]), len(leaves[0]), None)]
         for leaf in leaves:
             encoded = leaf.dictionary_encode("encode")
@@ -184,7 +182,7 @@ class Lookup:
 class _LookupStep:
     """One column of a lookup: its distinct values, and the pairs (code so far, value) that occur.
 
-    As the pairs are renumbered after each column, a packed pair is below rows squared."""
+    Pairs are renumbered after each column, so a packed pair is below rows squared."""
 
     values: _Values
     radix: int
@@ -195,17 +193,17 @@ class _LookupStep:
         return self.values.nbytes + (self.pairs.nbytes if self.pairs is not None else 0)
 
     def apply(self, codes: np.ndarray, column: pa.Array) -> np.ndarray:
-        found = self.values.find(column)
+        positions = self.values.find(column)
         if self.pairs is None:
-            return np.where(codes < 0, -1, found)
-        missing = (codes < 0) | (found < 0)
-        packed = np.where(missing, -1, codes * self.radix + found)
+            return np.where(codes < 0, -1, positions)
+        missing = (codes < 0) | (positions < 0)
+        packed = np.where(missing, -1, codes * self.radix + positions)
         return self.pairs.find(pa.array(packed))
 
 
 @dataclass(frozen=True)
 class _Values:
-    """Distinct values, NULL among them or not, and where each is."""
+    """Distinct values, perhaps with a NULL, to find positions in."""
 
     values: pa.Array
 
@@ -214,56 +212,59 @@ class _Values:
         return int(self.values.nbytes)
 
     def find(self, column: pa.Array) -> np.ndarray:
-        """The position of each value, -1 where it is none of them; int64. NULL is found where it is
-        among them."""
+        """Return the position of each value, -1 where it is not here; int64."""
         if not len(self.values):
             return np.full(len(column), -1, np.int64)
         if pa.types.is_null(self.values.type):
             return np.where(column.is_null().to_numpy(zero_copy_only=False), 0, -1)
         if column.type != self.values.type:
             column = column.cast(self.values.type)
-        positions = pc.fill_null(pc.index_in(column, value_set=self.values), -1)
-        made: np.ndarray = positions.to_numpy(zero_copy_only=False).astype(np.int64)
-        return made
+        found = pc.fill_null(pc.index_in(column, value_set=self.values), -1)
+        positions: np.ndarray = found.to_numpy(zero_copy_only=False).astype(np.int64)
+        return positions
 
 
 def _grouped(
     columns: Sequence[pa.Array], rows: int, only: np.ndarray | None, threads: int
 ) -> GroupedRows:
-    """The rows, or those in `only`, by what they are: by hashes where there are many that differ."""
-    if not columns:  # all rows are alike
+    """Group equal rows (only those in `only`, if given).
+
+    Uses hashes where most of many rows are distinct, else group codes."""
+    if not columns:  # all rows are equal
         order = np.arange(rows, dtype=row_number_type(rows))
         return GroupedRows(order, np.array([0, rows]) if rows else None, None)
     leaves: list[pa.Array] = []
     if not any(_has_list(column.type) for column in columns):
         leaves = _hashed_leaves(columns)
     is_hashed = bool(leaves) and can_be_hashed(leaves)
-    if is_hashed and rows >= INDEXED_VALUES_MIN and is_mostly_distinct(leaves, rows):
+    if is_hashed and rows >= tuning.INDEXED_VALUES_MIN and is_mostly_distinct(leaves, rows):
         grouped = group_by_hash(leaves, rows, threads, only)
         if grouped is not None:
             return grouped
     if only is not None:
         columns = [column.take(pa.array(only)) for column in columns]
         rows = len(only)
-    found = factorise(columns, rows, threads=threads)
-    codes, hashes = found.codes, None
-    if is_hashed and found.count >= INDEXED_VALUES_MIN:
-        firsts = pa.array(found.first)
-        hashes = row_hashes(_hashed_leaves([c.take(firsts) for c in columns]), found.count)
+    groups = factorise(columns, rows, threads=threads)
+    codes, hashes = groups.codes, None
+    if is_hashed and groups.count >= tuning.INDEXED_VALUES_MIN:
+        firsts = pa.array(groups.first)
+        hashes = row_hashes(_hashed_leaves([c.take(firsts) for c in columns]), groups.count)
         order = sort_by_hash(hashes, threads)
-        if (hashes[ALIKE_MAX:] == hashes[:-ALIKE_MAX]).any():
+        if (hashes[tuning.EQUAL_HASHES_MAX :] == hashes[: -tuning.EQUAL_HASHES_MAX]).any():
             hashes = None
         else:
-            ranks = np.empty(found.count, np.int64)
-            ranks[order] = np.arange(found.count)
+            ranks = np.empty(groups.count, np.int64)
+            ranks[order] = np.arange(groups.count)
             codes = np.take(ranks, codes)
-    grouped = group_by_code(codes, found.count)
+    grouped = group_by_code(codes, groups.count)
     order = grouped.order if only is None else only.astype(grouped.order.dtype)[grouped.order]
     return GroupedRows(order, grouped.starts, hashes)
 
 
 def _hashed_leaves(columns: Sequence[pa.Array]) -> list[pa.Array]:
-    """As `leaves_of`, without arrays; the same ones for structs with nulls and without."""
+    """Return flat columns as `leaves_of`, for columns without lists.
+
+    A struct has the same leaves with nulls as without."""
     leaves: list[pa.Array] = []
     for column in columns:
         if pa.types.is_struct(column.type):
@@ -274,7 +275,7 @@ def _hashed_leaves(columns: Sequence[pa.Array]) -> list[pa.Array]:
 
 
 def any_null(columns: Sequence[pa.Array], rows: int) -> np.ndarray:
-    """Rows in which one of the columns is NULL; bool, shape (rows,)."""
+    """Return a mask of the rows in which a column is NULL; bool, shape (rows,)."""
     null = np.zeros(rows, bool)
     for column in columns:
         if column.null_count:

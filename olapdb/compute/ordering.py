@@ -1,4 +1,4 @@
-"""ORDER BY on columns: NULL and NaN last unless asked otherwise, strings bytewise, stable."""
+"""Stable sorting of rows: NULL and NaN last unless `nulls_first`, strings bytewise."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from olapdb.compute.group_codes import lists_as_bytes
 
 @dataclass(frozen=True)
 class OrderColumn:
-    """A column to sort by and how."""
+    """A column to sort by, and its direction."""
 
     values: pa.Array
     descending: bool = False
@@ -22,7 +22,7 @@ class OrderColumn:
 
 
 def sort_indices(columns: Sequence[OrderColumn], rows: int) -> pa.Array:
-    """The stable order of the rows; UInt64 positions, shape (rows,).
+    """Return the positions of the rows in sorted order, stable; UInt64, shape (rows,).
 
     Within the NULL-and-NaN end of a key, NaN lies next to the values, as in ClickHouse.
     """
@@ -47,9 +47,9 @@ def sort_indices(columns: Sequence[OrderColumn], rows: int) -> pa.Array:
 
 
 def is_sorted(columns: Sequence[OrderColumn], rows: int) -> bool:
-    """Whether a single ascending numeric column without nulls is in order already.
+    """Return whether a single ascending number or time column without nulls is already in order.
 
-    Cheap, and often true: rows arrive by time.  False means "not known"."""
+    False means "not known". The check is cheap, and often true: rows arrive by time."""
     if rows <= 1:
         return True
     if len(columns) != 1 or columns[0].descending:
@@ -67,7 +67,7 @@ def is_sorted(columns: Sequence[OrderColumn], rows: int) -> bool:
 
 
 def _sortable(column: pa.Array) -> list[pa.Array]:
-    """Columns that Arrow can sort, whose order one after the other is the column's."""
+    """Return flat columns that Arrow can sort; sorting by them in turn sorts by the column."""
     arrow = column.type
     if pa.types.is_null(arrow):
         return []
@@ -80,7 +80,8 @@ def _sortable(column: pa.Array) -> list[pa.Array]:
 
 
 def dense_ranks(columns: Sequence[OrderColumn], rows: int) -> np.ndarray:
-    """0 for the smallest row, equal for equal rows, without holes; int64, shape (rows,)."""
+    """Return the rank of each row: 0 for the smallest, equal for equal rows, without gaps; int64,
+    shape (rows,)."""
     order = sort_indices(columns, rows)
     changed = ~equal_to_previous([c.values.take(order) for c in columns], rows)
     ranks = np.empty(rows, np.int64)
@@ -89,8 +90,9 @@ def dense_ranks(columns: Sequence[OrderColumn], rows: int) -> np.ndarray:
 
 
 def equal_to_previous(columns: Sequence[pa.Array], rows: int) -> np.ndarray:
-    """Whether each row equals the one before it (NULL and NaN equal themselves); the first does
-    not. Bool, shape (rows,)."""
+    """Return whether each row equals the previous one; false for the first. Bool, shape (rows,).
+
+    NULL equals NULL, NaN equals NaN."""
     equal = np.ones(rows, bool)
     if not rows:
         return equal
@@ -102,7 +104,9 @@ def equal_to_previous(columns: Sequence[pa.Array], rows: int) -> np.ndarray:
 
 
 def equal_values(left: pa.Array, right: pa.Array) -> np.ndarray:
-    """Whether the values of two flat columns are equal, NULL and NaN to themselves; bool."""
+    """Return whether the values of two flat columns are equal, row by row; bool.
+
+    NULL equals NULL, NaN equals NaN."""
     equal = pc.equal(left, right)
     if pa.types.is_floating(left.type):
         both_nan = pc.and_(pc.is_nan(left), pc.is_nan(right))
@@ -110,5 +114,5 @@ def equal_values(left: pa.Array, right: pa.Array) -> np.ndarray:
     if left.null_count or right.null_count:
         both_null = pc.and_(left.is_null(), right.is_null())
         equal = pc.or_(pc.fill_null(equal, False), both_null)
-    made: np.ndarray = equal.to_numpy(zero_copy_only=False)
-    return made
+    mask: np.ndarray = equal.to_numpy(zero_copy_only=False)
+    return mask

@@ -1,4 +1,4 @@
-"""Rows that an operator holds until all have come: counted as they come, then joined into one."""
+"""Rows that an operator collects before it works on them, counted against the memory limit."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from olapdb.plan.expressions import ColumnRef, Expression
 from olapdb.plan.nodes import Field, Schema
 
 TEXT_BYTES_MAX = (1 << 31) - 1
-"""Of a column in one Arrow array: its offsets are 32 bits wide."""
+"""The most text of a column in one Arrow array: its offsets are 32 bits wide."""
 
 
 class RowBuffer:
-    """Batches of a schema, on an operator's account."""
+    """Batches of one schema, counted on an operator's account."""
 
     def __init__(self, schema: Schema, account: MemoryAccount) -> None:
         self._schema = schema
@@ -28,46 +28,46 @@ class RowBuffer:
         self.rows = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Raises MemoryLimitExceeded where it would be too much."""
+        """Append a batch. Raises MemoryLimitExceeded where it would pass the limit."""
         self._account.grow(batch.nbytes)
-        for held, column in zip(self._columns, batch.columns, strict=True):
-            held.append(column)
+        for chunks, column in zip(self._columns, batch.columns, strict=True):
+            chunks.append(column)
         self.rows += batch.num_rows
 
-    def joined(self, last: Sequence[pa.Array] = ()) -> pa.RecordBatch:
-        """All of them as one batch, `last` (arrays of one row, or none at all) behind them; nothing
-        is held any more, but the account stays as it is.
+    def concatenate(self, last: Sequence[pa.Array] = ()) -> pa.RecordBatch:
+        """Return all rows as one batch and empty the buffer; the account still counts them.
 
-        Column by column, and the batches of a column are let go when it is joined: so that, beyond
-        what is held, no more than the largest column is needed."""
+        `last` has an array of one row for each column, to append, or is empty. Each column's chunks
+        are released as soon as it is joined, so that the peak is the rows plus one column."""
         rows, self.rows = self.rows, 0
         sizes = [sum(chunk.nbytes for chunk in chunks) for chunks in self._columns]
         needed = max(sizes, default=0)
         self._account.grow(needed)
-        made = []
+        columns = []
         for at, field in enumerate(self._schema):
             chunks, self._columns[at] = self._columns[at], []
             if last:
                 chunks.append(last[at])
-            made.append(_joined(chunks, field.name, field.type.arrow))
+            columns.append(_concatenated(chunks, field.name, field.type.arrow))
             chunks.clear()
         self._account.grow(-needed)
-        return make_batch(made, self._schema, rows + (1 if last else 0))
+        return make_batch(columns, self._schema, rows + (1 if last else 0))
 
-    def looked_up(self, *, matches_null: bool = False, threads: int = 0) -> Lookup:
-        """A lookup of all of them, which is then all that the account counts."""
-        rows = self.joined()
+    def build_lookup(self, *, matches_null: bool = False, threads: int = 0) -> Lookup:
+        """Return a lookup of all rows and empty the buffer; the account counts the lookup only."""
+        rows = self.concatenate()
         self._account.grow(build_bytes(rows.columns, rows.num_rows))
-        made = Lookup(rows.columns, rows.num_rows, matches_null=matches_null, threads=threads)
-        self._account.set(made.nbytes)
-        return made
+        lookup = Lookup(rows.columns, rows.num_rows, matches_null=matches_null, threads=threads)
+        self._account.set(lookup.nbytes)
+        return lookup
 
 
-def evaluate_held(
+def evaluate_in_batches(
     expression: Expression, batch: pa.RecordBatch, context: ExecutionContext, account: MemoryAccount
 ) -> pa.Array:
-    """Its value for each of many rows, computed a batch at a time and counted, where it is not a
-    column of theirs."""
+    """Return the expression's value for each row of a large batch, computed a batch at a time.
+
+    The account counts the values, unless the expression is a column of the batch."""
     if isinstance(expression, ColumnRef) or batch.num_rows <= context.batch_rows:
         return evaluate_array(expression, batch, context.environment, context.subqueries)
     computed = RowBuffer((Field("value", expression.type),), account)
@@ -80,10 +80,10 @@ def evaluate_held(
             context.subqueries,
         )
         computed.add(pa.RecordBatch.from_arrays([values], names=["value"]))
-    return computed.joined().column(0)
+    return computed.concatenate().column(0)
 
 
-def _joined(chunks: Sequence[pa.Array], name: str, arrow: pa.DataType) -> pa.Array:
+def _concatenated(chunks: Sequence[pa.Array], name: str, arrow: pa.DataType) -> pa.Array:
     if len(chunks) == 1:
         return chunks[0]
     if not chunks:

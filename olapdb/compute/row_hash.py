@@ -1,4 +1,4 @@
-"""64-bit hashes of rows: what they are grouped and looked up by."""
+"""64-bit hashes of rows, for grouping and lookups."""
 
 from __future__ import annotations
 
@@ -7,16 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from olapdb.config import tuning
 from olapdb.functions.kernels.hashing import hash_values, mix
-
-HASHED_ROWS = 1 << 15
-HASHED_BYTES = 1 << 19
-"""So many rows, or about so many bytes of them, are hashed at a time: what lies between is small,
-and stays in a processor's cache."""
 
 
 def can_be_hashed(leaves: Sequence[pa.Array]) -> bool:
-    """Whether the columns (flat: see `codes.leaves_of`) are of types that `row_hashes` takes."""
+    """Return whether `row_hashes` takes the types of these flat columns (`group_codes.leaves_of`)."""
     return all(
         pa.types.is_primitive(leaf.type)
         or pa.types.is_decimal(leaf.type)
@@ -28,10 +24,12 @@ def can_be_hashed(leaves: Sequence[pa.Array]) -> bool:
 
 
 def row_hashes(leaves: Sequence[pa.Array], rows: int) -> np.ndarray:
-    """Of each row, equal for equal ones; uint64, shape (rows,). NULL equals itself, floats those of
-    the same bits (0 / 0 is another NaN than a written one), as in Arrow's hash tables."""
+    """Return a hash of each row, equal for equal rows; uint64, shape (rows,).
+
+    NULL equals NULL, and floats are equal by their bits (0 / 0 is another NaN than a literal one), as
+    in Arrow's hash tables."""
     hashes = np.empty(rows, np.uint64)
-    step = rows_at_once(leaves, rows)
+    step = chunk_rows(leaves, rows)
     for start in range(0, rows, step):
         total = _hashes(leaves[0].slice(start, step))
         for more in leaves[1:]:
@@ -40,10 +38,10 @@ def row_hashes(leaves: Sequence[pa.Array], rows: int) -> np.ndarray:
     return hashes
 
 
-def rows_at_once(columns: Sequence[pa.Array], rows: int) -> int:
-    """How many rows to work on at a time, wide ones fewer."""
+def chunk_rows(columns: Sequence[pa.Array], rows: int) -> int:
+    """Return how many rows to work on at a time: fewer if they are wide."""
     width: int = sum(column.nbytes for column in columns) // max(rows, 1) + 1
-    return min(HASHED_ROWS, max(HASHED_BYTES // width, 16))
+    return min(tuning.HASHED_ROWS, max(tuning.HASHED_BYTES // width, 16))
 
 
 def _hashes(leaf: pa.Array) -> np.ndarray:
@@ -56,8 +54,10 @@ def _hashes(leaf: pa.Array) -> np.ndarray:
     return hashes
 
 
-def is_told_by_hash(arrow: pa.DataType) -> bool:
-    """Whether no two values have one hash: splitmix64 maps 64 bits one to one."""
+def has_distinct_hashes(arrow: pa.DataType) -> bool:
+    """Return whether distinct values of the type have distinct hashes.
+
+    It holds for values of up to 64 bits: splitmix64 is a bijection."""
     return bool(
         pa.types.is_integer(arrow)
         or pa.types.is_date(arrow)

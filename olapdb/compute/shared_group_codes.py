@@ -1,8 +1,8 @@
-"""Group codes of a block's columns, made once for all the views that group by them.
+"""Group codes of a block's columns, computed once for all views that group by them.
 
-The views on a table all see the same block.  Ten of them that group by day and kind would encode
-the same two columns ten times over; here the first one does.  Arrays are told by their memory, so
-what a view filters or computes is its own, and made as ever.
+All views on a table see the same block.  Ten views that group by day and kind would encode the same
+two columns ten times; here the first view encodes them for all.  Arrays are identified by their
+memory, so columns that a view filters or computes are not shared.
 """
 
 from __future__ import annotations
@@ -13,21 +13,19 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from olapdb.compute.group_codes import RADIX_MAX, Factorised, encode, factorise, renumbered
+from olapdb.compute.group_codes import RADIX_MAX, Factorised, encode, factorise, number_by_table
+from olapdb.config import tuning
 
-ROWS_MIN = 1_024
-"""Below this, codes cost no more than finding them."""
 HELD_BYTES_MAX = 256 << 20
-RENUMBER_RADIX_MAX = 1 << 20
-"""Packed codes below this are renumbered through a table, above it by hashing."""
 
 
 class SharedCodes:
-    """Codes of the columns of one block; safe for many threads. What is made beyond
-    `HELD_BYTES_MAX` is given and forgotten.  `users` is how many queries the block is for."""
+    """A cache of the group codes of one block's columns, for `users` queries; thread-safe.
+
+    Codes beyond `HELD_BYTES_MAX` are returned but not cached."""
 
     def __init__(self, block: pa.Table, users: int) -> None:
-        self._block = block  # keeps the addresses ours
+        self._block = block  # while it lives, no other array can have its addresses
         self.users = users
         self._addresses = {
             buffer.address
@@ -37,69 +35,73 @@ class SharedCodes:
             if buffer is not None
         }
         self._lock = threading.Lock()
-        self._found: dict[Hashable, Factorised] = {}
+        self._groups: dict[Hashable, Factorised] = {}
         self._encoded: dict[Hashable, tuple[np.ndarray, int]] = {}
         self._held_bytes = 0
 
     def factorise(
         self, columns: Sequence[pa.Array], rows: int, *, grouped_anyway: bool
     ) -> Factorised | None:
-        """As `codes.factorise`; None where the columns are not the block's own, or where codes for
-        one user are no gain, since the caller can group in another way (`grouped_anyway`)."""
-        if rows < ROWS_MIN or not columns or (self.users == 1 and grouped_anyway):
+        """Group equal rows as `group_codes.factorise`, from the cache if possible.
+
+        Returns None where a column is not the block's own, where there are few rows, or where one
+        user could group without codes (`grouped_anyway`)."""
+        if (
+            rows < tuning.SHARED_CODES_ROWS_MIN
+            or not columns
+            or (self.users == 1 and grouped_anyway)
+        ):
             return None
         keys = [self._identity(column) for column in columns]
         if any(key is None for key in keys):
             return None
         key = tuple(keys)
-        found = self._found.get(key)
-        if found is None:
-            found = self._make(columns, keys, rows)
+        groups = self._groups.get(key)
+        if groups is None:
+            groups = self._compute(columns, keys, rows)
             with self._lock:
-                if self._holds(found.codes.nbytes):
-                    found = self._found.setdefault(key, found)
-        return found
+                if self._reserve(groups.codes.nbytes):
+                    groups = self._groups.setdefault(key, groups)
+        return groups
 
-    def _make(self, columns: Sequence[pa.Array], keys: Sequence[Hashable], rows: int) -> Factorised:
-        encoded = [self._column(column, key) for column, key in zip(columns, keys, strict=True)]
+    def _compute(
+        self, columns: Sequence[pa.Array], keys: Sequence[Hashable], rows: int
+    ) -> Factorised:
+        encoded = [self._encode(column, key) for column, key in zip(columns, keys, strict=True)]
         radix = 1
         for _, count in encoded:
             radix *= max(count, 1)
         if radix >= RADIX_MAX:
             return factorise(columns, rows)
         codes = encoded[0][0]
-        for more, count in encoded[1:]:
-            codes = codes * count + more
-        return _renumbered(codes, radix)
+        for column_codes, count in encoded[1:]:
+            codes = codes * count + column_codes
+        if radix > tuning.RENUMBER_RADIX_MAX:
+            return factorise([pa.array(codes)], rows)
+        return number_by_table(codes, radix)
 
-    def _column(self, column: pa.Array, key: Hashable) -> tuple[np.ndarray, int]:
-        found = self._encoded.get(key)
-        if found is None:
-            found = encode(column)
+    def _encode(self, column: pa.Array, key: Hashable) -> tuple[np.ndarray, int]:
+        encoded = self._encoded.get(key)
+        if encoded is None:
+            encoded = encode(column)
             with self._lock:
-                if self._holds(found[0].nbytes):
-                    self._encoded[key] = found
-        return found
+                if self._reserve(encoded[0].nbytes):
+                    self._encoded[key] = encoded
+        return encoded
 
-    def _holds(self, more_bytes: int) -> bool:
+    def _reserve(self, more_bytes: int) -> bool:
+        """Count more bytes of the cache; return False where they would pass the limit."""
         if self._held_bytes + more_bytes > HELD_BYTES_MAX:
             return False
         self._held_bytes += more_bytes
         return True
 
     def _identity(self, column: pa.Array) -> Hashable | None:
-        """What tells the array from all others while the block is alive; None for one that does
-        not lie in the block."""
+        """Return a key that no other array has while the block lives; None for an array that is not
+        in the block's memory."""
         if pa.types.is_nested(column.type) or pa.types.is_dictionary(column.type):
             return None
         addresses = tuple(b.address for b in column.buffers() if b is not None)
         if not self._addresses.issuperset(addresses):
             return None
         return column.type, column.offset, len(column), addresses
-
-
-def _renumbered(codes: np.ndarray, radix: int) -> Factorised:
-    """Codes by first appearance."""
-    if radix > RENUMBER_RADIX_MAX:
-        return factorise([pa.array(codes)], len(codes))
-    return renumbered(codes, radix)

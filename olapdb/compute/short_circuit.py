@@ -1,8 +1,8 @@
-"""if, multiIf, and, or: a branch is evaluated on the rows that need it only.
+"""if, multiIf, and, or: a branch is evaluated only on the rows that need it.
 
-`if(b = 0, 0, intDiv(a, b))` must not divide by zero.  A branch is computed on its rows, spread
-back to the block's length with NULL or the type's default where nobody looks, and the function's
-own kernel then chooses: so a lazy call can mean nothing else than the plain one.
+`if(b = 0, 0, intDiv(a, b))` must not divide by zero.  A branch is computed on its rows and spread to
+the batch's length, with NULL or the type's default on the other rows.  The function's own kernel then
+chooses, so a lazy call has the same result as an eager one.
 """
 
 from __future__ import annotations
@@ -57,22 +57,19 @@ _SAFE = frozenset(
         "toHour",
     }
 )
-"""Functions that cannot fail on numbers and cost less than moving rows about."""
+"""Functions that cannot fail on numbers and cost less than selecting rows."""
 
 
 def needs_laziness(call: expressions.Call) -> bool:
-    """Whether evaluating every branch on every row could fail, or would cost much."""
+    """Return whether evaluating every branch on every row could fail or be expensive."""
     if not call.function.lazy:
         return False
-    return any(not _is_safe(argument) for argument in _branches(call))
-
-
-def _branches(call: expressions.Call) -> tuple[expressions.Expression, ...]:
-    """The arguments that not all rows need: all but the first condition."""
-    return call.arguments[1:]
+    branches = call.arguments[1:]  # all rows need the first argument, a condition
+    return any(not _is_safe(branch) for branch in branches)
 
 
 def _is_safe(expression: expressions.Expression) -> bool:
+    """Return whether the expression is cheap and cannot fail on any row."""
     match expression:
         case expressions.ColumnRef() | expressions.Constant() | expressions.ScalarSubquery():
             return True
@@ -89,7 +86,7 @@ def _is_safe(expression: expressions.Expression) -> bool:
             return (
                 name in _SAFE
                 and all(_is_safe(argument) for argument in arguments)
-                and len({_kind(a.type) for a in arguments}) <= 1
+                and len({_comparison_kind(a.type) for a in arguments}) <= 1
             )
         case _:
             return False
@@ -99,24 +96,24 @@ def _is_simple(data_type: DataType) -> bool:
     return isinstance(plain(data_type), Integer | Float | Boolean)
 
 
-def _kind(data_type: DataType) -> str:
-    """Types of one kind compare without parsing text."""
+def _comparison_kind(data_type: DataType) -> str:
+    """Return a name that is equal for types that compare without parsing text."""
     return "number" if _is_simple(data_type) else plain(data_type).name
 
 
 def evaluate_lazily(
     call: expressions.Call, batch: pa.RecordBatch, environment: Environment, evaluate: Evaluate
 ) -> Column:
-    """The call's value, as its kernel on all rows would give it had no branch failed."""
-    walk = _logical if call.name in ("and", "or") else _conditional
-    arguments = list(walk(call, batch, evaluate))
+    """Return the call's value; each branch is evaluated only on the rows that need it."""
+    branches = _logical if call.name in ("and", "or") else _conditional
+    arguments = list(branches(call, batch, evaluate))
     return call.function.kernel(arguments, batch.num_rows, environment)
 
 
 def _conditional(
     call: expressions.Call, batch: pa.RecordBatch, evaluate: Evaluate
 ) -> Iterator[Column]:
-    """Arguments of if and multiIf: condition, value, condition, value, …, else."""
+    """Yield the arguments of if and multiIf: condition, value, condition, value, …, else."""
     open_rows = np.ones(batch.num_rows, bool)
     arguments = call.arguments
     for at in range(0, len(arguments) - 1, 2):
@@ -129,7 +126,7 @@ def _conditional(
 
 
 def _logical(call: expressions.Call, batch: pa.RecordBatch, evaluate: Evaluate) -> Iterator[Column]:
-    """Arguments of and and or: a row is left out once a false (a true) decided it."""
+    """Yield the arguments of `and` and `or`: a false (a true) decides a row for later arguments."""
     open_rows = np.ones(batch.num_rows, bool)
     for argument in call.arguments:
         value = _spread(argument, batch, open_rows, evaluate)
@@ -147,7 +144,7 @@ def _spread(
     needed: np.ndarray,
     evaluate: Evaluate,
 ) -> Column:
-    """The expression on the rows that need it, as a column of the batch's length."""
+    """Evaluate the expression on the needed rows; return a column of the batch's length."""
     rows = batch.num_rows
     if isinstance(expression, expressions.Constant):
         return expression.value
@@ -159,14 +156,14 @@ def _spread(
         return pa.nulls(rows, expression.type.arrow) if nullable else default_value(expression.type)
     read = expressions.inputs_of(expression)
     names = [name for name in batch.schema.names if name in read]
-    part = filter_rows(batch.select(names), pa.array(needed))
-    value = broadcast(evaluate(expression, part), count, expression.type)
-    places = np.cumsum(needed) - 1
+    needed_rows = filter_rows(batch.select(names), pa.array(needed))
+    value = broadcast(evaluate(expression, needed_rows), count, expression.type)
+    positions = np.cumsum(needed) - 1
     if nullable:
-        return value.take(pa.array(places, mask=~needed))
+        return value.take(pa.array(positions, mask=~needed))
     filler = pa.repeat(default_value(expression.type), 1).cast(value.type)
-    places[~needed] = count
-    return pa.concat_arrays([value, filler]).take(pa.array(places))
+    positions[~needed] = count
+    return pa.concat_arrays([value, filler]).take(pa.array(positions))
 
 
 def _is_true(value: Column, rows: int) -> np.ndarray:
@@ -179,12 +176,12 @@ def _is_true(value: Column, rows: int) -> np.ndarray:
         if pa.types.is_boolean(value.type)
         else pc.not_equal(value, pa.scalar(0, pa.int8()).cast(value.type))
     )
-    made: np.ndarray = pc.fill_null(as_bool, False).to_numpy(zero_copy_only=False)
-    return made
+    mask: np.ndarray = pc.fill_null(as_bool, False).to_numpy(zero_copy_only=False)
+    return mask
 
 
 def _is_null(value: Column, rows: int) -> np.ndarray:
     if isinstance(value, pa.Scalar):
         return np.full(rows, not value.is_valid)
-    made: np.ndarray = value.is_null().to_numpy(zero_copy_only=False)
-    return made
+    mask: np.ndarray = value.is_null().to_numpy(zero_copy_only=False)
+    return mask

@@ -12,7 +12,8 @@ SettingValue = bool | int | float | str
 
 @dataclass(frozen=True, slots=True)
 class SettingDefinition:
-    """`only` lists the values that are implemented, where not all are."""
+    """A setting. `only` lists the implemented values where not all are; `neutral` ones mean nothing
+    in process."""
 
     name: str
     default: SettingValue
@@ -24,10 +25,14 @@ class SettingDefinition:
 
     @property
     def type(self) -> str:
+        """The ClickHouse type that system.settings shows."""
         return {bool: "Bool", int: "UInt64", float: "Float", str: "String"}[type(self.default)]
 
     def parse(self, value: object) -> SettingValue:
-        """The value in the setting's type; BadArguments or NotSupportedError where it is none."""
+        """Return the value in the setting's type.
+
+        Raises CannotParseSetting, BadArguments or SettingOutOfRange for a value that the setting
+        cannot have, NotSupportedError for one that is not implemented."""
         parsed = self._convert(value)
         if self.minimum is not None and not isinstance(parsed, str) and parsed < self.minimum:
             kind = SettingOutOfRange if parsed < 0 and self.minimum >= 0 else BadArguments

@@ -14,7 +14,8 @@ from olapdb.threads import cores
 
 
 class Settings(Mapping[str, SettingValue]):
-    """Session settings: every known name has a value, its default unless changed. Immutable."""
+    """The settings of a statement or session: every known name has a value, its default unless it was
+    changed. Immutable."""
 
     __slots__ = ("_changed",)
 
@@ -48,15 +49,16 @@ class Settings(Mapping[str, SettingValue]):
 
     @property
     def changed(self) -> Mapping[str, SettingValue]:
+        """The settings that were given, also those that were given their default."""
         return MappingProxyType(self._changed)
 
     @property
     def key(self) -> tuple[tuple[str, SettingValue], ...]:
-        """A hashable form of what differs from the defaults."""
+        """The changed settings in a hashable form, sorted by name."""
         return tuple(sorted(self._changed.items(), key=lambda item: item[0]))
 
     def refuse_if_readonly(self, changes: Mapping[str, object]) -> None:
-        """READONLY where the setting `readonly` keeps one of these from being changed."""
+        """Raise ReadOnly where the setting `readonly` forbids one of these changes."""
         level = self.integer("readonly")
         for name, value in changes.items() if level else ():
             if (level == 1 or name == "readonly") and lookup(name).parse(value) != self[name]:
@@ -67,8 +69,9 @@ class Settings(Mapping[str, SettingValue]):
 
     @staticmethod
     def refuse_engine(changes: Mapping[str, object]) -> None:
-        """Raise NotSupportedError where the SETTINGS of a statement that computes no chunks of a view
-        name another engine than this process: it would be ignored."""
+        """Raise NotSupportedError where the SETTINGS name another engine than this process.
+
+        For statements that compute no chunks of a view, which would ignore it."""
         if "engine" in changes and lookup("engine").parse(changes["engine"]) != "in_process":
             raise NotSupportedError(
                 f"This statement runs in the calling process; engine = '{changes['engine']}' has no"
@@ -79,18 +82,23 @@ class Settings(Mapping[str, SettingValue]):
             )
 
     def with_changes(self, changes: Mapping[str, object]) -> Settings:
+        """Return these settings with some changed, checked as `lookup` and `parse` do."""
         return Settings({**self._changed, **changes}) if changes else self
 
     def integer(self, name: str) -> int:
+        """Return a setting as a whole number."""
         return int(self[name])
 
     def number(self, name: str) -> float:
+        """Return a setting as a float."""
         return float(self[name])
 
     def boolean(self, name: str) -> bool:
+        """Return a setting as a truth value."""
         return bool(self[name])
 
     def text(self, name: str) -> str:
+        """Return a setting as text."""
         return str(self[name])
 
     @property
@@ -100,17 +108,21 @@ class Settings(Mapping[str, SettingValue]):
 
 
 def setting_text(value: SettingValue) -> str:
-    """As SHOW SETTINGS and system.settings print it: booleans are 0 and 1."""
+    """Format a value as SHOW SETTINGS and system.settings print it: booleans are 0 and 1."""
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 
 def lookup(name: str) -> SettingDefinition:
-    """The definition of a session setting; UnknownSetting with the nearest name otherwise."""
+    """Return the definition of a session setting.
+
+    Raises UnknownSetting, which names the most similar one."""
     return _lookup(SESSION_SETTINGS, name, "setting")
 
 
 def table_settings(given: Mapping[str, object]) -> tuple[tuple[str, SettingValue], ...]:
-    """Checked settings of a table, as CREATE TABLE … SETTINGS gives them."""
+    """Check the settings of CREATE TABLE … SETTINGS, and return their parsed values by name.
+
+    Raises UnknownSetting, and what `SettingDefinition.parse` raises."""
     return tuple(
         (n, _lookup(TABLE_SETTINGS, n, "MergeTree setting").parse(v)) for n, v in given.items()
     )

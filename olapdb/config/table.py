@@ -88,5 +88,5 @@ TABLE_SETTINGS: Mapping[str, SettingDefinition] = MappingProxyType({d.name: d fo
 
 
 def is_deduplication(name: str) -> bool:
-    """Whether a table setting is about rows that were delivered before."""
+    """Return whether a table setting belongs to the deduplication of delivered rows."""
     return name.startswith("deduplicate_")

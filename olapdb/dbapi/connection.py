@@ -29,15 +29,16 @@ def connect(
     read_only: bool = False,
     durability: Durability = "full",
 ) -> Connection:
-    """Opens the warehouse folder `path` (made where it does not exist), or one in memory.
+    """Open the warehouse folder `path` (created if missing), or one in memory.
 
     All connections of a process to one folder share its caches and background merges; other
-    processes may have it open too.  `settings` hold for every statement of the connection.
-    With durability "full" what was acknowledged survives a crash of the machine; with "process" it
-    survives one of the process only, and nothing waits for the disk.  All connections of a process
-    to one folder agree on it, else InterfaceError.  Raises CannotOpenWarehouse where the folder is no warehouse of a version known here.
+    processes may have it open too.  `settings` hold for every statement of the connection. With
+    durability "full" a committed statement survives a crash of the machine; with "process" only a
+    crash of the process, and no commit waits for the disk.  All connections of a process to one
+    folder must agree on it, else InterfaceError.  Raises CannotOpenWarehouse for a folder that is
+    no warehouse of a known version.
     """
-    from olapdb.database import Database
+    from olapdb.database import Database  # loads the engine: 2 s that `import olapdb` saves
 
     location = MEMORY if path is None else os.fspath(path)
     opened = Database.open(location, read_only=read_only, durability=durability)
@@ -69,27 +70,30 @@ class Connection:
 
     @property
     def session(self) -> Session:
-        """The engine's side of the connection. InterfaceError once it is closed."""
+        """The engine's session. Raises InterfaceError after `close`."""
         if self._database is None:
             raise InterfaceError("The connection is closed; open another with olapdb.connect().")
         return self._session
 
     @property
     def database(self) -> Database:
-        """The open warehouse, which other connections of this process may share."""
+        """The open warehouse, which other connections of this process may share. Raises
+        InterfaceError after `close`."""
         if self._database is None:
             raise InterfaceError("The connection is closed; open another with olapdb.connect().")
         return self._database
 
     def cursor(self) -> Cursor:
+        """Return a new cursor."""
         self.session  # noqa: B018  (raises where the connection is closed)
         return Cursor(self)
 
     def execute(self, operation: str, parameters: Parameters | None = None) -> Cursor:
-        """A new cursor on which the statement has been run."""
+        """Run the statement on a new cursor; return the cursor."""
         return self.cursor().execute(operation, parameters)
 
     def executemany(self, operation: str, seq_of_parameters: Sequence[Parameters]) -> Cursor:
+        """Run the statement once for each set of parameters, on a new cursor; return the cursor."""
         return self.cursor().executemany(operation, seq_of_parameters)
 
     def insert(
@@ -101,51 +105,54 @@ class Connection:
         token: str | None = None,
         offsets: Mapping[str, Sequence[int]] | None = None,
     ) -> InsertedRows:
-        """Inserts Arrow data: a table, batch, reader, anything with `__arrow_c_stream__`, a pandas
-        frame, or a mapping of column name to values. Columns match by name; missing ones take
-        their defaults, unknown ones are an error. Returns the number of rows.
+        """Insert Arrow data; return the number of rows.
+
+        `data` is a table, batch, reader, anything with `__arrow_c_stream__`, a pandas frame, or a
+        mapping of column name to values. Columns match by name; missing ones take their defaults,
+        unknown ones are an error.
 
         One atomic commit with every view.  A second INSERT with the same `token` does nothing.
-        `offsets` say where the rows lie in the streams that they come from, as
-        `{"orders-0": (4711, 4730)}`: from the first, up to, without, the second.  They are stored in
-        the same commit (`system.source_offsets`), and the next INSERT has to begin where they end:
-        one that ends there, or before, came already and does nothing; any other raises OffsetHole.
+        `offsets` are the rows' positions in their source streams, as `{"orders-0": (4711, 4730)}`:
+        first included, second excluded.  They are stored in the same commit
+        (`system.source_offsets`), and the next INSERT must begin where they end: one that ends
+        there or before was delivered already and does nothing; any other raises OffsetHole.
 
-        The number that is returned has attributes: `duplicate` (token or offsets were known),
-        `duplicates_dropped` (rows that `deduplicate_by` kept out) and `commit`.
+        The returned number has attributes: `duplicate` (token or offsets were known),
+        `duplicates_dropped` (rows that `deduplicate_by` rejected) and `commit`.
         """
         return self.session.insert(table, data, columns=columns, token=token, offsets=offsets)
 
     @property
     def views(self) -> Views:
         """The materialized views: `connection.views["daily_mv"].backfill()`."""
-        from olapdb.dbapi.views import Views
+        from olapdb.dbapi.views import Views  # needs the engine
 
         return Views(self.session)
 
     def describe(self, query: str) -> tuple[tuple[str, DataType], ...]:
-        """Names and types of the query's columns, without running it."""
+        """Return the names and types of the query's columns, without running it."""
         return self.session.describe(query)
 
     def system(self, statement: str, progress: Callable[[Any], None] | None = None) -> Result:
-        """Runs a slow statement (SYSTEM BACKFILL, REPLAY, RECONCILE VIEW), calling `progress` with
-        each event as it happens."""
+        """Run a slow statement (SYSTEM BACKFILL, REPLAY, RECONCILE VIEW); call `progress` with each
+        event."""
         return self.session.execute(statement, None, progress=progress)
 
     def commit(self) -> None:
-        """Does nothing: a statement that returned is committed."""
+        """Do nothing: a statement that returned is committed."""
         self.session  # noqa: B018
 
     def rollback(self) -> None:
-        """Does nothing: there is never anything to roll back."""
+        """Do nothing: no statement is ever pending."""
         self.session  # noqa: B018
 
     def cancel(self) -> None:
-        """Ends the statements that run on this connection, with QUERY_WAS_CANCELLED."""
+        """Cancel the statements that run on this connection; they raise QUERY_WAS_CANCELLED."""
         self.session.cancel()
 
     def close(self) -> None:
-        """Idempotent. The last connection of a process to a folder closes the warehouse."""
+        """Close the connection. Idempotent. The last one of a process to a folder closes the
+        warehouse."""
         if self._database is None:
             return
         try:
@@ -156,11 +163,13 @@ class Connection:
             opened.release()
 
     def before_close(self, release: Callable[[], None]) -> None:
-        """Have `close` call `release` first: for what is kept as long as the connection is open."""
+        """Register a callback that `close` calls first, to release what lives as long as the
+        connection."""
         self._before_close.append(release)
 
     @property
     def closed(self) -> bool:
+        """Whether the connection was closed."""
         return self._database is None
 
     def __enter__(self) -> Connection:

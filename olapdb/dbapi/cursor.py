@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import pyarrow as pa
+
 from olapdb.dbapi.rows import Rows
 from olapdb.dbapi.types import display_size, precision_and_scale
 from olapdb.errors import InterfaceError, NotSupportedError, ProgrammingError, Warning
@@ -14,9 +16,9 @@ from olapdb.types import DataType, is_nullable
 
 if TYPE_CHECKING:
     import pandas
-    import pyarrow as pa
 
     from olapdb.dbapi.connection import Connection
+    from olapdb.session import Session
 
 Parameters: TypeAlias = Sequence[object] | Mapping[str, object]
 Row: TypeAlias = tuple[Any, ...]
@@ -24,10 +26,10 @@ Description: TypeAlias = tuple[str, DataType, int | None, None, int | None, int 
 
 
 class Cursor:
-    """One statement at a time; its result is a snapshot, whatever others commit meanwhile.
+    """A cursor runs one statement at a time; its result is a snapshot, unaffected by later commits.
 
-    Results are streamed: `fetchmany` and `fetch_record_batch` hold no more than they return.  Not
-    to be shared between threads; make a cursor for each.
+    Results are streamed: `fetchmany` and `fetch_record_batch` hold no more than they return.
+    Threads must not share a cursor; create one for each.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -40,7 +42,7 @@ class Cursor:
     # --- statements
 
     def execute(self, operation: str, parameters: Parameters | None = None) -> Cursor:
-        """Runs the statement (or several, parted by `;`: the last one's result stays).
+        """Run the statement, or several separated by `;`, of which the last one's result stays.
 
         Errors are PEP 249 classes of `olapdb.errors`; a statement that fails has changed nothing.
         """
@@ -51,7 +53,8 @@ class Cursor:
         return self
 
     def executemany(self, operation: str, seq_of_parameters: Sequence[Parameters]) -> Cursor:
-        """Once for each set of parameters; `INSERT … VALUES (?, ?)` as one INSERT of all rows."""
+        """Run the statement once for each set of parameters; `INSERT … VALUES (?, ?)` becomes one
+        INSERT of all rows."""
         session = self._session()
         self._release()
         self._take(session.execute_many(operation, seq_of_parameters))
@@ -61,8 +64,8 @@ class Cursor:
 
     @property
     def description(self) -> tuple[Description, ...] | None:
-        """(name, type, display size, None, precision, scale, nullable) of each column; None where
-        the statement returned no rows. The type is an `olapdb.types.DataType`, whose `str` is
+        """(name, type, display size, None, precision, scale, nullable) of each column; None if the
+        statement returned no rows. The type is an `olapdb.types.DataType`, whose `str` is
         ClickHouse's name, and which equals STRING, NUMBER, DATETIME or BINARY."""
         if self._result is None or not self._result.has_columns:
             return None
@@ -73,20 +76,20 @@ class Cursor:
 
     @property
     def messages(self) -> list[tuple[type[Warning], str]]:
-        """What the last statement did all the same, but should be known, as (Warning, text): an
-        optional extension of PEP 249."""
+        """The warnings of the last statement, as (Warning, text): an optional extension of PEP
+        249."""
         if self._result is None:
             return []
         return [(Warning, text) for text in self._result.statistics.warnings]
 
     @property
     def rowcount(self) -> int:
-        """Rows written by INSERT, removed by DELETE; -1 where it is not known."""
+        """Rows written by INSERT or removed by DELETE; -1 if unknown."""
         return -1 if self._result is None else self._result.affected_rows
 
     @property
     def lastrowid(self) -> None:
-        """Tables have no row ids."""
+        """Always None: tables have no row ids."""
         return None
 
     @property
@@ -96,16 +99,19 @@ class Cursor:
 
     @property
     def statistics(self) -> QueryStatistics:
-        """Rows, parts and granules read by the last statement, up to now."""
+        """The rows, parts and granules that the last statement has read so far."""
         return QueryStatistics() if self._result is None else self._result.statistics
 
     def fetchone(self) -> Row | None:
+        """Return the next row, or None."""
         return next(self._rows_expected(), None)
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
+        """Return the next `size` rows (default: `arraysize`); fewer at the end."""
         return list(islice(self._rows_expected(), self.arraysize if size is None else size))
 
     def fetchall(self) -> list[Row]:
+        """Return all remaining rows."""
         return list(self._rows_expected())
 
     def __iter__(self) -> Iterator[Row]:
@@ -117,43 +123,40 @@ class Cursor:
     # --- Arrow
 
     def fetch_arrow_table(self) -> pa.Table:
-        """All remaining rows. Fields carry their ClickHouse type in the metadata."""
-        import pyarrow as pa
-
+        """Return all remaining rows. Fields carry their ClickHouse type in the metadata."""
         result = self._result_expected()
         return pa.Table.from_batches(list(self._rest.rest()), schema=result.schema)
 
     def fetch_record_batch(self) -> pa.RecordBatchReader:
-        """The remaining rows as a stream."""
-        import pyarrow as pa
-
+        """Return the remaining rows as a stream."""
         result = self._result_expected()
         return pa.RecordBatchReader.from_batches(result.schema, self._rest.rest())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The remaining rows for whatever reads Arrow streams: `pa.table(cursor)`,
+        """Return the remaining rows for any reader of Arrow streams: `pa.table(cursor)`,
         `polars.DataFrame(cursor)`, `connection.insert("t", cursor)`."""
         return self.fetch_record_batch().__arrow_c_stream__(requested_schema)
 
     def fetch_df(self) -> pandas.DataFrame:
-        """All remaining rows as pandas (which must be installed)."""
+        """Return all remaining rows as a pandas frame (pandas must be installed)."""
         frame: pandas.DataFrame = self.fetch_arrow_table().to_pandas()
         return frame
 
     # --- the rest of PEP 249
 
     def close(self) -> None:
-        """Frees the result; the cursor cannot be used again. Idempotent."""
+        """Free the result; the cursor cannot be used again. Idempotent."""
         self._release()
         self._closed = True
 
     def setinputsizes(self, sizes: Sequence[object]) -> None:
-        """Nothing has to be known beforehand."""
+        """Do nothing: sizes need not be known beforehand."""
 
     def setoutputsize(self, size: int, column: int | None = None) -> None:
-        """Values are never cut."""
+        """Do nothing: values are never truncated."""
 
     def nextset(self) -> None:
+        """Raise NotSupportedError: a statement has one result set."""
         raise NotSupportedError("A statement has one result set; run statements one by one.")
 
     def __enter__(self) -> Cursor:
@@ -162,7 +165,7 @@ class Cursor:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def _session(self) -> Any:
+    def _session(self) -> Session:
         if self._closed:
             raise InterfaceError("The cursor is closed; make another with connection.cursor().")
         return self.connection.session

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from olapdb.result import Result, python_values
 from olapdb.types import FixedString, plain
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 class Rows:
-    """The rows of a result that were not drawn yet: one by one as tuples, or the rest as batches.
+    """The rows of a result that were not fetched yet: one by one as tuples, or the rest as batches.
 
-    A batch is converted by columns when its first row is drawn.  Values are those of
-    `olapdb.result.python_values`; a FixedString is text where it can be."""
+    A batch is converted by columns when its first row is fetched.  Values are those of
+    `olapdb.result.python_values`; a FixedString is text if it is UTF-8.
+    """
 
     def __init__(self, result: Result) -> None:
         self._drawing = _Drawing(result)
@@ -27,18 +27,18 @@ class Rows:
         return self._rows
 
     def rest(self) -> Iterator[pa.RecordBatch]:
-        """What was not drawn; nothing is left for others then."""
+        """Return all rows not fetched yet as batches; no rows remain afterwards."""
         drawing = self._drawing
         batches, self._rows = drawing.source(), iter(())
-        left = sum(1 for _ in drawing.pending)
-        if drawing.drawn is None or not left:
+        remaining = sum(1 for _ in drawing.pending)
+        if drawing.drawn is None or not remaining:
             return batches
-        return chain([drawing.drawn.slice(drawing.drawn.num_rows - left)], batches)
+        return chain([drawing.drawn.slice(drawing.drawn.num_rows - remaining)], batches)
 
 
 class _Drawing:
-    """How far a result is drawn. Apart from `Rows`, which holds the generator that changes it: a
-    cycle of the two would keep the result until Python collects garbage."""
+    """The position in a result. It is separate from `Rows`, which holds the generator that advances
+    it: a reference cycle of the two would keep the result until garbage collection."""
 
     def __init__(self, result: Result) -> None:
         self.result = result

@@ -12,7 +12,7 @@ from olapdb.types import Date32 as Date32Type
 
 
 class TypeObject:
-    """Compares equal to the `type_code`s (olapdb data types) of its kind."""
+    """A PEP 249 type object; equals the `type_code`s (olapdb data types) of its kind."""
 
     def __init__(self, name: str, matches: Callable[[types.DataType], bool]) -> None:
         self.name, self._matches = name, matches
@@ -49,28 +49,28 @@ Binary = bytes
 
 
 def DateFromTicks(ticks: float) -> datetime.date:
-    """The local date of a time in seconds since the epoch."""
+    """Return the local date of a time in seconds since the epoch."""
     return Date(*time.localtime(ticks)[:3])
 
 
 def TimeFromTicks(ticks: float) -> datetime.time:
-    """The local time of day of a time in seconds since the epoch."""
+    """Return the local time of day of a time in seconds since the epoch."""
     return Time(*time.localtime(ticks)[3:6])
 
 
 def TimestampFromTicks(ticks: float) -> datetime.datetime:
-    """The local date and time of a time in seconds since the epoch."""
+    """Return the local date and time of a time in seconds since the epoch."""
     return Timestamp(*time.localtime(ticks)[:6])
 
 
 def display_size(data_type: types.DataType) -> int | None:
-    """The length of a fixed string; None where sizes vary."""
+    """Return the length of a FixedString; None if sizes vary."""
     inner = types.plain(data_type)
     return inner.length if isinstance(inner, types.FixedString) else None
 
 
 def precision_and_scale(data_type: types.DataType) -> tuple[int | None, int | None]:
-    """Of decimals and DateTime64 (scale only); None elsewhere."""
+    """Return both for decimals, the scale only for DateTime64, else None."""
     match types.plain(data_type):
         case types.Decimal(precision, scale):
             return precision, scale

@@ -1,68 +1,69 @@
-"""`connection.views`: materialized views from Python, the same operations that SQL has.
+"""`connection.views`: materialized views from Python, with the same operations as SQL.
 
     view = connection.views["daily_mv"]
     view.status().verdict                              # 'partial'
     for row in view.backfill(engine="spark", progress=print):
         ...
 
-Each operation runs the SYSTEM … VIEW statement of its name and gives the rows that SQL would
-show, as the frozen dataclasses of `olapdb.views`.
+Each operation runs the SYSTEM … VIEW statement of its name and returns SQL's rows as the frozen
+dataclasses of `olapdb.views`.
 """
 
 from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar, cast
 
 from olapdb.errors import BadArguments, SyntaxError, UnknownTable
+from olapdb.model.schema import MaterializedView, SchemaObject
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import Invalidation
+from olapdb.session import Session
+from olapdb.sql.literals import quote_name, quote_string
+from olapdb.sql.parser import parse_table_name
+from olapdb.views.jobs.adopt import AdoptRow
+from olapdb.views.jobs.backfill import BackfillRow, PlanRow
+from olapdb.views.jobs.job import ChunkEvent, find_view
+from olapdb.views.jobs.job_listing import CancelRow, JobRow, view_jobs
+from olapdb.views.jobs.replay import ReplayRow
+from olapdb.views.proof.coverage import CoverageSlice, coverage_rows
+from olapdb.views.proof.ledger_check import LedgerRow
+from olapdb.views.proof.recompute import ReconcileRow
+from olapdb.views.proof.status import ViewStatus, view_status
+from olapdb.views.versions.start import RebuildRow
+from olapdb.views.versions.versions import RolledBack
 
-if TYPE_CHECKING:
-    from olapdb.model.schema import MaterializedView, SchemaObject
-    from olapdb.model.snapshot import Snapshot
-    from olapdb.model.view_state import Invalidation
-    from olapdb.session import Session
-    from olapdb.views.jobs.adopt import AdoptRow
-    from olapdb.views.jobs.backfill import BackfillRow, PlanRow
-    from olapdb.views.jobs.job import ChunkEvent
-    from olapdb.views.jobs.job_listing import CancelRow, JobRow
-    from olapdb.views.jobs.replay import ReplayRow
-    from olapdb.views.proof.coverage import CoverageSlice
-    from olapdb.views.proof.ledger_check import LedgerRow
-    from olapdb.views.proof.recompute import ReconcileRow
-    from olapdb.views.proof.status import ViewStatus
-    from olapdb.views.versions.start import RebuildRow
-    from olapdb.views.versions.versions import RolledBack
-
-    Progress = Callable[[ChunkEvent], None]
-
+Progress = Callable[[ChunkEvent], None]
 Other = TypeVar("Other")
+Row = TypeVar("Row")
 
 
 class Views(Mapping[str, "ViewHandle"]):
     """The warehouse's materialized views by "name" (of the current database) or "database.name";
-    names that are no plain words stand in backquotes. Iterating gives full names, in order."""
+    quote special names in backquotes. Iterating yields full names, in order."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def __getitem__(self, name: str) -> ViewHandle:
-        """UnknownTable where there is no such view; the handle then follows it through RENAME."""
+        """Return a handle, which follows the view through RENAME. Raises UnknownTable."""
         if not isinstance(name, str):
             raise BadArguments(
                 f"A view is found by its name, not by {name!r}.",
                 hint='connection.views["daily_mv"], or "database.daily_mv"; list(connection.views).',
             )
         snapshot = self._session.snapshot()
-        found = self._find(name, snapshot)
-        if found is not None:
-            return ViewHandle(self._session, found.id)
+        view = self._find(name, snapshot)
+        if view is not None:
+            return ViewHandle(self._session, view.id)
         item = self._item(name, snapshot)
         if item is not None:
             raise UnknownTable(
-                f"{item.database}.{item.name} is not a materialized view.", hint=_known(snapshot)
+                f"{item.database}.{item.name} is not a materialized view.",
+                hint=_existing_names(snapshot),
             )
-        raise UnknownTable(f"There is no materialized view {name}.", hint=_known(snapshot))
+        raise UnknownTable(f"There is no materialized view {name}.", hint=_existing_names(snapshot))
 
     def get(self, name: str, default: Other | None = None) -> ViewHandle | Other | None:  # type: ignore[override]
         if name not in self:
@@ -84,25 +85,21 @@ class Views(Mapping[str, "ViewHandle"]):
         return len(_views(self._session.snapshot()))
 
     def _item(self, name: str, snapshot: Snapshot) -> SchemaObject | None:
-        from olapdb.sql.parser import parse_table_name
-
         parsed = parse_table_name(name)
         return snapshot.find(parsed.database or self._session.database, parsed.name)
 
     def _find(self, name: str, snapshot: Snapshot) -> MaterializedView | None:
-        from olapdb.model.schema import MaterializedView
-
-        found = self._item(name, snapshot)
-        return found if isinstance(found, MaterializedView) else None
+        item = self._item(name, snapshot)
+        return item if isinstance(item, MaterializedView) else None
 
 
 class ViewHandle:
-    """One view, by identity: RENAME does not matter, after DROP every call is UnknownTable.
+    """One view, by identity: it survives RENAME; after DROP every call raises UnknownTable.
 
-    `partition` is a partition's id, as rows and system tables show it: in `backfill` one of the
-    source, in `replay` and `reconcile` one of the target.  `engine` is "in_process" or "spark"
-    (None: as the connection's settings say); `progress` is called with a ChunkEvent as each chunk
-    is planned, computed and published, in the thread of the call.
+    `partition` is a partition's id, as rows and system tables show it: in `backfill` of the source,
+    in `replay` and `reconcile` of the target.  `engine` is "in_process" or "spark" (None: the
+    connection's setting); `progress` is called with a ChunkEvent when a chunk is planned, computed
+    or published, in the thread of the call.
     """
 
     def __init__(self, session: Session, view_id: str) -> None:
@@ -114,25 +111,23 @@ class ViewHandle:
 
     @property
     def name(self) -> str:
-        """ "database.name", as it is now."""
+        """ "database.name", as of now."""
         return _full_name(self._view(self._session.snapshot()))
 
     def status(self) -> ViewStatus:
-        """Its health: the verdict, the numbers behind it, and the statement that mends it."""
-        from olapdb.views.proof.status import view_status
-
+        """Return the view's health: the verdict, the numbers behind it, and the statement that
+        repairs it."""
         snapshot = self._session.snapshot()
         return view_status(self._view(snapshot), snapshot)
 
     def coverage(self) -> tuple[CoverageSlice, ...]:
-        """By source partition, the rows that the view has seen and those that it has not."""
-        from olapdb.views.proof.coverage import coverage_rows
-
+        """Return by source partition the rows that the view has seen and those that it has not."""
         snapshot = self._session.snapshot()
         return coverage_rows(self._view(snapshot), snapshot)
 
     def invalidations(self) -> tuple[Invalidation, ...]:
-        """The slices that a change of its inputs made stale, and the statements that did."""
+        """Return the slices that a change of the view's inputs made stale, and the statements that
+        did."""
         snapshot = self._session.snapshot()
         return snapshot.invalidations(self._view(snapshot).id)
 
@@ -145,31 +140,30 @@ class ViewHandle:
         engine: str | None = None,
         progress: Progress | None = None,
     ) -> tuple[BackfillRow, ...]:
-        """Fills the gap, one commit a chunk, or (`staged`) all chunks in one at the end; () where
-        there is none. A chunk that fails stops no other; then BackfillIncomplete names it, with
-        the rows of all in its `rows`. `discard_bypass` removes the target's rows by hand first,
-        by a replay."""
+        """Fill the gap, one commit a chunk, or (`staged`) all chunks in one final commit; ()
+        without a gap.
+
+        A failing chunk does not stop the others; then BackfillIncomplete names it and has all rows
+        in its `rows`. `discard_bypass` first removes rows inserted into the target by hand, by a
+        replay.
+        """
         settings = {"backfill_staging": 1} if staged else {}
         clause = f"{_partition(partition)} {'DISCARD BYPASS' if discard_bypass else ''}".strip()
-        return self._run("BACKFILL", clause, engine, progress, settings=settings)
+        return self._run(BackfillRow, "BACKFILL", clause, engine, progress, settings=settings)
 
     def backfill_plan(self, *, partition: str | None = None) -> tuple[PlanRow, ...]:
-        """The chunks that `backfill` would compute now."""
-        return self._run("BACKFILL", f"{_partition(partition)} DRY RUN", None, None)
+        """Return the chunks that `backfill` would compute now."""
+        return self._run(PlanRow, "BACKFILL", f"{_partition(partition)} DRY RUN")
 
     def jobs(self) -> tuple[JobRow, ...]:
-        """What was and is done with the view, oldest first, chunk by chunk; in all processes."""
-        from olapdb.views.jobs.job_listing import view_jobs
-
+        """Return the jobs of the view in all processes, oldest first, chunk by chunk."""
         view = self._view(self._session.snapshot())
         return view_jobs(self._session.engine.services.catalog, view.id)
 
     def cancel(self, job: str | None = None) -> tuple[CancelRow, ...]:
-        """Cancels its running jobs, or the one of that id, in whatever process it runs: nothing
-        more of it is published once this has returned."""
-        from olapdb.sql.literals import quote_string
-
-        return self._run("CANCEL", "" if job is None else f"JOB {quote_string(job)}", None, None)
+        """Cancel the view's running jobs, or the one with that id, in any process: they publish
+        nothing after this has returned."""
+        return self._run(CancelRow, "CANCEL", "" if job is None else f"JOB {quote_string(job)}")
 
     def replay(
         self,
@@ -183,9 +177,11 @@ class ViewHandle:
         engine: str | None = None,
         progress: Progress | None = None,
     ) -> tuple[ReplayRow, ...]:
-        """Recomputes one partition, the stale slices, those that a condition on the target's key
-        touches (SQL, or a date in its key from which on), or everything, and swaps it in. What was
-        made of rows that have left by retention stays, unless `discard_retained`."""
+        """Recompute part of the view and swap it in: one partition, the stale slices, those that a
+        condition on the target's key (SQL, or a first date) touches, or everything.
+
+        Results of rows removed by retention stay, unless `discard_retained`.
+        """
         _one_of(
             partition=partition is not None,
             stale=stale,
@@ -199,7 +195,9 @@ class ViewHandle:
             clause = f"FROM '{since}'"
         discard = "DISCARD BYPASS" if discard_bypass else ""
         settings = {"discard_retained": 1} if discard_retained else None
-        return self._run("REPLAY", f"{clause} {discard}", engine, progress, settings=settings)
+        return self._run(
+            ReplayRow, "REPLAY", f"{clause} {discard}", engine, progress, settings=settings
+        )
 
     def reconcile(
         self,
@@ -211,8 +209,8 @@ class ViewHandle:
         engine: str | None = None,
         progress: Progress | None = None,
     ) -> tuple[ReconcileRow, ...]:
-        """Compares with a recomputation: one partition, `sample` of them at random, the `oldest`
-        (never proven, or longest ago), the stale ones, or all. The verdicts are kept."""
+        """Compare with a recomputation, and store the verdicts: one partition, `sample` of them at
+        random, the `oldest` (never proven, or longest ago), the stale ones, or all."""
         _one_of(
             partition=partition is not None,
             sample=sample is not None,
@@ -226,23 +224,23 @@ class ViewHandle:
             clause = f"OLDEST {int(oldest)}"
         if stale:
             clause = "STALE"
-        return self._run("RECONCILE", clause, engine, progress)
+        return self._run(ReconcileRow, "RECONCILE", clause, engine, progress)
 
     def check_ledger(self) -> tuple[LedgerRow, ...]:
-        """Whether coverage, and what the target's parts were made from, agree: arithmetic, no row is
-        read, nothing is proven."""
-        return self._run("RECONCILE", "METADATA", None, None)
+        """Check that coverage and the contributions of the target's parts agree. Reads no rows and
+        proves nothing."""
+        return self._run(LedgerRow, "RECONCILE", "METADATA")
 
     def adopt(
         self, *, engine: str | None = None, progress: Progress | None = None
     ) -> tuple[AdoptRow, ...]:
-        """Makes rows that were put into the target by hand the view's own, where the target then
-        equals a recomputation from all source rows; BypassRows, and nothing changed, where not."""
-        return self._run("ADOPT", "", engine, progress)
+        """Mark rows inserted into the target by hand as the view's own, if the target then equals a
+        recomputation from all source rows. Otherwise raise BypassRows and change nothing."""
+        return self._run(AdoptRow, "ADOPT", "", engine, progress)
 
     def modify(self, query: str) -> None:
-        """Gives the view another SELECT over the same source; what the old one made is stale until
-        `replay(stale=True)`. The same SELECT again changes nothing."""
+        """Change the view's SELECT over the same source; old results are stale until
+        `replay(stale=True)`. An identical SELECT changes nothing."""
         self._session.execute(f"ALTER TABLE {self.name} MODIFY QUERY {query}").close()
 
     def rebuild(
@@ -253,86 +251,76 @@ class ViewHandle:
         engine: str | None = None,
         progress: Progress | None = None,
     ) -> tuple[RebuildRow, ...]:
-        """Builds a new version beside this one, proves it, and swaps the two; run again, it goes on.
+        """Build a new version beside this one, prove it, and swap the two; a repeated call resumes.
 
-        `query` None: the same SELECT into a fresh target; `storage` describes that otherwise
-        ("ORDER BY (kind, day)"). The handle then stands for what has the name. Where the new
-        version differs from a recomputation it raises, and nothing was swapped.
+        `query` None: the same SELECT into a new target; `storage` changes the target's storage
+        ("ORDER BY (kind, day)"). The handle then refers to the new version. If that differs from a
+        recomputation, this raises and swaps nothing.
         """
-        name = self._names()
+        name = self._current_name()
         rows = self._run(
-            "REBUILD", storage, engine, progress, "" if query is None else f"AS {query}"
+            RebuildRow, "REBUILD", storage, engine, progress, "" if query is None else f"AS {query}"
         )
         self._follow(name)
         return rows
 
     def cancel_rebuild(self) -> None:
-        """Gives up the version that `rebuild` is making; BadArguments where there is none."""
+        """Discard the version that `rebuild` is building. Raises BadArguments if there is none."""
         self._session.execute(f"SYSTEM CANCEL REBUILD VIEW {self.name}").close()
 
     def rollback(self) -> tuple[RolledBack, ...]:
-        """Gives the name back to the version that the last rebuild replaced, at once; the handle
-        then stands for that."""
-        name = self._names()
-        rows = self._run("ROLLBACK", "", None, None)
+        """Give the name back to the version that the last rebuild replaced, at once; the handle
+        then refers to that."""
+        name = self._current_name()
+        rows = self._run(RolledBack, "ROLLBACK", "")
         self._follow(name)
         return rows
 
-    def _names(self) -> tuple[str, str]:
+    def _current_name(self) -> tuple[str, str]:
         view = self._view(self._session.snapshot())
         return view.database, view.name
 
     def _follow(self, name: tuple[str, str]) -> None:
-        from olapdb.model.schema import MaterializedView
-
-        found = self._session.snapshot().find(*name)
-        if isinstance(found, MaterializedView):
-            self._view_id = found.id
+        item = self._session.snapshot().find(*name)
+        if isinstance(item, MaterializedView):
+            self._view_id = item.id
 
     def _run(
         self,
+        row: type[Row],
         operation: str,
         clauses: str,
-        engine: str | None,
-        progress: Progress | None,
+        engine: str | None = None,
+        progress: Progress | None = None,
         query: str = "",
         settings: Mapping[str, int] | None = None,
-    ) -> tuple[Any, ...]:
-        from olapdb.sql.literals import quote_string
-
-        chosen = [f"{name} = {value}" for name, value in (settings or {}).items()]
-        chosen += [] if engine is None else [f"engine = {quote_string(engine)}"]
-        last = f"SETTINGS {', '.join(chosen)}" if chosen else ""
-        words = ("SYSTEM", operation, "VIEW", self.name, clauses.strip(), last, query)
+    ) -> tuple[Row, ...]:
+        """Run the SYSTEM … VIEW statement of `operation`, whose rows are of the class `row`."""
+        setting_texts = [f"{name} = {value}" for name, value in (settings or {}).items()]
+        setting_texts += [] if engine is None else [f"engine = {quote_string(engine)}"]
+        settings_clause = f"SETTINGS {', '.join(setting_texts)}" if setting_texts else ""
+        words = ("SYSTEM", operation, "VIEW", self.name, clauses.strip(), settings_clause, query)
         text = " ".join(word for word in words if word)
-        return self._session.run_on_view(text, progress=progress)
+        return cast(tuple[Row, ...], self._session.run_on_view(text, progress=progress))
 
     def _view(self, snapshot: Snapshot) -> MaterializedView:
-        from olapdb.views.jobs.job import find_view
-
         return find_view(snapshot, self._view_id)
 
 
 def _views(snapshot: Snapshot) -> list[MaterializedView]:
-    from olapdb.model.schema import MaterializedView
-
     return [item for item in snapshot.objects() if isinstance(item, MaterializedView)]
 
 
 def _full_name(view: MaterializedView) -> str:
-    from olapdb.sql.literals import quote_name
-
     return f"{quote_name(view.database)}.{quote_name(view.name)}"
 
 
-def _known(snapshot: Snapshot) -> str:
+def _existing_names(snapshot: Snapshot) -> str:
     names = [_full_name(view) for view in _views(snapshot)]
     return f"There are {', '.join(names[:20])}." if names else "There is none yet."
 
 
 def _partition(partition: str | None) -> str:
-    from olapdb.sql.literals import quote_string
-
     if partition is None:
         return ""
     if not isinstance(partition, str):

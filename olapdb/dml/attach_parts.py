@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from olapdb.commit.draft import CommitDraft
 from olapdb.commit.origin import CommitOrigin
-from olapdb.commit.staging import PartPlan, Staging, inline_limit
+from olapdb.commit.staging import Staging
 from olapdb.dml.null_fill import converts, once_nullable, read_without_nulls
 from olapdb.dml.part_selection import PartSelection
 from olapdb.errors import BadArguments, IncompatibleColumns, UnsupportedMethod
@@ -35,6 +35,7 @@ from olapdb.model.part import NewBlock, Part, detached_table, new_part_id
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import failpoint
+from olapdb.storage.part_plan import PartPlan, inline_limit
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from olapdb.commit.draft import CommitDraft
 from olapdb.commit.origin import CommitOrigin
-from olapdb.commit.staging import PartPlan, Staging
+from olapdb.commit.staging import Staging
 from olapdb.compute.batches import single_chunk
 from olapdb.compute.group_codes import factorise
 from olapdb.dml.find_rows import Assignments, Parameters, in_partition, matching_rows
@@ -39,7 +39,7 @@ from olapdb.dml.mutation_steps import (
 from olapdb.dml.null_fill import read_without_nulls
 from olapdb.engine.column_defaults import DefaultColumns
 from olapdb.errors import CommitConflict, HaveDependentObjects, UnsupportedMethod
-from olapdb.ingest.block_stager import VOID_PARTITION, layout_of
+from olapdb.ingest.block_stager import PLACEHOLDER_PARTITION, layout_of
 from olapdb.ingest.nested_columns import check_nested_sizes
 from olapdb.ingest.read_parts import read_rows
 from olapdb.ingest.trigger import TriggerContext
@@ -59,6 +59,7 @@ from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.cache import Cache
 from olapdb.runtime.failpoints import failpoint
+from olapdb.storage.part_plan import PartPlan
 
 
 @dataclass
@@ -139,7 +140,7 @@ class Mutation:
             draft.change(*(staged for staged in self.replaced.values() if staged is not None))
         if not self.partitions and not self._views.rejoined:
             return draft
-        for partition in (VOID_PARTITION, *self.partitions):
+        for partition in (PLACEHOLDER_PARTITION, *self.partitions):
             draft.change(RaiseDataVersion(self.table.id, partition))
         touched = tuple(self._touched.values())
         source = SourceChange(self.table.id, touched, "UPDATE", self._views.slices)

@@ -18,7 +18,7 @@ from olapdb.errors import InternalError
 from olapdb.ingest.own_rows import OTHER_PARTS, Brought, brought
 from olapdb.ingest.read_parts import read_staged
 from olapdb.ingest.staged_insert import StagedInsert
-from olapdb.lineage.dimension_impact import difference
+from olapdb.lineage.dimension_impact import row_difference
 from olapdb.model.changes import AddPart
 from olapdb.model.schema import SchemaObject, Table
 from olapdb.model.snapshot import Snapshot
@@ -82,7 +82,7 @@ def _same_rows(
         for some in (ours, theirs)
     )
     try:
-        same: bool = old.equals(new) or difference(old, new).num_rows == 0
+        same: bool = old.equals(new) or row_difference(old, new).num_rows == 0
         return same
     except pa.ArrowNotImplementedError:
         return False  # of types that do not compare

@@ -10,7 +10,7 @@ from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.staging import Staging
 from olapdb.dml.delete import NOTHING_LEFT, DeleteResult
 from olapdb.errors import Error
-from olapdb.ingest.block_stager import VOID_PARTITION
+from olapdb.ingest.block_stager import PLACEHOLDER_PARTITION
 from olapdb.lineage.effects import SourceChange, TableWrite, effects_of
 from olapdb.lineage.invalidation import StaleSlices, touched_parts
 from olapdb.lineage.retention import FrozenKeys
@@ -138,8 +138,8 @@ class _Truncation:
             self.draft.change(ReleaseRetained(view.id, None, self.snapshot.number))
             self.draft.change(ClearInvalidations(view.id, None, self.snapshot.number))
             # Or source rows leave meanwhile by retention, and freeze what leaves here.
-            whole = self.snapshot.data_version(view.source_id, VOID_PARTITION)
-            self.draft.require(DataVersionIs(view.source_id, VOID_PARTITION, whole))
+            whole = self.snapshot.data_version(view.source_id, PLACEHOLDER_PARTITION)
+            self.draft.require(DataVersionIs(view.source_id, PLACEHOLDER_PARTITION, whole))
 
     def _all_stale(self, table: Table, parts: Sequence[Part]) -> dict[str, StaleSlices]:
         """Return all slices of the views that have seen rows of the table."""

@@ -1,1 +1,1 @@
-"""What the MergeTree engines mean: layout, default values, combining rows by sorting key."""
+"""Semantics of the MergeTree engines: layout, default values, combining rows by sorting key."""

@@ -1,7 +1,7 @@
-"""Columns that are not there: DEFAULT and MATERIALIZED expressions, else the type's default.
+"""Values of missing columns: DEFAULT and MATERIALIZED expressions, else the type's default.
 
-An INSERT leaves them out, or a part was written before they were added.  Both ask here, as do
-merges, so a row reads the same whether its part was rewritten or not.
+A column is missing where an INSERT leaves it out, or a part was written before it was added.  INSERT,
+reads and merges all use this module, so a row reads the same before and after its part is rewritten.
 """
 
 from __future__ import annotations
@@ -32,15 +32,18 @@ Made = TypeVar("Made")
 
 
 class Remembers(Protocol):
-    """A cache of what can be made again."""
+    """A cache of values that can be computed again."""
 
-    def get_or_make(self, key: Hashable, make: Callable[[], Made]) -> Made: ...
+    def get_or_make(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """Return the cached value of the key, or `make()`, which is then cached."""
 
 
 @dataclass(frozen=True)
 class DefaultColumn:
-    """`expression` None: the type's own default; of an array of a nested structure as many of its
-    element's as another one of the structure has, `sized_like`, the oldest first."""
+    """How one column is computed where it is missing: by `expression`, or None, the type's default.
+
+    The default of an array in a nested structure has as many elements as another array of the
+    structure: the first of `sized_like` that is present. These are sorted, the oldest first."""
 
     name: str
     type: DataType
@@ -50,12 +53,13 @@ class DefaultColumn:
 
     @property
     def needs(self) -> frozenset[str]:
+        """The columns that the expression reads."""
         return frozenset() if self.expression is None else columns_of(self.expression)
 
 
 @dataclass(frozen=True)
 class CheckConstraint:
-    """A condition that every row of an INSERT must fulfil; NULL does not."""
+    """A condition that must be true for every row of an INSERT; NULL is not."""
 
     name: str
     text: str
@@ -64,8 +68,7 @@ class CheckConstraint:
 
 @dataclass(frozen=True)
 class DefaultColumns:
-    """How each column of a table is made where it was not given, in the table's order; and what
-    rows must fulfil once it is."""
+    """The defaults of a table's columns, in the table's order, and its constraints."""
 
     columns: tuple[DefaultColumn, ...]
     constraints: tuple[CheckConstraint, ...] = ()
@@ -74,7 +77,7 @@ class DefaultColumns:
     def of(
         table: Table, snapshot: Snapshot, environment: Environment, cache: Remembers
     ) -> DefaultColumns:
-        """Bound once for each version of the table."""
+        """Return the defaults of a table from the cache; they are bound once for each version."""
         key = ("defaults", table.id, table.version, environment.zone)
         return cache.get_or_make(key, lambda: bind_defaults(table, snapshot, environment))
 
@@ -87,18 +90,18 @@ class DefaultColumns:
         *,
         storing: bool = False,
     ) -> dict[str, pa.Array]:
-        """The given columns and all missing ones (or those that `wanted` takes), of the columns'
-        Arrow types.
+        """Return the given columns and all missing ones, in the columns' Arrow types.
 
-        An expression may use given columns and other defaults, in any order; a circle raises
-        IncorrectQuery, a failing expression a DataError that names the column.  `storing`: so does
-        a value that the column cannot hold; what a part was written without is read as CAST.
+        With `wanted`, only these columns and those that their defaults read are added. An expression
+        may use given columns and other defaults, in any order. Raises IncorrectQuery for a circle of
+        defaults, and a DataError that names the column for a failing expression. `storing` (INSERT):
+        a value that the column cannot hold raises too; otherwise it is converted as by CAST.
         """
         full = dict(given)
         missing = [c for c in self.columns if c.name not in full]
         if wanted is not None:
-            taken = self.needed_for(wanted, full.keys())
-            missing = [c for c in missing if c.name in taken]
+            needed = self.needed_for(wanted, full.keys())
+            missing = [c for c in missing if c.name in needed]
         while missing:
             ready = [c for c in missing if c.needs <= full.keys()]
             if not ready:
@@ -109,26 +112,26 @@ class DefaultColumns:
             missing = [c for c in missing if c.name not in full]
         return full
 
-    def needed_for(self, wanted: Collection[str], there: Collection[str]) -> set[str]:
-        """The wanted columns and all that their defaults are computed from; of columns in `there`
-        the value is known."""
+    def needed_for(self, wanted: Collection[str], present: Collection[str]) -> set[str]:
+        """Return the wanted columns and all columns that the defaults of missing ones read."""
         by_name = {c.name: c for c in self.columns}
-        found: set[str] = set()
-        waiting = list(wanted)
-        while waiting:
-            name = waiting.pop()
-            if name in found:
+        needed: set[str] = set()
+        pending = list(wanted)
+        while pending:
+            name = pending.pop()
+            if name in needed:
                 continue
-            found.add(name)
-            if name not in there and name in by_name:
-                waiting.extend(by_name[name].needs)
-                waiting.extend([n for n in by_name[name].sized_like if n in there][:1])
-        return found
+            needed.add(name)
+            if name not in present and name in by_name:
+                pending.extend(by_name[name].needs)
+                pending.extend([n for n in by_name[name].sized_like if n in present][:1])
+        return needed
 
 
 def bind_defaults(table: Table, snapshot: Snapshot, environment: Environment) -> DefaultColumns:
+    """Bind the default expressions and constraints of a table."""
     scope = BindScope(snapshot=snapshot, database=table.database, environment=environment)
-    made = []
+    columns = []
     for column in table.columns:
         if column.default_kind == "ALIAS":
             continue
@@ -136,17 +139,20 @@ def bind_defaults(table: Table, snapshot: Snapshot, environment: Environment) ->
         if column.default:
             expression = bind_expression(parse_expression(column.default), table, scope)
         sized_like = _sized_like(column, table) if expression is None else ()
-        made.append(DefaultColumn(column.name, column.type, column.stored, expression, sized_like))
+        columns.append(
+            DefaultColumn(column.name, column.type, column.stored, expression, sized_like)
+        )
     constraints = tuple(
         CheckConstraint(name, text, bind_expression(parse_expression(text), table, scope))
         for name, text in table.constraints
     )
-    return DefaultColumns(tuple(made), constraints)
+    return DefaultColumns(tuple(columns), constraints)
 
 
 def _sized_like(column: Column, table: Table) -> tuple[str, ...]:
-    """The other arrays of the column's nested structure, the oldest first: a part that holds any of
-    them holds that one."""
+    """Return the other arrays of the column's nested structure, the oldest first.
+
+    A part with any array of the structure has the oldest one."""
     structure, dot, _ = column.name.partition(".")
     if not dot or not isinstance(column.type, Array):
         return ()
@@ -170,38 +176,40 @@ def read_filled(
     coded: Collection[str] = (),
     use_threads: bool = False,
 ) -> dict[str, pa.ChunkedArray | pa.Array]:
-    """The named stored columns of `rows` rows; those that the part is too old to hold have their
-    defaults, evaluated over the part's other columns. `defaults` is asked only then."""
-    found = reader.read(names, row_groups, coded=coded, use_threads=use_threads)
-    columns = {name: found.column(name) for name in found.column_names}
+    """Read the named stored columns of a part's row groups, which have `rows` rows.
+
+    Columns younger than the part have their defaults, evaluated over the part's other columns.
+    `defaults` is called only where there are any. Columns in `coded` may come as dictionaries."""
+    stored = reader.read(names, row_groups, coded=coded, use_threads=use_threads)
+    columns = {name: stored.column(name) for name in stored.column_names}
     if len(columns) == len(set(names)):
         return columns
-    made = defaults()
+    table_defaults = defaults()
     missing = [name for name in names if name not in columns]
-    has = {c.name for c in table.stored_columns if reader.has_column(c.name)}
-    held = sorted(made.needed_for(missing, has) & has)
-    extra = reader.read(held, row_groups, use_threads=use_threads)
+    present = {c.name for c in table.stored_columns if reader.has_column(c.name)}
+    inputs = sorted(table_defaults.needed_for(missing, present) & present)
+    extra = reader.read(inputs, row_groups, use_threads=use_threads)
     given = {name: single_chunk(extra.column(name)) for name in extra.column_names}
-    full = made.complete(given, rows, environment, wanted=missing)
+    full = table_defaults.complete(given, rows, environment, wanted=missing)
     return {name: columns[name] if name in columns else full[name] for name in names}
 
 
-def remembered_defaults(
+def cached_defaults(
     table: Table, snapshot: Snapshot, environment: Environment, cache: BoundedCache[object]
 ) -> DefaultColumns:
-    """As `DefaultColumns.of`, kept in the store's cache; by the columns too, for an ALTER reads
-    through versions that may never come to be."""
+    """Return the defaults of a table from the store's cache.
+
+    The key has the columns too: an ALTER reads through versions that may never be committed."""
     key = (table.id, table.version, table.columns, environment.zone)
-    kept = cache.get(key)
-    if isinstance(kept, DefaultColumns):
-        return kept
-    made = bind_defaults(table, snapshot, environment)
-    cache.put(key, made)
-    return made
+    defaults = cache.get(key)
+    if not isinstance(defaults, DefaultColumns):
+        defaults = bind_defaults(table, snapshot, environment)
+        cache.put(key, defaults)
+    return defaults
 
 
 def _arrays_of_defaults(data_type: Array, like: pa.Array) -> pa.Array:
-    """Arrays as long as those of `like`, of the default of their element's type."""
+    """Return arrays as long as those of `like`, filled with the default of the element's type."""
     sizes = like.value_lengths().to_numpy(zero_copy_only=False)
     offsets = np.zeros(len(sizes) + 1, np.int32)
     np.cumsum(sizes, out=offsets[1:])
@@ -234,7 +242,7 @@ def _value(
         else:
             cast = cast_column(value, source, column.type, environment, strict=True)
     except DataError as error:
-        named = type(error)(f"Default of column {column.name}: {error.message}", hint=error.hint)
-        raise named from error
+        message = f"Default of column {column.name}: {error.message}"
+        raise type(error)(message, hint=error.hint) from error
     assert isinstance(cast, pa.Array)
     return cast

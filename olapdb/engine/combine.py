@@ -1,6 +1,6 @@
-"""combine: joins rows of equal sorting key. The one function by which engines differ.
+"""Combining rows of equal sorting key: the one function in which the engines differ.
 
-Merges, FINAL and optimize_on_insert all call it, so what FINAL reads is what a full merge leaves.
+Merges, FINAL and optimize_on_insert all call it, so FINAL reads what a full merge would leave.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from olapdb.compute.ordering import equal_to_previous
 from olapdb.engine.layout import TableLayout
 from olapdb.engine.replacing_collapsing import collapsing, replacing, versioned_collapsing
 from olapdb.engine.summing import is_default, wrapping_sums
-from olapdb.engine.summing_maps import merged_map, nested_maps
+from olapdb.engine.summing_maps import merge_map, nested_maps
 from olapdb.errors import InternalError
 from olapdb.functions import resolve_aggregate
 from olapdb.functions.base import Groups
@@ -40,14 +40,15 @@ Combine = Callable[[TableLayout, pa.Table, Groups], pa.Table]
 def combine(
     table: Table, rows: pa.Table, layout: TableLayout | None = None, *, unique: bool = False
 ) -> pa.Table:
-    """The rows as a merge leaves them. `rows` are sorted by the sorting key, equal keys in the
-    order of their insertion, and have the key's columns and those of `columns_to_combine`.
+    """Return the rows as a merge leaves them; rows of other engines are unchanged.
 
-    Summing: sums, of nested maps too; a row whose sums are all zero is dropped, unless there are
-    states or maps.  Aggregating: states merged.  Other
-    columns keep their first value.  Replacing and Collapsing keep whole rows, see `survivors`; of
-    what they keep FINAL hides some, see `survivors.visible`.  Of other engines the rows come back
-    as they are.  `unique`: no two rows have one key.  Raises IncorrectData where a sign is not 1 or -1, an is_deleted not 0 or 1.
+    `rows` are sorted by the sorting key, equal keys in the order of their insertion. They have the
+    key's columns and those of `columns_to_combine`. `unique`: no two rows have the same key.
+
+    Summing adds numbers and nested maps, and drops a row whose sums are all zero, unless there are
+    states or maps.  Aggregating merges states.  Other columns keep their first value.  Replacing and
+    Collapsing keep whole rows, see `replacing_collapsing`; FINAL hides some of them, see `visible`
+    there.  Raises IncorrectData where a sign is not 1 or -1, or an is_deleted not 0 or 1.
     """
     if not table.engine.combines or not rows.num_rows:
         return rows
@@ -64,21 +65,21 @@ def combine(
 
 
 def columns_to_combine(layout: TableLayout, wanted: Iterable[str]) -> frozenset[str]:
-    """The columns that must be read so that `combine` gives the wanted ones as a merge would."""
+    """Return the columns that `combine` must read to give the wanted ones as a merge would."""
     table = layout.table
     needed = set(wanted) | layout.sorting_columns
     if table.engine.name == "SummingMergeTree":
         needed |= {c.name for c in summed_columns(layout)}
-        for one in nested_maps(layout):
-            needed |= set(one.names) if needed.intersection(one.names) else set()
+        for nested_map in nested_maps(layout):
+            needed |= set(nested_map.names) if needed.intersection(nested_map.names) else set()
     else:
         needed |= set(table.engine.arguments)
     return frozenset(needed)
 
 
 def summed_columns(layout: TableLayout) -> tuple[Column, ...]:
-    """The columns that SummingMergeTree adds up: those named, or every number that is in neither
-    key."""
+    """Return the columns that SummingMergeTree adds up: the named ones, or else every number outside
+    both keys."""
     table = layout.table
     in_keys = layout.sorting_columns | layout.partition_columns
     named = table.engine.arguments
@@ -90,7 +91,7 @@ def summed_columns(layout: TableLayout) -> tuple[Column, ...]:
 
 
 def _is_summable(data_type: DataType) -> bool:
-    """Numbers and Bool (true wins); not what only merges by a function of its own."""
+    """Return whether a type is a number or Bool, whose sum is OR, and has no function of its own."""
     if isinstance(data_type, SimpleAggregateFunction):
         return False
     if isinstance(data_type, Nullable | LowCardinality):
@@ -101,21 +102,24 @@ def _is_summable(data_type: DataType) -> bool:
 def _summing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
     summed = {c.name for c in summed_columns(layout) if c.name in rows.column_names}
     maps = nested_maps(layout)
-    read = [one for one in maps if one.keys[0] in rows.column_names]
+    read_maps = [m for m in maps if m.keys[0] in rows.column_names]
     columns = {name: rows.column(name) for name in rows.column_names}
     if groups.count < rows.num_rows:
         columns.update(_merged_columns(layout, rows, groups))
         for name in summed:
             columns[name] = wrapping_sums(single_chunk(rows.column(name)), groups)
-    for one in read:
-        columns.update(merged_map(one, rows, groups))
-    made = pa.table([columns[name] for name in rows.column_names], schema=rows.schema)
-    return made if maps or _has_states(layout) else _without_zero_rows(layout, made, summed)
+    for nested_map in read_maps:
+        columns.update(merge_map(nested_map, rows, groups))
+    combined = pa.table([columns[name] for name in rows.column_names], schema=rows.schema)
+    if maps or _has_states(layout):
+        return combined
+    return _without_zero_rows(layout, combined, summed)
 
 
 def _has_states(layout: TableLayout) -> bool:
-    """Whether a state is merged as a sum is: then a row is never one of nothing, as in ClickHouse.
-    Columns that are named leave it to those."""
+    """Return whether the engine also merges states: then it keeps zero rows, as in ClickHouse.
+
+    Where the engine names its columns, only these count."""
     table, named = layout.table, layout.table.engine.arguments
     return any(
         isinstance(c.type, AggregateFunction | SimpleAggregateFunction)
@@ -138,11 +142,11 @@ _METHODS: Mapping[str, Combine] = {
     "CollapsingMergeTree": collapsing,
     "VersionedCollapsingMergeTree": versioned_collapsing,
 }
-"""By engine: layout, sorted rows, which of them have equal keys (codes ascending) -> rows."""
+"""By engine: (layout, sorted rows, groups of equal keys with ascending codes) -> combined rows."""
 
 
 def _merged_columns(layout: TableLayout, rows: pa.Table, groups: Groups) -> dict[str, pa.Array]:
-    """States merged, plain columns their first value, by name."""
+    """Return each column with merged states, or the first value of each group, by name."""
     first = pa.array(groups.starts)
     types = {c.name: c.type for c in layout.table.stored_columns}
     merged = {}
@@ -152,16 +156,18 @@ def _merged_columns(layout: TableLayout, rows: pa.Table, groups: Groups) -> dict
         if data_type is None or name in layout.sorting_columns:
             merged[name] = column.take(first)
         else:
-            merged[name] = _merged(column, data_type, groups, first)
+            merged[name] = _merge_column(column, data_type, groups, first)
     return merged
 
 
-def _merged(column: pa.Array, data_type: DataType, groups: Groups, first: pa.Array) -> pa.Array:
+def _merge_column(
+    column: pa.Array, data_type: DataType, groups: Groups, first: pa.Array
+) -> pa.Array:
     match data_type:
         case AggregateFunction(function=function, parameters=parameters, arguments=arguments):
             return merge_states(function, parameters, arguments, column, groups)
         case SimpleAggregateFunction(function=function, inner=inner):
-            return _merged_simply(function, inner, column, groups)
+            return _merge_values(function, inner, column, groups)
         case _:
             return column.take(first)
 
@@ -173,13 +179,13 @@ def merge_states(
     states: pa.Array,
     groups: Groups,
 ) -> pa.Array:
-    """One state for each group, the union of its rows' states."""
+    """Return one state for each group: the union of its rows' states."""
     aggregate = resolve_aggregate(function, parameter_values(parameters), arguments)
     return single_chunk(aggregate.merge(states, groups))
 
 
 def parameter_values(parameters: Sequence[str]) -> list[object]:
-    """SQL literals of a type name ("0.9", "'x'") as Python values."""
+    """Return the SQL literals of a type name ("0.9", "'x'") as Python values."""
     values: list[object] = []
     for text in parameters:
         if text.startswith("'"):
@@ -191,20 +197,17 @@ def parameter_values(parameters: Sequence[str]) -> list[object]:
     return values
 
 
-def _merged_simply(function: str, inner: DataType, column: pa.Array, groups: Groups) -> pa.Array:
-    """A value that merges with itself: the function over the group's values."""
+def _merge_values(function: str, inner: DataType, column: pa.Array, groups: Groups) -> pa.Array:
+    """Merge values of a SimpleAggregateFunction: apply the function to each group's values."""
     aggregate = resolve_aggregate(function, (), (inner,))
-    made = single_chunk(aggregate.finalize(aggregate.state([column], groups)))
-    return made if made.type == column.type else wrapping_cast(made, column.type)
-
-
-def wrapping_cast(column: pa.Array, arrow: pa.DataType) -> pa.Array:
-    """A number in another width, wrapping as ClickHouse does."""
-    return pc.cast(column, arrow, safe=False)
+    merged = single_chunk(aggregate.finalize(aggregate.state([column], groups)))
+    if merged.type == column.type:
+        return merged
+    return pc.cast(merged, column.type, safe=False)  # wraps, as ClickHouse does
 
 
 def _without_zero_rows(layout: TableLayout, rows: pa.Table, summed: set[str]) -> pa.Table:
-    """Rows but for those whose sums are all of nothing."""
+    """Return the rows without those whose sums are all zero (NULL in a Nullable column)."""
     if not summed:
         return rows
     zero: np.ndarray = np.ones(rows.num_rows, bool)

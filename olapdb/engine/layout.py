@@ -1,4 +1,4 @@
-"""How a table lays out its rows: sorted by its sorting key, split by its partition key."""
+"""The layout of a table's rows: sorted by its sorting key, split by its partition key."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from olapdb.bind import NO_SNAPSHOT, BindScope, bind_expression
 from olapdb.compute.batches import single_chunk
 from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.group_codes import factorise
@@ -19,13 +20,14 @@ from olapdb.functions.base import Environment
 from olapdb.model.schema import SkipIndex, Table
 from olapdb.plan.expressions import Call, ColumnRef, Expression, columns_of
 from olapdb.runtime.cache import Cache
+from olapdb.sql.parser import parse_expression
 from olapdb.types import DataType, Date, Date32, DateTime, DateTime64, Integer, String, Tuple, plain
 
 UNPARTITIONED = "all"
 
 
 class TableLayout:
-    """The keys of one version of a table, bound once; immutable, safe to share by threads."""
+    """The keys of one version of a table, bound once. Immutable; threads may share it."""
 
     def __init__(self, table: Table, environment: Environment | None = None) -> None:
         self.table = table
@@ -55,13 +57,13 @@ class TableLayout:
         return tuple((index, self._bind(index.expression)) for index in self.table.indexes)
 
     def index_values(self, rows: pa.Table) -> dict[str, pa.Array]:
-        """What each skip index is made of, by its name; in the rows' order."""
+        """Return the values of each skip index's expression, by its name; in the rows' order."""
         if not self.table.indexes or not rows.num_rows:
             return {}
         used = frozenset().union(*(columns_of(e) for _, e in self.index_expressions))
         batch = _batch(rows, used)
         return {
-            # Arrow calls lists equal whose items are named otherwise; their types' text is not.
+            # Without the cast, list types may differ in the names of their items.
             index.name: evaluate_array(expression, batch, self._environment).cast(
                 expression.type.arrow
             )
@@ -70,23 +72,24 @@ class TableLayout:
 
     @cached_property
     def key_columns(self) -> frozenset[str]:
-        """Columns that are themselves items of the sorting key."""
+        """The columns that are themselves items of the sorting key."""
         return frozenset(e.name for e in self.sorting_expressions if isinstance(e, ColumnRef))
 
     @cached_property
     def sorting_columns(self) -> frozenset[str]:
-        """All columns that the sorting key is made of."""
+        """All columns that the sorting key reads."""
         return frozenset().union(*(columns_of(e) for e in self.sorting_expressions))
 
     @cached_property
     def partition_columns(self) -> frozenset[str]:
-        """All columns that the partition key is made of."""
+        """All columns that the partition key reads."""
         return frozenset().union(*(columns_of(e) for e in self.partition_expressions))
 
     @cached_property
     def keys_within_partitions(self) -> bool:
-        """Whether rows of one sorting key are of one partition, whatever their values: then the rows
-        of all partitions may be combined together."""
+        """Whether rows of equal sorting key are always in one partition.
+
+        Then the rows of all partitions may be combined together."""
         exact = {
             e.name
             for e in self.sorting_expressions
@@ -95,20 +98,21 @@ class TableLayout:
         return self.partition_columns <= exact
 
     def sorting_keys(self, rows: pa.Table) -> list[pa.Array]:
-        """The sorting key's values, item by item; `rows` needs the columns it is made of."""
+        """Return the sorting key's values, item by item; `rows` must have the columns it reads."""
         batch = _batch(rows, self.sorting_columns)
         return [evaluate_array(e, batch, self._environment) for e in self.sorting_expressions]
 
     # --- sort
 
     def sort(self, rows: pa.Table) -> pa.Table:
-        """The rows in the order of the sorting key, one chunk a column; stable. NULL and NaN
-        come last."""
+        """Return the rows in the order of the sorting key, one chunk a column.
+
+        The sort is stable; NULL and NaN come last."""
         order = self.order(rows)
         return rows.combine_chunks() if order is None else rows.take(order).combine_chunks()
 
     def order(self, rows: pa.Table) -> pa.Array | None:
-        """Positions that sort the rows, None where they are in order already."""
+        """Return the positions that sort the rows, None where they are already sorted."""
         if not self.table.sorting_key or rows.num_rows <= 1:
             return None
         columns = [
@@ -122,8 +126,9 @@ class TableLayout:
     # --- partitions
 
     def split(self, rows: pa.Table) -> list[tuple[str, tuple[object, ...], pa.Table]]:
-        """(partition id, partition value, rows) for each partition that has rows, by first
-        appearance; rows keep their order."""
+        """Return (partition id, partition value, rows) for each partition, by first appearance.
+
+        Rows keep their order."""
         if not rows.num_rows:
             return []
         if not self.partition_expressions:
@@ -132,24 +137,25 @@ class TableLayout:
         if only is not None:
             return [(*self._identify(only, 0), rows)]
         values = self._partition_values(rows)
-        found = factorise(values, rows.num_rows)
-        if found.count == 1:
+        partitions = factorise(values, rows.num_rows)
+        if partitions.count == 1:
             return [(*self._identify(values, 0), rows)]
-        if np.count_nonzero(found.codes[1:] != found.codes[:-1]) == found.count - 1:
-            return self._slices(rows, values, found.first)
-        groups = found.groups
+        changes = np.count_nonzero(partitions.codes[1:] != partitions.codes[:-1])
+        if changes == partitions.count - 1:
+            return self._slices(rows, values, partitions.first)
+        groups = partitions.groups
         order, ends = groups.order, np.cumsum(groups.sizes)
         pieces = []
-        for code, first in enumerate(found.first):
+        for code, first in enumerate(partitions.first):
             identity, value = self._identify(values, int(first))
-            own = order[groups.starts[code] : ends[code]]
-            pieces.append((identity, value, rows.take(pa.array(own))))
+            positions = order[groups.starts[code] : ends[code]]
+            pieces.append((identity, value, rows.take(pa.array(positions))))
         return pieces
 
     def _slices(
         self, rows: pa.Table, values: Sequence[pa.Array], first: np.ndarray
     ) -> list[tuple[str, tuple[object, ...], pa.Table]]:
-        """The split of rows that came partition by partition; not copied."""
+        """Split rows that are ordered by partition, without copying them."""
         ends = [*first[1:], rows.num_rows]
         return [
             (*self._identify(values, int(start)), rows.slice(start, end - start))
@@ -157,7 +163,7 @@ class TableLayout:
         ]
 
     def partition_ids(self, rows: pa.Table) -> list[str]:
-        """The ids of the partitions that the rows fall into, by first appearance."""
+        """Return the ids of the rows' partitions, by first appearance."""
         if not rows.num_rows:
             return []
         if not self.partition_expressions:
@@ -170,7 +176,7 @@ class TableLayout:
         return [self._identify(values, int(at))[0] for at in first]
 
     def partition_id(self, value: Sequence[object]) -> str:
-        """The id of the partition with this value (as `split` gives it)."""
+        """Return the id of the partition with this value, in the form that `split` returns."""
         if not self.partition_expressions:
             return UNPARTITIONED
         arrays = [
@@ -180,7 +186,7 @@ class TableLayout:
         return self._identify(arrays, 0)[0]
 
     def _only_partition(self, rows: pa.Table) -> list[pa.Array] | None:
-        """The value of the one partition of all rows; None: not known."""
+        """Return the partition key of all rows, if it is known to be equal; else None."""
         batch = _batch(rows, self.partition_columns)
         values = []
         for expression in self.partition_expressions:
@@ -195,8 +201,7 @@ class TableLayout:
         return [key_values(e, batch, self._environment) for e in self.partition_expressions]
 
     def _identify(self, values: Sequence[pa.Array], row: int) -> tuple[str, tuple[object, ...]]:
-        """The id and the value (JSON-able: dates are days, timestamps ticks) of a row's
-        partition."""
+        """Return the id and the value of a row's partition; dates are days, timestamps ticks."""
         types = [e.type for e in self.partition_expressions]
         plain_values = tuple(json_value(column[row]) for column in values)
         return partition_id(plain_values, types), plain_values
@@ -204,13 +209,10 @@ class TableLayout:
     # --- binding
 
     def _bind(self, text: str) -> Expression:
-        """A key item; a plain column needs no binder."""
+        """Bind an item of a key; a plain column needs no binder."""
         column = self.table.column(text.strip("`"))
         if column is not None and column.default_kind != "ALIAS":
             return ColumnRef(column.type, column.name)
-        from olapdb.bind import NO_SNAPSHOT, BindScope, bind_expression
-        from olapdb.sql.parser import parse_expression
-
         scope = BindScope(
             snapshot=NO_SNAPSHOT, database=self.table.database, environment=self._environment
         )
@@ -224,15 +226,15 @@ def shared_layout(table: Table, cache: Cache, zone: str) -> TableLayout:
 
 
 _EXACT = (Integer, String, Date, Date32, DateTime, DateTime64)
-"""Types whose values are the same where they are equal, as 0.0 and -0.0 are not."""
+"""Types whose equal values are identical, unlike 0.0 and -0.0."""
 
 
 def partition_id(values: Sequence[object], types: Sequence[DataType]) -> str:
-    """The partition's name in file names and system tables, as in ClickHouse: whole numbers
-    verbatim, dates as yyyymmdd, joined by `-`; where a text or anything else is among them, the
-    hex of a 128-bit hash (BLAKE2b over the values' text; ClickHouse's SipHash differs).
+    """Return the name of a partition in file names and system tables, as in ClickHouse.
 
-    `values` are JSON-able: dates are days since 1970-01-01.
+    Integers are verbatim, dates are yyyymmdd, joined by `-`. A value of any other type makes it the hex
+    of a 128-bit hash (BLAKE2b over the values' text; ClickHouse uses SipHash). `values` are JSON
+    values: dates are days since 1970-01-01.
     """
     words = []
     for value, data_type in zip(values, types, strict=True):
@@ -256,28 +258,30 @@ def partition_id(values: Sequence[object], types: Sequence[DataType]) -> str:
 
 
 def json_value(value: pa.Scalar) -> object:
-    """A partition value as the catalog keeps it: dates are days, timestamps ticks."""
+    """Return a partition value as the catalog stores it: dates are days, timestamps ticks.
+
+    Raises CannotConvertType for text that is not UTF-8."""
     if not value.is_valid:
         return None
     if pa.types.is_date(value.type) or pa.types.is_timestamp(value.type):
         return value.value
     try:
-        made = value.as_py()
+        python_value = value.as_py()
     except UnicodeDecodeError as error:
         raise CannotConvertType(
             f"A value of the partition key is not UTF-8: {error}.",
             hint="Partition by hex(…) of it.",
         ) from error
-    if isinstance(made, bool | int | float | str):
-        return made
-    return made.hex() if isinstance(made, bytes) else str(made)
+    if isinstance(python_value, bool | int | float | str):
+        return python_value
+    return python_value.hex() if isinstance(python_value, bytes) else str(python_value)
 
 
 def _batch(rows: pa.Table, names: frozenset[str]) -> pa.RecordBatch:
-    """The named columns as one batch; a rowful batch even where there is none."""
-    kept = [name for name in rows.column_names if name in names]
-    if not kept:
+    """Return the named columns as one batch with the right number of rows, even without a column."""
+    present = [name for name in rows.column_names if name in names]
+    if not present:
         return pa.RecordBatch.from_arrays([pa.nulls(rows.num_rows)], names=["-"])
     return pa.RecordBatch.from_arrays(
-        [single_chunk(rows.column(name)) for name in kept], names=kept
+        [single_chunk(rows.column(name)) for name in present], names=present
     )

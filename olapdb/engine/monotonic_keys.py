@@ -1,7 +1,7 @@
-"""The values of a partition key, computed once for each value of its column where those are few.
+"""Partition keys of many rows, computed once for each distinct value of the key's column.
 
-A block has far more rows than days between its first and its last, and a partition key is mostly
-a monotonic function of a time: where it is the same at both ends, it is the same everywhere.
+A block has far more rows than days between its first and last row, and a partition key is mostly a
+monotonic function of a time. A key that is equal at both ends is equal everywhere.
 """
 
 from __future__ import annotations
@@ -13,46 +13,44 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.compute.evaluate import evaluate_array
+from olapdb.config import tuning
 from olapdb.errors import Error
 from olapdb.functions.base import Environment
 from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression
-
-ROWS_MIN = 1_000
-"""Fewer rows are evaluated as they are."""
-ROWS_PER_VALUE_MIN = 4
-"""A column with fewer rows for each value in its span is evaluated as it is."""
 
 
 def constant_value(
     expression: Expression, batch: pa.RecordBatch, environment: Environment
 ) -> pa.Array | None:
-    """The one value of an expression that is the same for all rows, as its ends tell; None: not
-    known."""
-    found = _monotonic(expression, batch)
-    if found is None:
+    """Return the value of a monotonic expression that is equal for all rows; an array of length 1.
+
+    Returns None where this is not known."""
+    column = _monotonic(expression, batch)
+    if column is None:
         return None
-    ends = [found.low] if found.low == found.high else [found.low, found.high]
-    values = _at(expression, found, ends, environment)
+    ends = [column.low] if column.low == column.high else [column.low, column.high]
+    values = _evaluate_at(expression, column, ends, environment)
     if values is None or not values[0].equals(values[-1]):
         return None
     return values.slice(0, 1)
 
 
 def key_values(expression: Expression, batch: pa.RecordBatch, environment: Environment) -> pa.Array:
-    """What `evaluate_array` gives, faster where it can be."""
-    found = _monotonic(expression, batch)
-    if found is not None and found.span * ROWS_PER_VALUE_MIN <= batch.num_rows:
-        table = _at(expression, found, range(found.low, found.high + 1), environment)
-        if table is not None:
-            return table.take(found.positions)
+    """Return the expression's values as `evaluate_array` does, faster for a monotonic one."""
+    column = _monotonic(expression, batch)
+    if column is not None and column.span * tuning.MONOTONIC_ROWS_PER_VALUE_MIN <= batch.num_rows:
+        ticks = range(column.low, column.high + 1)
+        values = _evaluate_at(expression, column, ticks, environment)
+        if values is not None:
+            return values.take(column.positions)
     return evaluate_array(expression, batch, environment)
 
 
 @dataclass(frozen=True)
-class _Monotonic:
-    """The one column that a monotonic expression reads: its values as integers, and their ends."""
+class _MonotonicColumn:
+    """The one column that a monotonic expression reads: its values as integers, and their bounds."""
 
-    column: str
+    name: str
     arrow: pa.DataType
     ticks: pa.Array
     low: int
@@ -64,25 +62,25 @@ class _Monotonic:
 
     @property
     def positions(self) -> pa.Array:
-        """Where each row's value stands in low, low + 1, …"""
+        """The position of each row's value in low, low + 1, …"""
         wide = pa.uint64() if pa.types.is_unsigned_integer(self.ticks.type) else pa.int64()
         return pc.subtract(self.ticks.cast(wide), pa.scalar(self.low, wide))
 
 
-def _monotonic(expression: Expression, batch: pa.RecordBatch) -> _Monotonic | None:
-    column = _monotonic_argument(expression)
-    if column is None or batch.num_rows < ROWS_MIN:
+def _monotonic(expression: Expression, batch: pa.RecordBatch) -> _MonotonicColumn | None:
+    name = _monotonic_argument(expression)
+    if name is None or batch.num_rows < tuning.MONOTONIC_ROWS_MIN:
         return None
-    values = batch.column(column)
+    values = batch.column(name)
     ticks = _ticks(values)
     if ticks is None:
         return None
     ends = pc.min_max(ticks)
-    return _Monotonic(column, values.type, ticks, ends["min"].as_py(), ends["max"].as_py())
+    return _MonotonicColumn(name, values.type, ticks, ends["min"].as_py(), ends["max"].as_py())
 
 
 def _monotonic_argument(expression: Expression) -> str | None:
-    """The one column of a monotonic function of it and constants, None for anything else."""
+    """Return the one column that a monotonic function reads beside constants, None for others."""
     if isinstance(expression, ColumnRef):
         return expression.name
     if not isinstance(expression, Call) or not expression.function.monotonic:
@@ -96,7 +94,7 @@ def _monotonic_argument(expression: Expression) -> str | None:
 
 
 def _ticks(values: pa.Array) -> pa.Array | None:
-    """Dates, times and integers as integers; None for other types, and where there are NULLs."""
+    """Return integers, days or ticks; None for other types and where there are NULLs."""
     arrow = values.type
     if values.null_count:
         return None
@@ -107,14 +105,15 @@ def _ticks(values: pa.Array) -> pa.Array | None:
     return values if pa.types.is_integer(arrow) else None
 
 
-def _at(
-    expression: Expression, found: _Monotonic, ticks: Sequence[int], environment: Environment
+def _evaluate_at(
+    expression: Expression, column: _MonotonicColumn, ticks: Sequence[int], environment: Environment
 ) -> pa.Array | None:
-    """The expression for these values of its column; None where it fails on one (which perhaps no
-    row has)."""
-    values = pa.array(ticks, found.ticks.type).view(found.arrow)
+    """Evaluate the expression for these values of its column.
+
+    Returns None where it fails on one, since perhaps no row has that value."""
+    values = pa.array(ticks, column.ticks.type).view(column.arrow)
     try:
-        batch = pa.RecordBatch.from_arrays([values], names=[found.column])
+        batch = pa.RecordBatch.from_arrays([values], names=[column.name])
         return evaluate_array(expression, batch, environment)
     except Error:
         return None

@@ -1,6 +1,6 @@
-"""Engines that keep some of the rows of a key and drop the rest: Replacing and Collapsing.
+"""Engines that keep some rows of a key and drop the rest: Replacing and Collapsing.
 
-All rows of a key lie together, in the order of their insertion; `groups.codes` ascend.  The rules
+All rows of a key are neighbours, in the order of their insertion; `groups.codes` ascend.  The rules
 are ClickHouse's (src/Processors/Merges/Algorithms: ReplacingSortedAlgorithm,
 CollapsingSortedAlgorithm, VersionedCollapsingAlgorithm).
 """
@@ -19,9 +19,10 @@ from olapdb.model.schema import Table
 
 
 def replacing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
-    """One row of each key: that of the greatest version (NaN is greater than any number), of
-    equal versions, or without a version column, the last inserted one.  A tombstone
-    (is_deleted = 1) stays, so that it also hides what is merged later."""
+    """Return one row of each key: the one of the greatest version.
+
+    NaN is greater than any number. Among equal versions, or without a version column, the last
+    inserted row wins. A tombstone (is_deleted = 1) stays, so that it also hides rows merged later."""
     check_markers(layout.table, rows)
     if groups.count == rows.num_rows:
         return rows
@@ -33,14 +34,14 @@ def replacing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
 
 
 def collapsing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
-    """At most the first cancelling (-1) and the last stating (1) row of each key:
+    """Return at most the first cancel row (sign -1) and the last state row (sign 1) of each key:
 
         as many of both, the last one cancels   -> none        1 -1
         as many of both, the last one states    -> both       -1  1
-        more that state                         -> the last stating row
-        more that cancel                        -> the first cancelling row
+        more state rows                         -> the last state row
+        more cancel rows                        -> the first cancel row
 
-    Where each state is cancelled before the next one is stated, any tree of merges gives the same.
+    Where each state is cancelled before the next one is inserted, any tree of merges gives the same.
     """
     check_markers(layout.table, rows)
     states = _signs(layout.table, rows) > 0
@@ -50,38 +51,39 @@ def collapsing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
     cancelling = groups.sizes - stating
     last_stating = np.maximum.reduceat(np.where(states, at, -1), starts)
     first_cancelling = np.minimum.reduceat(np.where(states, count, at), starts)
-    kept = states[starts + groups.sizes - 1] | (stating != cancelling)
-    chosen = np.concatenate(
+    stays = states[starts + groups.sizes - 1] | (stating != cancelling)
+    positions = np.concatenate(
         (
-            first_cancelling[kept & (stating <= cancelling)],
-            last_stating[kept & (stating >= cancelling)],
+            first_cancelling[stays & (stating <= cancelling)],
+            last_stating[stays & (stating >= cancelling)],
         )
     )
-    return _only(rows, np.sort(chosen))
+    return _take(rows, np.sort(positions))
 
 
 def versioned_collapsing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
-    """What is left of a key and version when each row cancels the nearest one before it that has
-    the other sign and is not cancelled yet.
+    """Return the rows of each key and version that remain after cancelling.
 
-        signs   1  -1   1   1        sum so far  1  0  1  2      the last two are left
+    Each row cancels the nearest previous row of the other sign that is not cancelled yet.
 
-    A row stays if from it on the sum never comes back to where it was before it.
+        signs   1  -1   1   1        sum so far  1  0  1  2      the last two remain
+
+    A row remains if the sum never returns to its value before the row.
     """
     check_markers(layout.table, rows)
     signs = np.where(_signs(layout.table, rows) > 0, 1, -1)
     total = np.cumsum(signs)
     level = total - (total - signs)[groups.starts][groups.codes]
-    # Later keys are lifted above all of an earlier one, so that one running minimum serves all.
+    # Each key is lifted above all earlier keys, so that one running minimum serves all.
     lift = groups.codes * (2 * int(groups.sizes.max()) + 1)
     stays = _never_undone(signs, level, lift) | _never_undone(-signs, -level, lift)
-    return _only(rows, np.flatnonzero(stays))
+    return _take(rows, np.flatnonzero(stays))
 
 
 def visible(table: Table, rows: pa.Table) -> pa.Table:
-    """What FINAL shows of combined rows: no tombstones, and no row that cancels one not there.
+    """Return the combined rows that FINAL shows: without tombstones and without cancel rows.
 
-    A cancelling row of VersionedCollapsingMergeTree is shown, as ClickHouse does."""
+    Cancel rows of VersionedCollapsingMergeTree are shown, as in ClickHouse."""
     engine = table.engine
     if engine.is_deleted is not None:
         deleted = single_chunk(rows.column(engine.is_deleted))
@@ -94,7 +96,7 @@ def visible(table: Table, rows: pa.Table) -> pa.Table:
 
 
 def check_markers(table: Table, rows: pa.Table) -> None:
-    """Raises IncorrectData where a row's sign is not 1 or -1, or its is_deleted not 0 or 1."""
+    """Raise IncorrectData if a row's sign is not 1 or -1, or its is_deleted not 0 or 1."""
     for name, allowed in ((table.engine.sign, (1, -1)), (table.engine.is_deleted, (0, 1))):
         if name is None or not rows.num_rows:
             continue
@@ -112,24 +114,24 @@ def check_markers(table: Table, rows: pa.Table) -> None:
 
 
 def _never_undone(steps: np.ndarray, level: np.ndarray, lift: np.ndarray) -> np.ndarray:
-    """Rows that go up (step 1) to a level above zero which no later row of their group leaves
-    downwards."""
+    """Return a mask of the rows that step up to a level above zero below which their group never
+    falls again."""
     heights = level + lift
     lowest_from = np.minimum.accumulate(heights[::-1])[::-1]
-    made: np.ndarray = (steps > 0) & (level > 0) & (lowest_from == heights)
-    return made
+    mask: np.ndarray = (steps > 0) & (level > 0) & (lowest_from == heights)
+    return mask
 
 
 def _last_greatest(values: np.ndarray, groups: Groups) -> np.ndarray:
-    """The last position of each group's greatest value."""
+    """Return the last position of each group's greatest value."""
     greatest = np.maximum.reduceat(values, groups.starts)
     at = np.where(values == greatest[groups.codes], np.arange(len(values)), -1)
-    made: np.ndarray = np.maximum.reduceat(at, groups.starts)
-    return made
+    positions: np.ndarray = np.maximum.reduceat(at, groups.starts)
+    return positions
 
 
 def _comparable(rows: pa.Table, name: str) -> np.ndarray:
-    """A version column as whole numbers of the same order."""
+    """Return a version column as numbers of the same order."""
     column = single_chunk(rows.column(name))
     arrow = column.type
     if pa.types.is_boolean(arrow):
@@ -141,7 +143,7 @@ def _comparable(rows: pa.Table, name: str) -> np.ndarray:
     values: np.ndarray = column.to_numpy(zero_copy_only=False)
     if not pa.types.is_floating(arrow):
         return values
-    # The bits of floats order as numbers do, once those of negative ones are turned round.
+    # The bits of floats order as their values do, once those of negative floats are inverted.
     numbers = np.where(np.isnan(values), np.nan, values).astype(np.float64) + 0.0
     bits = numbers.view(np.int64)
     return bits ^ ((bits >> 63) & np.int64(0x7FFF_FFFF_FFFF_FFFF))
@@ -153,7 +155,7 @@ def _signs(table: Table, rows: pa.Table) -> np.ndarray:
     return signs
 
 
-def _only(rows: pa.Table, positions: np.ndarray) -> pa.Table:
+def _take(rows: pa.Table, positions: np.ndarray) -> pa.Table:
     return rows if len(positions) == rows.num_rows else rows.take(pa.array(positions))
 
 

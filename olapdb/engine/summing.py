@@ -1,4 +1,4 @@
-"""Sums in a column's own type, as SummingMergeTree makes them: they wrap, decimals outgrow their
+"""Sums in a column's own type, as in SummingMergeTree: integers wrap, decimals may exceed their
 precision."""
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from olapdb.functions.kernels.decimal_width import decimal_bits, decimal_within_
 
 
 def wrapping_sums(column: pa.Array, groups: Groups) -> pa.Array:
-    """One sum for each group; NULL counts as nothing, a group of NULLs only stays NULL."""
+    """Return one sum for each group; NULL is ignored, a group of only NULLs gives NULL.
+
+    Raises DecimalOverflow where a decimal does not fit 32 or 64 bits."""
     arrow = column.type
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     if pa.types.is_decimal(arrow):
@@ -33,15 +35,15 @@ def wrapping_sums(column: pa.Array, groups: Groups) -> pa.Array:
 
 
 def is_default(column: pa.Array, nullable: bool) -> np.ndarray:
-    """Which sums are those of nothing: zero; of a Nullable column NULL, and not zero."""
+    """Return a mask of the empty sums: zero, or in a Nullable column NULL (and not zero)."""
     if nullable:
-        nothing: np.ndarray = column.is_null().to_numpy(zero_copy_only=False)
-        return nothing
+        null: np.ndarray = column.is_null().to_numpy(zero_copy_only=False)
+        return null
     return is_zero(column)
 
 
 def is_zero(column: pa.Array) -> np.ndarray:
-    """Which sums are zero, or NULL."""
+    """Return a mask of the sums that are zero or NULL."""
     zero: np.ndarray = pc.fill_null(pc.equal(column, _zero(column.type)), True).to_numpy(
         zero_copy_only=False
     )
@@ -53,22 +55,23 @@ def _zero(arrow: pa.DataType) -> pa.Scalar:
 
 
 def _narrowed(sums: pa.Array, arrow: pa.DataType) -> pa.Array:
-    """Sums as values of the column's type. They may have more digits than its precision, as in
-    ClickHouse, which looks at the width in bits only; raises DecimalOverflow beyond 32 and 64 bits.
-    Sums of wider decimals are made in their own width, and wrap there as ClickHouse's do.
+    """Return decimal sums as values of the column's type.
+
+    As in ClickHouse only the width in bits limits them, so they may have more digits than the
+    precision. Raises DecimalOverflow beyond 32 and 64 bits; wider sums wrap in their own width.
     """
     bits = decimal_bits(arrow)
     if bits > _BITS_CHECKED:
         return with_precision(sums, arrow)
-    made = decimal_within_bits(sums, arrow)
-    if made is None:
+    narrowed = decimal_within_bits(sums, arrow)
+    if narrowed is None:
         raise DecimalOverflow(
             f"A sum does not fit the {bits} bits of a column of type "
             f"Decimal({arrow.precision}, {arrow.scale}).",
             hint="Sum into a wider column, such as Decimal(38, …): copy the table with "
             "INSERT … SELECT.",
         )
-    return made
+    return narrowed
 
 
 _BITS_CHECKED = 64

@@ -1,4 +1,4 @@
-"""Nested maps of SummingMergeTree: arrays `…Map.key`, `…Map.value` of which equal keys are added up.
+"""Nested maps of SummingMergeTree: arrays `…Map.key`, `…Map.value`; values of equal keys add up.
 
     aMap.id [1, 2]   aMap.v [10, 20]
     aMap.id [2, 3]   aMap.v [1, 1]        merge to [1, 2, 3], [10, 21, 1]
@@ -40,30 +40,33 @@ _KEY_ENDINGS = ("ID", "Key", "Type")
 
 @dataclass(frozen=True)
 class NestedMap:
-    """The names of its columns; their arrays are of one length in each row."""
+    """The key and value columns of a nested map; their arrays have equal lengths in each row."""
 
     keys: tuple[str, ...]
     values: tuple[str, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
+        """All columns of the map."""
         return self.keys + self.values
 
 
 def nested_maps(layout: TableLayout) -> tuple[NestedMap, ...]:
-    """Those of the table: arrays named `…Map.x`, the first a key, others where their name ends so."""
-    found: dict[str, list[Column]] = {}
+    """Return the nested maps of a table: arrays named `…Map.x` outside its sorting and partition keys.
+
+    The first array is a key, and others whose names end with ID, Key or Type."""
+    arrays: dict[str, list[Column]] = {}
     for column in layout.table.stored_columns:
         name, dot, _ = column.name.partition(".")
         if dot and name.endswith("Map") and isinstance(column.type, types.Array):
-            found.setdefault(name, []).append(column)
+            arrays.setdefault(name, []).append(column)
     in_keys = layout.sorting_columns | layout.partition_columns
-    maps = (_map_of(columns) for columns in found.values())
+    maps = (_map_of(columns) for columns in arrays.values())
     return tuple(m for m in maps if m is not None and not in_keys.intersection(m.names))
 
 
 def _map_of(columns: list[Column]) -> NestedMap | None:
-    """None where a key or a value is of a type that cannot be one: then it is arrays."""
+    """Return the map of these arrays, None where the type of a key or value is not suitable."""
     keys = tuple(c for i, c in enumerate(columns) if not i or c.name.endswith(_KEY_ENDINGS))
     values = tuple(c for c in columns if c not in keys)
     if not values or not all(isinstance(_element(c), _KEY_TYPES) for c in keys):
@@ -83,51 +86,50 @@ def _is_summable(data_type: types.DataType) -> bool:
     return isinstance(inner, _VALUE_TYPES)
 
 
-def merged_map(one: NestedMap, rows: pa.Table, groups: Groups) -> Mapping[str, pa.Array]:
-    """The map's columns, a row for each group: keys ascending, values of equal keys added up.
+def merge_map(nested_map: NestedMap, rows: pa.Table, groups: Groups) -> Mapping[str, pa.Array]:
+    """Return the map's columns with a row for each group: keys ascending, values of equal keys added.
 
-    With one key, keys whose values are all zero are left out, in every row.  With several, only a
-    row that is joined with another is written anew, and only keys that were added up to zero leave.
-    `rows` are in the order of their groups.
+    With one key, keys whose values are all zero are dropped in every row.  With several keys, a row
+    alone in its group is unchanged, and only keys that were added up to zero are dropped.  `rows` are
+    in the order of their groups.
     """
-    lists = {name: single_chunk(rows.column(name)) for name in one.names}
-    lengths = _lengths(one, lists)
+    lists = {name: single_chunk(rows.column(name)) for name in nested_map.names}
     entries = {name: values.flatten() for name, values in lists.items()}
-    owners = np.repeat(groups.codes, lengths)
-    alone = len(one.keys) > 1
-    apart = np.arange(owners.size) if alone else np.zeros(owners.size, np.int64)
-    if alone:
-        apart[groups.sizes[owners] > 1] = 0
+    owners = np.repeat(groups.codes, _lengths(nested_map, lists))
+    several_keys = len(nested_map.keys) > 1
+    # Entries with different numbers stay separate, in their order: those of rows to leave unchanged.
+    separate = np.arange(owners.size) if several_keys else np.zeros(owners.size, np.int64)
+    separate[groups.sizes[owners] > 1] = 0
     order = sort_indices(
-        [OrderColumn(pa.array(owners)), OrderColumn(pa.array(apart))]
-        + [OrderColumn(entries[name]) for name in one.keys],
+        [OrderColumn(pa.array(owners)), OrderColumn(pa.array(separate))]
+        + [OrderColumn(entries[name]) for name in nested_map.keys],
         owners.size,
     )
-    sorted_keys = [entries[name].take(order) for name in one.keys]
+    sorted_keys = [entries[name].take(order) for name in nested_map.keys]
     at = order.to_numpy(zero_copy_only=False)
-    owners, apart = owners[at], apart[at]
-    changed = ~equal_to_previous([pa.array(owners), pa.array(apart), *sorted_keys], owners.size)
+    owners, separate = owners[at], separate[at]
+    changed = ~equal_to_previous([pa.array(owners), pa.array(separate), *sorted_keys], owners.size)
     merged = Groups(np.cumsum(changed) - 1, int(changed.sum()))
-    made = {
+    columns = {
         name: values.take(pa.array(merged.starts))
-        for name, values in zip(one.keys, sorted_keys, strict=True)
+        for name, values in zip(nested_map.keys, sorted_keys, strict=True)
     }
-    leaves = merged.sizes > 1 if alone else np.ones(merged.count, bool)
-    for name in one.values:
+    is_zero_entry = merged.sizes > 1 if several_keys else np.ones(merged.count, bool)
+    for name in nested_map.values:
         values = entries[name].take(order)
-        made[name] = _within_precision(wrapping_sums(values, merged)) if merged.count else values
-        leaves = leaves & is_zero(made[name])
-    kept = pa.array(np.flatnonzero(~leaves))
-    sizes = np.bincount(owners[merged.starts][~leaves], minlength=groups.count)
+        columns[name] = _within_precision(wrapping_sums(values, merged)) if merged.count else values
+        is_zero_entry = is_zero_entry & is_zero(columns[name])
+    remaining = pa.array(np.flatnonzero(~is_zero_entry))
+    sizes = np.bincount(owners[merged.starts][~is_zero_entry], minlength=groups.count)
     offsets = pa.array(np.concatenate(([0], np.cumsum(sizes))).astype(np.int32))
     return {
-        name: pa.ListArray.from_arrays(offsets, values.take(kept), type=lists[name].type)
-        for name, values in made.items()
+        name: pa.ListArray.from_arrays(offsets, values.take(remaining), type=lists[name].type)
+        for name, values in columns.items()
     }
 
 
-def _lengths(one: NestedMap, lists: Mapping[str, pa.Array]) -> np.ndarray:
-    first, *others = one.names
+def _lengths(nested_map: NestedMap, lists: Mapping[str, pa.Array]) -> np.ndarray:
+    first, *others = nested_map.names
     lengths: np.ndarray = lists[first].value_lengths().to_numpy(zero_copy_only=False)
     for name in others:
         if not np.array_equal(lengths, lists[name].value_lengths().to_numpy(zero_copy_only=False)):
@@ -139,7 +141,9 @@ def _lengths(one: NestedMap, lists: Mapping[str, pa.Array]) -> np.ndarray:
 
 
 def _within_precision(sums: pa.Array) -> pa.Array:
-    """Decimals in arrays keep to their precision, since Parquet would cut them to its bytes."""
+    """Return the sums; raise DecimalOverflow where a decimal exceeds its precision.
+
+    Parquet would cut such decimals in arrays to the bytes of the precision."""
     if not pa.types.is_decimal(sums.type):
         return sums
     try:

@@ -1,10 +1,8 @@
-"""Operators on Arrow batches: what a plan does.
+"""The executor: it runs plans by operators on Arrow batches.
 
-    run(plan, context) -> Result
-    run_node(node, context) -> Iterator[pa.RecordBatch]
-    explain_indexes(plan, context) -> lines of EXPLAIN indexes = 1
-
-`evaluate` has expressions, `layout` and `combine` what tables and engines do with rows.
+run(plan, context) -> Result
+run_node(node, context) -> Iterator[pa.RecordBatch]
+explain_indexes(plan, context) -> lines of EXPLAIN indexes = 1
 """
 
 from olapdb.compute.context import ExecutionContext, MemoryTracker, QueryStatistics, SystemReader

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from olapdb import errors
 from olapdb.compute.batches import single_chunk
-from olapdb.config import Settings
+from olapdb.config import Settings, tuning
 from olapdb.engine.column_defaults import DefaultColumns
 from olapdb.functions import cast_column, store_column
 from olapdb.functions.base import Environment
@@ -36,8 +36,6 @@ from olapdb.types import DataType, is_nullable, make_nullable, plain
 
 Data: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]"
 
-PARALLEL_ROWS_MIN = 1 << 18
-"""Below this, threads cost what they save."""
 
 ALLOW_LOSSY = "insert_allow_lossy_conversion"
 """The setting of an INSERT whose values are converted as CAST converts them."""
@@ -284,7 +282,7 @@ def _joined(held: list[pa.Table]) -> pa.Table:
 def _plain_arrays(rows: pa.Table, threads: int) -> list[pa.Array]:
     """The columns as blocks have them; those of many rows are copied into one piece in `threads`."""
     copied = sum(column.num_chunks > 1 for column in rows.columns)
-    if copied < 2 or threads == 1 or rows.num_rows < PARALLEL_ROWS_MIN:
+    if copied < 2 or threads == 1 or rows.num_rows < tuning.PARALLEL_COLUMNS_ROWS_MIN:
         return [_plain_array(column) for column in rows.columns]
     with ThreadPool(min(copied, threads), "olapdb-block") as pool:
         return list(pool.map(_plain_array, rows.columns))

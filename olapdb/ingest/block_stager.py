@@ -16,9 +16,8 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from olapdb.commit.origin import threads_of
-from olapdb.compute.shared_group_codes import ROWS_MIN, SharedCodes
-from olapdb.config import SESSION_SETTINGS, Settings
+from olapdb.compute.shared_group_codes import SharedCodes
+from olapdb.config import SESSION_SETTINGS, Settings, tuning
 from olapdb.engine.combine import combine
 from olapdb.engine.layout import TableLayout, shared_layout
 from olapdb.engine.replacing_collapsing import check_markers
@@ -48,6 +47,7 @@ from olapdb.model.view_state import CoverageRow
 from olapdb.result import QueryStatistics
 from olapdb.runtime.cache import Cache
 from olapdb.runtime.failpoints import failpoint
+from olapdb.storage.part_plan import PartPlan
 from olapdb.storage.store import Store
 from olapdb.storage.writer import write_part
 from olapdb.threads import ThreadPool
@@ -55,10 +55,7 @@ from olapdb.threads import ThreadPool
 __all__ = ["BlockStager", "StagedInsert", "join_staged", "stage_insert"]
 
 CASCADE_DEPTH_MAX = 64
-BESIDE_ROWS_MIN = 131_072
-"""A block of so many rows is worth a thread that writes it while views fire."""
 INLINE_BYTES_MAX = int(SESSION_SETTINGS["inline_bytes_max"].default)
-SORTED_WHOLE_ROWS_MAX = 1 << 18
 INLINE_ROWS_MAX = 10_000
 INLINE_PARTS_UNCOUNTED = 256
 INLINE_TABLE_BYTES_MAX = INLINE_PARTS_UNCOUNTED * INLINE_BYTES_MAX
@@ -130,7 +127,7 @@ class BlockStager:
         """A block of rows that no view made, and all that it triggers."""
         number = self._new_block(table, block.num_rows, "insert")
         self._late = self._cascade.late_tables(table.id)
-        beside = block.num_rows >= BESIDE_ROWS_MIN and self._is_watched(table)
+        beside = block.num_rows >= tuning.BESIDE_ROWS_MIN and self._is_watched(table)
         if beside and table.id not in self._late:
             self._write_beside(table, block, number)
             return number
@@ -232,22 +229,24 @@ class BlockStager:
                 self.around.store,
                 table,
                 rows,
-                partition_id=partition_id,
-                partition_value=partition_value,
-                blocks=number,
+                PartPlan(
+                    partition_id,
+                    partition_value,
+                    number,
+                    _without_blocks(contributions) if again else contributions,
+                    inline_bytes_max=inline_bytes_max,
+                    swap=self.swap,
+                    after=self.around.snapshot.next_block(table) - 1 if in_file else None,
+                    index_values=layout_of(table, self.around).index_values(rows),
+                ),
                 lease_id=self.lease_id,
-                contributions=_without_blocks(contributions) if again else contributions,
-                inline_bytes_max=inline_bytes_max,
-                swap=self.swap,
-                after=self.around.snapshot.next_block(table) - 1 if in_file else None,
-                index_values=layout_of(table, self.around).index_values(rows),
-                threads=threads_of(self.around.settings),
+                threads=self._settings.threads,
             )
             changes.append(AddPart(staged.part, staged.inline_rows))
             if booked is not None:
                 booked.add(partition_id)
         if not pieces and contributions:
-            changes.append(AddPart(void_part(table, number, contributions)))
+            changes.append(AddPart(placeholder_part(table, number, contributions)))
 
     def _pieces(
         self, table: Table, block: pa.Table, unique: bool
@@ -259,7 +258,7 @@ class BlockStager:
         # A block is sorted, and combined, before it is split: once, not for each of a thousand
         # partitions.  The partitions of a large one are often sorted already.
         combines = table.engine.combines and self._settings.boolean("optimize_on_insert")
-        if block.num_rows > SORTED_WHOLE_ROWS_MAX:
+        if block.num_rows > tuning.SORTED_WHOLE_ROWS_MAX:
             split = [(i, v, layout.sort(rows)) for i, v, rows in layout.split(block)]
         elif combines and layout.keys_within_partitions:
             split = layout.split(combine(table, layout.sort(block), layout, unique=unique))
@@ -306,7 +305,7 @@ class BlockStager:
             for view in views:
                 self._cover_void(view, number, depth)
             return
-        large = bool(views) and block.num_rows >= ROWS_MIN
+        large = bool(views) and block.num_rows >= tuning.SHARED_CODES_ROWS_MIN
         codes = SharedCodes(block, len(views)) if large else None
         if self._late:
             views = self._cascade.ordered(views)
@@ -537,16 +536,16 @@ def layout_of(table: Table, around: TriggerContext) -> TableLayout:
     return shared_layout(table, around.cache, around.environment.zone)
 
 
-VOID_PARTITION = ""
-"""The partition of void parts: they belong to none."""
+PLACEHOLDER_PARTITION = ""
+"""The partition of placeholder parts, which belong to no partition of the table."""
 
 
-def void_part(table: Table, number: Blocks, contributions: tuple[Contribution, ...]) -> Part:
-    """A part without rows, kept for what contributed nothing."""
+def placeholder_part(table: Table, number: Blocks, contributions: tuple[Contribution, ...]) -> Part:
+    """Return a part without rows, which records contributions that produced no rows."""
     return Part(
         id=new_part_id(),
         table_id=table.id,
-        partition_id=VOID_PARTITION,
+        partition_id=PLACEHOLDER_PARTITION,
         partition_value=(),
         rows=0,
         bytes=0,

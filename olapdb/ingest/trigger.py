@@ -16,11 +16,11 @@ from olapdb.bind import BindScope, bind_query
 from olapdb.commit.origin import CommitOrigin
 from olapdb.compute.batches import single_chunk
 from olapdb.compute.shared_group_codes import SharedCodes
-from olapdb.config import Settings
+from olapdb.config import Settings, tuning
 from olapdb.engine.column_defaults import DefaultColumns
 from olapdb.errors import Error, InternalError, MemoryLimitExceeded, QueryWasCancelled
 from olapdb.execute import ExecutionContext, run
-from olapdb.execute.run import is_plain, run_plain
+from olapdb.execute.run import is_simple, run_simple
 from olapdb.functions.base import Environment
 from olapdb.ingest.block import BlockMaker
 from olapdb.ingest.key_uniqueness import gives_each_key_once
@@ -71,7 +71,7 @@ class TriggerContext:
 class BoundView:
     """A view ready to run: its plan, and how its columns become a block of its target.
 
-    `unique`: no two rows of such a block have the same sorting key; `plain`: see `run_plain`."""
+    `unique`: no two rows of such a block have the same sorting key; `plain`: see `run_simple`."""
 
     view: MaterializedView
     target: Table
@@ -89,7 +89,6 @@ class BoundView:
         return replace(self, maker=replace(self.maker, defaults=defaults))
 
 
-PLAIN_ROWS_MAX = 65_536
 NO_LIMITS = ViewLimits()
 LIMITS = ("max_memory_usage", "max_execution_time", "max_threads")
 
@@ -137,8 +136,8 @@ def fire(
     if cap_bytes and not 0 < context.memory.limit_bytes <= cap_bytes:
         context.memory.limit_bytes = cap_bytes
     try:
-        if bound.plain and block.num_rows <= PLAIN_ROWS_MAX:
-            rows = run_plain(bound.plan, context)
+        if bound.plain and block.num_rows <= tuning.PLAIN_ROWS_MAX:
+            rows = run_simple(bound.plan, context)
         else:
             rows = run(bound.plan, context).read_all()
         arrays = [single_chunk(column) for column in rows.columns]
@@ -178,7 +177,7 @@ def _bind(view: MaterializedView, around: TriggerContext) -> BoundView:
     plan = replace(plan, output=tuple(o for o in plan.output if o[1] in known))
     defaults = DefaultColumns.of(target, around.snapshot, environment, around.cache)
     maker = BlockMaker(target, plan.names, plan.types, defaults)
-    return BoundView(view, target, plan, maker, gives_each_key_once(plan, target), is_plain(plan))
+    return BoundView(view, target, plan, maker, gives_each_key_once(plan, target), is_simple(plan))
 
 
 def _environment(view: MaterializedView, environment: Environment) -> Environment:

@@ -1,16 +1,17 @@
-"""Which rows of a view's target a change of its dimensions reaches: its plan, asked twice.
+"""The rows of a view's target that a change of its dimensions reaches, found by running its plan on
+the dimensions before and after the change.
 
-what changed     the joined side is run on the dimension as it was and as it will be; the rows
-                 that differ are the changed ones, columns that the view does not read count not
-who meets it     the source's rows are kept to those that join a changed one, by key and by the
-                 rest of the ON condition (a policy with effective dates: just those days)
-what differs     the view runs over these, with the dimension as it was and as it will be; rows
-                 of the target that differ are what is stale
+changed rows     the joined side is run on the dimension before and after; the rows that differ are
+                 the changed ones, and columns that the view does not read do not count
+matching rows    the source's rows are restricted to those that join a changed one, by key and by
+                 the rest of the ON condition (a policy with effective dates: just those days)
+stale rows       the view runs over these, with the dimension before and after; the rows of the
+                 target that differ are stale
 
 view      SELECT day, kind, sum(weight) AS w FROM events JOIN kinds USING kind GROUP BY day, kind
 change    ALTER TABLE kinds UPDATE weight = 2 WHERE kind = 'a'
 changed   (a, 1) and (a, 2)
-met by    rows of events with kind = 'a'; parts and row groups are pruned by their bounds
+matching  rows of events with kind = 'a'; parts and row groups are pruned by their bounds
 stale     (2024-01-01, a), (2024-02-03, a)
 """
 
@@ -33,9 +34,9 @@ from olapdb.ingest.trigger import BoundView, TriggerContext
 from olapdb.lineage.dimension_sites import (
     JoinSite,
     is_grouped,
+    is_row_wise_side,
     join_sites,
-    kept_to,
-    reads_one_by_one,
+    restrict_to_matches,
 )
 from olapdb.model.changes import AddPart, Change, RemoveParts
 from olapdb.model.overlay_snapshot import OverlaySnapshot
@@ -48,13 +49,15 @@ from olapdb.plan.nodes import Plan
 from olapdb.plan.tree import all_scans
 
 DIFFERENCE_ROWS_MAX = 2_097_152
-"""Rows of a view without GROUP BY that are compared; where a change meets more, all count."""
+"""Compare at most so many rows of a view without GROUP BY; of a change that reaches more, all rows
+count as stale."""
 
 
 @dataclass(frozen=True)
 class TableChange:
-    """What a commit does to the parts of a table. `kept` stay, `removed` leave, `added` come;
-    `inline` are the bytes of those that are inline, by part."""
+    """The parts of a table that a commit keeps, removes and adds.
+
+    `inline` has the Arrow IPC bytes of the added inline parts, by part id."""
 
     table: Table
     kept: tuple[Part, ...]
@@ -64,22 +67,22 @@ class TableChange:
 
     @staticmethod
     def of(table: Table, changes: Sequence[Change], snapshot: Snapshot) -> TableChange | None:
-        """None where the commit removes parts that the snapshot does not have."""
-        gone = {
+        """Return what the changes do to the table, None where they remove parts that the snapshot lacks."""
+        removed_ids = {
             part_id
             for change in changes
             if isinstance(change, RemoveParts) and change.table_id == table.id
             for part_id in change.part_ids
         }
         live = snapshot.parts(table.id)
-        removed = tuple(part for part in live if part.id in gone)
-        if len(removed) != len(gone):
+        removed = tuple(part for part in live if part.id in removed_ids)
+        if len(removed) != len(removed_ids):
             return None
         staged = [c for c in changes if isinstance(c, AddPart) and c.part.table_id == table.id]
         first = snapshot.next_block(table)
         return TableChange(
             table,
-            tuple(part for part in live if part.id not in gone),
+            tuple(part for part in live if part.id not in removed_ids),
             removed,
             tuple(numbered(one.part, first) for one in staged),
             inline_of(staged),
@@ -87,91 +90,94 @@ class TableChange:
 
     @property
     def is_empty(self) -> bool:
+        """Whether no row is removed or added."""
         return not any(part.rows for part in (*self.removed, *self.added))
 
 
 @dataclass(frozen=True)
 class DimensionImpact:
-    """One view, its dimensions that change, and the parts of its source that it has seen."""
+    """The impact of changed dimensions on one view; `source_parts` are the source parts that it has
+    seen, `source_rows_max` bounds the rows of them that are read."""
 
     bound: BoundView
-    around: TriggerContext
+    context: TriggerContext
     changes: Mapping[str, TableChange]
     source_parts: Sequence[Part]
     source_rows_max: int
 
     def target_rows(self) -> Iterator[pa.Table] | None:
-        """Rows of the target's stored columns that the change adds, takes or alters, and perhaps
-        others. None where that cannot be told, or where too many rows of the source would have to
-        be read.  Raises what the view raises."""
-        found = join_sites(self.bound.plan.root, self.bound.view.source_id, frozenset(self.changes))
-        if found is None:
+        """Return the target rows, in its stored columns, that the change adds, removes or alters.
+
+        A superset of them.  None where the rows are unknown, see `join_sites`, or where more than
+        `source_rows_max` rows would have to be read.  Raises what the view raises."""
+        sites = join_sites(self.bound.plan.root, self.bound.view.source_id, frozenset(self.changes))
+        if sites is None:
             return None
-        plans = [plan for place in found if (plan := self._plan(place)) is not None]
+        plans = [plan for site in sites if (plan := self._plan(site)) is not None]
         if sum(self._rows_read(plan) for plan in plans) > self.source_rows_max:
             return None
-        return (rows for plan in plans for rows in self._differing(plan))
+        return (rows for plan in plans for rows in self._stale_rows(plan))
 
-    # --- what changed
+    # --- changed rows
 
-    def _plan(self, place: JoinSite) -> Plan | None:
-        """The view's plan over the rows that meet a changed one; None where nothing changed."""
-        met = self._changed_rows(place)
-        if met.num_rows == 0:
+    def _plan(self, site: JoinSite) -> Plan | None:
+        """Return the view's plan over the rows that match a changed one, None where no row changed."""
+        matched = self._changed_rows(site)
+        if matched.num_rows == 0:
             return None
         keys: dict[int, pa.Array] = {}
-        if place.join is not None:
-            batch = single_batch(met)
-            for at, key in enumerate(place.join.right_keys):
+        if site.join is not None:
+            batch = single_batch(matched)
+            for at, key in enumerate(site.join.right_keys):
                 if columns_of(key):
-                    keys[at] = evaluate_array(key, batch, self.around.environment)
-        root = kept_to(self.bound.plan.root, place, met, keys)
+                    keys[at] = evaluate_array(key, batch, self.context.environment)
+        root = restrict_to_matches(self.bound.plan.root, site, matched, keys)
         return optimize(replace(self.bound.plan, root=root))
 
-    def _changed_rows(self, place: JoinSite) -> pa.Table:
-        """The distinct rows of the place's side that differ."""
-        side = place.side
+    def _changed_rows(self, site: JoinSite) -> pa.Table:
+        """Return the distinct rows of the site's side that differ between before and after."""
+        side = site.side
         plan = Plan(side, tuple((f.name, f.name) for f in side.schema))
-        alone = reads_one_by_one(side, frozenset(self.changes))
+        alone = is_row_wise_side(side, frozenset(self.changes))
         before, after = (
             run(plan, self._context(after=after, alone=alone)).read_all() for after in (False, True)
         )
-        return difference(before, after, by_presence=place.by_presence and not alone)
+        return row_difference(before, after, by_presence=site.by_presence and not alone)
 
-    # --- what differs
+    # --- stale rows
 
-    def _differing(self, plan: Plan) -> Iterator[pa.Table]:
+    def _stale_rows(self, plan: Plan) -> Iterator[pa.Table]:
         limit = None if is_grouped(plan.root) else DIFFERENCE_ROWS_MAX
         both = [self._rows(plan, limit, after=after) for after in (False, True)]
         before, after = both
         if before is not None and after is not None:
-            yield difference(self._block(before), self._block(after))
+            yield row_difference(self._block(before), self._block(after))
             return
         for is_after in (False, True):
             for batch in run(plan, self._context(after=is_after)).batches():
                 yield self._block(pa.Table.from_batches([batch]))
 
     def _rows(self, plan: Plan, limit: int | None, *, after: bool) -> pa.Table | None:
-        """The plan's rows; None where there are more than `limit`."""
+        """Return the plan's rows, None where there are more than `limit`."""
         result = run(plan, self._context(after=after))
-        held: list[pa.RecordBatch] = []
+        batches: list[pa.RecordBatch] = []
         rows = 0
         try:
             for batch in result.batches():
-                held.append(batch)
+                batches.append(batch)
                 rows += batch.num_rows
                 if limit is not None and rows > limit:
                     return None
         finally:
             result.close()
-        return pa.Table.from_batches(held, result.schema)
+        return pa.Table.from_batches(batches, result.schema)
 
     def _block(self, rows: pa.Table) -> pa.Table:
         arrays = [single_chunk(column) for column in rows.columns]
-        return self.bound.maker.make(arrays, rows.num_rows, self.around.environment)
+        return self.bound.maker.make(arrays, rows.num_rows, self.context.environment)
 
     def _rows_read(self, plan: Plan) -> int:
-        """Rows of the source in the parts that pruning leaves."""
+        """Count the rows of the source parts that pruning keeps."""
         context = self._context(after=False)
         rows = 0
         for scan in all_scans(plan.root):
@@ -183,8 +189,9 @@ class DimensionImpact:
         return rows
 
     def _context(self, *, after: bool, alone: bool = False) -> ExecutionContext:
-        """The source as far as the view has seen it, the dimensions as they were or as they will
-        be; `alone`: only their parts that leave or come."""
+        """Return a context that reads the seen source parts, and the dimensions before or `after`.
+
+        With `alone` only the parts of the dimensions that are removed or added."""
         parts: dict[str, Sequence[Part]] = {self.bound.view.source_id: self.source_parts}
         inline: dict[str, bytes] = {}
         for table_id, change in self.changes.items():
@@ -192,24 +199,26 @@ class DimensionImpact:
             chosen = moving if alone else (*change.kept, *moving)
             parts[table_id] = sorted(chosen, key=lambda p: (p.block_range, p.partition_id))
             inline.update(change.inline)
-        around = self.around
-        snapshot = OverlaySnapshot(around.snapshot, inline=inline)
+        context = self.context
+        snapshot = OverlaySnapshot(context.snapshot, inline=inline)
         return ExecutionContext(
             snapshot=snapshot,
-            store=around.store,
-            settings=around.settings,
-            environment=around.environment,
+            store=context.store,
+            settings=context.settings,
+            environment=context.environment,
             parts=parts,
-            cancelled=around.cancelled,
+            cancelled=context.cancelled,
         )
 
 
-def difference(before: pa.Table, after: pa.Table, *, by_presence: bool = False) -> pa.Table:
-    """The distinct rows that one of the tables has more often than the other (`by_presence`: that
-    only one of them has). Both have one schema of at least one column; NULL equals NULL."""
+def row_difference(before: pa.Table, after: pa.Table, *, by_presence: bool = False) -> pa.Table:
+    """Return the distinct rows that one table has more often than the other.
+
+    With `by_presence` those that only one table has.  Both tables have one schema of at least one
+    column; NULL equals NULL."""
     both = pa.concat_tables([before, after])
-    found = factorise([single_chunk(column) for column in both.columns], both.num_rows)
-    old = np.bincount(found.codes[: before.num_rows], minlength=found.count)
-    new = np.bincount(found.codes[before.num_rows :], minlength=found.count)
+    groups = factorise([single_chunk(column) for column in both.columns], both.num_rows)
+    old = np.bincount(groups.codes[: before.num_rows], minlength=groups.count)
+    new = np.bincount(groups.codes[before.num_rows :], minlength=groups.count)
     differs = (old > 0) != (new > 0) if by_presence else old != new
-    return both.take(pa.array(found.first[differs]))
+    return both.take(pa.array(groups.first[differs]))

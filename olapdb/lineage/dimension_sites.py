@@ -1,11 +1,11 @@
-"""Where in a view's plan rows of its source meet rows of a dimension.
+"""The places in a view's plan where rows of its source meet rows of a dimension.
 
     SELECT day, sum(weight) FROM events JOIN kinds USING kind GROUP BY day    the join
     SELECT day, count() FROM events WHERE kind IN (SELECT kind FROM kinds) …  the WHERE
 
-A row of the source gives something else after the dimension changed only where it meets, there, a
-row that came or left.  That holds as long as the result is made of each row of the source apart,
-up to one GROUP BY; `places` says where it does not.
+After the dimension changed, a source row gives another result only if it meets a row there that was
+added or removed.  That holds as long as the result is made of each source row separately, up to one
+GROUP BY; `join_sites` returns None where it does not hold.
 """
 
 from __future__ import annotations
@@ -17,22 +17,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.compute.batches import single_chunk
-from olapdb.optimize.conditions import all_of, conjuncts
 from olapdb.plan import expressions, nodes
+from olapdb.plan.conditions import all_of, conjuncts
 from olapdb.plan.tree import all_scans, expressions_of, subqueries_of, walk_nodes, with_inputs
 from olapdb.types import UINT8, Float, plain
 
 KEY_VALUES_MAX = 10_000
-"""Parts and row groups are pruned by so many key values at most; the join looks at all of them."""
+"""Prune parts and row groups by at most so many key values; the join compares all of them."""
 
 Path = tuple[int, ...]
-"""The way from a plan's root to a node: which child, level by level."""
+"""The index of the child to take at each level, from a plan's root to a node."""
 
 
 @dataclass(frozen=True)
 class JoinSite:
-    """A join, or a node with `arguments IN (SELECT … FROM dimension)`. `side` is the plan of the
-    rows that the source's rows meet."""
+    """A join with a dimension, or a node with `arguments IN (SELECT … FROM dimension)`.
+
+    `side` is the plan of the dimension's rows that the source's rows meet."""
 
     path: Path
     side: nodes.Node
@@ -41,32 +42,34 @@ class JoinSite:
 
     @property
     def by_presence(self) -> bool:
-        """Whether it only counts that a row is there, not how often."""
+        """Whether a match counts once, however many rows of the side it has."""
         return self.join is None or self.join.strictness in ("SEMI", "ANTI")
 
 
 def join_sites(
     root: nodes.Node, source_id: str, changed: frozenset[str]
 ) -> tuple[JoinSite, ...] | None:
-    """Where rows of the source meet one of the changed tables.
+    """Return the sites where rows of the source meet one of the changed tables.
 
-    None where the result is not made of the source's rows one by one (LIMIT, HAVING, a second
-    GROUP BY, a join above a GROUP BY, functions such as rand()) or where what a row meets cannot
-    be told (a scalar subquery over a changed table, ANY joins, which pick a partner).
+    Returns None where the result is not made of the source's rows one by one (LIMIT, HAVING, a
+    second GROUP BY, a join above a GROUP BY, functions such as rand()), or where the rows that a
+    source row meets are unknown (a scalar subquery over a changed table, ANY joins, which pick one
+    of several matches).
     """
     if any(_is_volatile(e) for node in walk_nodes(root) for e in expressions_of(node)):
         return None
-    found: list[JoinSite] = []
-    for place in _places(root, source_id, changed, (), grouped=False):
-        if place is None:
+    sites: list[JoinSite] = []
+    for site in _sites(root, source_id, changed, (), grouped=False):
+        if site is None:
             return None
-        found.append(place)
-    return tuple(found)
+        sites.append(site)
+    return tuple(sites)
 
 
-def reads_one_by_one(side: nodes.Node, changed: frozenset[str]) -> bool:
-    """Whether each row of the side is made of one row of a changed table: the rows that differ are
-    then made of the table's rows that differ."""
+def is_row_wise_side(side: nodes.Node, changed: frozenset[str]) -> bool:
+    """Return whether each row of the side is made of one row of a changed table.
+
+    The rows of the side that differ are then made of the table's rows that differ."""
     while isinstance(side, nodes.Filter | nodes.Project):
         if any(True for _ in subqueries_of(side)):
             return False
@@ -78,22 +81,23 @@ def reads_one_by_one(side: nodes.Node, changed: frozenset[str]) -> bool:
 
 
 def is_grouped(root: nodes.Node) -> bool:
+    """Return whether the plan has a GROUP BY."""
     return any(isinstance(node, nodes.Aggregate) for node in walk_nodes(root))
 
 
 # --- the form of a plan ---------------------------------------------------------------------------
 
 
-def _places(
+def _sites(
     node: nodes.Node, source_id: str, changed: frozenset[str], path: Path, *, grouped: bool
 ) -> Iterator[JoinSite | None]:
-    """The places at and below the node; None among them where it cannot be told."""
+    """Yield the sites at and below the node, None where the rows that meet there are unknown."""
     if not _reads(node, changed):
         return
     if not _reads(node, frozenset({source_id})):
-        yield None  # rows of its own, of which those of the source know nothing
+        yield None  # this branch has rows that depend on no source row
         return
-    yield from _places_in_expressions(node, changed, path)
+    yield from _sites_in_expressions(node, changed, path)
     match node:
         case nodes.Join(left=left, right=right):
             if not _is_plain(node) or any(_reads(one, changed) for one in subqueries_of(node)):
@@ -125,10 +129,10 @@ def _places(
             yield None
             return
     for at, one in enumerate(below):
-        yield from _places(one, source_id, changed, (*path, at), grouped=grouped)
+        yield from _sites(one, source_id, changed, (*path, at), grouped=grouped)
 
 
-def _places_in_expressions(
+def _sites_in_expressions(
     node: nodes.Node, changed: frozenset[str], path: Path
 ) -> Iterator[JoinSite | None]:
     for expression in expressions_of(node):
@@ -141,11 +145,11 @@ def _places_in_expressions(
                         node, nodes.Filter | nodes.Project | nodes.Aggregate | nodes.Scan
                     )
                     known = known and all(_is_row_wise(child) for child in node.children())
-                    known = known and not any(_asks(a, changed) for a in one.arguments)
+                    known = known and not any(_has_subquery_over(a, changed) for a in one.arguments)
                     yield JoinSite(path, plan, subquery=one) if known else None
 
 
-def _asks(expression: expressions.Expression, changed: frozenset[str]) -> bool:
+def _has_subquery_over(expression: expressions.Expression, changed: frozenset[str]) -> bool:
     return any(
         isinstance(one, expressions.ScalarSubquery | expressions.InSubquery)
         and _reads(one.plan, changed)
@@ -154,7 +158,7 @@ def _asks(expression: expressions.Expression, changed: frozenset[str]) -> bool:
 
 
 def _is_row_wise(node: nodes.Node) -> bool:
-    """Whether each row of the node is made of one row of its left-most table."""
+    """Return whether each row of the node is made of one row of its left-most table."""
     match node:
         case nodes.Scan():
             return True
@@ -185,37 +189,39 @@ def _reads(node: nodes.Node, table_ids: frozenset[str]) -> bool:
     return any(one.table.id in table_ids for one in all_scans(node))
 
 
-# --- who meets the changed rows -------------------------------------------------------------------
+# --- restricting a plan to the matches ------------------------------------------------------------
 
 
-def kept_to(
-    root: nodes.Node, place: JoinSite, met: pa.Table, keys: Mapping[int, pa.Array]
+def restrict_to_matches(
+    root: nodes.Node, site: JoinSite, matched: pa.Table, keys: Mapping[int, pa.Array]
 ) -> nodes.Node:
-    """The plan, its rows at the place kept to those that meet one of the rows `met` of its side.
+    """Return the plan with the rows at the site restricted to matches of the rows `matched`.
 
-    `keys` are the values of a join's right keys in `met`, by position: what parts and row groups
-    are pruned by, on both sides of the join."""
+    `matched` has the schema of the site's side.  `keys` are the values of a join's right keys in
+    `matched`, by position: parts and row groups are pruned by them on both sides of the join."""
 
     def change(node: nodes.Node) -> nodes.Node:
-        if place.subquery is not None:
-            return _with_members(node, place.subquery, met)
+        if site.subquery is not None:
+            return _with_matching_keys(node, site.subquery, matched)
         assert isinstance(node, nodes.Join)
-        return _with_partners(node, met, keys)
+        return _with_matching_rows(node, matched, keys)
 
-    return _replaced(root, place.path, change)
+    return _replaced(root, site.path, change)
 
 
-def _with_partners(join: nodes.Join, met: pa.Table, keys: Mapping[int, pa.Array]) -> nodes.Node:
+def _with_matching_rows(
+    join: nodes.Join, matched: pa.Table, keys: Mapping[int, pa.Array]
+) -> nodes.Node:
     left, right = join.left, join.right
     for at, values in keys.items():
-        of_left = _one_of(join.left_keys[at], values)
-        of_right = _one_of(join.right_keys[at], values)
+        of_left = _in_values(join.left_keys[at], values)
+        of_right = _in_values(join.right_keys[at], values)
         left = left if of_left is None else nodes.Filter(left, of_left)
         right = right if of_right is None else nodes.Filter(right, of_right)
-    partners = nodes.Values(join.right.schema, met)
+    matches = nodes.Values(join.right.schema, matched)
     kept = nodes.Join(
         left,
-        partners,
+        matches,
         "LEFT",
         "SEMI",
         join.left_keys,
@@ -226,23 +232,25 @@ def _with_partners(join: nodes.Join, met: pa.Table, keys: Mapping[int, pa.Array]
     return replace(join, left=kept, right=right)
 
 
-def _with_members(node: nodes.Node, subquery: expressions.InSubquery, met: pa.Table) -> nodes.Node:
-    values = nodes.Values(subquery.plan.schema, met)
-    wanted: list[expressions.Expression] = [
+def _with_matching_keys(
+    node: nodes.Node, subquery: expressions.InSubquery, matched: pa.Table
+) -> nodes.Node:
+    values = nodes.Values(subquery.plan.schema, matched)
+    conditions: list[expressions.Expression] = [
         one
-        for argument, column in zip(subquery.arguments, met.columns, strict=True)
-        if (one := _one_of(argument, single_chunk(column))) is not None
+        for argument, column in zip(subquery.arguments, matched.columns, strict=True)
+        if (one := _in_values(argument, single_chunk(column))) is not None
     ]
-    wanted.append(expressions.InSubquery(UINT8, subquery.arguments, values, False))
+    conditions.append(expressions.InSubquery(UINT8, subquery.arguments, values, False))
     if isinstance(node, nodes.Scan):
-        own = conjuncts(node.predicate) if node.predicate is not None else []
-        return replace(node, predicate=all_of([*wanted, *own]))
-    return with_inputs(node, (nodes.Filter(node.children()[0], all_of(wanted)),))
+        return replace(node, predicate=all_of([*conditions, *conjuncts(node.predicate)]))
+    return with_inputs(node, (nodes.Filter(node.children()[0], all_of(conditions)),))
 
 
-def _one_of(argument: expressions.Expression, values: pa.Array) -> expressions.Expression | None:
-    """A condition by which parts and row groups are pruned; None where there is none. It keeps
-    every row that has a partner: the exact condition stays beside it."""
+def _in_values(argument: expressions.Expression, values: pa.Array) -> expressions.Expression | None:
+    """Return a condition to prune parts and row groups by, None where there is none.
+
+    It keeps every row that has a match; the exact condition stays beside it."""
     arrow = values.type
     if isinstance(plain(argument.type), Float) or argument.type.arrow != arrow:
         return None

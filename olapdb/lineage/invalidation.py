@@ -18,7 +18,7 @@ from olapdb.compute.group_codes import factorise
 from olapdb.engine.layout import TableLayout
 from olapdb.errors import Error
 from olapdb.functions import readable
-from olapdb.ingest.block_stager import VOID_PARTITION, layout_of
+from olapdb.ingest.block_stager import PLACEHOLDER_PARTITION, layout_of
 from olapdb.ingest.trigger import TriggerContext, bound_view, fire
 from olapdb.lineage.sorting_key import key_columns
 from olapdb.model.changes import Change, Invalidate, NotCovered, Requirement, ViewsOnTableAre
@@ -200,7 +200,7 @@ def reached_by_names(
         for partition, parts in by_slice.items()
         if meets(contributed_blocks(view.id, parts).ranges(part.partition_id), part.block_range)
     }
-    if VOID_PARTITION in found:
+    if PLACEHOLDER_PARTITION in found:
         return None
     return frozenset(found.union(one for one in stale if one is not None))
 

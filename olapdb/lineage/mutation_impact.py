@@ -16,7 +16,7 @@ from olapdb.errors import Error
 from olapdb.ingest.trigger import TriggerContext, bound_view
 from olapdb.lineage.dimension_change import dimension_views
 from olapdb.lineage.invalidation import StaleSlices, touched_parts
-from olapdb.lineage.type_change import width_tells
+from olapdb.lineage.type_change import depends_on_width
 from olapdb.model.part import Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
@@ -97,7 +97,7 @@ class StaleViews:
         before = self.table_before
         if any(c.name in columns and c.default_kind == "ALIAS" for c in before.columns):
             return self._binds_otherwise(view, after)
-        return bool(read & wider) and width_tells(bound_view(view, self.around).plan.root)
+        return bool(read & wider) and depends_on_width(bound_view(view, self.around).plan.root)
 
     def _binds_otherwise(self, view: MaterializedView, after: TriggerContext) -> bool:
         """Whether the view computes other expressions of the altered table: of an ALIAS column a plan

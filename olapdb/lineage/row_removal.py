@@ -19,7 +19,7 @@ from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import ATTEMPTS_MAX, Outcome, RetryPolicy, retry_commit
 from olapdb.commit.staging import Staging
 from olapdb.errors import NotSupportedError, UnknownTable, UnsupportedMethod
-from olapdb.ingest.block_stager import VOID_PARTITION
+from olapdb.ingest.block_stager import PLACEHOLDER_PARTITION
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.effects import SeenParts, TableWrite, effects_of, seen_parts
 from olapdb.lineage.invalidation import StaleSlices, reached_by_names
@@ -126,8 +126,8 @@ class RowRemoval:
         # Or rows that leave meanwhile by retention freeze keys that these rows reach, unsaid; and what
         # this freezes may be gone from the target.
         for one in (self._table.id, seen.view.target_id):
-            version = self._snapshot.data_version(one, VOID_PARTITION)
-            self._draft.require(DataVersionIs(one, VOID_PARTITION, version))
+            version = self._snapshot.data_version(one, PLACEHOLDER_PARTITION)
+            self._draft.require(DataVersionIs(one, PLACEHOLDER_PARTITION, version))
         return _Watching(seen.view, frozenset(part.id for part in seen.parts))
 
     @property
@@ -218,7 +218,7 @@ class RowRemoval:
 
 def raised(table: Table, parts: Sequence[Part]) -> list[Change]:
     """The next data version of the table as a whole, and of the parts' partitions."""
-    partitions = dict.fromkeys((VOID_PARTITION, *(part.partition_id for part in parts)))
+    partitions = dict.fromkeys((PLACEHOLDER_PARTITION, *(part.partition_id for part in parts)))
     return [RaiseDataVersion(table.id, partition) for partition in partitions]
 
 

@@ -26,7 +26,12 @@ import pyarrow.compute as pc
 from olapdb.commit.draft import CommitDraft
 from olapdb.commit.origin import CommitOrigin
 from olapdb.errors import CorruptedData, FileDoesntExist, RetainedRows
-from olapdb.ingest.block_stager import VOID_PARTITION, dimension_requirements, layout_of, void_part
+from olapdb.ingest.block_stager import (
+    PLACEHOLDER_PARTITION,
+    dimension_requirements,
+    layout_of,
+    placeholder_part,
+)
 from olapdb.ingest.read_parts import read_rows
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.invalidation import StaleSlices, invalidate
@@ -123,7 +128,7 @@ class TargetRows:
         changes: list[Change] = []
         requirements: list[Requirement] = [
             DataVersionIs(self.table.id, p, self.snapshot.data_version(self.table.id, p))
-            for p in sorted({VOID_PARTITION, *(x.partition_id for x in self._all)})
+            for p in sorted({PLACEHOLDER_PARTITION, *(x.partition_id for x in self._all)})
         ]
         lost: dict[str, dict[str, tuple[BlockRange, ...]]] = {}
         for view in self.snapshot.views_into(self.table.id):
@@ -132,8 +137,8 @@ class TargetRows:
                 continue
             requirements.append(ViewIs(view.id, view.version))
             # Or source rows leave meanwhile by retention, and what leaves here is frozen.
-            version = self.snapshot.data_version(view.source_id, VOID_PARTITION)
-            requirements.append(DataVersionIs(view.source_id, VOID_PARTITION, version))
+            version = self.snapshot.data_version(view.source_id, PLACEHOLDER_PARTITION)
+            requirements.append(DataVersionIs(view.source_id, PLACEHOLDER_PARTITION, version))
             if self.retain:
                 changes += self._frozen(view, own, origin, cause)
                 continue
@@ -275,7 +280,7 @@ class TargetRows:
             kept = self._names_left(part, lost)
             if self._gone(part) and part.rows:
                 if kept:
-                    changes.append(AddPart(void_part(self.table, part.block_range, kept)))
+                    changes.append(AddPart(placeholder_part(self.table, part.block_range, kept)))
                 continue
             if kept == part.contributions or part.id in self._rows:
                 continue
@@ -286,7 +291,7 @@ class TargetRows:
                 inline = self.snapshot.inline_rows(part) if part.inline else None
                 changes.append(AddPart(renamed, inline))
             elif kept:
-                changes.append(AddPart(void_part(self.table, part.block_range, kept)))
+                changes.append(AddPart(placeholder_part(self.table, part.block_range, kept)))
         return changes, requirements
 
     def _named_as_left(

@@ -1,8 +1,8 @@
-"""Whether a view makes the same of values whose column has another type.
+"""Type changes of a source column that keep the result of a view.
 
-A wider type holds the same values, and still an expression may tell: `ts` in another time zone is
-another text and another day, `sumIf(v, c)` of a Nullable `v` is NULL where nothing matched, and
-`bitNot(v)` of a UInt16 is not that of a UInt8.
+A wider type holds the same values, but an expression may give another result: `ts` in another time
+zone is another text and another day, `sumIf(v, c)` of a Nullable `v` is NULL where no row matched,
+and `bitNot(v)` of a UInt16 is not that of a UInt8.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ from olapdb.plan.tree import expressions_of, subqueries_of, walk_nodes
 from olapdb.storage.column_statistics import bounds_hold
 from olapdb.types import DataType, Integer, is_nullable, plain
 
-_TELL_WIDTHS = frozenset(
+_WIDTH_FUNCTIONS = frozenset(
     {"bitNot", "bitShiftLeft", "bitShiftRight", "hex", "intHash32", "intHash64", "toTypeName"}
 )
-_TELL_WIDTHS_AGGREGATED = frozenset({"sumWithOverflow"})
+_WIDTH_AGGREGATES = frozenset({"sumWithOverflow"})
 """Functions whose result for one integer depends on how wide its type is."""
 
 
 def widened_only(before: DataType, after: DataType) -> bool:
-    """Integers of a wider type: alike, but for the few functions that `width_tells` looks for."""
+    """Return whether the change only widens an integer.
+
+    Results are then the same unless the plan has a function that `depends_on_width` finds."""
     return (
         isinstance(plain(before), Integer)
         and plain(before) != plain(after)
@@ -30,30 +32,31 @@ def widened_only(before: DataType, after: DataType) -> bool:
 
 
 def same_result(before: DataType, after: DataType, *, joined: bool) -> bool:
-    """Whether an expression over the column gives what it gave, for values that there are; widths
-    of integers apart.  A column that is `joined` is besides the default of rows without a match,
-    which is NULL where the type is Nullable."""
+    """Return whether expressions over the column give the same results for the stored values.
+
+    Widths of integers do not count, see `widened_only`.  A `joined` column also gives rows without
+    a match its default, which is NULL where the type is Nullable."""
     old, new = plain(before), plain(after)
     if isinstance(old, Integer) and isinstance(new, Integer):
         same = bounds_hold(before, after)
     else:
         same = old == new
-    # Rows whose NULL becomes a value are rewritten, and told of one by one (`FillNullsStep`).
+    # FillNullsStep rewrites rows whose NULL becomes a value, and invalidates them one by one.
     return same and (
         is_nullable(before) == is_nullable(after) or (not joined and is_nullable(before))
     )
 
 
-def width_tells(root: Node) -> bool:
-    """Whether the plan has a function, in subqueries too, that tells a wider integer."""
+def depends_on_width(root: Node) -> bool:
+    """Return whether a function of the plan, in subqueries too, depends on an integer's width."""
     for node in walk_nodes(root):
         if isinstance(node, Aggregate) and any(
-            call.name in _TELL_WIDTHS_AGGREGATED for _, call in node.aggregates
+            call.name in _WIDTH_AGGREGATES for _, call in node.aggregates
         ):
             return True
         for expression in expressions_of(node):
-            if any(isinstance(e, Call) and e.name in _TELL_WIDTHS for e in walk(expression)):
+            if any(isinstance(e, Call) and e.name in _WIDTH_FUNCTIONS for e in walk(expression)):
                 return True
-        if any(width_tells(inner) for inner in subqueries_of(node)):
+        if any(depends_on_width(inner) for inner in subqueries_of(node)):
             return True
     return False

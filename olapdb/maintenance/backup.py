@@ -1,10 +1,10 @@
-"""SYSTEM BACKUP TO and RESTORE FROM: a folder that is a warehouse itself.
+"""SYSTEM BACKUP TO and RESTORE FROM. A backup is a folder that is itself a warehouse.
 
     <folder>/data/…            the parts, each copied once and checked
-    <folder>/catalog.sqlite    written last, under its name only when all of its parts are there
-    <folder>/backup.json       of which warehouse, as of which commit
+    <folder>/catalog.sqlite    written last, under its name only when all of its parts exist
+    <folder>/backup.json       the id of the warehouse and the number of the commit
 
-A crash leaves the backup that was there before; parts copied already are not copied again.
+A crash leaves the earlier backup intact; parts copied already are not copied again.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _CHUNK_BYTES = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class CopyEvent:
-    """For a progress callback: `done` of `files` are there; bytes of those copied so far."""
+    """Progress for a callback: `done` of `files` exist; the bytes copied so far."""
 
     path: str
     done: int
@@ -57,7 +57,8 @@ class CopyEvent:
 
 @dataclass(frozen=True, slots=True)
 class CopyReport:
-    """`snapshot`: the commit number that was copied; inline rows lie in the catalog, not in files."""
+    """The result of a copy. `snapshot` is the commit number that was copied; inline rows are in the
+    catalog, not in files."""
 
     folder: str
     snapshot: int
@@ -71,13 +72,13 @@ Progress = Callable[[CopyEvent], None]
 
 
 def back_up(services: Services, folder: str, progress: Progress | None = None) -> CopyReport:
-    """The newest snapshot, whole, into `folder`: made where there is none, or brought up to date
-    where it holds an earlier backup of this warehouse.
+    """Copy the newest snapshot into `folder`: a new one, or an earlier backup of this warehouse.
 
-    Writers and merges go on meanwhile.  A damaged part ends it with the error that names the
-    part, and the earlier backup stays.  BadArguments for a folder that is anything else."""
+    Writers and merges continue meanwhile.  A damaged part raises the error that names it, and the
+    earlier backup stays.  Raises BadArguments for any other folder.
+    """
     root = _backup_folder(services, folder)
-    with system_errors(folder), _one_at_a_time(root), services.catalog.pinned():
+    with system_errors(folder), _exclusive(root), services.catalog.pinned():
         new = str(root / f"{CATALOG_FILE}{_NEW}")
         _remove(new)
         facts = services.catalog.copy_to(new)
@@ -92,15 +93,16 @@ def back_up(services: Services, folder: str, progress: Progress | None = None) -
         os.replace(new, root / CATALOG_FILE)
         flush_folder(root)
         failpoint("backup.published")
-        _forget_others(target, parts)
+        _delete_others(target, parts)
     return report
 
 
 def restore(services: Services, folder: str, progress: Progress | None = None) -> CopyReport:
-    """The backup in `folder` as this warehouse's content, which must be new: no commit yet.
+    """Load the backup in `folder` into this warehouse, which must have no commit yet.
 
-    Killed halfway, it is run again. A file that is not what its part's checksum says is an error,
-    and nothing is there then."""
+    After a kill run it again. A file that does not match its part's checksum is an error, and
+    nothing is restored then.
+    """
     root = Path(folder).resolve()
     path = str(root / CATALOG_FILE)
     if _has_log(root):
@@ -121,7 +123,8 @@ def restore(services: Services, folder: str, progress: Progress | None = None) -
 
 
 def _with_files(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """One for each file; several parts may share one, and one in quarantine stands behind others."""
+    """Return one part for each file; several parts may share one, and a part in quarantine comes
+    last."""
     ordered = sorted(parts, key=lambda part: not part.detached_reason)
     return tuple({part.path: part for part in ordered if part.path}.values())
 
@@ -134,15 +137,15 @@ def _copy_parts(
     number: int,
     progress: Progress | None,
 ) -> CopyReport:
-    there = {file.path: file.bytes for file in target.list(f"{DATA_FOLDER}/")}
-    missing = {part.path for part in parts if there.get(part.path) != part.bytes}
+    existing = {file.path: file.bytes for file in target.list(f"{DATA_FOLDER}/")}
+    missing = {part.path for part in parts if existing.get(part.path) != part.bytes}
     for part in parts:
-        # In quarantine: an earlier backup may have it sound, and it is taken if it is again.
+        # In quarantine: an earlier backup may have it sound; else copy it if it is sound again.
         if part.detached_reason and part.path in missing:
             try:
                 _copy_file(source, target, part)
             except (CorruptedData, FileDoesntExist):
-                parts = tuple(one for one in parts if one is not part)
+                parts = tuple(other for other in parts if other is not part)
     copied = copied_bytes = 0
     for done, part in enumerate(parts, 1):
         if part.path in missing:
@@ -180,7 +183,7 @@ def _copy_file(source: Store, target: Store, part: Part) -> None:
 def _backup_folder(services: Services, folder: str) -> Path:
     root = Path(folder).resolve()
     own = services.store.local_path("")
-    if own is not None and _inside(root, Path(own).resolve()):
+    if own is not None and _overlap(root, Path(own).resolve()):
         raise BadArguments(
             f"The backup's folder {folder} lies in the warehouse, or the warehouse in it.",
             hint="Name a folder elsewhere, best on another disk.",
@@ -191,19 +194,19 @@ def _backup_folder(services: Services, folder: str) -> Path:
     return root
 
 
-def _inside(one: Path, other: Path) -> bool:
-    return one == other or other in one.parents or one in other.parents
+def _overlap(folder: Path, other: Path) -> bool:
+    return folder == other or other in folder.parents or folder in other.parents
 
 
 def _refuse_foreign(services: Services, root: Path) -> None:
-    """Nothing may be overwritten that is no backup of this warehouse, or that has gone on living
-    as a warehouse of its own."""
+    """Raise BadArguments unless the folder is empty or a backup of this warehouse that was not
+    written to as a warehouse of its own."""
     names = {entry.name for entry in root.iterdir()}
     if not (root / CATALOG_FILE).exists():
-        # What an attempt that failed has left: SQLite's own files of the new catalog too.
+        # Files of a failed attempt, SQLite's files of the new catalog included.
         begun = (f"{CATALOG_FILE}{_NEW}", f"{MANIFEST_FILE}{_NEW}")
-        mine = {DATA_FOLDER, MANIFEST_FILE, ".lock"}
-        if any(not name.startswith(begun) for name in names - mine):
+        own_names = {DATA_FOLDER, MANIFEST_FILE, ".lock"}
+        if any(not name.startswith(begun) for name in names - own_names):
             raise BadArguments(
                 f"{root} is not empty, and no backup.", hint="Name a new folder, or an empty one."
             )
@@ -236,7 +239,7 @@ def _write_manifest(root: Path, facts: CopyFacts) -> None:
 
 
 def _read_manifest(root: Path) -> int:
-    """The newest commit that was ever backed up here."""
+    """Return the newest commit that was ever backed up here."""
     try:
         return int(json.loads((root / MANIFEST_FILE).read_text(encoding="utf-8"))["snapshot"])
     except (OSError, ValueError, KeyError):
@@ -245,16 +248,16 @@ def _read_manifest(root: Path) -> int:
         ) from None
 
 
-def _forget_others(target: LocalStore, parts: tuple[Part, ...]) -> None:
-    """Files of earlier backups that this one does not refer to."""
-    kept = {part.path for part in parts}
+def _delete_others(target: LocalStore, parts: tuple[Part, ...]) -> None:
+    """Delete files of earlier backups that this one does not contain."""
+    own_paths = {part.path for part in parts}
     for file in list(target.list(f"{DATA_FOLDER}/")):
-        if file.path not in kept:
+        if file.path not in own_paths:
             target.delete(file.path)
 
 
 @contextmanager
-def _one_at_a_time(root: Path) -> Iterator[None]:
+def _exclusive(root: Path) -> Iterator[None]:
     if fcntl is None:
         yield
         return

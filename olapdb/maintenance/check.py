@@ -1,4 +1,4 @@
-"""Whether a warehouse is what its catalog says: what every fault test ends with."""
+"""Check that a warehouse is consistent with its catalog. Every fault test ends with this."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from olapdb.storage.store import Store
 from olapdb.storage.writer import DATA_FOLDER, lease_of_path
 
 CheckRows = Callable[[Table, Part, pa.Table], Iterator[str]]
-"""More problems of a part's rows (their order, say), from a caller who knows keys."""
+"""A caller's check of a part's rows (their order, say); yields problems."""
 
 
 def check_database(
     catalog: Catalog, store: Store, *, check_rows: CheckRows | None = None
 ) -> list[str]:
-    """Problems, in words; none for a sound warehouse.
+    """Return the problems found, in words; none for a consistent warehouse.
 
-    Every part's bytes, row count and bounds; block numbers and contributions within what was
-    given out; inline rows there; coverage within the source's blocks; and no file that nothing
-    refers to, but for those of live leases and of dropped parts.
+    It checks every part's bytes, row count and bounds; that block numbers and contributions were
+    assigned; that inline rows exist; that coverage lies within the source's blocks; and that each
+    file belongs to a live lease, a live part or a dropped one.
     """
     problems: list[str] = []
     with catalog.pinned() as snapshot:
@@ -53,26 +53,28 @@ def _check_table(
         seen.add(part.id)
         if part.block_range.last >= next_block:
             yield f"{name} has blocks beyond {next_block - 1}"
-        yield from (f"{name}: {what}" for what in _check_contributions(snapshot, part))
+        yield from (f"{name}: {problem}" for problem in _check_contributions(snapshot, part))
         yield from (
-            f"{name}: {what}" for what in part_problems(snapshot, store, table, part, check_rows)
+            f"{name}: {problem}"
+            for problem in part_problems(snapshot, store, table, part, check_rows)
         )
     for part in snapshot.parts(detached_table(table.id)):
         if part.detached_reason:
-            continue  # in quarantine: known to be broken
+            continue  # in quarantine: known to be damaged
         name = f"{table.database}.{table.name}, detached part {part.id} ({part.name})"
         yield from (
-            f"{name}: {what}" for what in part_problems(snapshot, store, table, part, check_rows)
+            f"{name}: {problem}"
+            for problem in part_problems(snapshot, store, table, part, check_rows)
         )
 
 
 def _check_contributions(snapshot: Snapshot, part: Part) -> Iterator[str]:
-    for one in part.contributions:
-        source = snapshot.by_id(one.source_id)
+    for contribution in part.contributions:
+        source = snapshot.by_id(contribution.source_id)
         if not isinstance(source, Table):
             continue  # dropped since; the rows stay
         last = snapshot.next_block(source) - 1
-        for blocks in one.blocks:
+        for blocks in contribution.blocks:
             if not isinstance(blocks, BlockRange):
                 yield "has a contribution without a block number"
             elif blocks.last > last:
@@ -82,15 +84,15 @@ def _check_contributions(snapshot: Snapshot, part: Part) -> Iterator[str]:
 def part_problems(
     snapshot: Snapshot, store: Store, table: Table, part: Part, check_rows: CheckRows | None = None
 ) -> Iterator[str]:
-    """What is wrong with a part's bytes: its checksum, rows and bounds. Reads all of it. Raises what
-    says nothing of the part: that memory or file descriptors have run out."""
+    """Yield what is wrong with a part's bytes: its checksum, rows and bounds. Reads all of it.
+    Raises errors that say nothing about the part, such as a lack of memory or file descriptors."""
     try:
         if part.inline:
             verify_inline(part, snapshot.inline_rows(part))
         elif part.rows:
             verify_file(store, part)
         elif part.path:
-            yield "is void, but has a file"
+            yield "is a placeholder, but has a file"
         if part.rows:
             yield from _check_rows(snapshot, store, table, part, check_rows)
     except OperationalError as error:
@@ -109,9 +111,9 @@ def _check_rows(
         yield f"has {rows.num_rows} rows, {part.rows} were written"
         return
     if part.schema_version == table.version and len(names) == len(table.stored_columns):
-        known = {name: part.bounds[name] for name in names if name in part.bounds}
-        found = table_bounds(table, rows, known)
-        wrong = [name for name, bounds in known.items() if found.get(name) != bounds]
+        stored_bounds = {name: part.bounds[name] for name in names if name in part.bounds}
+        actual = table_bounds(table, rows, stored_bounds)
+        wrong = [name for name, bounds in stored_bounds.items() if actual.get(name) != bounds]
         if wrong:
             yield f"has wrong bounds for {', '.join(wrong)}"
         if check_rows is not None:
@@ -129,7 +131,7 @@ def _check_coverage(snapshot: Snapshot) -> Iterator[str]:
                 *coverage.everywhere,
                 *(r for rs in coverage.by_partition.values() for r in rs),
             ]
-            if any(one.last > last for one in ranges):
+            if any(blocks.last > last for blocks in ranges):
                 yield f"{view.database}.{view.name} covers blocks that {item.name} does not have"
 
 

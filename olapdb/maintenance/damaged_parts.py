@@ -1,13 +1,12 @@
-"""Which live parts are damaged: found by whatever reads them, noted in the catalog, lifted by CHECK
-TABLE.
+"""Find damaged live parts, and keep the catalog's list of them.
 
     a read fails            the reader makes the part a suspect (`olapdb.storage.suspects`)
-    the statement ends      its bytes are compared with their checksum, and the catalog is told
+    the statement ends      its bytes are compared with their checksum; damage is recorded
     system.views            views that read or write the part's table are unverifiable
-    CHECK TABLE             tells the catalog what is damaged, and what is sound again
-    QUARANTINE PART, …      the part is not live any more, and its damage counts no more
+    CHECK TABLE             records which parts are damaged, and which are sound again
+    QUARANTINE PART, …      the part is not live any more, so its damage does not count
 
-A process that cannot write the catalog remembers what it met for itself.
+A process that cannot write the catalog keeps its own list in memory.
 """
 
 from __future__ import annotations
@@ -24,26 +23,30 @@ from olapdb.storage.store import Store
 
 
 def check_suspects(services: Services) -> None:
-    """Note in the catalog which suspects are damaged.  Cheap where there are none; raises nothing
-    of ours, since it runs when a statement ends, whose own error counts."""
+    """Record in the catalog which suspects are damaged. Cheap without suspects. Raises none of our
+    errors: it runs at the end of a statement, whose own error counts."""
     suspects = services.store.cache.suspects
     if not suspects:
         return
     taken = suspects.take()
     try:
         with services.catalog.pinned() as snapshot:
-            looked_at = ((part, _looked_at(part, snapshot, services)) for part in taken)
-            found = [damage_of(part, why, services.clock_ms()) for part, why in looked_at if why]
-        if found:
-            services.catalog.record_damaged(found)
+            problems = ((part, _problem(part, snapshot, services)) for part in taken)
+            damaged = [
+                damage_of(part, problem, services.clock_ms())
+                for part, problem in problems
+                if problem
+            ]
+        if damaged:
+            services.catalog.record_damaged(damaged)
     except Error:
         for part in taken:
             suspects.add(part)
 
 
-def _looked_at(part: Part, snapshot: Snapshot, services: Services) -> str:
-    """What is wrong with a suspect, "" for nothing. Where that cannot be learnt now, the next read
-    that fails makes it a suspect again."""
+def _problem(part: Part, snapshot: Snapshot, services: Services) -> str:
+    """Return what is wrong with a suspect, "" for nothing. If that cannot be determined now, the
+    next failing read makes it a suspect again."""
     if not is_live(part, snapshot):
         return ""
     try:
@@ -53,16 +56,15 @@ def _looked_at(part: Part, snapshot: Snapshot, services: Services) -> str:
 
 
 def is_live(part: Part, snapshot: Snapshot) -> bool:
-    """Of a table that is there; a part that vacuum removed under its reader is not, and one that is
-    detached has no views."""
+    """Return whether the part is live in the snapshot; a vacuumed or a detached part is not."""
     if snapshot.by_id(part.table_id) is None:
         return False
-    return any(one.id == part.id for one in snapshot.parts(part.table_id))
+    return any(live_part.id == part.id for live_part in snapshot.parts(part.table_id))
 
 
 def bytes_problem(snapshot: Snapshot, store: Store, part: Part) -> str:
-    """Why the bytes of a live part are not those that were written, "" where they are. Reads all
-    of them.  Raises what the operating system refuses for another reason."""
+    """Return how the bytes of a live part differ from those written, "" if they do not. Reads all
+    of them. Raises errors of the operating system that are not about the part."""
     try:
         if part.inline:
             verify_inline(part, snapshot.inline_rows(part))
@@ -78,15 +80,16 @@ def bytes_problem(snapshot: Snapshot, store: Store, part: Part) -> str:
 
 
 def damage_of(part: Part, reason: str, now_ms: int) -> Damage:
+    """Return the entry for the catalog's list."""
     return Damage(part.id, part.table_id, part.name, reason, now_ms)
 
 
 def record_check(services: Services, damaged: Iterable[Damage], sound: Iterable[str]) -> None:
-    """Tell the catalog what CHECK TABLE found: these are damaged, these parts (ids) are sound."""
-    known = {one.part_id for one in services.catalog.damaged()}
-    lifted = known.intersection(sound)
-    if lifted:
-        services.catalog.clear_damaged(lifted)
-    new = [one for one in damaged if one.part_id not in known]
+    """Record the result of CHECK TABLE: damaged parts, and ids of sound ones."""
+    known_ids = {damage.part_id for damage in services.catalog.damaged()}
+    repaired = known_ids.intersection(sound)
+    if repaired:
+        services.catalog.clear_damaged(repaired)
+    new = [damage for damage in damaged if damage.part_id not in known_ids]
     if new:
         services.catalog.record_damaged(new)

@@ -1,4 +1,4 @@
-"""What SYSTEM STOP … said: which tables background work leaves alone."""
+"""The tables for which SYSTEM STOP … has paused background work."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import threading
 
 
 class Pauses:
-    """Of one kind of background work, in this process; any thread.
+    """The pauses of one kind of background work in this process. Thread-safe.
 
-    STOP of everything holds for tables made later too; START of one table excepts it from that.
+    STOP of everything also holds for tables created later; START of one table exempts it.
     """
 
     def __init__(self) -> None:
@@ -18,7 +18,7 @@ class Pauses:
         self._excepted: set[str] = set()
 
     def set(self, running: bool, table_id: str | None = None) -> None:
-        """START or STOP, of a table or (None) of everything."""
+        """Start or stop the work for a table, or (None) for all."""
         with self._lock:
             if table_id is None:
                 self._everything = not running
@@ -29,6 +29,7 @@ class Pauses:
             (self._stopped if running else self._excepted).discard(table_id)
 
     def paused(self, table_id: str) -> bool:
+        """Return whether the work is stopped for the table."""
         with self._lock:
             if table_id in self._stopped:
                 return True

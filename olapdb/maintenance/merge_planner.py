@@ -1,6 +1,6 @@
-"""What is merged when: the background's choice of a table, and OPTIMIZE.
+"""Choose when to merge what: background merges of a table, and OPTIMIZE.
 
-Merges of many partitions share a commit, as long as they are small together.
+Merges of many partitions share a commit while they are small together.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.services import Services
 
 ROUNDS_MAX = 100
-"""Plans that OPTIMIZE makes before it gives up against merges and INSERTs that are faster."""
+"""Rounds of planning after which OPTIMIZE gives up, if concurrent commits keep changing the
+parts."""
 BATCH_MERGES_MAX = 200
 BATCH_BYTES_MAX = 64 << 20
-"""Uncompressed bytes that the merges of one commit read; a larger merge is a commit of its own."""
+"""Uncompressed input bytes of the merges of one commit; a larger merge has its own commit."""
 BACKGROUND_THREADS = 1
-"""Of a merge that nobody asked for: the other cores are for INSERTs and queries."""
+"""Threads of a background merge: the other cores are for INSERTs and queries."""
 
 
 def merge_some(
@@ -39,10 +40,11 @@ def merge_some(
     limits: MergeLimits | None = None,
     wanted: Callable[[], bool] = lambda: True,
 ) -> list[MergeResult]:
-    """Make the background merges of a table that are worth most now, one of each partition, in one
-    commit of bounded size; return none where none is worth it.
+    """Merge the table's most worthwhile parts, at most one merge for each partition, in one commit
+    of bounded size; return [] if no merge is worthwhile.
 
-    Raises CommitConflict as `merge_batch` does. `wanted` is asked before anything is read.
+    Raises CommitConflict as `merge_batch` does. If `wanted` returns False before the parts are
+    read, nothing is merged.
     """
     with services.catalog.pinned() as snapshot:
         table = snapshot.by_id(table_id)
@@ -66,8 +68,8 @@ def merge_some(
 def _chosen(
     services: Services, snapshot: Snapshot, table: Table, limits: MergeLimits
 ) -> Iterator[tuple[list[Part], bool]]:
-    """Yield the merges that are worth it, at most one of a partition, and whether their rows may
-    stay in the catalog."""
+    """Yield the worthwhile merges, at most one of a partition, and whether the result may stay
+    inline."""
     state, now_ms = table_state(snapshot, table), services.clock_ms()
     for parts in by_partition(snapshot.parts(table.id)).values():
         for run in runs(state, parts):
@@ -86,13 +88,13 @@ def optimize(
     final: bool = False,
     limits: MergeLimits | None = None,
 ) -> list[MergeResult]:
-    """OPTIMIZE TABLE [PARTITION] [FINAL]: merges until each run of mergeable parts is one, of those
-    that were there when it began.
+    """Implement OPTIMIZE TABLE [PARTITION] [FINAL]: merge until each run of mergeable parts, of
+    those that existed at the start, is one part.
 
-    `final` also rewrites a single part that was never combined, or lies in the catalog.  Parts
-    that only differ in coverage, origin (bypass) or sides of a fence stay apart.  Raises
-    MemoryLimitExceeded where `final` cannot make one part within the limits, CommitConflict
-    where others kept changing the parts, QueryWasCancelled before the merge that comes next.
+    `final` also rewrites a single part that was never combined, or lies in the catalog.  Parts that
+    differ in coverage, origin (bypass) or sides of a fence stay apart.  Raises MemoryLimitExceeded
+    if `final` cannot make one part within the limits, CommitConflict if concurrent commits keep
+    changing the parts, QueryWasCancelled before the next merge.
     """
     results: list[MergeResult] = []
     up_to: int | None = None
@@ -120,6 +122,7 @@ def optimize(
 
 
 def limits_of(table: Table) -> MergeLimits:
+    """Return the table's limits of a background merge."""
     return MergeLimits(bytes_max=int(table.setting("max_bytes_to_merge")))
 
 
@@ -131,18 +134,19 @@ def _plan(
     limits: MergeLimits,
     up_to: int,
 ) -> list[list[Part]]:
-    """The merges of one round, of parts of blocks `up_to` this one: those of different runs, which do not get in each other's way."""
+    """Return the merges of one round, of parts with blocks up to `up_to`; merges of different runs
+    are independent."""
     state = table_state(snapshot, table)
     planned = []
-    there = [part for part in snapshot.parts(table.id) if part.block_range.last <= up_to]
-    for one, parts in by_partition(there).items():
-        if partition_id is not None and one != partition_id:
+    parts_up_to = [part for part in snapshot.parts(table.id) if part.block_range.last <= up_to]
+    for partition, parts in by_partition(parts_up_to).items():
+        if partition_id is not None and partition != partition_id:
             continue
         for run in runs(state, parts):
             merges = choose_all(run, limits)
             if final and len(merges) > 1:
                 raise MemoryLimitExceeded(
-                    f"OPTIMIZE … FINAL of {table.database}.{table.name}, partition {one}, needs"
+                    f"OPTIMIZE … FINAL of {table.database}.{table.name}, partition {partition}, needs"
                     f" more than {limits.memory_bytes_max:,} bytes of rows in memory.",
                     hint="Run it without FINAL, or partition more finely.",
                 )
@@ -151,23 +155,23 @@ def _plan(
 
 
 def _batches(planned: Sequence[list[Part]]) -> Iterator[list[list[Part]]]:
-    """Yield the merges of one commit each: as many as are small together, so that what a conflict
-    or a failure costs is bounded."""
+    """Yield the merges of each commit: as many as are small together, so that a conflict or a
+    failure costs little."""
     batch: list[list[Part]] = []
-    held = 0
+    batch_bytes = 0
     for parts in planned:
         size = sum(sum(part.uncompressed_bytes.values()) for part in parts)
-        if batch and (len(batch) == BATCH_MERGES_MAX or held + size > BATCH_BYTES_MAX):
+        if batch and (len(batch) == BATCH_MERGES_MAX or batch_bytes + size > BATCH_BYTES_MAX):
             yield batch
-            batch, held = [], 0
+            batch, batch_bytes = [], 0
         batch.append(parts)
-        held += size
+        batch_bytes += size
     if batch:
         yield batch
 
 
 def _is_raw(table: Table, part: Part) -> bool:
-    """Whether rewriting a single part changes something."""
+    """Return whether rewriting a single part changes anything."""
     if part.rows == 0:
         return False
     old = part.schema_version < settled_version(table)

@@ -1,8 +1,9 @@
 """Which parts to merge: pure functions of parts, coverage and time.
 
-First what may be merged at all (`runs`), then what is worth it (`choose`), after ClickHouse's
-SimpleMergeSelector (src/Storages/MergeTree/Compaction/MergeSelectors/SimpleMergeSelector.cpp):
-neighbours of similar size, more readily when they are old, small or many.
+`runs` determines which parts may be merged at all, `choose` which merge is worthwhile, after
+ClickHouse's SimpleMergeSelector
+(src/Storages/MergeTree/Compaction/MergeSelectors/SimpleMergeSelector.cpp): neighbours of similar
+size, more readily when they are old, small or many.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ WINDOW_PARTS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class MergeLimits:
-    """Bounds of one background merge. `memory_bytes_max` counts uncompressed bytes of its input:
-    a merge holds its rows in memory."""
+    """Bounds of one background merge. `memory_bytes_max` counts uncompressed bytes of its input: a
+    merge holds its rows in memory."""
 
     parts_max: int = 100
     bytes_max: int = int(TABLE_SETTINGS["max_bytes_to_merge"].default)
@@ -36,9 +37,9 @@ class MergeLimits:
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """What decides over the merges of one table. `coverages` are those of the views that it
-    triggers, `writers` the ids of those that write into it; no merge crosses a block in `fences`
-    (by partition; key None: every partition)."""
+    """The facts that decide about merges of one table. `coverages` are those of the views that it
+    triggers, `writers` the ids of the views that write it; no merge crosses a block in `fences` (by
+    partition; key None: every partition)."""
 
     table: Table
     coverages: tuple[Coverage, ...] = ()
@@ -47,24 +48,24 @@ class TableState:
 
 
 def by_partition(parts: Sequence[Part]) -> dict[str, list[Part]]:
-    """Parts of each partition in the order of their blocks."""
+    """Return the parts of each partition in the order of their blocks."""
     grouped: dict[str, list[Part]] = {}
     for part in parts:
         grouped.setdefault(part.partition_id, []).append(part)
-    for some in grouped.values():
-        some.sort(key=lambda p: (p.block_range.first, p.block_range.last, p.id))
+    for group in grouped.values():
+        group.sort(key=lambda p: (p.block_range.first, p.block_range.last, p.id))
     return grouped
 
 
 def runs(state: TableState, parts: Sequence[Part]) -> list[list[Part]]:
-    """Splits the parts of one partition into the longest lists whose parts may all be merged.
+    """Split the parts of one partition into the longest lists whose parts may all be merged.
 
-    Rules 7 and 8: rows of views and bypass rows apart; the hull of the blocks wholly covered or
-    wholly unseen by each view; and no fence inside.
+    Rules 7 and 8: rows of views apart from bypass rows; the hull of the blocks wholly covered or
+    wholly uncovered for each view; and no fence inside.
 
         blocks 1 2 3 | 7 8      view saw 1..3, not 4..8   ->   [1 2 3] [7 8]
     """
-    found: list[list[Part]] = []
+    result: list[list[Part]] = []
     open_runs: dict[object, tuple[list[Part], BlockRange]] = {}
     for part in parts:
         kind = _kind(state, part)
@@ -79,28 +80,28 @@ def runs(state: TableState, parts: Sequence[Part]) -> list[list[Part]]:
                 open_runs[kind] = (run, wider)
                 continue
         open_runs[kind] = ([part], blocks)
-        found.append(open_runs[kind][0])
-    return found
+        result.append(open_runs[kind][0])
+    return result
 
 
 def choose(
     run: Sequence[Part], limits: MergeLimits, now_ms: int, partition_parts: int
 ) -> list[Part]:
-    """The best merge within a run, [] where none is worth it now. Of a very long run only the end
-    is looked at: as that shrinks, the rest comes into view."""
+    """Return the best merge within a run, [] if none is worthwhile now. Of a very long run only the
+    end is considered: as that shrinks, the rest comes into view."""
     run = run[-WINDOW_PARTS:]
     if len(run) < 2:
         return []
     # Row i holds the merges that start at part i; column j those of j + 1 parts.
     width = min(len(run), limits.parts_max)
     sizes = _windows([part.bytes for part in run], width)
-    held = _windows([sum(part.uncompressed_bytes.values()) for part in run], width)
-    born_ms = _windows([part.created_ms for part in run], width)
+    memory = _windows([sum(part.uncompressed_bytes.values()) for part in run], width)
+    created_ms = _windows([part.created_ms for part in run], width)
     count = np.arange(1, width + 1)
     total = np.cumsum(sizes, axis=1)
     allowed = (count >= 2) & (np.arange(len(run))[:, None] + count <= len(run))
-    allowed &= (total <= limits.bytes_max) & (np.cumsum(held, axis=1) <= limits.memory_bytes_max)
-    age_seconds = np.maximum(0, now_ms - np.maximum.accumulate(born_ms, axis=1)) / 1000
+    allowed &= (total <= limits.bytes_max) & (np.cumsum(memory, axis=1) <= limits.memory_bytes_max)
+    age_seconds = np.maximum(0, now_ms - np.maximum.accumulate(created_ms, axis=1)) / 1000
     largest = np.maximum.accumulate(sizes, axis=1)
     allowed &= _worth(total, largest, count, age_seconds, partition_parts, limits)
     if not allowed.any():
@@ -111,9 +112,12 @@ def choose(
 
 
 def choose_inline(run: Sequence[Part], limits: MergeLimits, now_ms: int) -> list[Part]:
-    """The first inline parts of a run, where they have lain in the catalog too long; they become a
-    file. Neighbours only: a file part between two of them would come before or after both, and
-    engines that keep the last row of a key tell the difference."""
+    """Return the first inline parts of a run if they have been in the catalog too long; the merge
+    writes them to a file.
+
+    Only neighbours: a file part between two of them would come before or after both, which matters
+    to engines that keep the last row of a key.
+    """
     inline: list[Part] = []
     for part in run:
         if part.inline:
@@ -126,24 +130,25 @@ def choose_inline(run: Sequence[Part], limits: MergeLimits, now_ms: int) -> list
 
 
 def choose_all(run: Sequence[Part], limits: MergeLimits) -> list[list[Part]]:
-    """Everything in as few merges as memory allows, for OPTIMIZE."""
+    """Return merges of the whole run, as few as memory allows, for OPTIMIZE."""
     merges: list[list[Part]] = []
-    rest = list(run)
-    while rest:
-        some = _fitting(rest, limits) or rest[:1]
-        merges.append(some)
-        rest = rest[len(some) :]
+    remaining = list(run)
+    while remaining:
+        merge = _fitting(remaining, limits) or remaining[:1]
+        merges.append(merge)
+        remaining = remaining[len(merge) :]
     return merges
 
 
 def hull(parts: Sequence[Part]) -> BlockRange:
+    """Return the smallest range that contains the blocks of all parts."""
     return BlockRange(
         min(p.block_range.first for p in parts), max(p.block_range.last for p in parts)
     )
 
 
 def _fitting(parts: Sequence[Part], limits: MergeLimits) -> list[Part]:
-    """The longest prefix that one merge may hold in memory."""
+    """Return the longest prefix that one merge can hold in memory."""
     memory = 0
     for count, part in enumerate(parts):
         memory += sum(part.uncompressed_bytes.values())
@@ -153,7 +158,8 @@ def _fitting(parts: Sequence[Part], limits: MergeLimits) -> list[Part]:
 
 
 def _kind(state: TableState, part: Part) -> object:
-    """Parts of different kinds never merge: bypass rows with a view's, across a fence."""
+    """Return a key: parts with different keys never merge (bypass rows with a view's, or across a
+    fence)."""
     blocks = part.block_range
     fences = sorted({*state.fences.get(None, ()), *state.fences.get(part.partition_id, ())})
     side = sum(1 for fence in fences if blocks.first > fence)
@@ -173,7 +179,8 @@ _LOG_LARGE = math.log1p(100 << 30)
 
 
 def _windows(values: Sequence[int], width: int) -> np.ndarray:
-    """The `width` values from each position on, zeros beyond the end; shape (values, width)."""
+    """Return the `width` values from each position on, zeros beyond the end; shape (values,
+    width)."""
     padded = np.concatenate([np.array(values, np.int64), np.zeros(width - 1, np.int64)])
     return np.lib.stride_tricks.sliding_window_view(padded, width)
 
@@ -186,8 +193,8 @@ def _worth(
     partition_parts: int,
     limits: MergeLimits,
 ) -> np.ndarray:
-    """Whether the largest part is a small enough share of the merge; less and less is asked of
-    old parts and of crowded partitions."""
+    """Return whether the largest part is a small enough share of the merge; the threshold is lower
+    for old parts and for crowded partitions."""
     size = _unit(np.log1p(total), _LOG_SMALL, _LOG_LARGE)
     age = _unit(age_seconds, 10.0, 3_600.0 + size * (30 * 86_400.0 - 3_600.0))
     crowd = min(1.0, max(0.0, (partition_parts - 10) / (50 - 10)))
@@ -199,5 +206,5 @@ def _worth(
 
 
 def _unit(value: np.ndarray, low: float, high: float | np.ndarray) -> np.ndarray:
-    made: np.ndarray = np.clip((value - low) / (high - low), 0.0, 1.0)
-    return made
+    unit: np.ndarray = np.clip((value - low) / (high - low), 0.0, 1.0)
+    return unit

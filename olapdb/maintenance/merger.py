@@ -1,7 +1,7 @@
-"""Merges chosen parts: read, sort, combine, write, and one commit.
+"""Execute merges: read the parts, sort, combine, write, and commit once.
 
-The commit requires that the parts are still live and still of one coverage (rule 8), so a merge
-never undoes what happened meanwhile; it just did not take place.
+The commit requires that the parts are still live and have one coverage (rule 8), so a merge never
+undoes a concurrent change; it simply does not happen.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import pyarrow as pa
 from olapdb.commit.draft import CommitDraft
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import RetryPolicy, retry_commit
-from olapdb.commit.staging import PartPlan, Staging, inline_limit
+from olapdb.commit.staging import Staging
+from olapdb.config import tuning
 from olapdb.engine.column_defaults import DefaultColumns, read_filled
 from olapdb.engine.combine import combine
 from olapdb.engine.layout import TableLayout, shared_layout
@@ -37,17 +38,17 @@ from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.activity import RunningMerge
 from olapdb.runtime.failpoints import failpoint
+from olapdb.storage.part_plan import PartPlan, inline_limit
 from olapdb.storage.reader import PartReader
 from olapdb.threads import ThreadPool
 
 BATCH_ATTEMPTS_MAX = 5
-THREADED_MERGES_MIN = 8
 FLUSHING_THREADS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """`part` None: nothing was left of the rows, and nothing had to be remembered."""
+    """The result of one merge. `part` None: no rows and no contributions were left."""
 
     table_id: str
     partition_id: str
@@ -59,7 +60,7 @@ class MergeResult:
 def table_state(
     snapshot: Snapshot, table: Table, fences: dict[str | None, tuple[int, ...]] | None = None
 ) -> TableState:
-    """What the policy must know of a table at a snapshot."""
+    """Return the facts about a table that the merge policy needs."""
     return TableState(
         table,
         tuple(snapshot.coverage(view.id) for view in snapshot.views_on(table.id)),
@@ -136,8 +137,8 @@ def _shown(table: Table, parts: Sequence[Part]) -> RunningMerge:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A merge that is staged: `parts` in the order of their blocks, `staged` None where nothing is
-    left of them."""
+    """A staged merge: `parts` in the order of their blocks, `staged` None if nothing is left of
+    them."""
 
     table_id: str
     parts: tuple[Part, ...]
@@ -213,6 +214,7 @@ def _stage_piece(
     parts: Sequence[Part],
     inline: bool,
 ) -> _Piece:
+    """Read, merge and stage the parts of one merge."""
     failpoint("merge.started")
     ordered = tuple(sorted(parts, key=lambda p: (p.block_range.first, p.block_range.last)))
     rows = _merged_rows(origin, snapshot, layout, ordered)
@@ -224,8 +226,9 @@ def _stage_piece(
 def _staged_pieces(
     stage: Callable[[Sequence[Part]], _Piece], merges: Sequence[Sequence[Part]]
 ) -> list[_Piece]:
-    """Stage the merges; many small ones at once, as each waits for its file to be flushed."""
-    if len(merges) < THREADED_MERGES_MIN:
+    """Stage the merges; many small ones concurrently, because each waits for its file to be
+    flushed."""
+    if len(merges) < tuning.THREADED_MERGES_MIN:
         return [stage(parts) for parts in merges]
     with ThreadPool(FLUSHING_THREADS, "olapdb-merge") as pool:
         futures = [pool.submit(stage, parts) for parts in merges]
@@ -237,32 +240,38 @@ def _staged_pieces(
 
 
 def joined_contributions(parts: Sequence[Part]) -> tuple[Contribution, ...]:
-    """One for each (view, version, source, source partition): ranges joined, counts added."""
+    """Return one contribution for each (view, version, source, source partition): ranges joined,
+    counts added."""
     grouped: dict[tuple[str, int, str, str | None], list[Contribution]] = {}
     for part in parts:
-        for one in part.contributions:
-            key = (one.view_id, one.view_version, one.source_id, one.source_partition)
-            grouped.setdefault(key, []).append(one)
+        for contribution in part.contributions:
+            key = (
+                contribution.view_id,
+                contribution.view_version,
+                contribution.source_id,
+                contribution.source_partition,
+            )
+            grouped.setdefault(key, []).append(contribution)
     return tuple(
         replace(
-            some[0],
-            blocks=union_ranges(b for one in some for b in one.blocks),  # type: ignore[misc]
-            rows=sum(one.rows for one in some),
+            group[0],
+            blocks=union_ranges(b for contribution in group for b in contribution.blocks),  # type: ignore[misc]
+            rows=sum(contribution.rows for contribution in group),
         )
-        for some in grouped.values()
+        for group in grouped.values()
     )
 
 
 def _merged_rows(
     origin: CommitOrigin, snapshot: Snapshot, layout: TableLayout, parts: Sequence[Part]
 ) -> pa.Table:
-    """All rows in the order of the sorting key, equal keys in the order of their blocks, combined
-    where the engine does."""
-    table = layout.table
-    pieces = [_read(origin, snapshot, layout, part) for part in parts if part.rows]
-    if not pieces:
+    """Return all rows in the order of the sorting key, equal keys in the order of their blocks,
+    combined if the engine combines."""
+    table, environment = layout.table, origin.services.environment()
+    tables = [_read(origin, snapshot, layout, part, environment) for part in parts if part.rows]
+    if not tables:
         return _stored_schema(table).empty_table()
-    rows = layout.sort(pa.concat_tables(pieces))
+    rows = layout.sort(pa.concat_tables(tables))
     before = rows.num_rows
     merged = combine(table, rows, layout) if table.engine.combines else rows
     if not table.engine.combines and merged.num_rows != sum(p.rows for p in parts):
@@ -270,17 +279,23 @@ def _merged_rows(
     return merged
 
 
-def _read(origin: CommitOrigin, snapshot: Snapshot, layout: TableLayout, part: Part) -> pa.Table:
-    """The part's rows as the table is now: what it was too old to hold is written down."""
+def _read(
+    origin: CommitOrigin,
+    snapshot: Snapshot,
+    layout: TableLayout,
+    part: Part,
+    environment: Environment,
+) -> pa.Table:
+    """Return the part's rows in the table's present schema; missing columns are filled with their
+    defaults, of which now() is the environment's."""
     services, table = origin.services, layout.table
-    environment = Environment(zone=services.zone)
     names = [c.name for c in table.stored_columns]
     reader = PartReader(services.store, snapshot, part, table, environment)
 
     def defaults() -> DefaultColumns:
         return DefaultColumns.of(table, snapshot, environment, services.cache)
 
-    found = read_filled(
+    columns = read_filled(
         reader,
         table,
         names,
@@ -290,7 +305,7 @@ def _read(origin: CommitOrigin, snapshot: Snapshot, layout: TableLayout, part: P
         environment,
         use_threads=origin.threads != 1,
     )
-    return pa.table([found[name] for name in names], names=names)
+    return pa.table([columns[name] for name in names], names=names)
 
 
 def _stored_schema(table: Table) -> pa.Schema:

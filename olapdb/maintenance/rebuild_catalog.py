@@ -1,8 +1,8 @@
-"""A lost catalog made anew from the footers of the parts, for want of a backup.
+"""Rebuild a lost catalog from the footers of the parts, if there is no backup.
 
-A footer has its table's schema, its partition and which parts it stands for, so tables and rows
-come back.  What lay in the catalog alone does not: views, rows of small INSERTs that no merge had
-made a file of yet, and which parts were dropped but not vacuumed.
+A footer has its table's schema, its partition and the parts it replaced, so tables and rows come
+back.  Facts of the catalog alone are lost: views, rows of small INSERTs that no merge had written
+to a file, and which parts were dropped but not vacuumed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from olapdb.catalog.sqlite.catalog import SqliteCatalog
 from olapdb.errors import BadArguments, CannotOpenWarehouse, OperationalError
 from olapdb.errors import Error as OlapdbError
 from olapdb.functions import parse_type
-from olapdb.maintenance.surviving_parts import stands_for, surviving_parts
+from olapdb.maintenance.surviving_parts import inputs_of, surviving_parts
 from olapdb.model.changes import AddBlock, AddPart, Change, Commit, CreateDatabase, PutObject
 from olapdb.model.encoding import FOOTER_KEY, FooterFacts, decode_footer
 from olapdb.model.part import NewBlock, Part
@@ -32,17 +32,20 @@ from olapdb.storage.store import LocalStore, Store, flush_folder, system_errors
 from olapdb.storage.writer import DATA_FOLDER, column_bytes
 
 _NEW_FOLDER = "catalog.new"
-"""Where the new catalog grows, with the files that belong to one."""
+"""Where the new catalog is built, with SQLite's files beside it."""
 SUPERSEDED_FOLDER = "superseded"
-"""Where a rebuild puts files that the new catalog does not have; nothing reads them."""
+"""Where a rebuild moves files that the new catalog does not contain; no reader uses them."""
 
 
 @dataclass(frozen=True, slots=True)
 class RebuildReport:
-    """What came back. `superseded` parts were left out, since another holds their rows: their files
-    lie in the warehouse's folder `superseded` now, unless files could not be read and a second
-    rebuild may be needed; `unreadable` are these with the reason; `renamed`
-    tables as `old -> new`, where two had one name."""
+    """The result of a rebuild.
+
+    `superseded` parts were left out, since others hold their rows; their files were moved to the
+    folder `superseded`, unless files were unreadable and a second rebuild may need them.
+    `unreadable` lists those with the reason; `renamed` lists tables as `old -> new`, where two had
+    one name.
+    """
 
     tables: tuple[str, ...]
     parts: int
@@ -53,10 +56,12 @@ class RebuildReport:
 
 
 def rebuild_catalog(folder: str | os.PathLike[str]) -> RebuildReport:
-    """Makes `catalog.sqlite` of a warehouse that has lost it. BadArguments where there is one.
+    """Create the `catalog.sqlite` of a warehouse that has lost it. Raises BadArguments if there is
+    one.
 
-    Each part is a new block of its table, in the order of the blocks that were; of two that may
-    hold the same rows the one that says so stays.  The catalog is there whole or not at all.
+    Each part becomes a new block of its table, in the order of the old blocks; of two parts that
+    may hold the same rows the one that replaced the other stays.  The catalog appears whole or not
+    at all.
     """
     root = Path(folder)
     with system_errors(str(root)):
@@ -65,7 +70,7 @@ def rebuild_catalog(folder: str | os.PathLike[str]) -> RebuildReport:
 
 def _rebuild(root: Path) -> RebuildReport:
     final = root / CATALOG_FILE
-    # A log that was left of the old catalog would be played into the new one.
+    # SQLite would apply a log left by the old catalog to the new one.
     for file in (final, root / f"{CATALOG_FILE}-wal", root / f"{CATALOG_FILE}-journal"):
         if file.exists():
             raise BadArguments(
@@ -76,12 +81,12 @@ def _rebuild(root: Path) -> RebuildReport:
     if not (root / DATA_FOLDER).is_dir():
         raise CannotOpenWarehouse(f"{root} has no folder {DATA_FOLDER}: it is no warehouse.")
     new = root / _NEW_FOLDER
-    shutil.rmtree(new, ignore_errors=True)  # what was killed has left
+    shutil.rmtree(new, ignore_errors=True)  # left by a killed rebuild
     new.mkdir()
     try:
-        report, aside = _write_catalog(root, new / CATALOG_FILE)
-        if not report.unreadable:  # or a second rebuild, which can read all, would need the files
-            _set_aside(root, aside)
+        report, left_out = _write_catalog(root, new / CATALOG_FILE)
+        if not report.unreadable:  # else a second rebuild, which can read all, needs the files
+            _set_aside(root, left_out)
         os.replace(new / f"{CATALOG_FILE}.whole", final)
         flush_folder(root)
     finally:
@@ -90,35 +95,38 @@ def _rebuild(root: Path) -> RebuildReport:
 
 
 def _write_catalog(root: Path, new: Path) -> tuple[RebuildReport, list[str]]:
-    """What came back, and the paths of files that are not part of it, the oldest first."""
-    found, unreadable = _read_all(LocalStore(root, read_only=True))
-    notes, torn = _read_notes(LocalStore(root, read_only=True))
-    kept = surviving_parts(found, notes)
-    tables = _tables(kept)
+    """Write the catalog; return the report, and the paths of files not in it, the oldest first."""
+    footers, unreadable = _read_all(LocalStore(root, read_only=True))
+    manifests, unreadable_manifests = _read_manifests(LocalStore(root, read_only=True))
+    survivors = surviving_parts(footers, manifests)
+    tables = _tables(survivors)
     named, renamed = _named(tables)
     catalog = SqliteCatalog(new)
     try:
-        catalog.apply(_commit(kept, named))
+        catalog.apply(_commit(survivors, named))
         catalog.copy_to(f"{new}.whole")
     finally:
         catalog.close()
-    stays = {facts.part.path for facts in kept}
-    aside = [facts.part.path for facts in found if facts.part.path not in stays]
+    kept_paths = {facts.part.path for facts in survivors}
+    left_out = [facts.part.path for facts in footers if facts.part.path not in kept_paths]
     report = RebuildReport(
         tuple(sorted(f"{t.database}.{t.name}" for t in named.values())),
-        len(kept),
-        sum(facts.part.rows for facts in kept),
-        len(aside),
-        (*unreadable, *torn),
+        len(survivors),
+        sum(facts.part.rows for facts in survivors),
+        len(left_out),
+        (*unreadable, *unreadable_manifests),
         renamed,
     )
-    return report, [*aside, *(note.path for note in notes)]
+    return report, [*left_out, *(manifest.path for manifest in manifests)]
 
 
 def _set_aside(root: Path, paths: list[str]) -> None:
-    """No vacuum will know whose these files are, so they would stay longer than the part that names
-    them: were the catalog lost once more, their rows would be there twice.  The oldest first, so that
-    the same holds where this is killed; notes last."""
+    """Move files to the folder `superseded`.
+
+    Vacuum does not know their leases, so they would outlive the part that replaced them; after
+    another loss of the catalog their rows would be counted twice.  The oldest move first and
+    manifests last, so that the same holds if the process is killed meanwhile.
+    """
     folders = {root}
     for path in paths:
         place = root / SUPERSEDED_FOLDER / Path(path).relative_to(DATA_FOLDER)
@@ -130,55 +138,55 @@ def _set_aside(root: Path, paths: list[str]) -> None:
 
 
 def _read_all(store: Store) -> tuple[list[FooterFacts], list[str]]:
-    """The facts of every file that reads as a part, by age, and why others do not."""
-    found, unreadable = [], []
+    """Return the facts of every readable part file, by age, and the errors of the others."""
+    footers, unreadable = [], []
     for file in store.list(f"{DATA_FOLDER}/"):
         if not file.path.endswith(".parquet"):
-            continue  # what a killed writer left
+            continue  # left by a killed writer
         try:
-            found.append(_read(store, file.path, file.bytes))
+            footers.append(_read(store, file.path, file.bytes))
         except (OlapdbError, OSError, KeyError, ValueError, pa.ArrowException) as error:
             unreadable.append(f"{file.path}: {error}")
-    return _by_age(found), unreadable
+    return _by_age(footers), unreadable
 
 
-def _by_age(found: list[FooterFacts]) -> list[FooterFacts]:
-    """In the order of their blocks, oldest first: of two rows of a key the later one may be the one
-    that counts.  And each after all that it replaces.
+def _by_age(footers: list[FooterFacts]) -> list[FooterFacts]:
+    """Return the parts in the order of their blocks, oldest first, and each after all that it
+    replaces. The order matters: of two rows of a key the later one may be the one that counts.
 
-    A part that a merge or a mutation wrote knows the numbers of its blocks; one that an INSERT
-    wrote, a block that came before them.  Only where that is the same, and for files of releases
-    that did not note it, the clock tells: it may have been set back.
+    A part that a merge or a mutation wrote knows its block numbers; a part of an INSERT knows a
+    block that preceded it.  If these are equal, and for files of releases that did not record it,
+    the clock decides, although it may have been set back.
 
         INSERT (after 0), INSERT (after 1), DELETE (rewrites 1..1)   ->   the DELETE's, the second
     """
-    by_id = {facts.part.id: facts for facts in found}
-    placed: list[tuple[tuple[int, bool, int, int, str], FooterFacts]] = []
+    by_id = {facts.part.id: facts for facts in footers}
+    ordered: list[tuple[tuple[int, bool, int, int, str], FooterFacts]] = []
     newest: dict[str, int] = {}
-    for facts in sorted(found, key=lambda one: (one.part.created_ms, one.part.id)):
-        part, known = facts.part, newest.get(facts.part.table_id, 0)
+    for facts in sorted(footers, key=lambda item: (item.part.created_ms, item.part.id)):
+        part, last_block = facts.part, newest.get(facts.part.table_id, 0)
         if isinstance(part.blocks, NewBlock):
-            number = known if facts.after is None else facts.after
+            number = last_block if facts.after is None else facts.after
             place = (number, True, part.blocks.index, part.created_ms, part.id)
         else:
             number = part.blocks.last
-            place = (number, False, len(stands_for(facts, by_id)), part.created_ms, part.id)
-        newest[part.table_id] = max(known, number)
-        placed.append((place, facts))
-    return [facts for _, facts in sorted(placed, key=lambda one: one[0])]
+            place = (number, False, len(inputs_of(facts, by_id)), part.created_ms, part.id)
+        newest[part.table_id] = max(last_block, number)
+        ordered.append((place, facts))
+    return [facts for _, facts in sorted(ordered, key=lambda item: item[0])]
 
 
-def _read_notes(store: Store) -> tuple[list[ManifestFile], list[str]]:
-    """What replays have noted beside their parts, and why some of it cannot be read."""
-    notes, unreadable = [], []
+def _read_manifests(store: Store) -> tuple[list[ManifestFile], list[str]]:
+    """Return the manifests of replays, and the errors of unreadable ones."""
+    manifests, unreadable = [], []
     for file in store.list(f"{DATA_FOLDER}/"):
         if not file.path.endswith(MANIFEST_SUFFIX):
             continue
         try:
-            notes.append(read_manifest(store, file.path))
+            manifests.append(read_manifest(store, file.path))
         except (OlapdbError, OSError, KeyError, ValueError) as error:
             unreadable.append(f"{file.path}: {error}")
-    return notes, unreadable
+    return manifests, unreadable
 
 
 def _read(store: Store, path: str, size: int) -> FooterFacts:
@@ -202,38 +210,39 @@ def _read(store: Store, path: str, size: int) -> FooterFacts:
     return replace(facts, part=part)
 
 
-def _tables(kept: list[FooterFacts]) -> Mapping[str, Table]:
-    """The newest schema of each table, by id."""
+def _tables(footers: list[FooterFacts]) -> Mapping[str, Table]:
+    """Return the newest schema of each table, by id."""
     newest: dict[str, Table] = {}
-    for facts in kept:
-        known = newest.get(facts.table.id)
-        if known is None or facts.table.version >= known.version:
+    for facts in footers:
+        newer = newest.get(facts.table.id)
+        if newer is None or facts.table.version >= newer.version:
             newest[facts.table.id] = facts.table
     return newest
 
 
 def _named(tables: Mapping[str, Table]) -> tuple[dict[str, Table], tuple[str, ...]]:
-    """Footers know the names of then: where two tables have one name, the later ones get another."""
+    """Return the tables by id with unique names, and the renames: footers have former names, and of
+    two tables with one name the later one is renamed."""
     taken: set[tuple[str, str]] = set()
-    named, renamed = {}, []
+    by_id, renamed = {}, []
     for table in sorted(tables.values(), key=lambda t: (t.created_ms, t.id)):
         name = table.name
         if (table.database, name) in taken:
             name = f"{table.name}_{table.id[:8]}"
             renamed.append(f"{table.database}.{table.name} -> {table.database}.{name}")
         taken.add((table.database, name))
-        named[table.id] = replace(table, name=name, revision=0)
-    return named, tuple(renamed)
+        by_id[table.id] = replace(table, name=name, revision=0)
+    return by_id, tuple(renamed)
 
 
-def _commit(kept: list[FooterFacts], tables: Mapping[str, Table]) -> Commit:
+def _commit(footers: list[FooterFacts], tables: Mapping[str, Table]) -> Commit:
     changes: list[Change] = [
         CreateDatabase(DatabaseEntry(f"rebuilt-{name}", name))
         for name in sorted({table.database for table in tables.values()} - {"default"})
     ]
     changes += [PutObject(table) for table in tables.values()]
     counts: dict[str, int] = {}
-    for facts in kept:
+    for facts in footers:
         block = NewBlock(facts.part.table_id, counts.get(facts.part.table_id, 0))
         counts[facts.part.table_id] = block.index + 1
         part: Part = replace(facts.part, blocks=block, contributions=())

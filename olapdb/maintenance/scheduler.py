@@ -1,5 +1,5 @@
-"""Merges in the background: one thread, which no INSERT ever waits for; vacuum beside it has one of
-its own (`vacuum_thread`)."""
+"""Background merges on one thread, for which no INSERT waits; vacuum has its own
+(`vacuum_thread`)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
 
+from olapdb.commit.origin import CommitOrigin
 from olapdb.errors import CommitConflict
 from olapdb.maintenance.damaged_parts import check_suspects
 from olapdb.maintenance.merge_pauses import Pauses
@@ -23,12 +24,12 @@ from olapdb.runtime.services import Services
 from olapdb.threads import is_ending
 
 SWEEP_SECONDS = 30.0
-"""How often all tables are looked at: parts become worth merging by age alone."""
+"""How often all tables are examined: parts become worth merging by age alone."""
 QUIET_SECONDS = 0.1
 DELAY_SECONDS_MAX = 0.5
-"""Work begins once no table was notified for so long, or so long after the first was.  A merge of
-many small parts costs hardly more than one of a few, and the INSERTs of a burst do not share the
-interpreter with one."""
+"""Work begins when no table was notified for QUIET_SECONDS, or DELAY_SECONDS_MAX after the first
+one was. A merge of many small parts costs hardly more than one of a few, and during a burst the
+INSERTs do not share the interpreter with a merge."""
 PAUSE_SECONDS = 0.02
 IDLE_POLL_SECONDS = 0.005
 CONFLICTS_MAX = 3
@@ -37,7 +38,7 @@ HISTORY_MAX = 1_000
 
 @dataclass(frozen=True, slots=True)
 class FailedMerge:
-    """What a background merge (`table_id`) or vacuum ("") raised."""
+    """The exception of a background merge (of `table_id`) or of vacuum ("")."""
 
     table_id: str
     time_ms: int
@@ -45,10 +46,10 @@ class FailedMerge:
 
 
 class MergeScheduler:
-    """`start`, `stop`, and `start` again; `notify` whenever a table got parts.
+    """The background merges of a warehouse; can be started, stopped and started again.
 
-    `errors` and `merges` keep the last thousand, for system tables; a table whose merge failed is
-    tried again at the next sweep.
+    `notify` queues a table that got parts.  `errors` and `merges` keep the last thousand, for
+    system tables; a table whose merge failed is tried again at the next sweep.
     """
 
     def __init__(
@@ -56,16 +57,16 @@ class MergeScheduler:
         services: Services,
         *,
         sweep_seconds: float = SWEEP_SECONDS,
-        expire: Callable[[Services, str], object] | None = None,
+        expire: Callable[[CommitOrigin, str], object] | None = None,
     ) -> None:
-        """`expire` removes what of a table has expired by its TTL."""
+        """`expire` removes a table's rows that have expired by its TTL."""
         self._services = services
         self._expire = expire
         self._expired_at: dict[str, float] = {}
         self._sweep_seconds = sweep_seconds
         self._pending: set[str] = set()
         self._notified = 0
-        # Not an Event, of which an interrupt of `set` may leave the lock behind: INSERTs notify.
+        # Not an Event: an interrupt during `set`, in an INSERT, could leave its lock held.
         self._wake: SimpleQueue[None] = SimpleQueue()
         self._stopping = threading.Event()
         self._idle = True
@@ -82,10 +83,11 @@ class MergeScheduler:
 
     @property
     def running(self) -> bool:
+        """Whether the thread runs."""
         return self._thread is not None and self._thread.is_alive()
 
     def start(self) -> None:
-        """Idempotent; at the end of the process nothing is started any more."""
+        """Start the threads; do nothing if they run, or at the end of the process."""
         with self._lock:
             if self.running or is_ending():
                 return
@@ -95,8 +97,8 @@ class MergeScheduler:
             self._vacuum.start()
 
     def stop(self) -> None:
-        """Returns when neither a merge nor a step of vacuum is under way; idempotent. What runs is
-        finished first."""
+        """Return when neither a merge nor a step of vacuum is in progress; the present one is
+        finished first. Idempotent."""
         with self._lock:
             thread, self._thread = self._thread, None
         self._stopping.set()
@@ -106,30 +108,31 @@ class MergeScheduler:
             thread.join(STOP_SECONDS_MAX)
 
     def end_soon(self) -> None:
-        """Begin no other merge, and no other step of vacuum; what is under way ends at its next part
-        or page."""
+        """Begin no further merge or step of vacuum; the present one ends at its next part or
+        page."""
         self._stopping.set()
         self._wake.put(None)
         self._vacuum.end_soon()
 
     def set_merges(self, running: bool, table_id: str | None = None) -> None:
-        """SYSTEM START or STOP MERGES, of a table or (None) of all; a stop returns when no merge of
-        it is under way."""
+        """Implement SYSTEM START or STOP MERGES of a table, or (None) of all. A stop returns when
+        no merge of the table is in progress."""
         self._merge_pauses.set(running, table_id)
         if table_id is None and not running:
             self.stop()
         elif running:
             self.start()
-            self._look_at(table_id)
+            self._notify_resumed(table_id)
         else:
             with self._turn:  # the merge that began before is finished
                 self._turn.wait_for(lambda: self._merging != table_id, STOP_SECONDS_MAX)
 
     def set_ttl(self, running: bool, table_id: str | None = None) -> None:
-        """SYSTEM START or STOP TTL MERGES: whether expired rows leave in the background."""
+        """Implement SYSTEM START or STOP TTL MERGES: whether expired rows are removed in the
+        background."""
         self._ttl_pauses.set(running, table_id)
         if running:
-            self._look_at(table_id)
+            self._notify_resumed(table_id)
         else:
             with self._turn:
                 self._turn.wait_for(
@@ -138,22 +141,22 @@ class MergeScheduler:
                 )
 
     def expires(self, table_id: str) -> bool:
-        """Whether no STOP TTL MERGES keeps the expired rows of the table."""
+        """Return whether expired rows of the table may be removed: no STOP TTL MERGES applies."""
         return not self._ttl_pauses.paused(table_id)
 
-    def _begins(self, *, merging: str = "", expiring: str = "") -> None:
-        """What is under way from now on; nothing: it ended."""
+    def _set_current(self, *, merging: str = "", expiring: str = "") -> None:
+        """Record the table being merged or expired; without arguments, that the work ended."""
         with self._turn:
             self._merging, self._expiring = merging, expiring
             self._turn.notify_all()
 
-    def _look_at(self, table_id: str | None) -> None:
-        """What was left meanwhile is due: of one table, or of all at the next sweep."""
+    def _notify_resumed(self, table_id: str | None) -> None:
+        """Queue the table after a pause; None: the next sweep examines all."""
         if table_id is not None:
             self.notify(table_id)
 
     def notify(self, table_id: str) -> None:
-        """Never blocks for a merge."""
+        """Queue a table for merging. Never blocks for a merge."""
         with self._queued:
             self._pending.add(table_id)
             self._notified += 1
@@ -162,7 +165,8 @@ class MergeScheduler:
             self._wake.put(None)
 
     def wait_idle(self, timeout_seconds: float) -> bool:
-        """Whether all notified tables were dealt with within the time; for tests and benchmarks."""
+        """Wait until the queue is processed; return False after the timeout. For tests and
+        benchmarks."""
         until = time.monotonic() + timeout_seconds
         while self.running and not self._idle:
             if time.monotonic() > until:
@@ -185,14 +189,14 @@ class MergeScheduler:
                     self._idle = True
 
     def _sleep(self, seconds: float) -> None:
-        """Until somebody wakes us; what woke us meanwhile is one waking."""
+        """Sleep until a notification or the timeout; several notifications count as one."""
         with suppress(Empty):
             self._wake.get(timeout=seconds)
             while True:
                 self._wake.get_nowait()
 
     def _wait_for_quiet(self) -> None:
-        """Lets a burst of INSERTs go by, bounded."""
+        """Wait until a burst of INSERTs is over, for a bounded time."""
         until = time.monotonic() + DELAY_SECONDS_MAX
         seen = -1
         while seen != self._notified and time.monotonic() < until:
@@ -201,17 +205,17 @@ class MergeScheduler:
                 return
 
     def _work_on(self, table_id: str) -> None:
-        """Merges until nothing is worth it; bounded by the conflicts that others cause."""
+        """Expire and merge a table until no merge is worthwhile or conflicts repeat."""
         try:
             self._remove_expired(table_id)
-        except FAILURES as error:  # the catalog does not answer; later again
+        except FAILURES as error:  # the catalog does not answer; the next sweep tries again
             self._failed(table_id, error)
             return
         try:
-            self._begins(merging=table_id)
+            self._set_current(merging=table_id)
             self._merge(table_id)
         finally:
-            self._begins()
+            self._set_current()
 
     def _merge(self, table_id: str) -> None:
         conflicts = 0
@@ -229,12 +233,12 @@ class MergeScheduler:
             if not done:
                 return
             self.merges.extend(done)
-            # INSERTs first: the interpreter and the disk are theirs too.
+            # INSERTs first: they share the interpreter and the disk.
             self._stopping.wait(PAUSE_SECONDS)
 
     def _remove_expired(self, table_id: str) -> None:
-        """What has expired leaves before the merges, which then do not write it again; at most
-        once in `merge_with_ttl_timeout`."""
+        """Remove expired rows before the merges, which then need not rewrite them; at most once in
+        `merge_with_ttl_timeout`."""
         table = self._services.catalog.snapshot().by_id(table_id)
         if self._expire is None or not isinstance(table, Table) or not table.ttl:
             return
@@ -243,17 +247,17 @@ class MergeScheduler:
         if now - self._expired_at.get(table_id, -timeout) < timeout:
             return
         try:
-            self._begins(expiring=table_id)
+            self._set_current(expiring=table_id)
             if not self.expires(table_id):
                 return
             self._expired_at[table_id] = now
-            self._expire(self._services, table_id)
+            self._expire(CommitOrigin(self._services), table_id)
         except CommitConflict:  # it has been retried; the next round tries again
             self._expired_at.pop(table_id)
         except FAILURES as error:
             self._failed(table_id, error)
         finally:
-            self._begins()
+            self._set_current()
 
     def _sweep(self) -> None:
         try:

@@ -1,13 +1,14 @@
-"""Which parts hold each row once, of all whose files are there: what a rebuilt catalog consists of.
+"""Choose the parts of a rebuilt catalog: of all part files, those that hold each row exactly once.
 
-A footer names the parts whose rows its part holds now (a merge, a mutation); the note of a replay
-does so for all parts that it wrote.  So the replaced go.  Two things blur that:
+A footer lists the parts whose rows its part replaced (a merge, a mutation); the manifest of a
+replay does so for all parts that it wrote.  Replaced parts are left out.  Two things complicate
+that:
 
-* A merge, a mutation or a replay that never came to be has left files too, and what it was to
-  replace may have been replaced by others since.  Of two that stand for the same part the one goes
-  whose own parts are still there (if both: the one of fewer), and they count again.
-* Vacuum deletes in the order in which parts were dropped, so whoever is there without the parts
-  that it names has replaced them.
+* A merge, a mutation or a replay that was never committed has left files too, and the parts that it
+  would have replaced may have been replaced by another since.  Of two parts that replace the same
+  part, drop the one whose own inputs all exist (if both: that with fewer), so that its inputs count.
+* Vacuum deletes files in the order in which parts were dropped, so a part whose inputs are missing
+  has replaced them.
 """
 
 from __future__ import annotations
@@ -20,91 +21,109 @@ from olapdb.model.encoding import FooterFacts
 from olapdb.storage.replay_manifest import ManifestFile, ReplacedSlice
 
 
-def surviving_parts(found: list[FooterFacts], notes: Iterable[ManifestFile]) -> list[FooterFacts]:
-    """Those that no other stands for, each row in one of them; in their order."""
-    found, units = _swapped(found, notes)
-    by_id = {facts.part.id: facts for facts in found}
-    left_out: set[str] = set()
+def surviving_parts(
+    footers: list[FooterFacts], manifests: Iterable[ManifestFile]
+) -> list[FooterFacts]:
+    """Return the parts to keep so that every row appears exactly once: drop parts that a merge,
+    mutation or replay replaced, and those of operations that were not committed. Keeps the input
+    order."""
+    footers, units = _with_manifests(footers, manifests)
+    by_id = {facts.part.id: facts for facts in footers}
+    excluded: set[str] = set()
     while True:
-        gone = {one for f in found if f.part.id not in left_out for one in f.replaces}
-        kept = [f for f in found if f.part.id not in gone and f.part.id not in left_out]
-        double = _double(kept, by_id)
-        if double is None:
-            return kept
+        replaced = {
+            part_id
+            for facts in footers
+            if facts.part.id not in excluded
+            for part_id in facts.replaces
+        }
+        remaining = [
+            facts
+            for facts in footers
+            if facts.part.id not in replaced and facts.part.id not in excluded
+        ]
+        conflict = _conflict(remaining, by_id)
+        if conflict is None:
+            return remaining
 
-        def order(facts: FooterFacts) -> tuple[bool, int]:
-            there = all(one in by_id for one in facts.replaces)
-            return not there, len(stands_for(facts, by_id))
+        def preference(facts: FooterFacts) -> tuple[bool, int]:
+            has_inputs = all(part_id in by_id for part_id in facts.replaces)
+            return not has_inputs, len(inputs_of(facts, by_id))
 
-        out = min(double, key=order).part.id
-        left_out |= units.get(out, {out})
+        loser = min(conflict, key=preference).part.id
+        excluded |= units.get(loser, {loser})
 
 
-def _double(
-    kept: list[FooterFacts], by_id: Mapping[str, FooterFacts]
+def _conflict(
+    candidates: list[FooterFacts], by_id: Mapping[str, FooterFacts]
 ) -> tuple[FooterFacts, FooterFacts] | None:
-    """Two that stand for the same part."""
+    """Return two parts that replace the same part, None if there are none."""
     owners: dict[str, FooterFacts] = {}
-    for facts in kept:
-        for one in stands_for(facts, by_id):
-            if one in owners:
-                return owners[one], facts
-            owners[one] = facts
+    for facts in candidates:
+        for part_id in inputs_of(facts, by_id):
+            if part_id in owners:
+                return owners[part_id], facts
+            owners[part_id] = facts
     return None
 
 
-def stands_for(facts: FooterFacts, by_id: Mapping[str, FooterFacts]) -> frozenset[str]:
-    """Ids of all parts that went into it, step by step, as far as footers tell."""
-    reached: set[str] = set()
+def inputs_of(facts: FooterFacts, by_id: Mapping[str, FooterFacts]) -> frozenset[str]:
+    """Return the ids of all parts that were merged into this one, transitively, as far as footers
+    say."""
+    inputs: set[str] = set()
     waiting = list(facts.replaces)
     while waiting:
-        one = waiting.pop()
-        if one not in reached:
-            reached.add(one)
-            waiting += by_id[one].replaces if one in by_id else ()
-    return frozenset(reached)
+        part_id = waiting.pop()
+        if part_id not in inputs:
+            inputs.add(part_id)
+            waiting += by_id[part_id].replaces if part_id in by_id else ()
+    return frozenset(inputs)
 
 
 # --- replays --------------------------------------------------------------------------------------
 
 
-def _swapped(
-    found: list[FooterFacts], notes: Iterable[ManifestFile]
+def _with_manifests(
+    footers: list[FooterFacts], manifests: Iterable[ManifestFile]
 ) -> tuple[list[FooterFacts], dict[str, frozenset[str]]]:
-    """As if footers had said what the notes do; and for each part of a replay the ids of those that
-    stay or go with it.  One of a slice's parts stands for all that the slice replaced."""
-    by_path = {facts.part.path: facts for facts in found}
-    known = {one for facts in found for one in facts.replaces}
-    absent: set[str] = set()
-    stands_for: dict[str, tuple[str, ...]] = {}
+    """Apply the manifests: return the parts with the replacements that manifests list, and for each
+    part of a replay the ids that must be kept or dropped together. The first new part of a slice
+    lists all parts that the slice replaced."""
+    by_path = {facts.part.path: facts for facts in footers}
+    replaced_ids = {part_slice for facts in footers for part_slice in facts.replaces}
+    ignored: set[str] = set()
+    replacements: dict[str, tuple[str, ...]] = {}
     units: dict[str, frozenset[str]] = {}
-    for note in notes:
-        if note.slices is None:
-            absent |= {facts.part.id for facts in found if facts.swap == note.swap_id}
-        for one in note.slices or ():
-            new = [by_path[path].part.id for path in one.new if path in by_path]
-            if _never_came(one, by_path, known):
-                absent.update(new)
+    for manifest in manifests:
+        if manifest.slices is None:
+            ignored |= {facts.part.id for facts in footers if facts.swap == manifest.swap_id}
+        for part_slice in manifest.slices or ():
+            new = [by_path[path].part.id for path in part_slice.new if path in by_path]
+            if _was_not_committed(part_slice, by_path, replaced_ids):
+                ignored.update(new)
             elif new:
-                stands_for[new[0]] = tuple(_id_of(path) for path in one.gone)
+                replacements[new[0]] = tuple(_id_of(path) for path in part_slice.gone)
                 units |= dict.fromkeys(new, frozenset(new))
-    whole = [
-        replace(facts, replaces=(*facts.replaces, *stands_for.get(facts.part.id, ())))
-        for facts in found
-        if facts.part.id not in absent
+    completed = [
+        replace(facts, replaces=(*facts.replaces, *replacements.get(facts.part.id, ())))
+        for facts in footers
+        if facts.part.id not in ignored
     ]
-    return whole, units
+    return completed, units
 
 
-def _never_came(
-    one: ReplacedSlice, by_path: Mapping[str, FooterFacts], known: AbstractSet[str]
+def _was_not_committed(
+    part_slice: ReplacedSlice, by_path: Mapping[str, FooterFacts], replaced_ids: AbstractSet[str]
 ) -> bool:
-    """All that it was to replace is there, and of its own parts one is missing that nothing has
-    replaced: vacuum has begun to remove them, or they cannot be read."""
-    missing = any(path not in by_path and _id_of(path) not in known for path in one.new)
-    return missing and all(path in by_path for path in one.gone)
+    """Return whether the replay was not committed: all files that it would replace exist, and one
+    of its own is missing although no part replaced it, because vacuum has begun to delete them or
+    it is unreadable."""
+    missing = any(
+        path not in by_path and _id_of(path) not in replaced_ids for path in part_slice.new
+    )
+    return missing and all(path in by_path for path in part_slice.gone)
 
 
 def _id_of(path: str) -> str:
-    """Of the part that the file was written for."""
+    """Return the id of the part for which the file was written."""
     return path.rpartition("-")[2].removesuffix(".parquet")

@@ -1,7 +1,8 @@
-"""Vacuum in the background: a thread of its own, so that neither merges nor vacuum wait for the other.
+"""Vacuum in the background, on its own thread, so that neither merges nor vacuum wait for the
+other.
 
-A round forgets all parts that have had their time, however many: those of the `ROUND_SECONDS` since
-the last one.  It does so in short transactions with pauses between, which INSERTs use.
+A round purges all parts that are due, however many.  It does so in short transactions with pauses
+between, in which INSERTs commit.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ ROUND_SECONDS = 30.0
 PAUSE_SECONDS = 0.02
 STOP_SECONDS_MAX = 60.0
 FAILURES = (Error, OSError, ValueError, ArithmeticError, MemoryError)
-"""What a table's data or the machine can cause (Arrow's errors are ValueErrors and OSErrors)."""
+"""Exceptions that a table's data or the machine can cause (Arrow's are ValueErrors and
+OSErrors)."""
 
 
 class VacuumThread:
-    """`start`, `stop`, and `start` again. `failed` is told of what a round raised; the next round
-    tries again."""
+    """A thread that can be started, stopped and started again. `failed` is called with what a round
+    raised; the next round tries again."""
 
     def __init__(
         self,
@@ -38,7 +40,7 @@ class VacuumThread:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start the thread where it does not run."""
+        """Start the thread unless it runs."""
         with self._lock:
             if self._thread is not None and self._thread.is_alive():
                 return
@@ -49,7 +51,7 @@ class VacuumThread:
             self._thread.start()
 
     def stop(self) -> None:
-        """Return when no step is under way; idempotent."""
+        """Stop after the present step; return when it has ended. Idempotent."""
         with self._lock:
             thread, self._thread = self._thread, None
             self._stopping.set()
@@ -57,12 +59,12 @@ class VacuumThread:
             thread.join(STOP_SECONDS_MAX)
 
     def end_soon(self) -> None:
-        """Begin no other step; return at once."""
+        """Begin no further step; return at once."""
         self._stopping.set()
 
     def _run(self, stopping: threading.Event) -> None:
         while not stopping.wait(self._round_seconds):
             try:
-                vacuum(self._services, wanted=lambda: not stopping.wait(PAUSE_SECONDS))
+                vacuum(self._services, may_continue=lambda: not stopping.wait(PAUSE_SECONDS))
             except FAILURES as error:
                 self._failed(error)

@@ -1,0 +1,1 @@
+"""Frozen facts about tables, parts, views and commits; no input or output."""

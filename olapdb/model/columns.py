@@ -46,7 +46,7 @@ class PartColumns:
         self._settled = settled_version(table)
         self._columns = table.stored_columns
         self._past: dict[int, list[PastColumn]] = {}
-        for past in sorted(table.past, key=lambda one: one.before):
+        for past in sorted(table.past, key=lambda column: column.before):
             self._past.setdefault(past.column_id, []).append(past)
 
     def name_in(self, part: Part, column: Column) -> str | None:
@@ -59,7 +59,7 @@ class PartColumns:
     def types_in(self, part: Part, column: Column) -> list[str]:
         """Return the types of the column from when the part was written, oldest first, without its
         present type. Each of them converted the values of the one before."""
-        return [one.type for one in self._since(part, column)]
+        return [past.type for past in self._since(part, column)]
 
     def bounds(self, part: Part) -> Mapping[str, ColumnBounds]:
         """Return the part's bounds under the table's names, without columns whose type change
@@ -70,7 +70,7 @@ class PartColumns:
         for column in self._columns:
             name = self.name_in(part, column)
             bounds = part.bounds.get(name) if name is not None else None
-            if bounds is not None and all(one.bounds_hold for one in self._since(part, column)):
+            if bounds is not None and all(past.bounds_hold for past in self._since(part, column)):
                 part_bounds[column.name] = bounds
         return part_bounds
 

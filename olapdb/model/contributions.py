@@ -33,7 +33,7 @@ def contributed_blocks(view_id: str, parts: Iterable[Part]) -> Coverage:
 def brings_rows(part: Part) -> bool:
     """Return whether the part has rows or had some when it was written: sums of zero may have
     cancelled them all."""
-    return part.rows > 0 or any(one.rows for one in part.contributions)
+    return part.rows > 0 or any(contribution.rows for contribution in part.contributions)
 
 
 class SharedBlocks:
@@ -72,7 +72,10 @@ def meets(ranges: Sequence[BlockRange], blocks: BlockRange) -> bool:
 
 
 def without_names(
-    contribution: Contribution, partition: str, gone: Sequence[BlockRange], others: Iterable[str]
+    contribution: Contribution,
+    partition: str,
+    removed_blocks: Sequence[BlockRange],
+    others: Iterable[str],
 ) -> list[Contribution]:
     """Return the contribution without some blocks of one source partition. A contribution for all
     partitions keeps these blocks for the `others`.
@@ -82,7 +85,7 @@ def without_names(
     if contribution.source_partition not in (None, partition):
         return [contribution]
     named = named_ranges(contribution)
-    remaining = subtract_ranges(named, gone)
+    remaining = subtract_ranges(named, removed_blocks)
     if remaining == union_ranges(named):
         return [contribution]
     contributions = [replace(contribution, blocks=remaining)] if remaining else []

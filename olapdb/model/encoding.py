@@ -7,7 +7,7 @@ Types are written as ClickHouse names.  Values of partition keys that JSON does 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -64,7 +64,7 @@ def encode_value(value: object) -> Json:
         case UUID():
             return {_TAG: "uuid", "v": value.hex}
         case tuple() | list():
-            return [encode_value(one) for one in value]
+            return [encode_value(item) for item in value]
         case _:
             raise InternalError(f"A partition value of class {type(value).__name__}.")
 
@@ -72,7 +72,7 @@ def encode_value(value: object) -> Json:
 def decode_value(value: Json) -> object:
     """Return the value of `encode_value`; lists become tuples."""
     if isinstance(value, list):
-        return tuple(decode_value(one) for one in value)
+        return tuple(decode_value(item) for item in value)
     if not isinstance(value, dict):
         return value
     match value[_TAG]:
@@ -150,21 +150,22 @@ def encode_part_rest(part: Part) -> str:
     )
 
 
-def decode_part(
-    id: str,
-    table_id: str,
-    partition_id: str,
-    first: int,
-    last: int,
-    level: int,
-    rows: int,
-    bytes: int,
-    path: str,
-    inline: int,
-    created_commit: int,
-    rest: str,
-) -> Part:
-    """Return the part of a catalog row; `rest` is the JSON of `encode_part_rest`."""
+def decode_part(row: Sequence[Any]) -> Part:
+    """Return the part of a row of the catalog's parts, in the order of `PART_COLUMNS`."""
+    (
+        part_id,
+        table_id,
+        partition_id,
+        first,
+        last,
+        level,
+        rows,
+        size_bytes,
+        path,
+        inline,
+        created_commit,
+        rest,
+    ) = row
     (
         value,
         schema_version,
@@ -178,19 +179,19 @@ def decode_part(
         *reason,
     ) = json.loads(rest)
     return Part(
-        id=id,
+        id=part_id,
         table_id=table_id,
         partition_id=partition_id,
         partition_value=decode_value(value),  # type: ignore[arg-type]
         rows=rows,
-        bytes=bytes,
+        bytes=size_bytes,
         blocks=BlockRange(first, last),
         level=level,
         path=path,
         inline=bool(inline),
         schema_version=schema_version,
         checksum=checksum,
-        bounds={name: tuple(one) for name, one in bounds.items()},
+        bounds={name: tuple(column_range) for name, column_range in bounds.items()},
         uncompressed_bytes=uncompressed,
         compressed_bytes=compressed,
         granules=granules,
@@ -265,7 +266,7 @@ def decode_object(kind: str, text: str, parse_type: ParseType) -> SchemaObject:
                     SkipIndex(n, e, t, tuple(columns), *rest) for n, e, t, columns, *rest in value
                 )
             case "past":
-                arguments[name] = tuple(PastColumn(*one) for one in value)
+                arguments[name] = tuple(PastColumn(*past) for past in value)
             case "sorting_key":
                 arguments[name] = tuple(KeyItem(e, d) for e, d in value)
             case _:
@@ -284,7 +285,7 @@ def decode_columns(value: Iterable[list[object]], parse_type: ParseType) -> tupl
 def _tuples(value: Json) -> object:
     """Return JSON's lists as the tuples that frozen dataclasses hold."""
     if isinstance(value, list):
-        return tuple(_tuples(one) for one in value)
+        return tuple(_tuples(item) for item in value)
     return value
 
 
@@ -357,7 +358,7 @@ def decode_footer(text: bytes, parse_type: ParseType) -> FooterFacts:
         level=facts["level"],
         schema_version=table.version,
         created_ms=facts["created_ms"],
-        bounds={name: tuple(one) for name, one in facts["bounds"].items()},
+        bounds={name: tuple(column_range) for name, column_range in facts["bounds"].items()},
     )
     return FooterFacts(
         table, part, tuple(facts.get("replaces", ())), facts.get("swap", ""), facts.get("after")

@@ -58,8 +58,8 @@ def _newest_blocks(snapshot: Snapshot, table_id: str) -> dict[str, int]:
     newest: dict[str, int] = {}
     for part in snapshot.parts(table_id):
         if part.rows:
-            known = newest.get(part.partition_id, 0)
-            newest[part.partition_id] = max(known, part.block_range.last)
+            block = newest.get(part.partition_id, 0)
+            newest[part.partition_id] = max(block, part.block_range.last)
     return newest
 
 

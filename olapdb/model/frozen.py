@@ -110,7 +110,7 @@ def freeze(
     even if `parts` has them, because a view below may join that very table; tables that only
     receive rows are frozen without parts.  The plain views in a view's `references` are frozen too.
     """
-    given = dict(parts or {})
+    parts_by_table = dict(parts or {})
     items: dict[str, SchemaObject] = {}
     read: set[str] = set()
     for view_id in view_ids:
@@ -118,14 +118,16 @@ def freeze(
     for table_id in table_ids:
         _add_cascade(snapshot, table_id, items, read)
     parts_of = {
-        table_id: snapshot.parts(table_id) if table_id in read else tuple(given.get(table_id, ()))
+        table_id: snapshot.parts(table_id)
+        if table_id in read
+        else tuple(parts_by_table.get(table_id, ()))
         for table_id, item in items.items()
         if isinstance(item, Table)
     }
     inline = {
         part.id: snapshot.inline_rows(part)
-        for some in parts_of.values()
-        for part in some
+        for parts_of_table in parts_of.values()
+        for part in parts_of_table
         if part.inline
     }
     tables = [item for item in items.values() if isinstance(item, Table)]

@@ -58,7 +58,7 @@ class Snapshot(Protocol):
         ...
 
     def part_count(self, table_id: str, partition_id: str) -> int:
-        """Return the number of the partition's live parts, void ones too."""
+        """Return the number of the partition's live parts, placeholders included."""
         ...
 
     def inline_rows(self, part: Part) -> bytes:

@@ -64,7 +64,7 @@ class Coverage:
 
     def touches(self, partition: str, blocks: BlockRange) -> bool:
         """Return whether any of these blocks of the partition is covered."""
-        return any(one.overlaps(blocks) for one in self.ranges(partition))
+        return any(covered.overlaps(blocks) for covered in self.ranges(partition))
 
 
 @dataclass(frozen=True, slots=True)

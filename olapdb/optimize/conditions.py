@@ -1,4 +1,4 @@
-"""Conditions as lists of conjuncts, and what may be said of an expression."""
+"""Facts about expressions that rules decide by."""
 
 from __future__ import annotations
 
@@ -6,46 +6,30 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
-from olapdb import functions
-from olapdb.functions.base import Argument
 from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression, transform, walk
 
 
-def conjuncts(predicate: Expression) -> list[Expression]:
-    """`a AND b AND c` as [a, b, c]."""
-    if isinstance(predicate, Call) and predicate.name == "and":
-        return [c for argument in predicate.arguments for c in conjuncts(argument)]
-    return [predicate]
-
-
-def all_of(conditions: Sequence[Expression]) -> Expression:
-    """Their conjunction; at least one."""
-    if len(conditions) == 1:
-        return conditions[0]
-    resolved = functions.resolve_scalar("and", [Argument(c.type) for c in conditions])
-    return Call(resolved.type, "and", tuple(conditions), resolved)
-
-
 def truth(expression: Expression) -> bool | None:
-    """The value of a constant condition, NULL being false; None where it is not constant."""
+    """Return the value of a constant condition, NULL being false; None where it is not constant."""
     if not isinstance(expression, Constant):
         return None
     return expression.value.is_valid and bool(expression.value.as_py())
 
 
 def is_repeatable(expression: Expression) -> bool:
-    """Whether it may be evaluated elsewhere, or twice: rand() may not."""
+    """Return whether the expression may be evaluated elsewhere, or twice: rand() may not."""
     return all(
         not (isinstance(e, Call) and e.function.volatility == "row") for e in walk(expression)
     )
 
 
 def is_cheap(expression: Expression) -> bool:
+    """Return whether evaluating the expression twice costs nothing: a column or a constant."""
     return isinstance(expression, ColumnRef | Constant)
 
 
 def substitute(expression: Expression, by_name: Mapping[str, Expression]) -> Expression:
-    """With columns replaced by what they stand for."""
+    """Return the expression with columns replaced by the expressions that have their names."""
 
     def change(e: Expression) -> Expression | None:
         return by_name.get(e.name) if isinstance(e, ColumnRef) else None
@@ -54,7 +38,7 @@ def substitute(expression: Expression, by_name: Mapping[str, Expression]) -> Exp
 
 
 def references(expressions: Iterable[Expression]) -> dict[str, int]:
-    """How often each column is mentioned."""
+    """Count how often the expressions mention each column."""
     counts: dict[str, int] = {}
     for expression in expressions:
         for e in walk(expression):
@@ -64,4 +48,5 @@ def references(expressions: Iterable[Expression]) -> dict[str, int]:
 
 
 def empty_rows(names: Sequence[str], types: Sequence[pa.DataType]) -> pa.Table:
+    """Return a table of these columns without rows."""
     return pa.Table.from_arrays([pa.array([], t) for t in types], names=list(names))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from olapdb.optimize.conditions import all_of, conjuncts, is_repeatable
+from olapdb.optimize.conditions import is_repeatable
+from olapdb.plan.conditions import all_of, conjuncts
 from olapdb.plan.expressions import Call, Expression, columns_of
 from olapdb.plan.nodes import Filter, Join, Node
 from olapdb.plan.tree import bottom_up
 
 
 def cross_to_inner(root: Node) -> Node:
-    """Equalities between the sides of a CROSS join become its keys, where types are equal."""
+    """Make a CROSS join an INNER one whose keys are the equalities between its sides.
+
+    Only equalities of equal types become keys; the other conditions stay above the join."""
     return bottom_up(root, _convert)
 
 

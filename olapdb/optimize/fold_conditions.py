@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from olapdb.optimize.conditions import all_of, conjuncts, empty_rows, truth
+from olapdb.optimize.conditions import empty_rows, truth
+from olapdb.plan.conditions import all_of, conjuncts
 from olapdb.plan.nodes import Filter, Node, Values
 from olapdb.plan.tree import bottom_up
 
 
 def fold_conditions(root: Node) -> Node:
-    """True conjuncts are dropped; one that is false makes the rows empty."""
+    """Drop conjuncts that are true; make the rows empty where one is false."""
     return bottom_up(root, _fold)
 
 

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from olapdb.optimize.conditions import (
-    all_of,
-    conjuncts,
-    is_cheap,
-    is_repeatable,
-    references,
-    substitute,
-)
+from olapdb.optimize.conditions import is_cheap, is_repeatable, references, substitute
+from olapdb.plan.conditions import all_of, conjuncts
 from olapdb.plan.expressions import ColumnRef
 from olapdb.plan.nodes import Filter, Node, Project
 from olapdb.plan.tree import bottom_up
 
 
 def merge_projects(root: Node) -> Node:
-    """An inner expression is taken over where that repeats no work."""
+    """Merge a Project into the one above it where that repeats no work, and Filters into one."""
     return bottom_up(root, _merge)
 
 
@@ -46,7 +40,7 @@ def _may_inline(outer: Project, inner: Project) -> bool:
 
 
 def _is_identity(node: Project) -> bool:
-    """Whether it gives its child's columns, all, in order, under their names."""
+    """Return whether the Project gives all columns of its child, in order, under their names."""
     return node.schema == node.child.schema and all(
         isinstance(e, ColumnRef) and e.name == name for name, e in node.expressions
     )

@@ -29,16 +29,18 @@ RULES: tuple[Callable[[Node], Node], ...] = (
 
 
 def optimize(plan: Plan) -> Plan:
-    """A plan with the same result. InternalError where a rule changed the root's schema."""
+    """Return a plan of the same result: apply `RULES` in their order.
+
+    Raises InternalError where a rule changed the root's schema."""
     return replace(plan, root=optimize_node(plan.root))
 
 
 def optimize_node(root: Node) -> Node:
-    """All rules on one tree, and on each subquery inside of its expressions, once."""
+    """Apply all rules to one tree, and once to each subquery of its expressions."""
     done: dict[int, tuple[Node, Node]] = {}
 
     def subquery(node: Node) -> Node:
-        # The same object may stand in several places; it must stay one, to be run once.
+        # The same plan may stand in several places; it is optimized once.
         if id(node) not in done:
             done[id(node)] = (node, optimize_node(node))
         return done[id(node)][1]

@@ -15,12 +15,12 @@ Names = frozenset[str]
 
 
 def prune_columns(root: nodes.Node) -> nodes.Node:
-    """The root keeps its schema."""
+    """Remove from each node the columns that no node above needs; the root keeps its schema."""
     return _exactly(_prune(root, frozenset(f.name for f in root.schema)), root.schema)
 
 
 def _prune(node: nodes.Node, needed: Names) -> nodes.Node:
-    """The node with at least the needed columns, in their order, and few others."""
+    """Return the node with at least the needed columns, in their order, and few others."""
     match node:
         case nodes.Scan():
             return _scan(node, needed)
@@ -74,7 +74,7 @@ def _used(expressions: Iterable[Expression]) -> Names:
 
 
 def _all(node: nodes.Node) -> nodes.Node:
-    """A child of which every column counts, and no other."""
+    """Prune below a node whose every column counts, as for DISTINCT; keep exactly its schema."""
     return _exactly(_prune(node, frozenset(f.name for f in node.schema)), node.schema)
 
 
@@ -85,7 +85,7 @@ def _exactly(node: nodes.Node, schema: tuple[nodes.Field, ...]) -> nodes.Node:
 
 
 def _scan(node: nodes.Scan, needed: Names) -> nodes.Scan:
-    """What only a condition reads goes to `predicate_columns`."""
+    """Keep the needed columns; move those that only a condition reads to `predicate_columns`."""
     known = {unique: (name, t) for unique, name, t in node.predicate_columns}
     known |= {u: (name, t) for (u, name), t in zip(node.columns, node.types, strict=True)}
     conditions = [e for e in (node.predicate, node.prewhere) if e is not None]
@@ -111,7 +111,7 @@ def _values(node: nodes.Values, needed: Names) -> nodes.Values:
 
 
 def _window(node: nodes.Window, needed: Names) -> nodes.Node:
-    """A Window none of whose calls is needed is left out."""
+    """Keep the needed calls; drop a Window that has none."""
     calls = tuple((n, c) for n, c in node.calls if n in needed)
     below = needed - {n for n, _ in node.calls}
     if not calls:
@@ -137,7 +137,7 @@ def _of(node: nodes.Node, names: Names) -> Names:
 
 
 def _union(node: nodes.Union, needed: Names) -> nodes.Union:
-    """The inputs' columns count by position."""
+    """Prune each input of the UNION to the same positions."""
     positions = [i for i, f in enumerate(node.fields) if f.name in needed]
     inputs = []
     for one in node.inputs:

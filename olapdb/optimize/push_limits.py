@@ -10,8 +10,9 @@ from olapdb.plan.tree import bottom_up
 
 
 def push_limits(root: Node) -> Node:
-    """Limit over Sort bounds the sort; over Project it goes below; over Union it bounds each
-    input, too. WITH TIES stays as it is."""
+    """Bound a Sort by the Limit above it, and each input of a Union; move a Limit below a Project.
+
+    A Limit WITH TIES stays in its place."""
     return bottom_up(root, _push)
 
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from olapdb.optimize.conditions import all_of, conjuncts, is_repeatable, substitute
+from olapdb.optimize.conditions import is_repeatable, substitute
 from olapdb.plan import nodes
+from olapdb.plan.conditions import all_of, conjuncts
 from olapdb.plan.expressions import ColumnRef, Expression, columns_of
 from olapdb.plan.tree import with_inputs
 
 
 def push_predicates(root: nodes.Node) -> nodes.Node:
-    """From the top down, each condition as far as it means the same."""
+    """Move each condition down as far as it keeps its meaning, from the root on."""
     return _push(root, [])
 
 
 def _push(node: nodes.Node, conditions: list[Expression]) -> nodes.Node:
-    """The node with the conditions (over its schema) applied to its rows."""
+    """Apply the conditions, which are over the node's schema, at or below the node."""
     match node:
         case nodes.Filter():
             parts = conjuncts(node.predicate)
@@ -66,7 +67,7 @@ def _through_project(node: nodes.Project, conditions: list[Expression]) -> nodes
 
 
 def _through_array_join(node: nodes.ArrayJoin, conditions: list[Expression]) -> nodes.Node:
-    """A condition on what the arrays stand beside keeps or drops all elements of a row."""
+    """Move conditions on columns beside the arrays: they keep or drop all elements of a row."""
     kept = {f.name for f in node.kept}
     down: list[Expression] = []
     stay: list[Expression] = []
@@ -77,8 +78,10 @@ def _through_array_join(node: nodes.ArrayJoin, conditions: list[Expression]) -> 
 
 
 def _through_aggregate(node: nodes.Aggregate, conditions: list[Expression]) -> nodes.Node:
-    """A condition on keys alone keeps or drops whole groups. Without keys there is a group even
-    of no rows, and with grouping sets a key is not always what it groups, so nothing moves."""
+    """Move conditions on keys alone: they keep or drop whole groups.
+
+    Nothing moves without keys, where no rows still make a group, nor with grouping sets, where a
+    key is NULL or its default in the other sets."""
     keys = {} if node.sets else dict(node.keys)
     down: list[Expression] = []
     stay: list[Expression] = []
@@ -92,7 +95,7 @@ def _through_aggregate(node: nodes.Aggregate, conditions: list[Expression]) -> n
 
 
 def _through_window(node: nodes.Window, conditions: list[Expression]) -> nodes.Node:
-    """A condition on columns of PARTITION BY keeps or drops whole partitions."""
+    """Move conditions on columns of PARTITION BY: they keep or drop whole partitions."""
     partition = {e.name for e in node.partition_by if isinstance(e, ColumnRef)}
     down: list[Expression] = []
     stay: list[Expression] = []
@@ -104,7 +107,9 @@ def _through_window(node: nodes.Window, conditions: list[Expression]) -> nodes.N
 
 
 def _through_join(node: nodes.Join, conditions: list[Expression]) -> nodes.Node:
-    """To the side that a condition speaks of, unless that side's missing rows are filled in."""
+    """Move each condition to the side whose columns it reads.
+
+    It stays above where the join fills in that side's missing rows."""
     left_names = {f.name for f in node.left.schema}
     right_names = {f.name for f in node.right.schema}
     to_left = node.kind in ("INNER", "LEFT", "CROSS") and not _picks_rows(node)
@@ -127,7 +132,7 @@ def _through_join(node: nodes.Join, conditions: list[Expression]) -> nodes.Node:
 
 
 def _picks_rows(node: nodes.Join) -> bool:
-    """ANY INNER takes one row of each key from both sides: fewer rows are another choice."""
+    """Return whether the join picks one of several rows: a condition below would change which."""
     return node.kind == "INNER" and node.strictness == "ANY"
 
 
@@ -149,5 +154,5 @@ def _into_scan(node: nodes.Scan, conditions: list[Expression]) -> nodes.Node:
     stay = [c for c in conditions if not is_repeatable(c)]
     if not down:
         return _filtered(node, stay)
-    predicate = all_of([*(conjuncts(node.predicate) if node.predicate else ()), *down])
+    predicate = all_of([*conjuncts(node.predicate), *down])
     return _filtered(replace(node, predicate=predicate), stay)

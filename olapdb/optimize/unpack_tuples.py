@@ -11,7 +11,7 @@ from dataclasses import replace
 from olapdb import functions
 from olapdb.errors import Error
 from olapdb.functions.base import Argument
-from olapdb.optimize.conditions import all_of, conjuncts
+from olapdb.plan.conditions import all_of, conjuncts
 from olapdb.plan.expressions import Call, Constant, Expression, transform
 from olapdb.plan.nodes import Node, Scan
 from olapdb.plan.tree import bottom_up
@@ -19,7 +19,7 @@ from olapdb.types import Tuple, is_nullable
 
 
 def unpack_tuples(root: Node) -> Node:
-    """In the conditions of scans."""
+    """Take tuples in the conditions of scans apart, so that the conditions prune."""
     return bottom_up(root, _unpack)
 
 
@@ -57,7 +57,8 @@ def _simpler(expression: Expression) -> Expression | None:
 
 
 def _element(call: Call, made: Expression, index: Expression) -> Expression | None:
-    """An element of what `tuple` was just called with."""
+    """Return the element that `tupleElement` takes of a call of `tuple`, None where it cannot be told
+    or has another type."""
     if not isinstance(made, Call) or made.name != "tuple" or not isinstance(index, Constant):
         return None
     at = index.value.as_py()
@@ -69,7 +70,7 @@ def _element(call: Call, made: Expression, index: Expression) -> Expression | No
 
 
 def _elements(one: Expression) -> tuple[Expression, ...]:
-    """The elements of a tuple that is a call or a constant; () for anything else."""
+    """Return the elements of a tuple that is a call or a constant; () for anything else."""
     if isinstance(one, Call) and one.name == "tuple":
         return one.arguments
     if isinstance(one, Constant) and isinstance(one.type, Tuple) and one.value.is_valid:

@@ -1,4 +1,4 @@
-"""EXPLAIN: a plan as an indented tree, a line a fact, outermost node first, as ClickHouse does."""
+"""EXPLAIN: a plan as an indented tree, outermost node first, one fact a line, as in ClickHouse."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ _INFIX = {
 
 
 def explain(plan: nodes.Plan, annotate: Annotate | None = None) -> list[str]:
-    """The lines of the tree. `annotate` adds lines below a node (the executor's, about indexes)."""
+    """Return the lines of a plan's tree. `annotate(node)` returns more lines for a node, such as
+    those of the executor about indexes."""
     return list(_lines(plan.root, 0, annotate or (lambda node: ())))
 
 
@@ -108,14 +109,14 @@ def _facts(node: nodes.Node) -> Iterator[str]:
         case nodes.Filter():
             yield f"Condition: {show(node.predicate)}"
         case nodes.Project():
-            computed = [_named(n, e) for n, e in node.expressions]
-            yield f"Columns: {', '.join(computed) or 'none'}"
+            columns = [_named(n, e) for n, e in node.expressions]
+            yield f"Columns: {', '.join(columns) or 'none'}"
         case nodes.ArrayJoin():
             yield f"Arrays: {', '.join(_named(n, e) for n, e in node.arrays)}"
         case nodes.Aggregate():
             yield f"Keys: {', '.join(_named(n, e) for n, e in node.keys) or 'none'}"
             if node.sets:
-                sets = (f"({', '.join(one)})" for one in node.sets)
+                sets = (f"({', '.join(names)})" for names in node.sets)
                 yield f"Sets: {', '.join(sets)}"
             if node.aggregates:
                 yield f"Aggregates: {', '.join(_call(c) for _, c in node.aggregates)}"
@@ -176,7 +177,7 @@ def _bound(bound: expressions.FrameBound) -> str:
 
 
 def show(expression: expressions.Expression) -> str:
-    """An expression as a reader of EXPLAIN wants it: operators between their arguments."""
+    """Return the text of an expression, with operators between their arguments: `a + 1 > b`."""
     match expression:
         case expressions.ColumnRef(name=name):
             return name
@@ -196,8 +197,8 @@ def show(expression: expressions.Expression) -> str:
             name=name, parameters=parameters, body=body, arguments=arguments
         ):
             names = ", ".join(_parameter(p.name) for p in parameters)
-            given = names if len(parameters) == 1 else f"({names})"
-            return f"{name}({given} -> {show(body)}, {', '.join(show(a) for a in arguments)})"
+            head = names if len(parameters) == 1 else f"({names})"
+            return f"{name}({head} -> {show(body)}, {', '.join(show(a) for a in arguments)})"
         case expressions.Cast():
             return f"CAST({show(expression.argument)} AS {expression.type})"
         case expressions.InValues(argument=argument, values=values):
@@ -217,7 +218,7 @@ def show(expression: expressions.Expression) -> str:
 
 
 def _parameter(name: str) -> str:
-    """The name that the query gave, without the lambda's depth."""
+    """Return a lambda parameter's name in the query, without the lambda's depth."""
     return name.partition("\0")[0] or "t"
 
 
@@ -228,7 +229,7 @@ def _inner(expression: expressions.Expression) -> str:
 
 
 def _python(value: pa.Scalar, data_type: DataType) -> Any:
-    """The value, as text where one in it is no UTF-8."""
+    """Return the Python value; its text where a string in it is not UTF-8."""
     try:
         return value.as_py()
     except UnicodeDecodeError:

@@ -1,7 +1,8 @@
-"""Typed expressions: what the binder makes of the syntax tree, evaluated by `olapdb.execute`."""
+"""Typed expressions: the binder makes them from the syntax tree, the executor evaluates them."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """Base; every expression knows its type, and `type.arrow` is what its evaluation gives."""
+    """The base of all expressions; evaluation gives values of `type.arrow`."""
 
     type: DataType
 
     def children(self) -> tuple[Expression, ...]:
+        """Return the expressions directly below."""
         return ()
 
 
@@ -36,7 +38,8 @@ class ColumnRef(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Constant(Expression):
-    """A value; -0.0 is not 0.0, by which one may divide, and NaN is itself."""
+    """A value. For equality -0.0 differs from 0.0, since division tells them apart, and NaN equals
+    itself."""
 
     value: pa.Scalar
 
@@ -57,8 +60,9 @@ def _holds_floats(arrow: pa.DataType) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class NameConstant(Constant):
-    """The value of `_table` or `_database`, which `column` says: what the table, or its database,
-    is called now. It is another one after a RENAME, so a view that reads it is not provable."""
+    """The value of the virtual column `_table` or `_database`, named by `column`.
+
+    A RENAME changes it, so a view that reads it is not provable."""
 
     column: str
 
@@ -77,18 +81,19 @@ class Call(Expression):
 
 @dataclass(frozen=True, slots=True)
 class LambdaParameter(Expression):
-    """A parameter of a lambda inside its body; a column of the rows that the body is evaluated on.
+    """A parameter in a lambda's body: a column of the rows that the body is evaluated on.
 
-    The name says how deep the lambda stands, so equal lambdas are equal expressions."""
+    The name contains the lambda's depth, so equal lambdas are equal expressions."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class LambdaFunction(Expression):
-    """A function of `arguments` that evaluates `body` for their elements; see functions/lambdas.
+    """A function of `arguments` that evaluates `body` for their elements; see
+    functions/arrays/lambdas.py.
 
-    The body may read columns of the child, which are those of the element's row."""
+    The body may read columns of the child: then it sees the values of the element's row."""
 
     name: str
     parameters: tuple[LambdaParameter, ...]
@@ -102,24 +107,32 @@ class LambdaFunction(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Cast(Expression):
+    """The argument converted to `type`."""
+
     argument: Expression
 
     def children(self) -> tuple[Expression, ...]:
         return (self.argument,)
 
 
+_new_number = itertools.count(1).__next__
+
+
 @dataclass(frozen=True, slots=True)
 class ScalarSubquery(Expression):
-    """One value, computed once before the plan around it runs; no row gives NULL."""
+    """The value of a subquery, computed once before the enclosing plan runs; no row gives NULL."""
 
     plan: Node
+    number: int = field(default_factory=_new_number, compare=False, repr=False)
+    """Names the answer while a query runs. `replace` keeps it: a rewritten plan has one answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class InValues(Expression):
-    """`argument IN (constants)`, UInt8; Nullable(UInt8), and NULL for a NULL argument, where the
-    argument is nullable. `values` is of the argument's Arrow type without nulls and duplicates (a
-    tuple argument: a struct array)."""
+    """`argument IN (constants)`: UInt8, or Nullable(UInt8) where the argument is nullable.
+
+    A NULL argument gives NULL. `values` has the argument's Arrow type (a struct for a tuple), without
+    nulls and duplicates."""
 
     argument: Expression
     values: pa.Array = field(compare=False)
@@ -133,13 +146,17 @@ class InValues(Expression):
 
 @dataclass(frozen=True, slots=True)
 class InSubquery(Expression):
-    """`arguments IN (plan)`: the plan's columns match the arguments by position and Arrow type;
-    run once before the plan around it. Its type is as InValues', but UInt8 for the elements of a
-    tuple, of which none is in where one is NULL; NULL on the right matches nothing."""
+    """`arguments IN (plan)`: the plan's columns match the arguments by position and Arrow type.
+
+    The subquery runs once, before the enclosing plan. The type is that of InValues for one argument,
+    UInt8 for the elements of a tuple. A tuple with a NULL is in no set; NULL in the set matches
+    nothing."""
 
     arguments: tuple[Expression, ...]
     plan: Node
     negated: bool
+    number: int = field(default_factory=_new_number, compare=False, repr=False)
+    """As in ScalarSubquery."""
 
     def children(self) -> tuple[Expression, ...]:
         return self.arguments
@@ -147,8 +164,9 @@ class InSubquery(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Unnested(Expression):
-    """arrayJoin(argument): an element of an array, until the binder has made an ArrayJoin of it. No
-    plan holds one."""
+    """arrayJoin(argument): an element of an array, until the binder replaces it by an ArrayJoin.
+
+    No plan contains one."""
 
     argument: Expression
 
@@ -158,9 +176,9 @@ class Unnested(Expression):
 
 @dataclass(frozen=True, slots=True)
 class FrameBound:
-    """An end of a window's frame. `offset` None: UNBOUNDED, or CURRENT ROW where `kind` says so.
+    """An end of a window's frame. `offset` None: CURRENT ROW for `kind` CURRENT, else UNBOUNDED.
 
-    The offset is a number of rows, of groups of peers, or a distance of the order's value."""
+    The offset is a number of rows, of groups of peers, or a distance in the ORDER BY value."""
 
     kind: Literal["PRECEDING", "CURRENT", "FOLLOWING"]
     offset: Constant | None = None
@@ -168,6 +186,8 @@ class FrameBound:
 
 @dataclass(frozen=True, slots=True)
 class WindowFrame:
+    """The frame of a window function: its unit and both ends."""
+
     unit: Literal["ROWS", "RANGE", "GROUPS"]
     start: FrameBound
     end: FrameBound
@@ -175,10 +195,11 @@ class WindowFrame:
 
 @dataclass(frozen=True, slots=True)
 class WindowExpression(Expression):
-    """`name(arguments) OVER (PARTITION BY … ORDER BY … frame)`, until the binder has made a column
-    of a Window node of it. No plan holds one.
+    """`name(arguments) OVER (PARTITION BY … ORDER BY … frame)`, until the binder replaces it by a
+    column of a Window node.
 
-    `directions` are (descending, NULLS FIRST) of each expression of `order_by`."""
+    `directions` has (descending, NULLS FIRST) of each expression of `order_by`. No plan contains
+    such an expression."""
 
     name: str
     arguments: tuple[Expression, ...]
@@ -203,12 +224,13 @@ class WindowCall:
 
     @property
     def type(self) -> DataType:
+        """The type of the result."""
         function = self.function
         return function.type if isinstance(function, WindowFunction) else function.result_type
 
 
 def element_type(data_type: DataType) -> DataType | None:
-    """The type of an element of an Array; of a Map a tuple of key and value; else None."""
+    """Return the type of an Array's element, of a Map's (key, value) tuple; None for other types."""
     inner = plain(data_type)
     if isinstance(inner, Array):
         return inner.inner
@@ -227,11 +249,12 @@ class AggregateCall:
 
     @property
     def type(self) -> DataType:
+        """The type of the result."""
         return self.aggregate.result_type
 
 
 def with_children(expression: Expression, children: tuple[Expression, ...]) -> Expression:
-    """The same expression over other children, given in the order of `children()`."""
+    """Return the expression over other children, given in the order of `children()`."""
     match expression:
         case Call():
             return replace(expression, arguments=children)
@@ -256,42 +279,45 @@ def with_children(expression: Expression, children: tuple[Expression, ...]) -> E
 def transform(
     expression: Expression, change: Callable[[Expression], Expression | None]
 ) -> Expression:
-    """Replaces, outermost first, what `change` gives another expression for; None descends."""
+    """Return the expression with each subexpression replaced by `change(it)`, outermost first.
+
+    Where `change` returns None, the expression stays and its children are transformed."""
     changed = change(expression)
     if changed is not None:
         return changed
     children = expression.children()
     if not children:
         return expression
-    made = tuple(transform(child, change) for child in children)
-    if all(new is old for new, old in zip(made, children, strict=True)):
+    changed_children = tuple(transform(child, change) for child in children)
+    if all(new is old for new, old in zip(changed_children, children, strict=True)):
         return expression
-    return with_children(expression, made)
+    return with_children(expression, changed_children)
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    """The expression and all below it, outermost first; subquery plans are not entered."""
+    """Yield the expression and its descendants, outermost first, without plans of subqueries."""
     yield expression
     for child in expression.children():
         yield from walk(child)
 
 
 def columns_of(expression: Expression) -> frozenset[str]:
+    """Return the unique names of the columns that the expression reads."""
     return frozenset(e.name for e in walk(expression) if isinstance(e, ColumnRef))
 
 
 def free_parameters(expression: Expression) -> frozenset[str]:
-    """The parameters of lambdas around the expression that it reads."""
+    """Return the parameters that the expression reads of lambdas that enclose it."""
     match expression:
         case LambdaParameter(name=name):
             return frozenset((name,))
         case LambdaFunction(parameters=parameters):
             inside = frozenset().union(*map(free_parameters, expression.children()))
-            return inside - {one.name for one in parameters}
+            return inside - {parameter.name for parameter in parameters}
         case _:
             return frozenset().union(*map(free_parameters, expression.children()))
 
 
 def inputs_of(expression: Expression) -> frozenset[str]:
-    """The names of a batch's columns that evaluating the expression reads."""
+    """Return the names of all batch columns that evaluation reads: columns and lambda parameters."""
     return columns_of(expression) | free_parameters(expression)

@@ -1,7 +1,7 @@
-"""Typed plan nodes: no SQL syntax left, nothing that depends on a snapshot's parts.
+"""Typed plan nodes, free of SQL syntax and independent of a snapshot's parts.
 
-Every node has a schema: an ordered tuple of fields whose names are unique within it.  The binder
-makes the names; the user's column names, which may repeat, are in `Plan.output` only.
+Every node has a schema: an ordered tuple of fields with unique names.  The binder makes the names.
+The user's column names, which may repeat, are in `Plan.output` only.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from olapdb.types import UINT64, Array, DataType, Map, Tuple, make_nullable, pla
 
 @dataclass(frozen=True, slots=True)
 class Field:
+    """A column of a node's schema."""
+
     name: str
     type: DataType
 
@@ -28,10 +30,11 @@ Schema = tuple[Field, ...]
 
 @dataclass(frozen=True)
 class Node:
-    """Base of all plan nodes."""
+    """The base of all plan nodes."""
 
     @property
     def schema(self) -> Schema:
+        """The fields of the node's rows."""
         raise NotImplementedError
 
     @cached_property
@@ -40,20 +43,21 @@ class Node:
         return pa.schema([pa.field(f.name, f.type.arrow) for f in self.schema])
 
     def children(self) -> tuple[Node, ...]:
+        """Return the nodes whose rows this node reads."""
         return ()
 
 
 @dataclass(frozen=True)
 class Scan(Node):
-    """Reads a stored table. `columns` are (unique name, column name in the table) pairs; virtual
-    columns (`_part`, `_partition_id`, `_block_number`) are read like others.
+    """A scan of a stored table.
 
-    `predicate` (over the unique names) has been pushed down and is applied exactly; the columns
-    that only it needs need not be in `columns`, so it (and `prewhere`) may refer to names in
-    `predicate_columns`.
-    With `final`, rows of equal sorting key are combined before the predicate, unless
-    `prewhere` says that it may be applied before.  Where the execution context holds a block for
-    `table.id`, the block is read in the table's stead (a view's trigger).
+    `columns` are pairs (unique name, column name in the table); virtual columns (`_part`,
+    `_partition_id`, `_block_number`) are read like others.  `predicate`, over the unique names, was
+    pushed down and is applied exactly, as is `prewhere`; both may also read names of
+    `predicate_columns`, triples (unique name, column name, type) that are not returned.
+    With `final`, rows of equal sorting key are combined after `prewhere` and before `predicate`.
+    Where the execution context holds a block for `table.id`, the scan reads the block instead of
+    the table (a view's trigger).
     """
 
     table: Table
@@ -71,9 +75,9 @@ class Scan(Node):
 
 @dataclass(frozen=True)
 class SystemScan(Node):
-    """Reads `system.<name>` (or information_schema) through the context's provider.
+    """A scan of `system.<name>` (or information_schema) through the context's provider.
 
-    `columns` are (unique name, column name) pairs, `arguments` those of a table function."""
+    `columns` are pairs (unique name, column name)."""
 
     name: str
     columns: tuple[tuple[str, str], ...]
@@ -86,7 +90,7 @@ class SystemScan(Node):
 
 @dataclass(frozen=True)
 class Values(Node):
-    """Constant rows; `rows.num_rows` 1 without columns for a SELECT without FROM."""
+    """Constant rows. A SELECT without FROM has one row without columns."""
 
     fields: Schema
     rows: pa.Table = field(compare=False, repr=False)
@@ -98,7 +102,7 @@ class Values(Node):
 
 @dataclass(frozen=True)
 class Numbers(Node):
-    """`numbers(start, count)`, `system.numbers` (count None): one UInt64 column."""
+    """The numbers start, start + step, … in one column; without end where `count` is None."""
 
     name: str
     type: DataType
@@ -113,7 +117,7 @@ class Numbers(Node):
 
 @dataclass(frozen=True)
 class Filter(Node):
-    """Keeps rows whose predicate (any number type or Bool, NULL is false) is not zero."""
+    """The child's rows whose predicate (a number or Bool, NULL is false) is not zero."""
 
     child: Node
     predicate: Expression
@@ -128,6 +132,8 @@ class Filter(Node):
 
 @dataclass(frozen=True)
 class Project(Node):
+    """The expressions (unique name, expression over the child), computed for each row."""
+
     child: Node
     expressions: tuple[tuple[str, Expression], ...]
 
@@ -168,7 +174,8 @@ class ArrayJoin(Node):
 
 @dataclass(frozen=True)
 class Aggregate(Node):
-    """Groups by `keys`, with aggregates; no keys: one row even over no input.
+    """Groups of rows with equal `keys`, and their aggregates; without keys one row, even over no
+    input.
 
     `empty_without_rows`: GROUP BY over constants only, where no input row gives no group.
     With `sets` (ROLLUP, CUBE, GROUPING SETS) it groups by each set of key names; keys that are not
@@ -191,7 +198,7 @@ class Aggregate(Node):
         return keys + aggregates + ((Field(self.set_name, UINT64),) if self.sets else ())
 
     def key_type(self, key: Expression) -> DataType:
-        """The type of a key's column: arrays, tuples and maps are never NULL."""
+        """Return the type of a key's column; arrays, tuples and maps are never NULL."""
         nested = isinstance(plain(key.type), Array | Tuple | Map)
         return make_nullable(key.type) if self.nullable_keys and not nested else key.type
 
@@ -201,7 +208,7 @@ class Aggregate(Node):
 
 @dataclass(frozen=True)
 class Join(Node):
-    """Hash join on pairs of equal-typed keys (NULL matches nothing), then `residual`.
+    """A hash join on pairs of equal-typed keys (NULL matches nothing), then `residual`.
 
     `kind` INNER, LEFT, RIGHT, FULL, CROSS; strictness ALL, ANY, SEMI, ANTI, ASOF.  Rows without a
     partner get the other side's default values, or NULL where that side's field in `schema` is
@@ -227,7 +234,7 @@ class Join(Node):
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
-    """NULL and NaN are last, in both directions, unless `nulls_first`."""
+    """A key to sort by; NULL and NaN are last, in both directions, unless `nulls_first`."""
 
     expression: Expression
     descending: bool = False
@@ -236,7 +243,7 @@ class SortKey:
 
 @dataclass(frozen=True)
 class Sort(Node):
-    """`limit` (offset included) lets it keep the top rows only."""
+    """The child's rows in the order of the keys, stable; with `limit` only so many of them."""
 
     child: Node
     keys: tuple[SortKey, ...]
@@ -252,7 +259,7 @@ class Sort(Node):
 
 @dataclass(frozen=True)
 class Window(Node):
-    """Computes window functions that share PARTITION BY and ORDER BY; their frames may differ.
+    """Window functions that share PARTITION BY and ORDER BY; their frames may differ.
 
     Its rows are the child's, sorted by partition and order.  Schema: the child's fields, then the
     calls.
@@ -273,7 +280,9 @@ class Window(Node):
 
 @dataclass(frozen=True)
 class Limit(Node):
-    """`ties` (keys of the sort below) for WITH TIES."""
+    """The rows offset … offset + count; `count` None is no limit.
+
+    `ties` (WITH TIES) are the keys of the sort below: further rows equal to the last are kept."""
 
     child: Node
     count: int | None
@@ -290,6 +299,8 @@ class Limit(Node):
 
 @dataclass(frozen=True)
 class LimitBy(Node):
+    """The rows offset … offset + count of each distinct value of `keys`."""
+
     child: Node
     count: int
     offset: int
@@ -305,7 +316,7 @@ class LimitBy(Node):
 
 @dataclass(frozen=True)
 class Distinct(Node):
-    """First row of each distinct value of `keys` (all columns where empty)."""
+    """The first row of each distinct value of `keys`, or of all columns where there are none."""
 
     child: Node
     keys: tuple[Expression, ...] = ()
@@ -320,7 +331,7 @@ class Distinct(Node):
 
 @dataclass(frozen=True)
 class Union(Node):
-    """UNION ALL: children have the fields' types by position; names are the fields'."""
+    """UNION ALL: the children's columns have the types of `fields` by position, and get their names."""
 
     inputs: tuple[Node, ...]
     fields: Schema
@@ -335,8 +346,8 @@ class Union(Node):
 
 @dataclass(frozen=True)
 class SetDifference(Node):
-    """EXCEPT and INTERSECT; `distinct` drops duplicates, else multiplicities of the left side
-    are kept as ClickHouse does."""
+    """EXCEPT and INTERSECT; `distinct` drops duplicates, else multiplicities of the left side count
+    as in ClickHouse."""
 
     left: Node
     right: Node
@@ -356,8 +367,8 @@ class SetDifference(Node):
 class Plan:
     """A bound query. `output` pairs a field of the root's schema with the user's column name.
 
-    `tables` are the ids and revisions of the tables, views and materialized views that the
-    plan was made from: the plan is valid while they are unchanged.
+    `tables` are the ids and revisions of the tables, views and materialized views that it depends
+    on: the plan is valid while they are unchanged.
     """
 
     root: Node
@@ -366,9 +377,11 @@ class Plan:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
+        """The user's column names, which may repeat."""
         return tuple(display for _, display in self.output)
 
     @cached_property
     def types(self) -> tuple[DataType, ...]:
+        """The types of the output's columns."""
         by_name = {f.name: f.type for f in self.root.schema}
         return tuple(by_name[name] for name, _ in self.output)

@@ -1,4 +1,4 @@
-"""Walking and rebuilding plans: children, expressions, and the subqueries inside of them."""
+"""Walking and rewriting plans: children, expressions, and the subqueries in expressions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from olapdb.plan import expressions, nodes
 
 
 def with_inputs(node: nodes.Node, inputs: tuple[nodes.Node, ...]) -> nodes.Node:
-    """The same node over other children, in the order of `children()`."""
+    """Return the node over other children, given in the order of `children()`."""
     if all(new is old for new, old in zip(inputs, node.children(), strict=True)):
         return node
     match node:
@@ -35,7 +35,7 @@ def with_inputs(node: nodes.Node, inputs: tuple[nodes.Node, ...]) -> nodes.Node:
 
 
 def expressions_of(node: nodes.Node) -> tuple[expressions.Expression, ...]:
-    """The expressions that the node itself evaluates."""
+    """Return the expressions that the node itself evaluates, not those of its children."""
     match node:
         case nodes.Filter(predicate=predicate):
             return (predicate,)
@@ -74,7 +74,7 @@ Change = Callable[[expressions.Expression], expressions.Expression]
 
 
 def map_expressions(node: nodes.Node, change: Change) -> nodes.Node:
-    """The node with each of its expressions changed; types must stay."""
+    """Return the node with `change` applied to each of its expressions; types must stay."""
     match node:
         case nodes.Filter():
             return replace(node, predicate=change(node.predicate))
@@ -130,7 +130,7 @@ def _map_call(call: expressions.AggregateCall, change: Change) -> expressions.Ag
 
 
 def map_subqueries(node: nodes.Node, change: Callable[[nodes.Node], nodes.Node]) -> nodes.Node:
-    """The node with the plans inside its own expressions changed."""
+    """Return the node with `change` applied to the plans of subqueries in its own expressions."""
 
     def in_expression(e: expressions.Expression) -> expressions.Expression | None:
         if isinstance(e, expressions.ScalarSubquery):
@@ -148,7 +148,7 @@ def map_subqueries(node: nodes.Node, change: Callable[[nodes.Node], nodes.Node])
 
 
 def subqueries_of(node: nodes.Node) -> Iterator[nodes.Node]:
-    """The plans inside the node's own expressions."""
+    """Yield the plans of subqueries in the node's own expressions."""
     for expression in expressions_of(node):
         for e in expressions.walk(expression):
             if isinstance(e, expressions.ScalarSubquery | expressions.InSubquery):
@@ -156,20 +156,20 @@ def subqueries_of(node: nodes.Node) -> Iterator[nodes.Node]:
 
 
 def bottom_up(node: nodes.Node, change: Callable[[nodes.Node], nodes.Node]) -> nodes.Node:
-    """`change` on every node, children first."""
+    """Return the plan with `change` applied to every node, children first."""
     inputs = tuple(bottom_up(child, change) for child in node.children())
     return change(with_inputs(node, inputs))
 
 
 def walk_nodes(node: nodes.Node) -> Iterator[nodes.Node]:
-    """The node and all below it; subqueries in expressions are not entered."""
+    """Yield the node and its descendants, without those of subqueries in expressions."""
     yield node
     for child in node.children():
         yield from walk_nodes(child)
 
 
 def all_nodes(root: nodes.Node) -> Iterator[nodes.Node]:
-    """Every node of the plan, those of its subqueries too."""
+    """Yield every node of the plan, those of subqueries too."""
     for node in walk_nodes(root):
         yield node
         for subquery in subqueries_of(node):
@@ -177,7 +177,7 @@ def all_nodes(root: nodes.Node) -> Iterator[nodes.Node]:
 
 
 def all_scans(root: nodes.Node) -> Iterator[nodes.Scan]:
-    """Every scan of the plan, those of its subqueries too."""
+    """Yield every scan of the plan, those of subqueries too."""
     return (node for node in all_nodes(root) if isinstance(node, nodes.Scan))
 
 
@@ -196,10 +196,10 @@ def all_aggregate_calls(root: nodes.Node) -> Iterator[expressions.AggregateCall]
 
 
 def columns_read(root: nodes.Node, table_id: str) -> frozenset[str]:
-    """The columns of the table that the plan reads, in subqueries too."""
-    found: set[str] = set()
+    """Return the names of the table's columns that the plan reads, in subqueries too."""
+    columns: set[str] = set()
     for scan in all_scans(root):
         if scan.table.id == table_id:
-            found.update(column for _, column in scan.columns)
-            found.update(column for _, column, _ in scan.predicate_columns)
-    return frozenset(found)
+            columns.update(column for _, column in scan.columns)
+            columns.update(column for _, column, _ in scan.predicate_columns)
+    return frozenset(columns)

@@ -8,12 +8,22 @@
         write_dataframe(spark.read.parquet("history/"), connection, "default.events")
         read_table(spark, connection, "default.events").groupBy("country").count().show()
 
-pyspark is imported only inside this package, at first use.
+Only this package imports pyspark.  Importing it raises ExternalToolMissing if pyspark is not
+installed.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
+
+from olapdb.errors import ExternalToolMissing
+
+if find_spec("pyspark") is None:
+    raise ExternalToolMissing(
+        "pyspark is not installed.", hint="Install it with: pip install 'olapdb[spark]'."
+    )
 
 if TYPE_CHECKING:
     from olapdb.spark.executor import SparkExecutor
@@ -32,6 +42,7 @@ __all__ = [
     "write_dataframe",
 ]
 
+# Lazily: a Spark worker imports this package for `tasks`, and needs neither writer nor session.
 _HOMES = {
     "SparkExecutor": "olapdb.spark.executor",
     "read_table": "olapdb.spark.reader",
@@ -47,6 +58,4 @@ def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
     return getattr(import_module(home), name)

@@ -1,4 +1,5 @@
-"""The parent of Spark's Python workers on a local master: pyspark's own, with the slow imports done.
+"""The parent process of Spark's Python workers on a local master: pyspark's own, after slow
+imports.
 
 Workers are forked from it, so that a new one starts in a second rather than in four.
 """

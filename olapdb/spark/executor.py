@@ -11,10 +11,13 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, TypeAlias
 
+from pyspark import InheritableThread
+
 from olapdb.config import Settings
 from olapdb.errors import Error, FolderNotShared, QueryWasCancelled
 from olapdb.spark.folder import StoreAddress, marked_folder, verify_staged
 from olapdb.spark.items import run_items, task_attempts
+from olapdb.spark.session import spark_session
 from olapdb.spark.tasks import run_chunk
 from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, StagedChunk
 from olapdb.views.jobs.executor import POLL_SECONDS, Stop, cancelled, never
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     from olapdb.storage.store import Store
 
 JOBS_MAX = 16
-"""Jobs in flight at once; each costs the driver a thread."""
+"""Concurrent jobs; each needs a thread of the driver."""
 
 WAVE_ROWS = 4_000_000
 TASK_ROWS = 500_000
@@ -41,13 +44,12 @@ _Wave: TypeAlias = tuple[ChunkTask, ...]
 class SparkExecutor:
     """Computes chunks in Spark tasks.
 
-    Each chunk of a backfill is a job of its own, a few at a time, so that it is handed back, and
-    can be published, as soon as it is done.  Chunks of a replay or a reconciliation, which are
-    published together or not at all, share jobs where they are small.  A failing chunk stops no
-    other.  Tasks read and write the warehouse's folder themselves, under the driver's lease; only
-    metadata comes back.  Each task checks that its folder is the driver's, and the driver checks each
-    staged file before it hands a chunk on (see `olapdb.spark.folder`).  `jobs` is how many run at once (0: as many as there are cores, at most
-    16).
+    Each chunk of a backfill is its own job, a few at a time, so that it can be published as soon as
+    it is done.  Small chunks of a replay or a reconciliation, which are published together, share
+    jobs. A failing chunk does not stop the others.  Tasks read and write the warehouse's folder
+    themselves, under the driver's lease, and return only metadata.  Each task checks that its
+    folder is the driver's, and the driver checks each staged file (see `olapdb.spark.folder`).
+    `jobs` is how many run at once (0: one for each core, at most 16).
     """
 
     session: SparkSession
@@ -56,15 +58,14 @@ class SparkExecutor:
 
     def run(self, tasks: Sequence[ChunkTask], stop: Stop = never) -> Iterator[Computed]:
         """Yield each chunk as soon as its job is done, one for each task, in any order. Closing the
-        iterator early cancels the jobs that run and starts no other. NotSupportedError for a
-        warehouse in memory."""
+        iterator early cancels running jobs. Raises NotSupportedError for a warehouse in memory."""
         with marked_folder(self.services) as address:
             yield from _Run(self.session, self.services.store, address, self.jobs).run(tasks, stop)
 
 
 @dataclass(frozen=True)
 class _Run:
-    """The jobs of one run, whose tasks find the driver's folder by `address`."""
+    """The jobs of one run; tasks open the driver's folder by `address`."""
 
     session: SparkSession
     store: Store
@@ -72,8 +73,6 @@ class _Run:
     jobs: int
 
     def run(self, tasks: Sequence[ChunkTask], stop: Stop) -> Iterator[Computed]:
-        from pyspark import InheritableThread
-
         waiting: SimpleQueue[tuple[_Wave, Future[list[Computed]]]] = SimpleQueue()
         running: set[Future[list[Computed]]] = set()
         ready: deque[Computed] = deque()
@@ -108,10 +107,10 @@ class _Run:
             self._drop(ready)
 
     def _drop(self, unwanted: Iterable[Computed]) -> None:
-        """Deletes the files of chunks that nobody took: no commit can name them."""
-        for one in unwanted:
-            if isinstance(one, StagedChunk) and one.staged is not None:
-                for path in one.staged.paths:
+        """Delete the files of chunks that the caller did not take: no commit can name them."""
+        for chunk in unwanted:
+            if isinstance(chunk, StagedChunk) and chunk.staged is not None:
+                for path in chunk.staged.paths:
                     self.store.delete(path)
 
     def _work(
@@ -124,11 +123,12 @@ class _Run:
                 return
             try:
                 future.set_result(self._compute(wave, stopped))
-            except BaseException as error:  # noqa: BLE001  (carried to who waits for it)
+            except BaseException as error:  # noqa: BLE001  (the future carries it to its waiter)
                 future.set_exception(error)
 
     def _compute(self, wave: _Wave, stopped: threading.Event) -> list[Computed]:
-        """The wave's chunks; where the whole job failed (workers died), each with that error."""
+        """Return the wave's chunks; if the whole job failed (workers died), each as failed with
+        that error."""
         function = partial(run_chunk, self.address, task_attempts(self.session))
         try:
             computed = run_items(
@@ -143,10 +143,10 @@ class _Run:
             raise
         except Error as error:
             return [FailedChunk(task.index, task.partition, error) for task in wave]
-        return [self._verified(one) for one in computed]
+        return [self._verified(chunk) for chunk in computed]
 
     def _verified(self, chunk: Computed) -> Computed:
-        """A chunk whose files are not where the driver would publish them has failed."""
+        """Return the chunk, as failed if its files are not in the driver's folder."""
         if not isinstance(chunk, StagedChunk) or chunk.staged is None:
             return chunk
         try:
@@ -156,20 +156,21 @@ class _Run:
         return chunk
 
     def _tasks(self, wave: _Wave) -> int:
-        """Every core has work, and no task much more than `TASK_ROWS` rows."""
+        """Return the number of tasks: work for every core, and not much more than `TASK_ROWS` rows
+        a task."""
         rows = sum(task.rows for task in wave)
         cores: int = self.session.sparkContext.defaultParallelism
         return max(cores, rows // TASK_ROWS)
 
 
 def waves(tasks: Sequence[ChunkTask], tasks_max: int) -> Iterator[_Wave]:
-    """The tasks in groups that share a job: backfill chunks alone, others up to `tasks_max` of
-    together `WAVE_ROWS` source rows."""
+    """Yield groups of tasks that share a job: backfill chunks alone, others up to `tasks_max` tasks
+    and `WAVE_ROWS` source rows."""
     wave: list[ChunkTask] = []
     rows = 0
     for task in tasks:
-        alone = task.purpose == "backfill"
-        if wave and (alone or len(wave) >= tasks_max or rows + task.rows > WAVE_ROWS):
+        is_alone = task.purpose == "backfill"
+        if wave and (is_alone or len(wave) >= tasks_max or rows + task.rows > WAVE_ROWS):
             yield tuple(wave)
             wave, rows = [], 0
         wave.append(task)
@@ -181,10 +182,8 @@ def waves(tasks: Sequence[ChunkTask], tasks_max: int) -> Iterator[_Wave]:
 def make_executor(
     location: str, services: Services, settings: Mapping[str, SettingValue]
 ) -> SparkExecutor:
-    """The executor of SETTINGS engine = 'spark' (entry point group `olapdb.executors`): on the
-    active session, else on a new one of this machine's cores."""
-    from olapdb.spark.session import spark_session
-
+    """Return the executor of SETTINGS engine = 'spark' (entry point group `olapdb.executors`), on
+    the active session or on a new local one."""
     jobs = Settings.of(settings).integer("backfill_threads")
     return SparkExecutor(spark_session(), services, jobs)
 

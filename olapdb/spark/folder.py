@@ -1,12 +1,12 @@
-"""Whether an executor works in the driver's folder, and not in another one under the same path.
+"""Check that an executor works in the driver's folder, and not in another one under the same path.
 
     driver   writes data/markers/<lease id>-<nonce>.marker, a new one for each job
     task     reads it under the same path before any work, at every attempt
     driver   checks each file that the tasks staged, then commits, then deletes the marker
 
 An empty folder, another warehouse, and a copy of this one that was made before the job all lack the
-marker.  A copy that is made while the job runs has it, but lacks what the tasks stage elsewhere: that
-is what the driver's own check finds.
+marker.  A copy made while the job runs has the marker, but lacks the files that tasks stage
+elsewhere: the driver's check finds that.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from olapdb.storage.writer import DATA_FOLDER
 @dataclass(frozen=True, slots=True)
 class StoreAddress:
     """A store that another process opens under the same path. `marker` is the path of the driver's
-    marker and `content` what it holds; "" where the driver may not write (a read-only warehouse)."""
+    marker and `content` its content; "" if the driver may not write (a read-only warehouse)."""
 
     root: str
     durability: Durability
@@ -44,9 +44,9 @@ class StoreAddress:
 
 
 def mark_folder(services: Services) -> StoreAddress:
-    """Write a new marker; return the address that tasks check. NotSupportedError for a store that
-    only this process sees. The marker bears the process's lease, so vacuum deletes it where the
-    process could not."""
+    """Write a new marker; return the address that tasks check. Raises NotSupportedError for a store
+    in memory. The marker's name has the process's lease, so that vacuum deletes it if the process
+    could not."""
     store = services.store
     if not isinstance(store, LocalStore):
         raise errors.NotSupportedError(
@@ -64,13 +64,14 @@ def mark_folder(services: Services) -> StoreAddress:
 
 
 def unmark_folder(services: Services, address: StoreAddress) -> None:
+    """Delete the marker."""
     if address.marker:
         services.store.delete(address.marker)
 
 
 @contextmanager
 def marked_folder(services: Services) -> Iterator[StoreAddress]:
-    """Mark the folder as long as a job runs."""
+    """Mark the folder inside the `with`."""
     address = mark_folder(services)
     try:
         yield address
@@ -84,8 +85,8 @@ def _store(root: str, durability: Durability) -> LocalStore:
 
 
 def open_store(address: StoreAddress) -> LocalStore:
-    """Return the store for a task's work, one a worker process: it reads the footers of parts, and
-    checks them, once. FolderNotShared where this machine's folder is not the driver's."""
+    """Return the store for a task's work, cached in the worker process together with the footers it
+    verified. Raises FolderNotShared if this machine's folder is not the driver's."""
     missing = _difference(address)
     if missing:
         raise _not_shared(address, missing)
@@ -93,8 +94,8 @@ def open_store(address: StoreAddress) -> LocalStore:
 
 
 def open_pinned_store(address: StoreAddress) -> LocalStore:
-    """Return the store for a task that reads a snapshot which the driver has pinned as long as the
-    marker is there: SnapshotTooOld where the warehouse is, but the marker is not."""
+    """Return the store for a task that reads a snapshot, which the driver keeps pinned while the
+    marker exists. Raises SnapshotTooOld if the marker is gone."""
     if _is_released(address):
         raise errors.SnapshotTooOld(
             "The connection that made this DataFrame is closed, so its snapshot is not kept any more;"
@@ -107,9 +108,9 @@ def open_pinned_store(address: StoreAddress) -> LocalStore:
 
 def verify_staged(store: Store, address: StoreAddress, staged: Iterable[StagedInsert]) -> None:
     """Check in the driver, before the commit, that each file that tasks staged is in the driver's
-    folder: that it exists, its size and the checksum of its footer. Raises FolderNotShared."""
-    for one in staged:
-        for change in one.changes:
+    folder, with the right size and footer checksum. Raises FolderNotShared."""
+    for insert in staged:
+        for change in insert.changes:
             if not isinstance(change, AddPart) or not change.part.path:
                 continue
             try:
@@ -130,12 +131,12 @@ def verify_staged(store: Store, address: StoreAddress, staged: Iterable[StagedIn
 
 
 def _is_released(address: StoreAddress) -> bool:
-    there = os.path.exists(os.path.join(address.root, CATALOG_FILE))
-    return bool(address.marker) and there and bool(_difference(address))
+    is_warehouse = os.path.exists(os.path.join(address.root, CATALOG_FILE))
+    return bool(address.marker) and is_warehouse and bool(_difference(address))
 
 
 def _difference(address: StoreAddress) -> str:
-    """What tells this machine's folder from the driver's; "" for nothing."""
+    """Return how this machine's folder differs from the driver's; "" if it does not."""
     if not os.path.isdir(address.root):
         return "there is no such folder"
     if not os.path.exists(os.path.join(address.root, CATALOG_FILE)):
@@ -144,7 +145,7 @@ def _difference(address: StoreAddress) -> str:
         return ""
     try:
         with LocalStore(address.root).open_input(address.marker) as source:
-            found = bytes(source.read()).decode(errors="replace")
+            content = bytes(source.read()).decode(errors="replace")
     except errors.FileDoesntExist:
         return (
             f"the driver's file {address.marker} is not in it, so it is a copy or another warehouse"
@@ -152,14 +153,14 @@ def _difference(address: StoreAddress) -> str:
     except errors.OperationalError as error:
         return error.message
     return (
-        "" if found == address.content else f"{address.marker} in it is not what the driver wrote"
+        "" if content == address.content else f"{address.marker} in it is not what the driver wrote"
     )
 
 
-def _not_shared(address: StoreAddress, what: str) -> errors.FolderNotShared:
+def _not_shared(address: StoreAddress, difference: str) -> errors.FolderNotShared:
     return errors.FolderNotShared(
         f"The Spark executor on {socket.gethostname()} does not see the warehouse's folder"
-        f" {address.root}: {what}.",
+        f" {address.root}: {difference}.",
         hint=_share(address),
     )
 

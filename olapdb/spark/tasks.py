@@ -1,7 +1,8 @@
-"""What runs in Spark's Python workers: the engine's own functions on a store that tasks can reach.
+"""The functions that run in Spark's Python workers: the engine's own, on a store that tasks can
+reach.
 
-Nothing here knows the catalog.  A task stages files under the driver's lease, makes them durable,
-and hands back what the driver's one commit is made of.
+They do not access the catalog.  A task stages files under the driver's lease, makes them durable,
+and returns the changes for the driver's one commit.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, StagedChunk, compute
 
 @dataclass(frozen=True)
 class InsertTask:
-    """What every task of a `write_dataframe` job needs."""
+    """The input that every task of a `write_dataframe` job needs."""
 
     store: StoreAddress
     snapshot: FrozenSnapshot
@@ -40,13 +41,13 @@ class InsertTask:
 
 @lru_cache(maxsize=1)
 def worker_cache() -> Cache:
-    """Bound views and layouts, kept as long as the worker process lives."""
+    """Return the worker process's cache of bound views and layouts."""
     return Cache()
 
 
 def run_chunk(address: StoreAddress, attempts: int, task: ChunkTask) -> StagedChunk | FailedChunk:
-    """`compute_chunk` in a task; what it staged is durable when it returns. What fails for good
-    comes back as a FailedChunk, so that other chunks of the same job are not lost."""
+    """Run `compute_chunk` in a task; staged files are durable when it returns. A final error
+    becomes a FailedChunk, so that other chunks of the job are not lost."""
     try:
         store = open_store(address)
         chunk = compute_chunk(task, store, worker_cache())
@@ -59,10 +60,10 @@ def run_chunk(address: StoreAddress, attempts: int, task: ChunkTask) -> StagedCh
 
 
 def stage_batches(task: InsertTask, batches: Iterable[pa.RecordBatch]) -> StagedInsert | None:
-    """Stages one task's rows as blocks of the table, triggers included; None without rows."""
+    """Stage one task's rows as blocks of the table, triggers included; return None without rows."""
     store, cache = open_store(task.store), worker_cache()
-    around = TriggerContext(task.snapshot, store, cache, task.settings, task.environment)
-    stager = BlockStager(around, task.lease_id)
+    context = TriggerContext(task.snapshot, store, cache, task.settings, task.environment)
+    stager = BlockStager(context, task.lease_id)
     blocks = make_blocks(
         task.table,
         _filled(batches),
@@ -82,7 +83,7 @@ def stage_batches(task: InsertTask, batches: Iterable[pa.RecordBatch]) -> Staged
 
 
 def with_seed(environment: Environment, partition: int) -> Environment:
-    """Tasks must not draw the same random numbers."""
+    """Return the environment with a random seed of the task's own."""
     return replace(environment, random_seed=(environment.random_seed + partition) & 0xFFFFFFFF)
 
 

@@ -1,12 +1,19 @@
-"""A DataFrame into a table: triggers run on the executors, the calling process commits once."""
+"""Write a DataFrame into a table: triggers run on the executors, the calling process commits
+once."""
 
 from __future__ import annotations
 
+import os
+import pickle
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.pandas.types import to_arrow_type
 
 from olapdb import errors
 from olapdb.commit.origin import CommitOrigin
@@ -29,9 +36,6 @@ from olapdb.spark.tasks import InsertTask, stage_batches, with_seed
 from olapdb.statements.context import StatementContext
 
 if TYPE_CHECKING:
-    import os
-
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 Progress = Callable[[int, int], None]
@@ -50,25 +54,25 @@ def write_dataframe(
     on_progress: Progress | None = None,
     cancelled: threading.Event | None = None,
 ) -> InsertResult:
-    """Appends the rows of `frame` to `table` ("name" or "database.name"): all of them, with what
-    every view makes of them, in one commit, or none.
+    """Append the rows of `frame` to `table` ("name" or "database.name"), with the results of every
+    view, in one commit.
 
-    Columns match by name. Those of the table that have a DEFAULT may be left out; any other that
-    is missing, and any that the table lacks, is an error before the job starts, as is a type that
-    no column has. Values are cast as an INSERT of Arrow data casts them: one that does not fit, and
-    NULL in a column that is not Nullable, is an error, and nothing lands.
+    Columns match by name. Columns with a DEFAULT may be missing; any other missing column, an
+    unknown column or an unsupported type is an error before the job starts. Values are cast as an
+    INSERT of Arrow data casts them: one that does not fit, and NULL in a column that is not
+    Nullable, is an error, and nothing is inserted.
 
-    Each Spark task makes its partition's rows into blocks of at most `max_insert_block_size`,
-    stages them and fires the views on them; tasks that are run again leave only files that are
-    later vacuumed. With a `token` that was committed before, nothing is inserted and the result's
-    `duplicate` is set; so a job that died may be run again.
+    Each Spark task cuts its partition's rows into blocks of at most `max_insert_block_size`, stages
+    them and fires the views on them; retried tasks leave only files that vacuum removes. With a
+    `token` that was committed before, nothing is inserted and the result's `duplicate` is set; so a
+    job that died may be run again.
 
     Each task checks that its folder is the one of the calling process, and the calling process
-    checks each staged file before the commit: FolderNotShared where that is not so.
+    checks each staged file before the commit; both raise FolderNotShared.
 
-    It is a statement like any other: in system.processes and system.query_log, ended by KILL QUERY.
-    Raises NoSuchColumn, ThereIsNoColumn, DataError, what a view raises, ExecutorFailed,
-    QueryWasCancelled and what a commit raises.
+    The write is tracked like a statement: in system.processes and system.query_log, cancelled by
+    KILL QUERY.  Raises NoSuchColumn, ThereIsNoColumn, DataError, errors of views, ExecutorFailed,
+    QueryWasCancelled and errors of a commit.
     """
     if mode != "append":
         raise errors.NotSupportedError(
@@ -89,7 +93,7 @@ def write_dataframe(
 
 @dataclass(frozen=True)
 class _AnyOf:
-    """The caller's own event, and that of KILL QUERY and `connection.cancel()`."""
+    """A cancellation that is set if any of several is: the caller's own, KILL QUERY's."""
 
     events: tuple[Cancellation, ...]
 
@@ -119,7 +123,7 @@ def _write(
         raise errors.ReadOnly("The warehouse is open for reading only.", hint="Open it to write.")
     with services.catalog.pinned() as snapshot, marked_folder(services) as address:
         table = find_table(snapshot, context.database, name)
-        chosen = _matching_columns(frame, table)
+        columns = _matching_columns(frame, table)
         task = InsertTask(
             store=address,
             snapshot=snapshot_for_insert(snapshot, table.id),
@@ -128,7 +132,7 @@ def _write(
             settings=dict(context.settings),
             environment=context.environment,
         )
-        staged = _stage(frame.select(*chosen), task, context.query_id, on_progress, cancelled)
+        staged = _stage(frame.select(*columns), task, context.query_id, on_progress, cancelled)
         verify_staged(services.store, address, staged)
         origin = CommitOrigin(
             services,
@@ -146,21 +150,19 @@ def _stage(
     on_progress: Progress | None,
     cancelled: Cancellation,
 ) -> list[StagedInsert]:
-    """What the tasks staged, in the order of the frame's partitions."""
-    import pickle
-
+    """Run the job; return the tasks' staged inserts in the order of the frame's partitions."""
     session = frame.sparkSession
     manifest = frame.mapInArrow(_stager(task, task_attempts(session)), _MANIFEST)
     where = f"{task.table.database}.{task.table.name}"
     job = SparkJob(session, f"olapdb-{query_id}", f"insert into {where}")
     rows = job.run(manifest.collect, on_progress=on_progress, cancelled=cancelled)
     staged: list[StagedInsert] = []
-    for row in sorted(rows, key=lambda one: int(one.partition)):
-        failure, one = pickle.loads(row.outcome)
+    for row in sorted(rows, key=lambda staged_insert: int(staged_insert.partition)):
+        failure, staged_insert = pickle.loads(row.outcome)
         if failure is not None:
             raise_failure(row.partition, failure)
-        if one is not None:
-            staged.append(one)
+        if staged_insert is not None:
+            staged.append(staged_insert)
     return staged
 
 
@@ -168,18 +170,12 @@ def _stager(
     task: InsertTask, attempts: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import dataclasses
-        import pickle
-
-        import pyarrow as pa
-        from pyspark import TaskContext
-
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
-        mine = dataclasses.replace(task, environment=with_seed(task.environment, partition))
+        own_task = replace(task, environment=with_seed(task.environment, partition))
         failure, staged = None, None
         try:
-            staged = stage_batches(mine, batches)
+            staged = stage_batches(own_task, batches)
         except (
             Exception
         ) as error:  # a task's errors travel as data, so that their class is not lost
@@ -195,24 +191,26 @@ def _stager(
 
 
 def find_table(snapshot: Snapshot, database: str, name: str) -> Table:
-    """The table called "name" or "database.name"."""
+    """Return the table called "name" or "database.name". Raises UnknownTable; BadArguments for a
+    view."""
     first, dot, second = name.replace("`", "").partition(".")
-    wanted = (first, second) if dot else (database, first)
-    found = snapshot.find(*wanted)
-    if isinstance(found, Table):
-        return found
-    if found is not None:
+    full_name = (first, second) if dot else (database, first)
+    item = snapshot.find(*full_name)
+    if isinstance(item, Table):
+        return item
+    if item is not None:
         raise errors.BadArguments(
-            f"{wanted[0]}.{wanted[1]} is a view, not a table.",
+            f"{full_name[0]}.{full_name[1]} is a view, not a table.",
             hint="Name the table that it reads or writes.",
         )
     raise errors.UnknownTable(
-        f"Table {wanted[0]}.{wanted[1]} does not exist.", hint="SHOW TABLES lists those there are."
+        f"Table {full_name[0]}.{full_name[1]} does not exist.",
+        hint="SHOW TABLES lists those there are.",
     )
 
 
 def _matching_columns(frame: DataFrame, table: Table) -> list[str]:
-    """The table's columns that the frame has, in the table's order, quoted for Spark."""
+    """Return the table's columns that the frame has, in the table's order, quoted for Spark."""
     given = frame.columns
     doubled = sorted({c for c in given if given.count(c) > 1})
     if doubled:
@@ -238,7 +236,5 @@ def _matching_columns(frame: DataFrame, table: Table) -> list[str]:
 
 
 def _check_types(frame: DataFrame) -> None:
-    from pyspark.sql.pandas.types import to_arrow_type
-
     for column in frame.schema.fields:
         type_of_arrow(to_arrow_type(column.dataType, timezone="UTC"))

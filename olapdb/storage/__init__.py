@@ -1,1 +1,1 @@
-"""Bytes: stores, parts written and read. Sees no SQL."""
+"""Bytes of parts: stores, writer, reader, indexes and caches. Sees no SQL text."""

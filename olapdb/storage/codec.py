@@ -161,7 +161,7 @@ def codec_clause(column: Column) -> str:
 
 
 def parquet_text(column: Column, table: Table) -> str:
-    """Return the codec as it is in the files: `ZSTD(3), DELTA_BINARY_PACKED`."""
+    """Return the codec's name in the files: `ZSTD(3), DELTA_BINARY_PACKED`."""
     codec = column_codec(column, table)
     words = [codec.compression.upper() + (f"({codec.level})" if codec.level is not None else "")]
     if codec.encoding:

@@ -9,11 +9,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from olapdb.config import tuning
 from olapdb.functions.kernels.arrow_buffers import empty
 from olapdb.functions.kernels.columns import numpy_values
 
-ROWS_MIN = 4_096
-"""Columns with fewer rows are compared whole."""
 _SAMPLE_ROWS = 1_024
 _HEADS_MIN = 4
 """Distinct first bytes in a sample of the rows; with fewer, filtering by them would keep too many
@@ -28,7 +27,7 @@ def min_max_candidates(values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _candidates(array: pa.Array) -> pa.Array:
-    if len(array) < ROWS_MIN or array.null_count:
+    if len(array) < tuning.MIN_MAX_ROWS_MIN or array.null_count:
         return array
     arrow = array.type
     if pa.types.is_float32(arrow) or pa.types.is_float64(arrow):

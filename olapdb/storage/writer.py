@@ -9,7 +9,7 @@ JSON in the footer under `olapdb.part`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,12 +20,13 @@ import pyarrow.parquet as pq
 from olapdb.errors import InternalError, OperationalError
 from olapdb.functions.kernels.decimal_width import decimal_class, with_precision
 from olapdb.model.encoding import FOOTER_KEY, encode_footer
-from olapdb.model.part import Blocks, ColumnBounds, Contribution, Part, new_part_id
+from olapdb.model.part import ColumnBounds, Part, new_part_id
 from olapdb.model.schema import Column, Table
 from olapdb.storage.checksum import checksum_of_bytes, checksum_of_file
 from olapdb.storage.codec import column_codec
 from olapdb.storage.column_statistics import key_columns, table_bounds
 from olapdb.storage.parquet.row_group_writer import parquet_writer
+from olapdb.storage.part_plan import PartPlan
 from olapdb.storage.skip_indexes import METADATA_PREFIX, build_index, place_of
 from olapdb.storage.store import Store, storage_error
 from olapdb.threads import ThreadPool, cores
@@ -47,64 +48,41 @@ class StagedPart:
 
 
 def write_part(
-    store: Store,
-    table: Table,
-    rows: pa.Table,
-    *,
-    partition_id: str,
-    partition_value: tuple[object, ...],
-    blocks: Blocks,
-    lease_id: str,
-    contributions: Iterable[Contribution] = (),
-    level: int = 0,
-    inline_bytes_max: int = 0,
-    replaces: Iterable[str] = (),
-    swap: str = "",
-    after: int | None = None,
-    index_values: Mapping[str, pa.Array] | None = None,
-    threads: int = 0,
+    store: Store, table: Table, rows: pa.Table, plan: PartPlan, *, lease_id: str, threads: int = 0
 ) -> StagedPart:
-    """Stages one part; invisible until a commit adds it.
+    """Stage one part; it is invisible until a commit adds it.
 
     `rows` are sorted by the sorting key, of one partition, their columns named, typed and ordered
-    as `table.stored_columns`.  0 rows make a void part, at most `inline_bytes_max` bytes (in
-    memory) an inline one.  `index_values`: what the table's skip indexes are
-    made of, by name; a part without them is not skipped by them.  `replaces` are the ids of the
-    parts whose rows it holds now, `swap` the replay whose note tells them, `after` the table's
-    newest block where its own is new, for a catalog that is rebuilt from footers.  `threads` encode
-    the file; 0 means all cores.  Raises InternalError for rows that do not fit the table, and the
-    Store's errors.
+    as `table.stored_columns`.  0 rows make a placeholder part, at most `plan.inline_bytes_max`
+    bytes (in memory) an inline one, more a file, staged under `lease_id` and encoded by `threads`
+    (0: all cores).  Raises InternalError for rows that do not fit the table, and the Store's
+    errors.
     """
     _check_rows(table, rows)
     part = Part(
         id=new_part_id(),
         table_id=table.id,
-        partition_id=partition_id,
-        partition_value=partition_value,
+        partition_id=plan.partition_id,
+        partition_value=plan.partition_value,
         rows=rows.num_rows,
         bytes=0,
-        blocks=blocks,
-        level=level,
+        blocks=plan.blocks,
+        level=plan.level,
         schema_version=table.version,
-        contributions=tuple(contributions),
+        contributions=tuple(plan.contributions),
         created_ms=int(time.time() * 1000),
     )
     if rows.num_rows == 0:
         return StagedPart(part)
-    if rows.nbytes <= inline_bytes_max:
+    if rows.nbytes <= plan.inline_bytes_max:
         return _inline_part(part, _layout(store, table), rows)
-    footer = partial(encode_footer, table=table, replaces=tuple(replaces), swap=swap, after=after)
+    part = replace(
+        part,
+        path=part_path(table.id, lease_id, part.id),
+        granules=-(-rows.num_rows // row_group_rows(table)),
+    )
     return StagedPart(
-        _file_part(
-            store,
-            part,
-            _layout(store, table),
-            rows,
-            lease_id,
-            footer,
-            index_values or {},
-            threads or cores(),
-        )
+        _file_part(store, part, _layout(store, table), rows, plan, threads or cores())
     )
 
 
@@ -218,21 +196,10 @@ def _bytes(values: pa.ChunkedArray) -> int:
 
 
 def _file_part(
-    store: Store,
-    part: Part,
-    layout: _Layout,
-    rows: pa.Table,
-    lease_id: str,
-    footer: Callable[[Part], str],
-    index_values: Mapping[str, pa.Array],
-    threads: int,
+    store: Store, part: Part, layout: _Layout, rows: pa.Table, plan: PartPlan, threads: int
 ) -> Part:
-    table = layout.table
-    part = replace(
-        part,
-        path=part_path(table.id, lease_id, part.id),
-        granules=-(-rows.num_rows // row_group_rows(table)),
-    )
+    """Write the file of a part; return the part with its checksum, bounds and sizes."""
+    table, index_values = layout.table, plan.index_values or {}
     closed: list[tuple[pq.FileMetaData, str | None]] = []
     shaped = _widened(layout, rows)
     bounds: dict[str, ColumnBounds] = {}
@@ -259,7 +226,10 @@ def _file_part(
                     place = place_of(index, table, values.type, writer.write(data), data)
                     writer.add_key_value_metadata({METADATA_PREFIX + index.name: place.to_json()})
             bounds.update(computed_bounds())
-            writer.add_key_value_metadata({FOOTER_KEY: footer(replace(part, bounds=bounds))})
+            footer = encode_footer(
+                replace(part, bounds=bounds), table, tuple(plan.replaces), plan.swap, plan.after
+            )
+            writer.add_key_value_metadata({FOOTER_KEY: footer})
             closed.append((writer.close(), writer.checksum()))
 
     try:

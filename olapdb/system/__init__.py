@@ -1,0 +1,1 @@
+"""The tables of the databases system and information_schema."""

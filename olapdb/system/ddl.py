@@ -109,14 +109,14 @@ def _create_materialized_view(view: MaterializedView, snapshot: Snapshot) -> str
         setting for setting in view.settings if setting[1] != SESSION_SETTINGS[setting[0]].default
     )
     name = qualified(view.database, view.name)
-    rest = f"AS {view.query}{_settings(changed)}{_comment(view.comment)}"
+    select = f"AS {view.query}{_settings(changed)}{_comment(view.comment)}"
     if view.inner and isinstance(target, Table):
         return (
             f"CREATE MATERIALIZED VIEW {name} ({_columns(target.columns)})"
-            f" ENGINE = {engine_full(target)} {rest}"
+            f" ENGINE = {engine_full(target)} {select}"
         )
     where = "" if target is None else f" TO {qualified(target.database, target.name)}"
-    return f"CREATE MATERIALIZED VIEW {name}{where} ({_columns(view.columns)}) {rest}"
+    return f"CREATE MATERIALIZED VIEW {name}{where} ({_columns(view.columns)}) {select}"
 
 
 def _columns(columns: tuple[Column, ...]) -> str:

@@ -47,6 +47,15 @@ def moment_if_any(milliseconds: float) -> datetime.datetime | None:
     return moment(milliseconds) if milliseconds else None
 
 
+Fields: TypeAlias = tuple[tuple[str, DataType], ...]
+
+
+def parse_columns(text: str) -> Fields:
+    """Return the (name, type) pairs of "name Type, name Type"."""
+    pairs = (column.split(maxsplit=1) for column in _COMMA.split(text))
+    return tuple((name, parse_type(type_name)) for name, type_name in pairs)
+
+
 @dataclass(frozen=True)
 class SystemTable:
     """A system table. `columns` are "name Type, name Type"; `rows` lists its few rows."""
@@ -57,10 +66,9 @@ class SystemTable:
     comment: str = ""
 
     @cached_property
-    def fields(self) -> tuple[tuple[str, DataType], ...]:
+    def fields(self) -> Fields:
         """The (name, type) of each column."""
-        pairs = (column.split(maxsplit=1) for column in _COMMA.split(self.columns))
-        return tuple((name, parse_type(type_name)) for name, type_name in pairs)
+        return parse_columns(self.columns)
 
     def read(self, context: SystemContext, columns: Sequence[str]) -> pa.Table:
         """Return the named columns, in that order, as Arrow with the fields' types."""

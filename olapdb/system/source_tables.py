@@ -40,19 +40,19 @@ def _deduplication(context: SystemContext) -> Iterator[Row]:
         oldest, oldest_ms = catalog.oldest_key(
             table.id, now_ms - rule.window_ms if rule.window_ms else -1
         )
-        held = ledger.next - max(oldest, ledger.next - rule.window_rows)
+        key_count = ledger.next - max(oldest, ledger.next - rule.window_rows)
         if ledger.definition not in ("", rule.definition):
-            held = 0  # keys of other columns: the next INSERT forgets them
+            key_count = 0  # keys of other columns: the next INSERT forgets them
         yield (
             table.database,
             table.name,
             list(rule.columns),
-            held,
+            key_count,
             ledger.dropped,
             rule.window_rows,
             rule.window_ms // 1_000,
-            moment(oldest_ms) if held else None,
-            moment(ledger.newest_ms) if held else None,
+            moment(oldest_ms) if key_count else None,
+            moment(ledger.newest_ms) if key_count else None,
             catalog.accepted_key_bytes(table.id),
         )
 

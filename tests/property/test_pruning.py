@@ -14,8 +14,8 @@ import pytest
 
 import olapdb
 from olapdb import functions
+from olapdb.config import tuning
 from olapdb.dbapi.connection import Connection
-from olapdb.execute.pruning import interval_analysis
 from olapdb.functions import Argument, Environment
 from olapdb.types import DataType, Interval
 
@@ -359,7 +359,7 @@ def test_no_row_is_lost() -> None:
 
 def test_no_row_is_lost_to_long_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of which the ends are compared only."""
-    monkeypatch.setattr(interval_analysis, "LISTED_VALUES_MAX", 0)
+    monkeypatch.setattr(tuning, "LISTED_VALUES_MAX", 0)
     assert run(iter(range(TABLES_PER_RUN)), RUN_SECONDS // 4) > CONDITIONS_PER_TABLE
 
 

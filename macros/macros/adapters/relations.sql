@@ -50,8 +50,8 @@
   as {{ sql }}
 {% endmacro %}
 
-{# There are no temporary tables: one with a name of dbt's own, dropped by the materialization,
-   takes their place. #}
+{# olapdb has no temporary tables. Instead dbt creates a table under a name of its own, which the
+   materialization drops. #}
 {% macro olapdb__create_table_as(temporary, relation, sql) %}
   {%- set sql_header = config.get('sql_header', none) -%}
   {{ sql_header if sql_header is not none }}

@@ -17,7 +17,7 @@
   {% endcall %}
 {% endmacro %}
 
-{# Names have two levels: dbt's database is a constant that SQL never has. #}
+{# Names have two levels: dbt's database is a constant that SQL never contains. #}
 {% macro olapdb__generate_database_name(custom_database_name=none, node=none) %}
   {% if custom_database_name and custom_database_name != target.database %}
     {{ exceptions.raise_compiler_error(

@@ -1,5 +1,5 @@
-{# data_tests: [reconciled] on an incremental_mv model: recomputes it from its source and fails for
-   each slice that differs, has rows written by hand, or lacks rows of the source.
+{# data_tests: [reconciled] on an incremental_mv model: recompute it from its source, and fail for each
+   slice that differs, holds rows written into the target directly, or lacks rows of the source.
    Arguments: partition (id of one partition of the target), engine (in_process or spark). #}
 {% test reconciled(model, partition=none, engine=none) %}
   {{ olapdb_reconciled(model, partition, engine) }}
@@ -7,7 +7,7 @@
 
 {% macro olapdb_reconciled(model, partition=none, engine=none) %}
   {%- if execute -%}
-    {#- compiling and documenting must not start a recomputation -#}
+    {#- dbt compile and dbt docs must not start a recomputation. -#}
     {%- set running = flags.WHICH in ('test', 'build', 'retry') -%}
     {{ adapter.reconciliation_sql(model, partition, running, engine) }}
   {%- else -%}

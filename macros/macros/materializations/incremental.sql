@@ -1,5 +1,5 @@
-{# As dbt's own, but for two things: the table that stands for a temporary one is dropped, and a full
-   refresh swaps in at once. #}
+{# dbt's own materialization with two changes: the table used as a temporary one is dropped, and a full
+   refresh swaps the new table in atomically. #}
 {% materialization incremental, adapter='olapdb' %}
   {%- set existing = load_cached_relation(this) -%}
   {%- set target = this.incorporate(type='table') -%}

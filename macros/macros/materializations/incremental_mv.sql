@@ -1,4 +1,4 @@
-{# Target of states, trigger and read view from one SELECT; see docs/dbt.md. #}
+{# Build a target of states, a trigger and a read view from one SELECT; see docs/dbt.md. #}
 {% materialization incremental_mv, adapter='olapdb' %}
   {%- set target = this.incorporate(type='view') -%}
 

@@ -1,4 +1,4 @@
-{# What dbt has and olapdb has not: said before anything is made. #}
+{# Features of dbt that olapdb lacks: refused before anything is created. #}
 {% materialization snapshot, adapter='olapdb' %}
   {{ exceptions.raise_compiler_error(
     "olapdb has no snapshots. Keep the changes as rows in a table of their own (an incremental model "

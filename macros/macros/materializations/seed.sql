@@ -16,7 +16,7 @@
   {{ return(sql) }}
 {% endmacro %}
 
-{# The file is loaded beside the table that is there, and what differs is brought over. #}
+{# Load the file beside the existing table, then apply the differing rows to that table. #}
 {% macro olapdb__reset_csv_table(model, full_refresh, old_relation, agate_table) %}
   {%- set new = make_intermediate_relation(old_relation) -%}
   {% do adapter.drop_relation(new) %}

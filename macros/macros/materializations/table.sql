@@ -17,8 +17,8 @@
   {{ return({'relations': [target]}) }}
 {% endmaterialization %}
 
-{# Beside the relation that is there, and swapped in; triggers that read that one are dropped by a
-   full refresh only. #}
+{# Build the table beside the existing relation and swap it in. Only a full refresh drops triggers that
+   read the existing one. #}
 {% macro olapdb_build_table(existing, target, sql) %}
   {%- set new = make_intermediate_relation(target) -%}
   {%- set backup = make_backup_relation(target, existing.type if existing is not none else 'table') -%}

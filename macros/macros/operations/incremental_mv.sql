@@ -18,7 +18,7 @@
   {% do olapdb_operation('status', models, {}) %}
 {% endmacro %}
 
-{# dbt run-operation generate_reconciliation_tests: a test file for each model that has none #}
+{# dbt run-operation generate_reconciliation_tests: write a test for each model without one #}
 {% macro generate_reconciliation_tests(folder=none) %}
   {% if execute %}
     {% set written = adapter.write_reconciliation_tests(graph.nodes.values() | list, folder) %}

@@ -139,7 +139,7 @@ class CommitApplier:
 
     def _add_block(self, change: changes.AddBlock) -> None:
         block = change.block
-        expected = sum(1 for known in self.blocks if known.table_id == block.table_id)
+        expected = sum(1 for block_so_far in self.blocks if block_so_far.table_id == block.table_id)
         if block.index != expected:
             raise InternalError(f"New block {block.index} of {block.table_id} out of order.")
         newest = sql.newest_block.value(self._connection, of_table=block.table_id) or 0

@@ -46,7 +46,7 @@ def facts_of_copy(path: str) -> CopyFacts:
 def parts_of_copy(path: str) -> tuple[Part, ...]:
     """Return all parts of the copy, of all tables."""
     with _reading(path) as copy:
-        return tuple(decode_part(*row) for row in sql.all_parts(copy))
+        return tuple(decode_part(row) for row in sql.all_parts(copy))
 
 
 def load_copy(path: str, connection: sqlite3.Connection) -> CopyFacts:

@@ -250,8 +250,8 @@ class SqliteCatalog:
         )
         return applier, newest + 1
 
-    def turn(self, what: str) -> AbstractContextManager[None]:
-        return self._writer.turn(what)
+    def turn(self, purpose: str) -> AbstractContextManager[None]:
+        return self._writer.turn(purpose)
 
     def abandon_turn(self) -> None:
         self._writer.abandon_turn()
@@ -426,7 +426,7 @@ class SqliteCatalog:
             )
             rows = cursor.fetchmany(limit)
             cursor.close()
-        return tuple(DroppedPart(decode_part(*row[:-2]), row[-2], row[-1]) for row in rows)
+        return tuple(DroppedPart(decode_part(row[:-2]), row[-2], row[-1]) for row in rows)
 
     def overdue_parts(self, until_ms: int, until_of: Mapping[str, int] | None = None) -> int:
         self._notice_fork()
@@ -502,7 +502,7 @@ class SqliteCatalog:
             rows = cursor.fetchmany(limit)
             cursor.close()
         return tuple(
-            PartChange(decode_part(*part), bool(dropped), CommitInfo(*commit, process_id=0))
+            PartChange(decode_part(part), bool(dropped), CommitInfo(*commit, process_id=0))
             for *part, dropped, number, kind, query_id, statement, time_ms in rows
             for commit in [(number, kind, query_id, statement, time_ms)]
         )

@@ -34,9 +34,9 @@ class DamagedParts:
             return
         with self._writer.housekeeping("note damaged parts") as connection:
             sql.clear_damaged_of_dropped(connection)
-            known = {row[0] for row in sql.all_damaged(connection)}
+            known_ids = {row[0] for row in sql.all_damaged(connection)}
             for damage in new.values():
-                if damage.part_id not in known:
+                if damage.part_id not in known_ids:
                     sql.insert_damaged(
                         connection,
                         part_id=damage.part_id,

@@ -167,8 +167,8 @@ def _add_rows(
         piece = keys[start : start + ROW_KEYS_MAX * KEY_BYTES]
         count = len(piece) // KEY_BYTES
         tier = 0 if count < JOINED_KEYS_MAX // JOINED_ROWS else TIER_LAST
-        segments = segments_to_bytes([(count, now_ms)])
-        _insert_row(connection, table_id, ordinal, count, tier, now_ms, segments, piece)
+        batch = KeyBatch(ordinal, segments_to_bytes([(count, now_ms)]), piece)
+        _insert_row(connection, table_id, batch, tier, now_ms)
         ordinal += count
 
 
@@ -187,29 +187,22 @@ def _join_rows(connection: sqlite3.Connection, table_id: str) -> None:
         segments = b"".join(batch.segments for batch in batches)
         newest_ms = int(np.frombuffer(segments, SEGMENT)["accepted_ms"][-1])
         sql.delete_keys_from(connection, of_table=table_id, first=first)
-        keys = b"".join(batch.keys for batch in batches)
-        _insert_row(connection, table_id, first, after - first, tier, newest_ms, segments, keys)
+        joined = KeyBatch(first, segments, b"".join(batch.keys for batch in batches))
+        _insert_row(connection, table_id, joined, tier, newest_ms)
 
 
 def _insert_row(
-    connection: sqlite3.Connection,
-    table_id: str,
-    first: int,
-    count: int,
-    tier: int,
-    newest_ms: int,
-    segments: bytes,
-    keys: bytes,
+    connection: sqlite3.Connection, table_id: str, batch: KeyBatch, tier: int, newest_ms: int
 ) -> None:
     sql.insert_keys(
         connection,
         table_id=table_id,
-        first_ordinal=first,
-        next_ordinal=first + count,
+        first_ordinal=batch.first,
+        next_ordinal=batch.first + len(batch.keys) // KEY_BYTES,
         tier=tier,
         newest_ms=newest_ms,
-        segments=segments,
-        hashes=keys,
+        segments=batch.segments,
+        hashes=batch.keys,
     )
 
 

@@ -86,4 +86,4 @@ def _table(body: str) -> Table:
 def _parts(connection: sqlite3.Connection, table_id: str, commit: int) -> tuple[Part, ...]:
     owners = json.dumps([table_id, detached_table(table_id)])
     rows = sql.parts_dropped_with(connection, of_tables=owners, at_commit=commit)
-    return tuple(decode_part(*row) for row in rows)
+    return tuple(decode_part(row) for row in rows)

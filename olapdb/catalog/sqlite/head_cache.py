@@ -159,7 +159,7 @@ class HeadCache:
             loaded = TableParts(
                 number,
                 (
-                    decode_part(*row)
+                    decode_part(row)
                     for row in sql.parts_at(connection, of_table=table_id, number=number)
                 ),
             )
@@ -206,7 +206,7 @@ def _follow(
     removed: dict[tuple[int, str], list[str]] = {}
     for row in sql.parts_created_since(connection, after=after, up_to=up_to):
         if row[1] in tables:
-            part = decode_part(*row)
+            part = decode_part(row)
             added.setdefault((part.created_commit, part.table_id), []).append(part)
     for table_id, part_id, commit in sql.parts_dropped_since(connection, after=after, up_to=up_to):
         if table_id in tables:

@@ -210,12 +210,12 @@ def _ranges_in(current: Current, table_id: str, partition_id: str) -> list[Block
 def _parts_of_partition_are(current: Current, requirement: changes.PartsOfPartitionAre) -> bool:
     live = current.live_parts(requirement.table_id)
     if requirement.partition_id is not None:
-        some = live.get(requirement.partition_id, [])
+        parts_in_scope = live.get(requirement.partition_id, [])
     else:
-        some = [part for parts in live.values() for part in parts]
+        parts_in_scope = [part for parts in live.values() for part in parts]
     last = requirement.up_to_block
-    found = {part_id for part_id, first, _ in some if last is None or first <= last}
-    return found == set(requirement.part_ids)
+    part_ids = {part_id for part_id, first, _ in parts_in_scope if last is None or first <= last}
+    return part_ids == set(requirement.part_ids)
 
 
 def _coverage_common(current: Current, requirement: changes.CoverageCommon) -> bool:
@@ -236,11 +236,11 @@ def _coverage_common(current: Current, requirement: changes.CoverageCommon) -> b
 def _hulls(rows: Iterable[tuple[str, str, int, int]]) -> dict[str, BlockRange]:
     hulls: dict[str, BlockRange] = {}
     for _, partition, first, last in rows:
-        known = hulls.get(partition)
+        hull = hulls.get(partition)
         hulls[partition] = (
             BlockRange(first, last)
-            if known is None
-            else BlockRange(min(known.first, first), max(known.last, last))
+            if hull is None
+            else BlockRange(min(hull.first, first), max(hull.last, last))
         )
     return hulls
 

@@ -46,29 +46,29 @@ def decode_retained(body: str) -> Retained:
     return Retained(**facts)
 
 
-def widened(known: Retained, more: Retained) -> Retained:
+def widened(older: Retained, newer: Retained) -> Retained:
     """Merge two ledger rows: sum the counts, join the slices; the older start, the newer cause."""
     return replace(
-        more,
-        rows=known.rows + more.rows,
-        bytes=known.bytes + more.bytes,
-        parts=known.parts + more.parts,
+        newer,
+        rows=older.rows + newer.rows,
+        bytes=older.bytes + newer.bytes,
+        parts=older.parts + newer.parts,
         blocks=BlockRange(
-            min(known.blocks.first, more.blocks.first), max(known.blocks.last, more.blocks.last)
+            min(older.blocks.first, newer.blocks.first), max(older.blocks.last, newer.blocks.last)
         ),
-        slices=_joined_slices((*known.slices, *more.slices)),
-        since_ms=known.since_ms,
+        slices=_joined_slices((*older.slices, *newer.slices)),
+        since_ms=older.since_ms,
     )
 
 
-def released(known: Retained, target_partition: str | None) -> Retained | None:
+def released(retained: Retained, target_partition: str | None) -> Retained | None:
     """Return the row without the slice; None if no slice remains."""
     if target_partition is None:
         return None
-    remaining = tuple(s for s in known.slices if s.partition != target_partition)
-    if len(remaining) == len(known.slices):
-        return known
-    return replace(known, slices=remaining) if remaining else None
+    remaining = tuple(s for s in retained.slices if s.partition != target_partition)
+    if len(remaining) == len(retained.slices):
+        return retained
+    return replace(retained, slices=remaining) if remaining else None
 
 
 def _joined_slices(slices: Iterable[RetainedSlice]) -> tuple[RetainedSlice, ...]:
@@ -88,5 +88,5 @@ def _joined_slices(slices: Iterable[RetainedSlice]) -> tuple[RetainedSlice, ...]
     return tuple(joined.values())
 
 
-def _hull(left: KeyBounds | None, right: KeyBounds | None) -> KeyBounds | None:
-    return None if left is None or right is None else left.joined(right)
+def _hull(first: KeyBounds | None, second: KeyBounds | None) -> KeyBounds | None:
+    return None if first is None or second is None else first.joined(second)

@@ -30,10 +30,10 @@ def has_no_bypass(
     connection: sqlite3.Connection, number: int, table_id: str, view_ids: Iterable[str]
 ) -> bool:
     """Return whether one of the views made every live part with rows."""
-    known = frozenset(view_ids)
-    return all(part.made_by(known) for part in _parts(connection, number, table_id) if part.rows)
+    ids = frozenset(view_ids)
+    return all(part.made_by(ids) for part in _parts(connection, number, table_id) if part.rows)
 
 
 def _parts(connection: sqlite3.Connection, number: int, table_id: str) -> Iterator[Part]:
     rows = sql.parts_at(connection, of_table=table_id, number=number)
-    return (decode_part(*row) for row in rows)
+    return (decode_part(row) for row in rows)

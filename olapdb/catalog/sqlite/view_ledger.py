@@ -86,11 +86,11 @@ class ViewLedger:
             ):
                 continue
             self._drop_coverage([row_id])
-            rest = subtract_ranges((whole,), blocks)
-            for kept_blocks in rest:
+            remaining = subtract_ranges((whole,), blocks)
+            for kept_blocks in remaining:
                 self._insert_coverage(view_id, covered_partition, kept_blocks)
             if covered_partition is None:
-                for removed_blocks in subtract_ranges((whole,), rest):
+                for removed_blocks in subtract_ranges((whole,), remaining):
                     for other in others:
                         self._insert_coverage(view_id, other, removed_blocks)
 
@@ -99,19 +99,19 @@ class ViewLedger:
         and partition."""
         joined = replace(retained, commit=self._number)
         for row_id, body in self._retained_rows(retained.view_id):
-            known = decode_retained(body)
-            if (known.side, known.partition) == (retained.side, retained.partition):
-                joined = widened(known, joined)
+            existing = decode_retained(body)
+            if (existing.side, existing.partition) == (retained.side, retained.partition):
+                joined = widened(existing, joined)
                 self._drop_retained([row_id])
         self._insert_retained(joined)
 
     def release(self, change: ReleaseRetained) -> None:
         """Unfreeze slices that were recorded up to the change's commit."""
         for row_id, body in self._retained_rows(change.view_id):
-            known = decode_retained(body)
-            if known.commit > change.up_to_commit:
+            existing = decode_retained(body)
+            if existing.commit > change.up_to_commit:
                 continue
-            remaining = released(known, change.target_partition)
+            remaining = released(existing, change.target_partition)
             self._drop_retained([row_id])
             if remaining is not None:
                 self._insert_retained(remaining)

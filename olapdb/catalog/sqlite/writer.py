@@ -102,18 +102,18 @@ class Writer:
             self._turn.release(ticket)
 
     @contextmanager
-    def writing(self, what: str) -> Iterator[sqlite3.Connection]:
+    def writing(self, purpose: str) -> Iterator[sqlite3.Connection]:
         """Take the turn and yield the writing connection."""
-        with self.turn(what), self._connections.exclusive() as connection:
+        with self.turn(purpose), self._connections.exclusive() as connection:
             try:
                 yield connection
             finally:
                 self.rollback(connection)  # an interrupt may have left a transaction open
 
     @contextmanager
-    def housekeeping(self, what: str) -> Iterator[sqlite3.Connection]:
+    def housekeeping(self, purpose: str) -> Iterator[sqlite3.Connection]:
         """Yield the connection inside a transaction that is not a commit: leases, jobs, vacuum."""
-        with self.writing(what) as connection:
+        with self.writing(purpose) as connection:
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 yield connection
@@ -147,8 +147,8 @@ class Writer:
                 self._connections.discard_writer()
             connection = self._connections.writer()
             connection.execute("BEGIN IMMEDIATE")
-            found = sql.commit_by_id.value(connection, after=number - 1, commit_id=commit_id)
-            if found is None:
+            number_found = sql.commit_by_id.value(connection, after=number - 1, commit_id=commit_id)
+            if number_found is None:
                 sql.set_meta(connection, name="fence", content=commit_id)
             connection.execute("COMMIT")
         except (sqlite3.Error, OlapdbError) as error:
@@ -157,7 +157,7 @@ class Writer:
                 f"Nobody knows whether commit {commit_id} happened: the catalog does not answer.",
                 hint="Nothing was deleted. Reconnect and look, or send the same token again.",
             ) from error
-        return found is not None
+        return number_found is not None
 
     def rollback(self, connection: sqlite3.Connection) -> None:
         """Roll back an open transaction."""
@@ -167,9 +167,9 @@ class Writer:
         except sqlite3.Error:
             self._connections.discard_writer()
 
-    def _enqueue(self, queue: TicketQueue, what: str) -> None:
+    def _enqueue(self, queue: TicketQueue, purpose: str) -> None:
         try:
-            queue.acquire(self._lock_timeout_ms, what)
+            queue.acquire(self._lock_timeout_ms, purpose)
         except OSError as error:
             raise OperationalError(
                 f"The queue of writers beside {self._path} failed: {error.strerror}.",

@@ -1,4 +1,4 @@
-"""DISTINCT, EXCEPT and INTERSECT: rows compared as wholes, NULL equal to NULL."""
+"""DISTINCT, EXCEPT and INTERSECT: whole rows are compared, and NULL equals NULL."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from olapdb.plan.nodes import Distinct, SetDifference
 def distinct_batches(
     node: Distinct, child: Iterator[pa.RecordBatch], context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:
-    """The first row of each distinct key, as soon as it is seen."""
-    with context.memory.hold("DISTINCT") as account:
+    """Yield the first row of each distinct key, as soon as it comes."""
+    with context.memory.account("DISTINCT") as account:
         seen = SeenRows(account, context.threads)
         for batch in child:
             context.check()
@@ -30,9 +30,9 @@ def distinct_batches(
                 evaluate_array(key, batch, context.environment, context.subqueries)
                 for key in node.keys
             ] or list(batch.columns)
-            fresh = seen.add(keys, batch.num_rows)
-            if len(fresh):
-                yield take_rows(batch, pa.array(fresh))
+            new_rows = seen.add(keys, batch.num_rows)
+            if len(new_rows):
+                yield take_rows(batch, pa.array(new_rows))
 
 
 def set_difference_batches(
@@ -41,50 +41,54 @@ def set_difference_batches(
     right: Iterator[pa.RecordBatch],
     context: ExecutionContext,
 ) -> Iterator[pa.RecordBatch]:
-    """EXCEPT and INTERSECT. DISTINCT compares sets; ALL counts: a row that is n times at the left
-    and m times at the right is max(n - m, 0) times in EXCEPT, min(n, m) times in INTERSECT."""
-    hold = context.memory.hold
-    with hold(node.operator) as account, hold(node.operator) as account_of_seen:
-        held = RowBuffer(node.right.schema, account)
+    """Yield the rows of EXCEPT or INTERSECT.
+
+    DISTINCT compares sets. ALL counts: a row that is n times at the left and m times at the right is
+    max(n - m, 0) times in EXCEPT, min(n, m) times in INTERSECT."""
+    memory = context.memory
+    with memory.account(node.operator) as account, memory.account(node.operator) as seen_account:
+        buffer = RowBuffer(node.right.schema, account)
         for batch in right:
             context.check()
-            held.add(batch)
-        known = held.looked_up(matches_null=True, threads=context.threads)
-        counted = _Counted(known)
-        seen = SeenRows(account_of_seen, context.threads)
+            buffer.add(batch)
+        right_rows = buffer.build_lookup(matches_null=True, threads=context.threads)
+        unmatched = _UnmatchedCounts(right_rows)
+        seen = SeenRows(seen_account, context.threads)
         for batch in left:
             context.check()
-            codes = known.find(batch.columns, batch.num_rows)
-            matched = codes >= 0 if node.distinct else counted.match(codes)
+            codes = right_rows.find(batch.columns, batch.num_rows)
+            matched = codes >= 0 if node.distinct else unmatched.match(codes)
             positions = np.flatnonzero(matched if node.operator == "INTERSECT" else ~matched)
-            kept = take_rows(batch, pa.array(positions))
+            rows = take_rows(batch, pa.array(positions))
             if node.distinct:
-                fresh = seen.add(kept.columns, kept.num_rows)
-                kept = take_rows(kept, pa.array(fresh))
-            if kept.num_rows:
-                yield make_batch(kept.columns, node.fields, kept.num_rows)
+                new_rows = seen.add(rows.columns, rows.num_rows)
+                rows = take_rows(rows, pa.array(new_rows))
+            if rows.num_rows:
+                yield make_batch(rows.columns, node.fields, rows.num_rows)
 
 
-class _Counted:
-    """How often each row of the right side is still to be matched."""
+class _UnmatchedCounts:
+    """The number of unmatched right rows of each code."""
 
-    def __init__(self, known: Lookup) -> None:
-        self._left = known.sizes
+    def __init__(self, right_rows: Lookup) -> None:
+        self._counts = right_rows.sizes
 
     def match(self, codes: np.ndarray) -> np.ndarray:
-        """Which of the rows find one, the earlier ones first; those are used up."""
-        groups = Groups(np.where(codes < 0, len(self._left), codes), len(self._left) + 1)
-        available = np.append(self._left, 0)
+        """Match left rows, in their order, with one right row each; return a mask of the matched.
+
+        The right rows are used up."""
+        groups = Groups(np.where(codes < 0, len(self._counts), codes), len(self._counts) + 1)
+        available = np.append(self._counts, 0)
         matched: np.ndarray = ranks_in_groups(groups) < available[groups.codes]
-        self._left = np.maximum(self._left - groups.sizes[:-1], 0)
+        self._counts = np.maximum(self._counts - groups.sizes[:-1], 0)
         return matched
 
 
 class SeenRows:
-    """Distinct rows so far, in a few sets of growing size.
+    """The distinct rows so far, in a few sets of growing size.
 
-    A new batch is looked up in each set; the newest sets are joined when they have grown as large
-    as the one before, so that each row is put into a set log(rows) times.
+    A new batch is looked up in each set. The newest sets are joined when they are as large as the one
+    before, so that each row is inserted log(rows) times.
     """
 
     def __init__(self, account: MemoryAccount, threads: int = 0) -> None:
@@ -94,22 +98,24 @@ class SeenRows:
 
     @property
     def nbytes(self) -> int:
+        """The size of all sets."""
         return sum(lookup.nbytes for _, lookup in self._levels)
 
     def add(self, columns: Sequence[pa.Array], rows: int) -> np.ndarray:
-        """Positions of the rows that are new, first occurrences only, ascending. Raises
-        MemoryLimitExceeded where they would be too many."""
-        fresh = factorise(columns, rows, threads=self._threads).first
-        for _, lookup in self._levels:
-            if not len(fresh):
-                return fresh
-            taken = [column.take(pa.array(fresh)) for column in columns]
-            fresh = fresh[lookup.find(taken, len(fresh)) < 0]
-        if len(fresh):
-            self._remember([column.take(pa.array(fresh)) for column in columns], len(fresh))
-        return fresh
+        """Add rows; return the positions of the first occurrences of new rows, ascending.
 
-    def _remember(self, columns: list[pa.Array], rows: int) -> None:
+        Raises MemoryLimitExceeded where the sets would be too large."""
+        new_rows = factorise(columns, rows, threads=self._threads).first
+        for _, lookup in self._levels:
+            if not len(new_rows):
+                return new_rows
+            taken = [column.take(pa.array(new_rows)) for column in columns]
+            new_rows = new_rows[lookup.find(taken, len(new_rows)) < 0]
+        if len(new_rows):
+            self._insert([column.take(pa.array(new_rows)) for column in columns], len(new_rows))
+        return new_rows
+
+    def _insert(self, columns: list[pa.Array], rows: int) -> None:
         parts = [columns]
         while self._levels and self._levels[-1][1].count <= 2 * rows:
             older, lookup = self._levels.pop()

@@ -1,4 +1,4 @@
-"""WHERE and HAVING: keeps the rows whose condition is not zero."""
+"""WHERE, HAVING and QUALIFY: the rows whose condition is not zero."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from olapdb.plan.nodes import Filter
 def filter_batches(
     node: Filter, child: Iterator[pa.RecordBatch], context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:
-    """The kept rows, in order; batches that keep none are dropped."""
+    """Yield the rows that the predicate keeps, in order, without empty batches."""
 
-    def kept(batch: pa.RecordBatch) -> pa.RecordBatch:
+    def filtered(batch: pa.RecordBatch) -> pa.RecordBatch:
         keep = evaluate_predicate(node.predicate, batch, context.environment, context.subqueries)
         return filter_rows(batch, keep)
 
-    for batch in context.parallel(kept, child):
+    for batch in context.parallel(filtered, child):
         if batch.num_rows:
             yield batch

@@ -1,7 +1,7 @@
 """Aggregates over frames of sorted rows.
 
-Whole partitions are grouped once.  Counts and sums of integers are differences of running sums.  All
-others go through a tree of states, each of which covers twice the rows of those below it:
+Whole partitions are grouped once.  Counts and sums of integers are differences of running sums.  Other
+aggregates use a tree of states, each of which covers twice the rows of those below it:
 
     rows     0 1 2 3 4 5 6 7
     states   01  23  45  67        a frame of the rows 1 to 6 merges 1, 23, 45, 6
@@ -25,11 +25,11 @@ from olapdb.functions.kernels import columns
 from olapdb.functions.windows import Frames
 
 FRAMES_AT_ONCE = 65_536
-"""Frames whose states are gathered at once; this bounds memory, not the answer."""
+"""The number of frames whose states are gathered at once; it bounds memory."""
 
 
 def aggregate_over(aggregate: Aggregate, arguments: Sequence[pa.Array], frames: Frames) -> pa.Array:
-    """The aggregate of each row's frame, of `result_type.arrow`, shape (rows,)."""
+    """Return the aggregate over each row's frame, of `result_type.arrow`, shape (rows,)."""
     rows = frames.rows
     if not rows:
         groups = Groups(np.zeros(0, np.int64), 0)
@@ -48,7 +48,7 @@ def aggregate_over(aggregate: Aggregate, arguments: Sequence[pa.Array], frames: 
     tree = _StateTree.of(aggregate, arguments, rows)
     pieces = [
         aggregate.finalize(
-            tree.merged(starts[at : at + FRAMES_AT_ONCE], ends[at : at + FRAMES_AT_ONCE])
+            tree.merge(starts[at : at + FRAMES_AT_ONCE], ends[at : at + FRAMES_AT_ONCE])
         )
         for at in range(0, len(starts), FRAMES_AT_ONCE)
     ]
@@ -56,8 +56,7 @@ def aggregate_over(aggregate: Aggregate, arguments: Sequence[pa.Array], frames: 
 
 
 def _distinct_frames(frames: Frames) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The frames of neighbours that are equal, once (starts, ends), and for each row its frame's
-    number."""
+    """Merge equal frames of neighbouring rows; return (starts, ends, frame number of each row)."""
     starts, ends = frames.starts, frames.ends
     changed = np.ones(frames.rows, bool)
     changed[1:] = (starts[1:] != starts[:-1]) | (ends[1:] != ends[:-1])
@@ -70,24 +69,26 @@ def _distinct_frames(frames: Frames) -> tuple[np.ndarray, np.ndarray, np.ndarray
 def _by_running_sums(
     aggregate: Aggregate, arguments: Sequence[pa.Array], starts: np.ndarray, ends: np.ndarray
 ) -> pa.Array | None:
-    """The states of the frames where each leaf of the state is a count or a sum of integers, which
-    wraps in 64 bits and so may be a difference; None for other aggregates."""
-    wanted = aggregate.acero()
-    if wanted is None:
+    """Return the states of the frames as differences of running sums.
+
+    This works where each leaf of the state is a count or a sum of integers, which wraps in 64 bits.
+    Returns None for other aggregates."""
+    leaves = aggregate.acero()
+    if leaves is None:
         return None
-    leaves = []
-    for leaf in wanted:
-        summed = _summed(leaf, arguments)
-        if summed is None:
+    totals = []
+    for leaf in leaves:
+        summands = _summands(leaf, arguments)
+        if summands is None:
             return None
         with np.errstate(over="ignore"):
-            running = np.concatenate((np.zeros(1, summed.dtype), np.cumsum(summed)))
-            leaves.append(pa.array(running[ends] - running[starts]))
-    return aggregate.from_acero(leaves)
+            running = np.concatenate((np.zeros(1, summands.dtype), np.cumsum(summands)))
+            totals.append(pa.array(running[ends] - running[starts]))
+    return aggregate.from_acero(totals)
 
 
-def _summed(leaf: AceroAggregation, arguments: Sequence[pa.Array]) -> np.ndarray | None:
-    """What each row adds to the leaf, int64 or uint64; None where that is no integer."""
+def _summands(leaf: AceroAggregation, arguments: Sequence[pa.Array]) -> np.ndarray | None:
+    """Return the integer that each row adds to the leaf, int64 or uint64; None if it is none."""
     if leaf.argument is None:
         return None
     argument = arguments[leaf.argument]
@@ -106,13 +107,13 @@ def _summed(leaf: AceroAggregation, arguments: Sequence[pa.Array]) -> np.ndarray
 
 @dataclass(frozen=True)
 class _StateTree:
-    """States of runs of rows: level k has one for each 2^k rows, the levels one after the other."""
+    """States of runs of rows: level k has one for each 2^k rows; the levels follow one another."""
 
     aggregate: Aggregate
     states: pa.Array
     level_starts: tuple[int, ...]
-    nothing: int
-    """Where the state of no row stands."""
+    empty_state: int
+    """The position of the state over no row."""
 
     @classmethod
     def of(cls, aggregate: Aggregate, arguments: Sequence[pa.Array], rows: int) -> _StateTree:
@@ -122,34 +123,34 @@ class _StateTree:
             count = (len(level) + 1) // 2
             level = aggregate.merge(level, Groups(np.arange(len(level)) // 2, count))
             levels.append(level)
-        empty = [argument.slice(0, 0) for argument in arguments]
-        nothing = aggregate.state(empty, Groups(np.zeros(0, np.int64), 1))
-        sizes = np.cumsum([0, *(len(one) for one in levels)])
+        no_rows = [argument.slice(0, 0) for argument in arguments]
+        empty = aggregate.state(no_rows, Groups(np.zeros(0, np.int64), 1))
+        sizes = np.cumsum([0, *map(len, levels)])
         return cls(
             aggregate,
-            pa.concat_arrays([*levels, nothing]),
+            pa.concat_arrays([*levels, empty]),
             tuple(map(int, sizes[:-1])),
             int(sizes[-1]),
         )
 
-    def merged(self, starts: np.ndarray, ends: np.ndarray) -> pa.Array:
-        """One state for each frame [start, end)."""
-        frames, places, firsts = self._pieces(starts, ends)
+    def merge(self, starts: np.ndarray, ends: np.ndarray) -> pa.Array:
+        """Return one state for each frame [start, end)."""
+        frames, positions, firsts = self._pieces(starts, ends)
         count = len(starts)
-        without = np.flatnonzero(starts >= ends)
-        frames = np.concatenate((frames, without))
-        places = np.concatenate((places, np.full(len(without), self.nothing)))
-        firsts = np.concatenate((firsts, np.zeros(len(without), np.int64)))
+        empty_frames = np.flatnonzero(starts >= ends)
+        frames = np.concatenate((frames, empty_frames))
+        positions = np.concatenate((positions, np.full(len(empty_frames), self.empty_state)))
+        firsts = np.concatenate((firsts, np.zeros(len(empty_frames), np.int64)))
         order = np.lexsort((firsts, frames))
-        states = self.states.take(pa.array(places[order]))
+        states = self.states.take(pa.array(positions[order]))
         return self.aggregate.merge(states, Groups(frames[order], count))
 
     def _pieces(
         self, starts: np.ndarray, ends: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(frame, place of a state, first row of the state) of all states that the frames merge."""
+        """Return (frame, position of a state, first row of the state) of all states to merge."""
         frames: list[np.ndarray] = []
-        places: list[np.ndarray] = []
+        positions: list[np.ndarray] = []
         firsts: list[np.ndarray] = []
         numbers = np.arange(len(starts))
         low, high = starts.astype(np.int64), ends.astype(np.int64)
@@ -160,7 +161,7 @@ class _StateTree:
             for odd, nodes in ((low & 1 == 1, low), (high & 1 == 1, high - 1)):
                 chosen = np.flatnonzero(open_frames & odd & (nodes >= low) & (nodes < high))
                 frames.append(numbers[chosen])
-                places.append(level_start + nodes[chosen])
+                positions.append(level_start + nodes[chosen])
                 firsts.append(nodes[chosen] << level)
                 if nodes is low:
                     low = low.copy()
@@ -171,6 +172,6 @@ class _StateTree:
                 open_frames = low < high
             low, high = low >> 1, high >> 1
         if not frames:
-            nothing = np.zeros(0, np.int64)
-            return nothing, nothing, nothing
-        return np.concatenate(frames), np.concatenate(places), np.concatenate(firsts)
+            none = np.zeros(0, np.int64)
+            return none, none, none
+        return np.concatenate(frames), np.concatenate(positions), np.concatenate(firsts)

@@ -1,4 +1,4 @@
-"""Where each row's frame lies: positions among rows that are sorted by partition and order."""
+"""The frame of each row: positions among rows that are sorted by partition and order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from olapdb.plan.expressions import FrameBound, WindowFrame
 def partitions_and_peers(
     partition: Sequence[pa.Array], order: Sequence[OrderColumn], rows: int
 ) -> Frames:
-    """The partitions and peers of sorted rows; each frame is the whole partition."""
+    """Return the partitions and peers of sorted rows; each frame is the whole partition."""
     new_partition = ~equal_to_previous(partition, rows)
     new_peers = new_partition | ~equal_to_previous([o.values for o in order], rows)
     starts, ends = _spans(new_partition)
@@ -27,14 +27,14 @@ def partitions_and_peers(
 
 
 def _spans(begins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For each row the start and the end of its run; `begins` is true at the first row of each."""
+    """Return the start and the end of each row's run; `begins` is true at the first row of a run."""
     firsts = np.flatnonzero(begins)
     lengths = np.diff(np.append(firsts, len(begins)))
     return np.repeat(firsts, lengths), np.repeat(firsts + lengths, lengths)
 
 
 def with_frame(frames: Frames, frame: WindowFrame, order: Sequence[OrderColumn]) -> Frames:
-    """The same partitions and peers, with the positions of this frame."""
+    """Return the partitions and peers with the positions of this frame for each row."""
     edges: _Edges
     if frame.unit == "RANGE" and (frame.start.offset or frame.end.offset):
         edges = _Distances(frames, order[0])
@@ -48,12 +48,13 @@ def with_frame(frames: Frames, frame: WindowFrame, order: Sequence[OrderColumn])
 
 
 class _Edges:
-    """Positions of bounds, which may lie outside of the partition."""
+    """The positions of a frame's bounds for each row; they may be outside the partition."""
 
     def __init__(self, frames: Frames) -> None:
         self.frames = frames
 
     def start(self, bound: FrameBound) -> np.ndarray:
+        """Return the first position of each row's frame."""
         if bound.kind == "CURRENT":
             return self.current_start()
         if bound.offset is None:
@@ -61,6 +62,7 @@ class _Edges:
         return self.moved(bound, end=False)
 
     def end(self, bound: FrameBound) -> np.ndarray:
+        """Return the position after each row's frame."""
         if bound.kind == "CURRENT":
             return self.current_end()
         if bound.offset is None:
@@ -74,10 +76,13 @@ class _Edges:
         return self.frames.peer_ends
 
     def moved(self, bound: FrameBound, *, end: bool) -> np.ndarray:
+        """Return the positions of a bound with an offset; `end` for the frame's end."""
         raise InternalError("A frame of this unit has no offsets.")
 
 
 class _Rows(_Edges):
+    """ROWS: offsets count rows."""
+
     def current_start(self) -> np.ndarray:
         return self.frames.positions
 
@@ -89,28 +94,27 @@ class _Rows(_Edges):
 
 
 class _Peers(_Edges):
-    """RANGE without distances, and GROUPS."""
+    """RANGE without distances, and GROUPS, whose offsets count groups of peers."""
 
     def moved(self, bound: FrameBound, *, end: bool) -> np.ndarray:
         frames = self.frames
         begins = frames.peer_starts == frames.positions
         group = np.cumsum(begins) - 1
         firsts = np.append(np.flatnonzero(begins), frames.rows)
-        wanted = group + _signed_integer(bound)
+        target = group + _signed_integer(bound)
         low = group[frames.partition_starts] if frames.rows else group
         high = group[frames.partition_ends - 1] if frames.rows else group
         if end:
-            before = wanted < low
-            at = firsts[np.clip(wanted, low, high) + 1]
-            return np.where(before, frames.partition_starts, at)
-        behind = wanted > high
-        return np.where(behind, frames.partition_ends, firsts[np.clip(wanted, low, high)])
+            at = firsts[np.clip(target, low, high) + 1]
+            return np.where(target < low, frames.partition_starts, at)
+        at = firsts[np.clip(target, low, high)]
+        return np.where(target > high, frames.partition_ends, at)
 
 
 class _Distances(_Edges):
-    """RANGE of a distance: rows whose value is at most so far from the row's own.
+    """RANGE of a distance: rows whose value is at most so far from the row's own value.
 
-    NULL and NaN are no distance from anything: such a row's frame is its peers."""
+    NULL and NaN have no distance to any value: such a row's frame is its peers."""
 
     def __init__(self, frames: Frames, order: OrderColumn) -> None:
         super().__init__(frames)
@@ -134,31 +138,29 @@ class _Distances(_Edges):
             keys, targets = _integer_targets(keys, distance, forward)
         if self._descending:
             keys, targets = _reversed(keys), _reversed(targets)
-        found = self._search(keys, targets, after_equal=end)
+        positions = self._search(keys, targets, after_equal=end)
         peers = self.frames.peer_ends if end else self.frames.peer_starts
-        return np.where(self._valid, found, peers)
+        return np.where(self._valid, positions, peers)
 
     def _search(self, keys: np.ndarray, targets: np.ndarray, *, after_equal: bool) -> np.ndarray:
-        """For each row with a value the position of the first value in its partition that is not
-        below (that is above) its target."""
+        """Return for each row the position of the first value in its partition that is not below its
+        target, or with `after_equal` that is above it. Rows without a value have no meaning."""
         valid = np.flatnonzero(self._valid)
         partition = self.frames.partition_starts[valid]
         count = len(valid)
-        own, wanted = keys[valid], targets[valid]
-        # Keys and targets are merged: a target's place is the number of keys before it.
+        # Keys and targets are sorted together: a target's rank is the number of keys before it.
         tie = np.repeat((0, 1) if after_equal else (1, 0), count)
-        order = np.lexsort(
-            (tie, np.concatenate((own, wanted)), np.concatenate((partition, partition)))
-        )
+        values = np.concatenate((keys[valid], targets[valid]))
+        order = np.lexsort((tie, values, np.concatenate((partition, partition))))
         is_key = order < count
         keys_before = np.cumsum(is_key)
-        place = np.empty(count, np.int64)
-        place[order[~is_key] - count] = keys_before[~is_key]
-        # Valid rows of one partition are one run, since NULL and NaN stand at one of its ends.
+        rank = np.empty(count, np.int64)
+        rank[order[~is_key] - count] = keys_before[~is_key]
+        # Valid rows of a partition are one run, since NULL and NaN are at one of its ends.
         begins = np.searchsorted(partition, partition, side="left")
-        found = np.zeros(self.frames.rows, np.int64)
-        found[valid] = valid[begins] + place - begins if count else place
-        return found
+        positions = np.zeros(self.frames.rows, np.int64)
+        positions[valid] = valid[begins] + rank - begins if count else rank
+        return positions
 
 
 def _reversed(values: np.ndarray) -> np.ndarray:
@@ -168,7 +170,7 @@ def _reversed(values: np.ndarray) -> np.ndarray:
 def _integer_targets(
     values: np.ndarray, distance: int, forward: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(the values, the values moved by the distance) as int64 or uint64, which do not wrap around."""
+    """Return (values, values moved by the distance) as int64 or uint64, clipped instead of wrapping."""
     wide = np.uint64 if values.dtype == np.uint64 else np.int64
     limits = np.iinfo(wide)
     keys = values.astype(wide)

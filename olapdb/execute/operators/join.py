@@ -1,8 +1,8 @@
 """Hash joins: the right side is held and hashed, the left side streams past it in its order.
 
-The right side's keys become codes (`lookup.Lookup`), with the rows of each; those of a left batch
-are looked up, and its pairs spread out with numpy, about a batch of them at a time.  Rows without a
-partner are paired with one extra row of the other side, which holds its default values or NULLs.
+The right side's keys become codes (`hash_table.Lookup`), with the rows of each code.  The keys of a
+left batch are looked up, and its pairs are built with numpy, about a batch of pairs at a time.  A row
+without a partner is paired with one extra row of the other side, which has default values or NULLs.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import pyarrow as pa
 from olapdb.compute.batches import single_batch, table_of
 from olapdb.compute.context import ExecutionContext, MemoryAccount
 from olapdb.compute.hash_table import Lookup, build_bytes
-from olapdb.compute.row_buffer import RowBuffer, evaluate_held
+from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
 from olapdb.errors import NotSupportedError
-from olapdb.execute.operators.join_pairs import Found, Joiner, missing, sides
+from olapdb.execute.operators.join_pairs import Joiner, Matches, missing_value, sides
 from olapdb.plan.nodes import Join
 
 
@@ -26,28 +26,28 @@ def join_batches(
     right: Iterator[pa.RecordBatch],
     context: ExecutionContext,
 ) -> Iterator[pa.RecordBatch]:
-    """Pairs in the left side's order; then, for RIGHT and FULL, right rows without a partner.
+    """Yield pairs in the left side's order; then, for RIGHT and FULL, right rows without a partner.
 
-    Raises MemoryLimitExceeded where the right side, or what is built of it, would be too much."""
-    _refuse(node)
-    with context.memory.hold("JOIN") as account:
-        held = RowBuffer(node.right.schema, account)
+    Raises MemoryLimitExceeded where the right side, or its hash table, needs too much memory."""
+    _refuse_unsupported(node)
+    with context.memory.account("JOIN") as account:
+        buffer = RowBuffer(node.right.schema, account)
         for batch in right:
             context.check()
-            held.add(batch)
-        joiner = _build(node, held, context, account)
-        chunks = _chunks(left, node, joiner.left_rows_wanted, context)
-        found: Iterator[Found]
+            buffer.add(batch)
+        joiner = _build(node, buffer, context, account)
+        chunks = _chunks(left, node, joiner.left_chunk_rows, context)
+        matches: Iterator[Matches]
         if joiner.stateful:
-            found = (joiner.find(chunk) for chunk in chunks)
+            matches = (joiner.probe(chunk) for chunk in chunks)
         else:
-            found = context.parallel(joiner.find, chunks)
-        for one in found:
-            yield from joiner.made(one)
+            matches = context.parallel(joiner.probe, chunks)
+        for chunk_matches in matches:
+            yield from joiner.pair_batches(chunk_matches)
         yield from joiner.unmatched_right()
 
 
-def _refuse(node: Join) -> None:
+def _refuse_unsupported(node: Join) -> None:
     if node.strictness == "ASOF":
         raise NotSupportedError(
             "ASOF JOIN is not supported yet.",
@@ -61,17 +61,17 @@ def _refuse(node: Join) -> None:
 
 
 def _build(
-    node: Join, held: RowBuffer, context: ExecutionContext, account: MemoryAccount
+    node: Join, buffer: RowBuffer, context: ExecutionContext, account: MemoryAccount
 ) -> Joiner:
-    """What is held, joined and hashed; on the account is what that needs, then what is kept."""
-    rows = held.rows
-    nobody: list[pa.Array] = []
+    """Hash the held right side. The account counts the memory of building, then of the result."""
+    rows = buffer.rows
+    extra_row: list[pa.Array] = []
     if node.kind in ("LEFT", "FULL"):
         fields = zip(sides(node)[1], node.right.schema, strict=True)
-        nobody = [missing(field).cast(own.type.arrow) for field, own in fields]
-    right = held.joined(nobody)
-    rows_alone = right.slice(0, rows)
-    keys = [evaluate_held(key, rows_alone, context, account) for key in node.right_keys]
+        extra_row = [missing_value(field).cast(own.type.arrow) for field, own in fields]
+    right = buffer.concatenate(extra_row)
+    own_rows = right.slice(0, rows)
+    keys = [evaluate_in_batches(key, own_rows, context, account) for key in node.right_keys]
     needed = build_bytes(keys, rows)
     account.grow(needed)
     lookup = Lookup(keys, rows, keeps_rows=True, threads=context.threads)
@@ -82,19 +82,19 @@ def _build(
 
 
 def _chunks(
-    left: Iterator[pa.RecordBatch], node: Join, wanted: int, context: ExecutionContext
+    left: Iterator[pa.RecordBatch], node: Join, rows_min: int, context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:
-    """Left batches, joined until they have so many rows."""
-    held: list[pa.RecordBatch] = []
+    """Yield left batches, concatenated until each has at least `rows_min` rows."""
+    batches: list[pa.RecordBatch] = []
     rows = 0
     for batch in left:
         context.check()
         if not batch.num_rows:
             continue
-        held.append(batch)
+        batches.append(batch)
         rows += batch.num_rows
-        if rows >= wanted:
-            yield held[0] if len(held) == 1 else single_batch(table_of(held, node.left.schema))
-            held, rows = [], 0
-    if held:
-        yield single_batch(table_of(held, node.left.schema))
+        if rows >= rows_min:
+            yield batch if len(batches) == 1 else single_batch(table_of(batches, node.left.schema))
+            batches, rows = [], 0
+    if batches:
+        yield single_batch(table_of(batches, node.left.schema))

@@ -1,4 +1,4 @@
-"""The pairs of a hash join: a left batch looked up in the built right side, a batch of them at a time.
+"""The pairs of a hash join: left batches are looked up in the right side, about a batch of pairs each.
 
 codes of left rows   2 -1 0      the rows of code 0: 4 6, of code 2: 5
 sizes                1  0 2      LEFT: 1 1 2
@@ -26,17 +26,18 @@ from olapdb.plan.nodes import Field, Join
 from olapdb.types import is_nullable
 
 LEFT_ROWS_MAX = 1_048_576
-"""Left batches are joined up to this, where looking rows up costs a pass over the right side's keys
-each time."""
-MADE_BYTES = 1 << 26
-"""About the most that a batch of pairs takes, where rows are wide."""
-MADE_ROWS_MIN = 1_024
+"""Left batches are concatenated up to this, where each lookup passes over all keys of the right
+side."""
+PAIRS_BYTES = 1 << 26
+"""About the most bytes of a batch of pairs, where rows are wide."""
+PAIRS_MIN = 1_024
 
 
 @dataclass(frozen=True)
 class _Pairs:
-    """Row numbers on both sides; the right side's number of rows stands for "no partner".
-    `in_order`: the left rows follow one another, each once."""
+    """Row numbers on both sides; "no partner" is the right side's number of rows.
+
+    `in_order`: the left rows are consecutive, each once."""
 
     left: np.ndarray
     right: np.ndarray
@@ -44,20 +45,23 @@ class _Pairs:
 
 
 @dataclass(frozen=True)
-class Found:
-    """A left chunk, the code of each of its rows, how many pairs each gives at first, and the
-    pieces that its pairs are made in; or else what became of it."""
+class Matches:
+    """The matches of a left chunk: the code of each row, and its number of pairs before conditions.
+
+    `pieces` are the ranges of left rows to build a batch of pairs from; `result` is the chunk's batch
+    if it is already built."""
 
     left: pa.RecordBatch
     codes: np.ndarray
     sizes: np.ndarray
     pieces: list[tuple[int, int]]
-    made: pa.RecordBatch | None = None
+    result: pa.RecordBatch | None = None
 
 
 class Joiner:
-    """The built right side, `right` with a row for "no partner" at the end where one is needed.
-    All but `unmatched_right` may run in many threads unless `stateful`."""
+    """The built right side of a join; `right` ends with a row for "no partner" where needed.
+
+    All methods but `unmatched_right` are thread-safe unless `stateful`."""
 
     def __init__(
         self,
@@ -69,7 +73,7 @@ class Joiner:
     ) -> None:
         self._node = node
         self._context = context
-        self._nobody = right_rows
+        self._no_partner = right_rows
         self._lookup = lookup
         self._left_fields, self._right_fields = sides(node)
         self._right = right
@@ -77,68 +81,70 @@ class Joiner:
         self._keeps_left = node.kind in ("LEFT", "FULL")
         self._keeps_right = node.kind in ("RIGHT", "FULL")
         self._is_any = node.strictness == "ANY"
-        # ANY needs one partner of a left row only, unless right rows are looked at one by one
+        # ANY needs only one partner of a left row, unless right rows are judged one by one
         self._takes_one = self._is_any and node.residual is None and not self._keeps_right
         self._matched_right = np.zeros(right_rows + 1 if self._keeps_right else 0, bool)
         uses_codes = self._is_any and node.kind == "INNER"
         self._used_codes = np.zeros(lookup.count if uses_codes else 0, bool)
         self.stateful = self._keeps_right or uses_codes
-        """Whether what a row gives depends on the rows before it."""
+        """Whether the pairs of a row depend on earlier rows."""
 
     @property
     def nbytes(self) -> int:
-        """Without the lookup and the right side."""
+        """The size without the lookup and the right side."""
         return self._matched_right.nbytes + self._used_codes.nbytes
 
     @property
-    def left_rows_wanted(self) -> int:
-        if not self._lookup.finds_batches_anew:
+    def left_chunk_rows(self) -> int:
+        """How many left rows to look up at once."""
+        if not self._lookup.rescans_for_each_batch:
             return 1
-        return min(LEFT_ROWS_MAX, self._nobody // 4)
+        return min(LEFT_ROWS_MAX, self._no_partner // 4)
 
-    def find(self, left: pa.RecordBatch) -> Found:
-        """The first half of the work on a chunk; and the second, where it is a piece or none."""
+    def probe(self, left: pa.RecordBatch) -> Matches:
+        """Look up a left chunk; build its batch too, where it is only one."""
         keys = [self._value(key, left) for key in self._node.left_keys]
         codes = self._lookup.find(keys, left.num_rows)
         sizes = self._sizes(codes)
-        found = Found(left, codes, sizes, list(self._pieces(left, sizes)))
+        matches = Matches(left, codes, sizes, list(self._pieces(left, sizes)))
         if self._node.strictness in ("SEMI", "ANTI"):
-            return Found(left, codes, sizes, [], self._semi(found))
-        if len(found.pieces) == 1 and not self._is_long(found, found.pieces[0]):
-            return Found(left, codes, sizes, [], self._piece(found, *found.pieces[0]))
-        return found
+            return Matches(left, codes, sizes, [], self._semi(matches))
+        if len(matches.pieces) == 1 and not self._is_long(matches, matches.pieces[0]):
+            return Matches(left, codes, sizes, [], self._piece(matches, *matches.pieces[0]))
+        return matches
 
-    def made(self, found: Found) -> Iterator[pa.RecordBatch]:
-        """The batches of a chunk, none of them empty."""
-        if found.made is not None and found.made.num_rows:
-            yield found.made
+    def pair_batches(self, matches: Matches) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of a chunk's pairs, none of them empty."""
+        if matches.result is not None and matches.result.num_rows:
+            yield matches.result
         short: list[tuple[int, int]] = []
-        for piece in found.pieces:
-            if not self._is_long(found, piece):
+        for piece in matches.pieces:
+            if not self._is_long(matches, piece):
                 short.append(piece)
                 continue
-            yield from self._short_pieces(found, short)
-            yield from self._long_row(found, piece[0])
+            yield from self._short_pieces(matches, short)
+            yield from self._long_row(matches, piece[0])
             short = []
-        yield from self._short_pieces(found, short)
+        yield from self._short_pieces(matches, short)
 
     def unmatched_right(self) -> Iterator[pa.RecordBatch]:
+        """Yield the right rows without a partner; call it after all left chunks."""
         if not self._keeps_right:
             return
-        alone = np.flatnonzero(~self._matched_right[: self._nobody])
-        columns = [missing(field) for field in self._left_fields]
-        nobody = make_batch(columns, self._left_fields, 1)
+        unmatched = np.flatnonzero(~self._matched_right[: self._no_partner])
+        columns = [missing_value(field) for field in self._left_fields]
+        left_row = make_batch(columns, self._left_fields, 1)
         step = self._context.batch_rows
-        for start in range(0, len(alone), step):
-            rows = alone[start : start + step]
-            yield self._joined(nobody, _Pairs(np.zeros(len(rows), np.int64), rows))
+        for start in range(0, len(unmatched), step):
+            rows = unmatched[start : start + step]
+            yield self._pair_rows(left_row, _Pairs(np.zeros(len(rows), np.int64), rows))
 
     def _value(self, key: Expression, left: pa.RecordBatch) -> pa.Array:
         context = self._context
         return evaluate_array(key, left, context.environment, context.subqueries)
 
     def _sizes(self, codes: np.ndarray) -> np.ndarray:
-        """How many right rows are tried for each left row."""
+        """Return the number of candidate right rows of each left row."""
         starts = self._lookup.starts
         if starts is None or self._takes_one:
             return (codes >= 0).astype(np.int64)
@@ -149,11 +155,11 @@ class Joiner:
         sizes[codes < 0] = 0
         return sizes
 
-    # --- pieces: left rows start…stop, which give about a batch of pairs together
+    # --- pieces: left rows start…stop with about a batch of pairs
 
     def _pairs_max(self, left: pa.RecordBatch) -> int:
         width: int = self._right_width + left.nbytes // max(left.num_rows, 1) + 1
-        return min(self._context.batch_rows, max(MADE_BYTES // width, MADE_ROWS_MIN))
+        return min(self._context.batch_rows, max(PAIRS_BYTES // width, PAIRS_MIN))
 
     def _pieces(self, left: pa.RecordBatch, sizes: np.ndarray) -> Iterator[tuple[int, int]]:
         pairs_max = self._pairs_max(left)
@@ -166,67 +172,69 @@ class Joiner:
             yield start, stop
             start = stop
 
-    def _is_long(self, found: Found, piece: tuple[int, int]) -> bool:
-        """Whether it is one row with more pairs than a batch should have."""
+    def _is_long(self, matches: Matches, piece: tuple[int, int]) -> bool:
+        """Return whether a piece is one row with more pairs than a batch should have."""
         start, stop = piece
-        return stop == start + 1 and int(found.sizes[start]) > self._pairs_max(found.left)
+        return stop == start + 1 and int(matches.sizes[start]) > self._pairs_max(matches.left)
 
     def _short_pieces(
-        self, found: Found, pieces: Sequence[tuple[int, int]]
+        self, matches: Matches, pieces: Sequence[tuple[int, int]]
     ) -> Iterator[pa.RecordBatch]:
-        def make(piece: tuple[int, int]) -> pa.RecordBatch:
-            return self._piece(found, *piece)
+        def build(piece: tuple[int, int]) -> pa.RecordBatch:
+            return self._piece(matches, *piece)
 
-        made = map(make, pieces) if self.stateful else self._context.parallel(make, pieces)
-        for batch in made:
+        batches = map(build, pieces) if self.stateful else self._context.parallel(build, pieces)
+        for batch in batches:
             self._context.check()
             if batch.num_rows:
                 yield batch
 
-    def _piece(self, found: Found, start: int, stop: int) -> pa.RecordBatch:
+    def _piece(self, matches: Matches, start: int, stop: int) -> pa.RecordBatch:
+        """Return the batch of a piece's pairs that meet all conditions."""
         if self._node.residual is None and not (self._is_any and self.stateful):
-            pairs = self._all_pairs(found, start, stop)
+            pairs = self._unconditional_pairs(matches, start, stop)
             if self._keeps_right:
                 self._matched_right[pairs.right] = True
-            return self._joined(found.left, pairs)
-        pairs = self._strict(found, self._residual(found, self._tried(found, start, stop)))
+            return self._pair_rows(matches.left, pairs)
+        pairs = self._residual(matches, self._candidates(matches, start, stop))
+        pairs = self._one_partner(matches, pairs)
         if self._keeps_right:
             self._matched_right[pairs.right] = True
         if self._keeps_left:
-            pairs = _with_unmatched_left(pairs, start, stop, self._nobody)
-        return self._joined(found.left, pairs)
+            pairs = _with_unmatched_left(pairs, start, stop, self._no_partner)
+        return self._pair_rows(matches.left, pairs)
 
-    def _long_row(self, found: Found, row: int) -> Iterator[pa.RecordBatch]:
-        """The pairs of one left row that are too many for a batch."""
+    def _long_row(self, matches: Matches, row: int) -> Iterator[pa.RecordBatch]:
+        """Yield the pairs of one left row that has too many for a batch."""
         has_pair = False
-        for pairs in self._tried_of_long_row(found, row):
+        for pairs in self._candidates_of_row(matches, row):
             self._context.check()
-            pairs = self._strict(found, self._residual(found, pairs))
+            pairs = self._one_partner(matches, self._residual(matches, pairs))
             if not len(pairs.right):
                 continue
             if self._keeps_right:
                 self._matched_right[pairs.right] = True
             has_pair = True
-            yield self._joined(found.left, pairs)
+            yield self._pair_rows(matches.left, pairs)
             if self._is_any and self._node.kind != "RIGHT":
                 return
         if self._keeps_left and not has_pair:
-            alone = _Pairs(np.array([row]), np.array([self._nobody]))
-            yield self._joined(found.left, alone)
+            unmatched = _Pairs(np.array([row]), np.array([self._no_partner]))
+            yield self._pair_rows(matches.left, unmatched)
 
     # --- pairs
 
-    def _all_pairs(self, found: Found, start: int, stop: int) -> _Pairs:
-        """As they come out where no condition follows: with a pair for a left row that is alone,
-        if those are kept."""
-        sizes = found.sizes[start:stop]
+    def _unconditional_pairs(self, matches: Matches, start: int, stop: int) -> _Pairs:
+        """Return the pairs of a join without further conditions, with those of unmatched left rows
+        where the join keeps them."""
+        sizes = matches.sizes[start:stop]
         if self._keeps_left:
             sizes = np.maximum(sizes, 1)
-        return self._spread(found.codes[start:stop], sizes, start)
+        return self._spread(matches.codes[start:stop], sizes, start)
 
-    def _tried(self, found: Found, start: int, stop: int) -> _Pairs:
-        """Every left row with every right row of its key, the right rows in their order."""
-        return self._spread(found.codes[start:stop], found.sizes[start:stop], start)
+    def _candidates(self, matches: Matches, start: int, stop: int) -> _Pairs:
+        """Return each left row with every right row of its key, the right rows in their order."""
+        return self._spread(matches.codes[start:stop], matches.sizes[start:stop], start)
 
     def _spread(self, codes: np.ndarray, sizes: np.ndarray, start: int) -> _Pairs:
         if (sizes == 1).all():
@@ -239,10 +247,11 @@ class Joiner:
         return _Pairs(rows + start, self._partners(codes[rows], within))
 
     def _partners(self, codes: np.ndarray, within: np.ndarray | None) -> np.ndarray:
-        """The right row of each pair: of its code's rows the one at `within`, the first by default;
-        nobody where there is no code."""
+        """Return the right row of each pair: number `within` of its code's rows, by default the first.
+
+        Without a code it is "no partner"."""
         if not self._lookup.count:
-            return np.full(len(codes), self._nobody)
+            return np.full(len(codes), self._no_partner)
         assert self._lookup.order is not None
         at = np.maximum(codes, 0)
         if self._lookup.starts is not None:
@@ -251,65 +260,69 @@ class Joiner:
             at = at + within
         right: np.ndarray = np.take(self._lookup.order, at)
         if self._keeps_left:
-            right[codes < 0] = self._nobody
+            right[codes < 0] = self._no_partner
         return right
 
-    def _tried_of_long_row(self, found: Found, row: int) -> Iterator[_Pairs]:
-        step = self._pairs_max(found.left)
-        code = found.codes[row : row + 1]
-        for first in range(0, int(found.sizes[row]), step):
-            within = np.arange(first, min(first + step, int(found.sizes[row])))
+    def _candidates_of_row(self, matches: Matches, row: int) -> Iterator[_Pairs]:
+        """Yield one left row with every right row of its key, about a batch of pairs at a time."""
+        step = self._pairs_max(matches.left)
+        code = matches.codes[row : row + 1]
+        for first in range(0, int(matches.sizes[row]), step):
+            within = np.arange(first, min(first + step, int(matches.sizes[row])))
             codes = np.repeat(code, len(within))
             yield _Pairs(np.full(len(within), row), self._partners(codes, within))
 
-    def _residual(self, found: Found, pairs: _Pairs) -> _Pairs:
+    def _residual(self, matches: Matches, pairs: _Pairs) -> _Pairs:
+        """Return the pairs that the join's residual condition keeps."""
         if self._node.residual is None or not len(pairs.right):
             return pairs
         keep = evaluate_predicate(
             self._node.residual,
-            self._joined(found.left, pairs),
+            self._pair_rows(matches.left, pairs),
             self._context.environment,
             self._context.subqueries,
         )
-        return _chosen(pairs, true_positions(keep))
+        return _take_pairs(pairs, true_positions(keep))
 
-    def _strict(self, found: Found, pairs: _Pairs) -> _Pairs:
-        """ANY: one partner for each left row (LEFT, FULL), right row (RIGHT), key (INNER)."""
+    def _one_partner(self, matches: Matches, pairs: _Pairs) -> _Pairs:
+        """Return the pairs of an ANY join; pairs of other joins are unchanged.
+
+        ANY keeps one partner for each left row (LEFT, FULL), right row (RIGHT) or key (INNER)."""
         if not self._is_any or not len(pairs.right):
             return pairs
         match self._node.kind:
             case "RIGHT":
-                kept = _firsts(pairs.right)
-                kept = kept[~self._matched_right[pairs.right[kept]]]
+                firsts = _first_occurrences(pairs.right)
+                firsts = firsts[~self._matched_right[pairs.right[firsts]]]
             case "INNER":
-                of_pair = found.codes[pairs.left]
-                kept = _firsts(of_pair)
-                kept = kept[~self._used_codes[of_pair[kept]]]
-                self._used_codes[of_pair[kept]] = True
+                pair_codes = matches.codes[pairs.left]
+                firsts = _first_occurrences(pair_codes)
+                firsts = firsts[~self._used_codes[pair_codes[firsts]]]
+                self._used_codes[pair_codes[firsts]] = True
             case _:
-                kept = _firsts(pairs.left)
-        return _chosen(pairs, kept)
+                firsts = _first_occurrences(pairs.left)
+        return _take_pairs(pairs, firsts)
 
-    def _semi(self, found: Found) -> pa.RecordBatch:
-        """Left rows that have a partner (SEMI) or none (ANTI)."""
+    def _semi(self, matches: Matches) -> pa.RecordBatch:
+        """Return the left rows that have a partner (SEMI) or none (ANTI)."""
         if self._node.residual is None:
-            has_partner = found.codes >= 0
+            has_partner = matches.codes >= 0
         else:
-            has_partner = np.zeros(found.left.num_rows, bool)
-            for piece in found.pieces:
-                tried: Iterable[_Pairs] = [self._tried(found, *piece)]
-                if self._is_long(found, piece):
-                    tried = self._tried_of_long_row(found, piece[0])
-                for pairs in tried:
+            has_partner = np.zeros(matches.left.num_rows, bool)
+            for piece in matches.pieces:
+                candidates: Iterable[_Pairs] = [self._candidates(matches, *piece)]
+                if self._is_long(matches, piece):
+                    candidates = self._candidates_of_row(matches, piece[0])
+                for pairs in candidates:
                     self._context.check()
-                    has_partner[self._residual(found, pairs).left] = True
+                    has_partner[self._residual(matches, pairs).left] = True
         if self._node.strictness == "ANTI":
             has_partner = ~has_partner
-        kept = take_rows(found.left, pa.array(np.flatnonzero(has_partner)))
-        return make_batch(kept.columns, self._node.fields, kept.num_rows)
+        rows = take_rows(matches.left, pa.array(np.flatnonzero(has_partner)))
+        return make_batch(rows.columns, self._node.fields, rows.num_rows)
 
-    def _joined(self, left: pa.RecordBatch, pairs: _Pairs) -> pa.RecordBatch:
-        """The rows of the pairs."""
+    def _pair_rows(self, left: pa.RecordBatch, pairs: _Pairs) -> pa.RecordBatch:
+        """Return the rows of the pairs: left columns, then right columns."""
         if pairs.in_order and len(pairs.left):
             columns = left.slice(int(pairs.left[0]), len(pairs.left)).columns
         else:
@@ -325,17 +338,16 @@ class Joiner:
         return make_batch(typed, fields, len(pairs.right))
 
 
-def _firsts(values: np.ndarray) -> np.ndarray:
-    """Where each value is for the first time."""
+def _first_occurrences(values: np.ndarray) -> np.ndarray:
     return factorise([pa.array(values)], len(values)).first
 
 
-def _chosen(pairs: _Pairs, kept: np.ndarray) -> _Pairs:
-    return _Pairs(pairs.left[kept], pairs.right[kept])
+def _take_pairs(pairs: _Pairs, positions: np.ndarray) -> _Pairs:
+    return _Pairs(pairs.left[positions], pairs.right[positions])
 
 
 def sides(node: Join) -> tuple[tuple[Field, ...], tuple[Field, ...]]:
-    """The fields of both sides as they come out; SEMI and ANTI drop the right side's later."""
+    """Return the fields of both sides in the result, of SEMI and ANTI in the pairs to judge."""
     if node.strictness in ("SEMI", "ANTI"):
         return node.left.schema, node.right.schema
     split = len(node.left.schema)
@@ -344,22 +356,24 @@ def sides(node: Join) -> tuple[tuple[Field, ...], tuple[Field, ...]]:
     return node.fields[:split], node.fields[split:]
 
 
-def missing(field: Field) -> pa.Array:
-    """One value: NULL where the field may be, else its type's default."""
+def missing_value(field: Field) -> pa.Array:
+    """Return the value of a row without a partner: NULL if the field is Nullable, else the default.
+
+    An array of length 1."""
     arrow = field.type.arrow
     if is_nullable(field.type):
         return pa.nulls(1, arrow)
     return pa.repeat(default_value(field.type), 1).cast(arrow)
 
 
-def _with_unmatched_left(pairs: _Pairs, start: int, stop: int, nobody: int) -> _Pairs:
-    """Left rows start…stop that have no pair, put in their places, with `nobody` at the right."""
+def _with_unmatched_left(pairs: _Pairs, start: int, stop: int, no_partner: int) -> _Pairs:
+    """Return the pairs, in left order, with one for each left row of start…stop that has none."""
     has_pair = np.zeros(stop - start, bool)
     has_pair[pairs.left - start] = True
-    alone = np.flatnonzero(~has_pair) + start
-    if not len(alone):
+    unmatched = np.flatnonzero(~has_pair) + start
+    if not len(unmatched):
         return pairs
-    left = np.concatenate([pairs.left, alone])
-    right = np.concatenate([pairs.right, np.full(len(alone), nobody)])
+    left = np.concatenate([pairs.left, unmatched])
+    right = np.concatenate([pairs.right, np.full(len(unmatched), no_partner)])
     order = np.argsort(left, kind="stable")
     return _Pairs(left[order], right[order])

@@ -13,7 +13,7 @@ from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.group_codes import factorise
 from olapdb.compute.hash_table import build_bytes
 from olapdb.compute.ordering import equal_to_previous
-from olapdb.compute.row_buffer import RowBuffer, evaluate_held
+from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
 from olapdb.execute.operators.sort import order_columns
 from olapdb.functions.base import Groups
 from olapdb.plan.nodes import Limit, LimitBy
@@ -22,11 +22,13 @@ from olapdb.plan.nodes import Limit, LimitBy
 def limit_batches(
     node: Limit, child: Iterator[pa.RecordBatch], context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:
-    """Rows offset … offset + count; the child is not asked for more than that (and its ties)."""
+    """Yield the rows offset … offset + count, and with WITH TIES those equal to the last.
+
+    It reads no further batch of the child once it has them."""
     to_skip = node.offset
-    left = node.count
+    remaining = node.count
     last: pa.RecordBatch | None = None
-    if left == 0:
+    if remaining == 0:
         return
     for batch in child:
         context.check()
@@ -35,14 +37,14 @@ def limit_batches(
             continue
         batch = batch.slice(to_skip)
         to_skip = 0
-        if left is None:
+        if remaining is None:
             yield batch
             continue
-        taken = batch.slice(0, left)
-        left -= taken.num_rows
+        taken = batch.slice(0, remaining)
+        remaining -= taken.num_rows
         if taken.num_rows:
             yield taken
-        if left:
+        if remaining:
             continue
         if not node.ties:
             return
@@ -59,7 +61,7 @@ def limit_batches(
 def _leading_ties(
     node: Limit, last: pa.RecordBatch, rest: pa.RecordBatch, context: ExecutionContext
 ) -> int:
-    """How many rows of `rest` follow `last` with the same sort keys."""
+    """Return how many rows of `rest` follow `last` with equal sort keys."""
     if not rest.num_rows:
         return 0
     joined = single_batch(table_of([last, rest], node.schema))
@@ -71,28 +73,27 @@ def _leading_ties(
 def limit_by_batches(
     node: LimitBy, child: Iterator[pa.RecordBatch], context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:
-    """The rows offset … offset + count of each key, in the order of the input.
+    """Yield the rows offset … offset + count of each key, in the order of the input.
 
-    No more than offset + count rows of a key are held from any batch."""
-    with context.memory.hold("LIMIT BY") as account:
-        held = RowBuffer(node.schema, account)
+    It holds at most offset + count rows of a key from each batch."""
+    with context.memory.account("LIMIT BY") as account:
+        buffer = RowBuffer(node.schema, account)
         for batch in child:
             context.check()
             ranks = _ranks(node, batch, context)
-            kept = filter_rows(batch, pa.array(ranks < node.offset + node.count))
-            held.add(kept)
-        if not held.rows:
+            buffer.add(filter_rows(batch, pa.array(ranks < node.offset + node.count)))
+        if not buffer.rows:
             return
-        joined = held.joined()
-        keys = [evaluate_held(key, joined, context, account) for key in node.keys]
-        account.grow(build_bytes(keys, joined.num_rows))
-        groups = factorise(keys, joined.num_rows, threads=context.threads).groups
+        rows = buffer.concatenate()
+        keys = [evaluate_in_batches(key, rows, context, account) for key in node.keys]
+        account.grow(build_bytes(keys, rows.num_rows))
+        groups = factorise(keys, rows.num_rows, threads=context.threads).groups
         ranks = ranks_in_groups(groups)
         positions = pa.array(
             np.flatnonzero((ranks >= node.offset) & (ranks < node.offset + node.count))
         )
         for start in range(0, len(positions), context.batch_rows):
-            yield take_rows(joined, positions.slice(start, context.batch_rows))
+            yield take_rows(rows, positions.slice(start, context.batch_rows))
 
 
 def _ranks(node: LimitBy, batch: pa.RecordBatch, context: ExecutionContext) -> np.ndarray:
@@ -103,7 +104,7 @@ def _ranks(node: LimitBy, batch: pa.RecordBatch, context: ExecutionContext) -> n
 
 
 def ranks_in_groups(groups: Groups) -> np.ndarray:
-    """0 for the first row of each group, 1 for its second, …; int64, shape (rows,)."""
+    """Return 0 for the first row of each group, 1 for its second, …; int64, shape (rows,)."""
     ranks = np.empty(len(groups.codes), np.int64)
     ranks[groups.order] = np.arange(len(ranks)) - np.repeat(groups.starts, groups.sizes)
     return ranks

@@ -1,4 +1,4 @@
-"""Pieces of parts as batches of a scan's columns: stored ones read, virtual ones made up."""
+"""Reading pieces of parts as batches of a scan's columns, stored and virtual ones."""
 
 from __future__ import annotations
 
@@ -10,23 +10,17 @@ import pyarrow as pa
 
 from olapdb.compute.batches import rows_only, single_chunk
 from olapdb.compute.context import ExecutionContext
-from olapdb.engine.column_defaults import DefaultColumns, read_filled, remembered_defaults
+from olapdb.config import tuning
+from olapdb.engine.column_defaults import DefaultColumns, cached_defaults, read_filled
 from olapdb.errors import InternalError
 from olapdb.execute.pruning.granule_selection import VIRTUAL_VALUES, PartSelection
 from olapdb.model.schema import Table
 from olapdb.types import DataType
 
-TASK_ROWS = 65_536
-"""Row groups and small parts are read together up to this many rows."""
-LARGE_TASK_ROWS = 131_072
-"""The same where there are so many rows that all threads have tasks anyway: what a task costs the
-interpreter, all others wait for."""
-MANY_ROWS = 1_000_000
-
 
 @dataclass(frozen=True)
 class Source:
-    """A column of a scan: its name in the plan, the table's name of it, its type."""
+    """A column of a scan: its unique name in the plan, its name in the table, its type."""
 
     unique: str
     name: str
@@ -35,7 +29,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Piece:
-    """Some row groups of one part, read at once. `offsets` are those of the groups' first rows."""
+    """Some row groups of one part, read at once; `offsets` are the positions of their first rows."""
 
     selection: PartSelection
     groups: tuple[int, ...] | None
@@ -44,6 +38,7 @@ class Piece:
 
     @property
     def rows(self) -> int:
+        """The number of rows."""
         return sum(self.group_rows)
 
 
@@ -52,24 +47,24 @@ Task = tuple[Piece, ...]
 
 
 def tasks_of(parts: Sequence[PartSelection]) -> Iterator[Task]:
-    """The parts' row groups in order, cut and joined into tasks of about TASK_ROWS rows, or of
-    LARGE_TASK_ROWS where there are MANY_ROWS."""
-    many = sum(sum(part.group_rows) for part in parts) >= MANY_ROWS
-    rows_max = LARGE_TASK_ROWS if many else TASK_ROWS
-    held: list[Piece] = []
+    """Yield the parts' row groups in order, as tasks of about TASK_ROWS rows, or LARGE_TASK_ROWS if
+    there are MANY_ROWS."""
+    many = sum(sum(part.group_rows) for part in parts) >= tuning.MANY_ROWS
+    rows_max = tuning.LARGE_TASK_ROWS if many else tuning.TASK_ROWS
+    task: list[Piece] = []
     rows = 0
     for piece in (piece for part in parts for piece in _pieces(part, rows_max)):
-        if held and rows + piece.rows > rows_max:
-            yield tuple(held)
-            held, rows = [], 0
-        held.append(piece)
+        if task and rows + piece.rows > rows_max:
+            yield tuple(task)
+            task, rows = [], 0
+        task.append(piece)
         rows += piece.rows
-    if held:
-        yield tuple(held)
+    if task:
+        yield tuple(task)
 
 
 def _pieces(part: PartSelection, rows_max: int) -> Iterator[Piece]:
-    """The selected row groups, neighbours together up to `rows_max`."""
+    """Yield the selected row groups of a part, neighbours together up to `rows_max` rows."""
     count = len(part.group_rows)
     groups = part.groups if part.groups is not None else tuple(range(count))
     start = 0
@@ -95,16 +90,15 @@ def read_task(
     context: ExecutionContext,
     coded: Collection[str] = (),
 ) -> pa.RecordBatch:
-    """The columns of all rows of the task, under their unique names; those named in `coded` as
-    dictionaries where all parts have them so."""
+    """Read the columns of all rows of a task, under their unique names.
+
+    Columns in `coded` are dictionaries where all parts store them so."""
     rows = sum(piece.rows for piece in task)
     if not sources:
         return rows_only(rows)
-    columns: list[list[pa.Array]] = [[] for _ in sources]
-    for piece in task:
-        for held, column in zip(columns, _read(piece, sources, table, context, coded), strict=True):
-            held.append(column)
-    arrays = [held[0] if len(held) == 1 else pa.concat_arrays(_alike(held)) for held in columns]
+    pieces = [_read(piece, sources, table, context, coded) for piece in task]
+    columns = [list(chunks) for chunks in zip(*pieces, strict=True)]
+    arrays = [c[0] if len(c) == 1 else pa.concat_arrays(_same_type(c)) for c in columns]
     batch = pa.RecordBatch.from_arrays(arrays, names=[source.unique for source in sources])
     if batch.num_rows != rows:
         raise InternalError(f"{batch.num_rows} rows were read where the parts have {rows}.")
@@ -112,8 +106,8 @@ def read_task(
     return batch
 
 
-def _alike(arrays: list[pa.Array]) -> list[pa.Array]:
-    """Of one type: dictionaries are decoded where some are not (of a part in the catalog)."""
+def _same_type(arrays: list[pa.Array]) -> list[pa.Array]:
+    """Decode dictionaries unless all arrays are dictionaries: parts in the catalog have none."""
     if len({array.type for array in arrays}) == 1:
         return arrays
     return [a.dictionary_decode() if isinstance(a, pa.DictionaryArray) else a for a in arrays]
@@ -126,14 +120,14 @@ def _read(
     context: ExecutionContext,
     coded: Collection[str],
 ) -> list[pa.Array]:
-    """One piece's columns, in the order of the sources."""
+    """Read the columns of one piece, in the order of the sources."""
     stored = list(dict.fromkeys(s.name for s in sources if table.column(s.name) is not None))
 
     def defaults() -> DefaultColumns:
-        cache = context.need_store().cache.defaults
-        return remembered_defaults(table, context.need_snapshot(), context.environment, cache)
+        cache = context.require_store().cache.defaults
+        return cached_defaults(table, context.require_snapshot(), context.environment, cache)
 
-    found = read_filled(
+    columns = read_filled(
         piece.selection.reader,
         table,
         stored,
@@ -144,13 +138,13 @@ def _read(
         coded=[s.name for s in sources if s.unique in coded],
     )
     return [
-        single_chunk(found[source.name]) if source.name in found else _virtual(piece, source, table)
-        for source in sources
+        single_chunk(columns[s.name]) if s.name in columns else _virtual(piece, s, table)
+        for s in sources
     ]
 
 
 def _virtual(piece: Piece, source: Source, table: Table) -> pa.Array:
-    """A column that no part stores."""
+    """Return a virtual column of a piece."""
     if source.name == "_part_offset":
         offsets = [
             np.arange(start, start + rows, dtype=np.uint64)

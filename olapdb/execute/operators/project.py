@@ -1,4 +1,4 @@
-"""SELECT's expressions."""
+"""The expressions of SELECT, computed batch by batch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from olapdb.plan.nodes import Project
 def project_batches(
     node: Project, child: Iterator[pa.RecordBatch], context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:
-    """Each batch's rows as the expressions make them, in order."""
+    """Yield the values of the node's expressions for the rows of each batch, in order."""
 
     def projected(batch: pa.RecordBatch) -> pa.RecordBatch:
         columns = [

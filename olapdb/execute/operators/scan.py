@@ -1,7 +1,7 @@
-"""Reads a stored table: parts pruned, row groups read in parallel, filtered where they are read.
+"""Scan of a stored table: parts are pruned, row groups read in parallel and filtered at once.
 
-What a condition needs is read first; the other columns of a row group only where it keeps a row
-(PREWHERE).  Batches come in the order of the parts, whatever thread read them.
+The columns of conditions are read first, the other columns of a row group only where the conditions
+keep a row (PREWHERE).  Batches come in the order of the parts, whichever thread reads them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import pyarrow as pa
 from olapdb.compute.batches import cut, filter_rows, make_batch, rows_only, single_chunk
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_predicate
+from olapdb.config import tuning
 from olapdb.engine.layout import TableLayout
 from olapdb.errors import InternalError
 from olapdb.execute.operators.final import final_batches
@@ -22,20 +23,15 @@ from olapdb.functions import default_value
 from olapdb.plan.expressions import Expression, columns_of
 from olapdb.plan.nodes import Scan
 
-SMALL_ROWS = 8_192
-"""Below this, all columns are read at once: a second read costs more than it can save."""
-PIECE_ROWS_MIN = 16_384
-"""Pieces of a block smaller than this, on average, are joined: a batch has its own cost."""
-
 
 def scan_batches(
     node: Scan, context: ExecutionContext, coded: Collection[str] = ()
 ) -> Iterator[pa.RecordBatch]:
-    """The table's rows that the predicate keeps: of the context's block where it has one for the
-    table, else of the snapshot's parts (with FINAL, combined).
+    """Yield the table's rows that the conditions keep.
 
-    Text columns named in `coded`, which no condition may read, come as dictionaries where the
-    parts, or the block, have them so."""
+    The rows are those of the context's block for the table, if there is one, else those of the
+    snapshot's parts (with FINAL, combined). Text columns in `coded`, which no condition may read,
+    come as dictionaries where the parts or the block have them so."""
     block = context.blocks.get(node.table.id)
     if block is not None:
         return _block_batches(node, block, context, coded)
@@ -45,8 +41,10 @@ def scan_batches(
 
 
 def counted_batch(node: Scan, context: ExecutionContext) -> pa.RecordBatch | None:
-    """All rows of a scan that reads nothing of them, as one batch without columns: the parts know
-    how many they have, so `count()` need not walk over them. None where the scan must read."""
+    """Return the rows of a scan that reads no column, as one batch without columns.
+
+    The parts know their numbers of rows, so `count()` reads nothing. Returns None where the scan must
+    read."""
     if node.table.id in context.blocks or (node.final and node.table.engine.combines):
         return None
     if scan_conditions(node) or scan_sources(node):
@@ -58,15 +56,15 @@ def counted_batch(node: Scan, context: ExecutionContext) -> pa.RecordBatch | Non
 
 
 def scan_sources(node: Scan) -> list[Source]:
-    """The columns that the scan gives, then those that only its conditions need."""
-    found = [Source(u, c, t) for (u, c), t in zip(node.columns, node.types, strict=True)]
-    given = {source.unique for source in found}
-    found += [Source(u, c, t) for u, c, t in node.predicate_columns if u not in given]
-    return found
+    """Return the columns of the scan, then those that only its conditions read."""
+    sources = [Source(u, c, t) for (u, c), t in zip(node.columns, node.types, strict=True)]
+    own_names = {source.unique for source in sources}
+    sources += [Source(u, c, t) for u, c, t in node.predicate_columns if u not in own_names]
+    return sources
 
 
 def scan_conditions(node: Scan) -> list[Expression]:
-    """PREWHERE and WHERE, both exact, the first one first."""
+    """Return the conditions of PREWHERE and WHERE, in this order."""
     return [e for e in (node.prewhere, node.predicate) if e is not None]
 
 
@@ -88,13 +86,13 @@ def _part_batches(
     context.statistics.add_selection(
         total, len(selection.parts), granules_total, sum(p.granules for p in selection.parts)
     )
-    reading = _Reading(node, context, coded)
-    for batch in context.parallel(reading.read, tasks_of(selection.parts)):
+    reader = _TaskReader(node, context, coded)
+    for batch in context.parallel(reader.read, tasks_of(selection.parts)):
         yield from cut(batch, context.batch_rows)
 
 
-class _Reading:
-    """Reads and filters one task; safe to use from many threads."""
+class _TaskReader:
+    """A reader and filter of tasks; thread-safe."""
 
     def __init__(self, node: Scan, context: ExecutionContext, coded: Collection[str]) -> None:
         self._node = node
@@ -103,49 +101,55 @@ class _Reading:
         self._conditions = scan_conditions(node)
         sources = scan_sources(node)
         used = frozenset().union(*(columns_of(e) for e in self._conditions))
-        self._first = [s for s in sources if s.unique in used]
-        self._rest = [s for s in sources if s.unique not in used]
-        self._all = [*self._first, *self._rest]
+        self._filter_columns = [s for s in sources if s.unique in used]
+        self._other_columns = [s for s in sources if s.unique not in used]
+        self._all = [*self._filter_columns, *self._other_columns]
 
     def read(self, task: Task) -> pa.RecordBatch:
         context, table = self._context, self._node.table
         rows = sum(piece.rows for piece in task)
         context.count_read(rows, 0)
         if not self._conditions:
-            return self._given(read_task(task, self._all, table, context, self._coded))
-        if not self._rest or rows <= SMALL_ROWS:
-            found = read_task(task, self._all, table, context, self._coded)
-            return self._given(self._filtered(found))
-        first = read_task(task, self._first, table, context)
-        keep = _kept(self._conditions, first, context)
+            batch = read_task(task, self._all, table, context, self._coded)
+            return _output(self._node, batch, coded=bool(self._coded))
+        if not self._other_columns or rows <= tuning.READ_AT_ONCE_ROWS_MAX:
+            batch = read_task(task, self._all, table, context, self._coded)
+            batch = _filter(self._conditions, batch, context)
+            return _output(self._node, batch, coded=bool(self._coded))
+        first = read_task(task, self._filter_columns, table, context)
+        keep = _mask(self._conditions, first, context)
         if keep is not None and not keep.true_count:
-            nothing = [pa.array([], data_type.arrow) for data_type in self._node.types]
-            return make_batch(nothing, self._node.schema, 0)
-        rest = read_task(task, self._rest, table, context, self._coded)
-        joined = pa.RecordBatch.from_arrays(
+            empty = [pa.array([], data_type.arrow) for data_type in self._node.types]
+            return make_batch(empty, self._node.schema, 0)
+        rest = read_task(task, self._other_columns, table, context, self._coded)
+        batch = pa.RecordBatch.from_arrays(
             [*first.columns, *rest.columns], names=[s.unique for s in self._all]
         )
-        joined = self._given(joined)
-        return joined if keep is None else filter_rows(joined, keep)
-
-    def _filtered(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        keep = _kept(self._conditions, batch, self._context)
+        batch = _output(self._node, batch, coded=bool(self._coded))
         return batch if keep is None else filter_rows(batch, keep)
 
-    def _given(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The columns that the node gives, in their order."""
-        names = [unique for unique, _ in self._node.columns]
-        if self._coded:
-            return batch.select(names)
-        columns = [batch.column(name) for name in names]
-        return make_batch(columns, self._node.schema, batch.num_rows)
+
+def _output(node: Scan, batch: pa.RecordBatch, *, coded: bool) -> pa.RecordBatch:
+    """Return the columns of the node's schema; with `coded` some may be dictionaries."""
+    names = [unique for unique, _ in node.columns]
+    if coded:
+        return batch.select(names)
+    return make_batch([batch.column(name) for name in names], node.schema, batch.num_rows)
 
 
-def _kept(
+def _filter(
+    conditions: list[Expression], batch: pa.RecordBatch, context: ExecutionContext
+) -> pa.RecordBatch:
+    keep = _mask(conditions, batch, context)
+    return batch if keep is None else filter_rows(batch, keep)
+
+
+def _mask(
     conditions: list[Expression], batch: pa.RecordBatch, context: ExecutionContext
 ) -> pa.BooleanArray | None:
-    """Which rows all conditions keep. A later one sees the rows that the earlier ones kept only,
-    as it may fail on others; None where there is just no condition."""
+    """Return a mask of the rows that all conditions keep, None where there are no conditions.
+
+    Each condition is evaluated only on rows that the previous ones keep: it may fail on others."""
     keep: pa.BooleanArray | None = None
     for condition in conditions:
         environment, subqueries = context.environment, context.subqueries
@@ -159,7 +163,7 @@ def _kept(
 
 
 def _nested(outer: pa.BooleanArray, inner: pa.BooleanArray) -> pa.BooleanArray:
-    """The rows of `outer` that are also kept by `inner`, which is over outer's kept rows."""
+    """Return the mask `outer` restricted by `inner`, a mask over the rows that `outer` keeps."""
     full = outer.fill_null(False).to_numpy(zero_copy_only=False).copy()
     full[full] = inner.fill_null(False).to_numpy(zero_copy_only=False)
     return pa.array(full)
@@ -168,34 +172,28 @@ def _nested(outer: pa.BooleanArray, inner: pa.BooleanArray) -> pa.BooleanArray:
 def _block_batches(
     node: Scan, block: pa.Table, context: ExecutionContext, coded: Collection[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The block in the table's stead, as the trigger of a view reads it."""
+    """Yield the rows of a block that is read instead of the table, by the trigger of a view."""
     conditions = scan_conditions(node)
     sources = scan_sources(node)
-    names = [unique for unique, _ in node.columns]
     context.count_read(block.num_rows, block.nbytes)
 
-    def kept(batch: pa.RecordBatch) -> pa.RecordBatch:
-        keep = _kept(conditions, batch, context)
-        batch = batch if keep is None else filter_rows(batch, keep)
-        if coded:
-            return batch.select(names)
-        columns = [batch.column(name) for name in names]
-        return make_batch(columns, node.schema, batch.num_rows)
+    def filtered(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return _output(node, _filter(conditions, batch, context), coded=bool(coded))
 
-    pieces = (
-        one
+    batches = (
+        batch
         for piece in _block_pieces(block)
-        for one in cut(_block_batch(node, sources, piece, coded), context.batch_rows)
+        for batch in cut(_block_batch(node, sources, piece, coded), context.batch_rows)
     )
-    for batch in context.parallel(kept, pieces):
+    for batch in context.parallel(filtered, batches):
         if batch.num_rows:
             yield batch
 
 
 def _block_pieces(block: pa.Table) -> Iterator[pa.Table]:
-    """The block as it lies in memory, where its pieces are not too small; else in one."""
+    """Yield the chunks of a block, or the whole block where they are too small."""
     chunks = max((column.num_chunks for column in block.columns), default=1)
-    if chunks <= 1 or block.num_rows < chunks * PIECE_ROWS_MIN:
+    if chunks <= 1 or block.num_rows < chunks * tuning.JOINED_PIECE_ROWS_MIN:
         yield block
         return
     for batch in block.to_batches():

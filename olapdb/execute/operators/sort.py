@@ -1,4 +1,4 @@
-"""ORDER BY: all rows held and sorted once, or the top rows only where a limit is known."""
+"""ORDER BY: all rows are held and sorted once; with a limit only the top rows are held."""
 
 from __future__ import annotations
 
@@ -11,63 +11,65 @@ from olapdb.compute.batches import filter_rows, take_rows
 from olapdb.compute.context import ExecutionContext, MemoryAccount
 from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.ordering import OrderColumn, sort_indices
-from olapdb.compute.row_buffer import RowBuffer, evaluate_held
+from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
+from olapdb.config import tuning
 from olapdb.plan.nodes import Sort, SortKey
 
-TOP_ROWS_MIN = 16_384
-"""The top rows are cut back when twice the limit are held, but not for fewer than this."""
 SORT_BYTES_PER_ROW = 16
-"""Row numbers, and what they are sorted with."""
+"""Row numbers, and the memory of sorting them."""
 
 
 def sort_batches(
     node: Sort, child: Iterator[pa.RecordBatch], context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:
-    """Stable: rows with equal keys stay in the order in which they came."""
+    """Yield the rows sorted, or with `node.limit` the first ones; rows with equal keys keep their
+    order."""
     if node.limit is not None:
         yield from _top_batches(node, node.limit, child, context)
         return
-    with context.memory.hold("ORDER BY") as account:
-        held = RowBuffer(node.schema, account)
+    with context.memory.account("ORDER BY") as account:
+        buffer = RowBuffer(node.schema, account)
         for batch in child:
             context.check()
-            held.add(batch)
-        yield from _in_order(held, node, context, account)
+            buffer.add(batch)
+        yield from _sorted(buffer, node, context, account)
 
 
 def _top_batches(
     node: Sort, limit: int, child: Iterator[pa.RecordBatch], context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:
-    """The first `limit` rows. Once so many are held, a row whose first key is behind the last of
-    them is dropped as it comes."""
+    """Yield the first `limit` rows in order.
+
+    Once the buffer has them, a row whose first key sorts after that of the last one is dropped."""
     bound: pa.Scalar | None = None
-    with context.memory.hold("ORDER BY") as account:
-        held = RowBuffer(node.schema, account)
+    with context.memory.account("ORDER BY") as account:
+        buffer = RowBuffer(node.schema, account)
         for batch in child:
             context.check()
             if bound is not None:
-                batch = _not_behind(bound, node, batch, context)
+                batch = _not_after(bound, node, batch, context)
             if not batch.num_rows:
                 continue
-            held.add(batch)
-            if held.rows >= max(2 * limit, TOP_ROWS_MIN):
+            buffer.add(batch)
+            if buffer.rows >= max(2 * limit, tuning.TOP_ROWS_MIN):
                 top = []
-                for batch in _in_order(held, node, context, account):
+                for batch in _sorted(buffer, node, context, account):
                     account.grow(batch.nbytes)
                     top.append(batch)
                 account.set(0)
                 for batch in top:
-                    held.add(batch)
-                if limit and held.rows == limit:
+                    buffer.add(batch)
+                if limit and buffer.rows == limit:
                     last = top[-1].slice(top[-1].num_rows - 1)
                     bound = order_columns(node.keys[:1], last, context)[0].values[0]
-        yield from _in_order(held, node, context, account)
+        yield from _sorted(buffer, node, context, account)
 
 
-def _not_behind(
+def _not_after(
     bound: pa.Scalar, node: Sort, batch: pa.RecordBatch, context: ExecutionContext
 ) -> pa.RecordBatch:
-    """The rows whose first key is not behind `bound`; all of them where that is no plain value."""
+    """Return the rows whose first key does not sort after `bound`, or all rows where `bound` is NULL,
+    NaN or nested."""
     key = node.keys[0]
     arrow = bound.type
     floating = pa.types.is_floating(arrow)
@@ -82,17 +84,19 @@ def _not_behind(
     return filter_rows(batch, keep)
 
 
-def _in_order(
-    held: RowBuffer, node: Sort, context: ExecutionContext, account: MemoryAccount
+def _sorted(
+    buffer: RowBuffer, node: Sort, context: ExecutionContext, account: MemoryAccount
 ) -> Iterator[pa.RecordBatch]:
-    """The rows sorted, up to the limit, taken a batch at a time; none of them is held any more."""
-    rows = held.rows
+    """Empty the buffer, and yield its rows sorted, up to the limit, a batch at a time."""
+    rows = buffer.rows
     if not rows:
         return
-    batch = held.joined()
+    batch = buffer.concatenate()
     keys = [
         OrderColumn(
-            evaluate_held(key.expression, batch, context, account), key.descending, key.nulls_first
+            evaluate_in_batches(key.expression, batch, context, account),
+            key.descending,
+            key.nulls_first,
         )
         for key in node.keys
     ]
@@ -110,7 +114,7 @@ def _in_order(
 def order_columns(
     keys: Sequence[SortKey], batch: pa.RecordBatch, context: ExecutionContext
 ) -> list[OrderColumn]:
-    """The sort keys' values for each row of the batch."""
+    """Return the sort keys' values for each row of the batch."""
     return [
         OrderColumn(
             evaluate_array(key.expression, batch, context.environment, context.subqueries),

@@ -15,28 +15,30 @@ from olapdb.plan.nodes import Numbers, SystemScan, Values
 
 
 def values_batches(node: Values, context: ExecutionContext) -> Iterator[pa.RecordBatch]:
+    """Yield the node's constant rows."""
     rows = single_batch(node.rows)
     yield from cut(make_batch(rows.columns, node.schema, rows.num_rows), context.batch_rows)
 
 
 def numbers_batches(node: Numbers, context: ExecutionContext) -> Iterator[pa.RecordBatch]:
-    """start, start + step, …; without a count it never ends by itself."""
-    made = 0
-    while node.count is None or made < node.count:
+    """Yield start, start + step, …; without a count it does not end."""
+    done = 0
+    while node.count is None or done < node.count:
         context.check()
         rows = (
-            context.batch_rows if node.count is None else min(context.batch_rows, node.count - made)
+            context.batch_rows if node.count is None else min(context.batch_rows, node.count - done)
         )
-        numbers = progression(node.start + made * node.step, node.step, rows, np.uint64)
+        numbers = progression(node.start + done * node.step, node.step, rows, np.uint64)
         column = columns.from_values(numbers, pa.uint64())
         if column.type != node.type.arrow:
             column = column.cast(node.type.arrow, safe=False)
         context.count_read(rows, column.nbytes)
         yield pa.RecordBatch.from_arrays([column], schema=node.arrow_schema)
-        made += rows
+        done += rows
 
 
 def system_batches(node: SystemScan, context: ExecutionContext) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a system table, read through the context's provider."""
     names = [name for _, name in node.columns]
     rows = single_batch(context.system(node.name, names))
     context.count_read(rows.num_rows, rows.nbytes)

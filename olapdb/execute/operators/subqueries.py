@@ -1,4 +1,4 @@
-"""Subqueries that stand for a value or a set: run once, before the plan around them."""
+"""Subqueries used as a value or as the set of an IN: they run once, before the enclosing plan."""
 
 from __future__ import annotations
 
@@ -20,42 +20,45 @@ RunNode = Callable[[nodes.Node, ExecutionContext], Iterator[pa.RecordBatch]]
 
 
 def answer_subqueries(node: nodes.Node, context: ExecutionContext, run_node: RunNode) -> None:
-    """Runs every subquery of the plan's expressions, inner ones first, into
-    `context.subqueries`; one that is there already is not run again."""
+    """Run every subquery of the plan's expressions, inner ones first.
+
+    The answers go to `context.subqueries`; a subquery with an answer is not run again."""
+    answers = context.subqueries
     for child in node.children():
         answer_subqueries(child, context, run_node)
     for expression in expressions_of(node):
         for part in walk(expression):
             match part:
-                case ScalarSubquery(type=data_type, plan=plan) if _unknown(plan, context):
+                case ScalarSubquery() | InSubquery() if part.number in answers:
+                    pass
+                case ScalarSubquery(type=data_type, plan=plan, number=number):
                     answer_subqueries(plan, context, run_node)
-                    context.subqueries[id(plan)] = _scalar(plan, data_type, context, run_node)
-                case InSubquery(plan=plan) if _unknown(plan, context):
+                    answers[number] = _scalar(plan, data_type, context, run_node)
+                case InSubquery(plan=plan, number=number):
                     answer_subqueries(plan, context, run_node)
-                    context.subqueries[id(plan)] = _set(plan, context, run_node)
-
-
-def _unknown(plan: nodes.Node, context: ExecutionContext) -> bool:
-    return id(plan) not in context.subqueries
+                    answers[number] = _set(plan, context, run_node)
 
 
 def _scalar(
     plan: nodes.Node, data_type: DataType, context: ExecutionContext, run_node: RunNode
 ) -> pa.Scalar:
-    """The only value (several columns: a tuple); NULL where there is no row."""
-    held: list[pa.RecordBatch] = []
+    """Return the subquery's only value, of several columns a tuple; NULL where there is no row.
+
+    Where the type cannot be NULL, no row gives its default. Raises
+    IncorrectResultOfScalarSubquery for more than one row."""
+    batches: list[pa.RecordBatch] = []
     for batch in run_node(plan, context):
         if batch.num_rows:
-            held.append(batch)
-        if sum(one.num_rows for one in held) > 1:
+            batches.append(batch)
+        if sum(b.num_rows for b in batches) > 1:
             raise IncorrectResultOfScalarSubquery(
                 "A scalar subquery returned more than one row.",
                 hint="Aggregate it, or add LIMIT 1, or use IN instead of =.",
             )
-    if not held:
-        missing = pa.scalar(None, data_type.arrow)
-        return missing if is_nullable(data_type) else default_value(data_type)
-    row = held[0]
+    if not batches:
+        null = pa.scalar(None, data_type.arrow)
+        return null if is_nullable(data_type) else default_value(data_type)
+    row = batches[0]
     if row.num_columns == 1:
         value = row.column(0)
     else:
@@ -66,12 +69,12 @@ def _scalar(
 
 
 def _set(plan: nodes.Node, context: ExecutionContext, run_node: RunNode) -> Lookup:
-    """The rows of an IN; counted against the memory limit until the query ends."""
+    """Return the set of an IN; it counts against the memory limit until the query ends."""
     what = "the set of an IN"
-    with context.memory.hold(what) as account:
-        held = RowBuffer(plan.schema, account)
+    with context.memory.account(what) as account:
+        buffer = RowBuffer(plan.schema, account)
         for batch in run_node(plan, context):
-            held.add(batch)
-        lookup = held.looked_up(threads=context.threads)
+            buffer.add(batch)
+        lookup = buffer.build_lookup(threads=context.threads)
     context.memory.add(lookup.nbytes, what)
     return lookup

@@ -1,4 +1,4 @@
-"""UNION ALL."""
+"""UNION ALL: one input after the other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from olapdb.plan.nodes import Union
 def union_batches(
     node: Union, children: Sequence[Iterator[pa.RecordBatch]], context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:
-    """The children one after the other, their columns under the union's names."""
+    """Yield the children's rows, one child after the other, with the union's column names."""
     for child in children:
         for batch in child:
             context.check()

@@ -1,4 +1,4 @@
-"""Window functions: all rows held, sorted once by partition and order, then each function over them."""
+"""Window functions: all rows are held and sorted once by partition and order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 from olapdb.compute.batches import make_batch, take_rows
 from olapdb.compute.context import ExecutionContext, MemoryAccount
 from olapdb.compute.ordering import OrderColumn, sort_indices
-from olapdb.compute.row_buffer import RowBuffer, evaluate_held
+from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
 from olapdb.execute.operators.frame_aggregates import aggregate_over
 from olapdb.execute.operators.frames import partitions_and_peers, with_frame
 from olapdb.execute.operators.sort import SORT_BYTES_PER_ROW
@@ -18,37 +18,39 @@ from olapdb.plan.expressions import WindowCall
 from olapdb.plan.nodes import Window
 
 FRAME_BYTES_PER_ROW = 6 * 8
-"""Positions of partitions, peers and frames."""
+"""The bounds of partitions, peers and frames."""
 
 
 def window_batches(
     node: Window, child: Iterator[pa.RecordBatch], context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:
-    """The child's rows in the order of partition and order, with a column for each call.
+    """Yield the child's rows, sorted by partition and order, with a column for each call.
 
-    Raises MemoryLimitExceeded where the rows, or what sorting them needs, are too much."""
-    with context.memory.hold("window functions") as account:
-        held = RowBuffer(node.child.schema, account)
+    Raises MemoryLimitExceeded where the rows, or sorting them, need too much memory."""
+    with context.memory.account("window functions") as account:
+        buffer = RowBuffer(node.child.schema, account)
         for batch in child:
             context.check()
-            held.add(batch)
-        if not held.rows:
+            buffer.add(batch)
+        if not buffer.rows:
             return
-        batch = held.joined()
-        computed = _computed(batch, node, context, account)
-        for start in range(0, computed.num_rows, context.batch_rows):
+        result = _with_calls(buffer.concatenate(), node, context, account)
+        for start in range(0, result.num_rows, context.batch_rows):
             context.check()
-            yield computed.slice(start, context.batch_rows)
+            yield result.slice(start, context.batch_rows)
 
 
-def _computed(
+def _with_calls(
     batch: pa.RecordBatch, node: Window, context: ExecutionContext, account: MemoryAccount
 ) -> pa.RecordBatch:
+    """Return the rows sorted, with the columns of the node's calls."""
     rows = batch.num_rows
-    partition = [OrderColumn(evaluate_held(e, batch, context, account)) for e in node.partition_by]
+    partition = [
+        OrderColumn(evaluate_in_batches(e, batch, context, account)) for e in node.partition_by
+    ]
     order = [
         OrderColumn(
-            evaluate_held(k.expression, batch, context, account), k.descending, k.nulls_first
+            evaluate_in_batches(k.expression, batch, context, account), k.descending, k.nulls_first
         )
         for k in node.order_by
     ]
@@ -74,8 +76,8 @@ def _value(
     context: ExecutionContext,
     account: MemoryAccount,
 ) -> pa.Array:
-    arguments = [evaluate_held(a, batch, context, account) for a in call.arguments]
+    arguments = [evaluate_in_batches(a, batch, context, account) for a in call.arguments]
     if isinstance(call.function, WindowFunction):
         return call.function.kernel(arguments, frames)
-    made = aggregate_over(call.function, arguments, frames)
-    return made if made.type == call.type.arrow else made.cast(call.type.arrow)
+    values = aggregate_over(call.function, arguments, frames)
+    return values if values.type == call.type.arrow else values.cast(call.type.arrow)

@@ -1,8 +1,8 @@
-"""EXPLAIN indexes = 1: the parts and granules that each index leaves, laid out as ClickHouse does.
+"""EXPLAIN indexes = 1: the parts and granules that remain after each index, in ClickHouse's format.
 
-The indexes are tried one after the other as the scan does at once: the bounds of the partition
-key's columns, the partitions' values, the sorting key's bounds by part and row group, and the
-bounds of all other columns.
+The indexes are tried in turn, where a scan uses them at once: the bounds of the partition key's
+columns, the partitions' values, the sorting key's bounds by part and row group, the bounds of all
+other columns, and the skip indexes.
 """
 
 from __future__ import annotations
@@ -11,21 +11,22 @@ from collections.abc import Iterator, Sequence
 
 from olapdb.compute.context import ExecutionContext
 from olapdb.engine.layout import TableLayout
-from olapdb.execute.operators.final import all_of, key_conditions
+from olapdb.execute.operators.final import key_conditions
 from olapdb.execute.operators.subqueries import answer_subqueries
-from olapdb.execute.pruning.granule_selection import PartSelection, Selector, conjuncts, live_parts
+from olapdb.execute.pruning.granule_selection import PartSelection, Selector, live_parts
 from olapdb.execute.run import run_node
 from olapdb.model.part import Part
 from olapdb.model.schema import SkipIndex
+from olapdb.plan.conditions import all_of_any, conjuncts
 from olapdb.plan.explain import explain, show
 from olapdb.plan.expressions import Expression, columns_of
 from olapdb.plan.nodes import Node, Plan, Scan
 
 
 def explain_indexes(plan: Plan, context: ExecutionContext) -> list[str]:
-    """The plan's tree; below each scan of a stored table what its indexes left, selected/initial.
+    """Return the lines of the plan's tree, with selected/initial parts and granules at each scan.
 
-    Runs the subqueries of conditions (their values prune), reads footers, and no rows.
+    It runs the subqueries of conditions, whose values prune, and reads footers, but no rows.
     """
     try:
         answer_subqueries(plan.root, context, run_node)
@@ -41,7 +42,7 @@ def _index_lines(node: Node, context: ExecutionContext) -> Sequence[str]:
 
 
 class _ScanIndexes:
-    """One scan's indexes, tried in turn."""
+    """The indexes of one scan, tried in turn."""
 
     def __init__(self, scan: Scan, context: ExecutionContext) -> None:
         self._scan = scan
@@ -54,48 +55,55 @@ class _ScanIndexes:
         self._used = frozenset(column_of[u] for u in used if u in column_of)
 
     def lines(self) -> Iterator[str]:
-        parts = live_parts(self._scan, self._context)
-        body: list[str] = []
-        layout = self._layout
-        before = parts
-        if layout.partition_columns:
-            parts = self._selector(layout.partition_columns, partitions=False).keep_parts(before)
-            keys = sorted(layout.partition_columns)
-            body += self._step("Min-Max", keys, layout.partition_columns, before, parts)
-            before = parts
-            parts = self._selector(layout.partition_columns, partitions=True).keep_parts(before)
-            body += self._step(
-                "Partition",
-                [show(e) for e in layout.partition_expressions],
-                layout.partition_columns,
-                before,
-                parts,
-            )
-        kept = parts
-        selected: Sequence[PartSelection] = ()
-        if layout.sorting_columns:
-            selected = self._selector(layout.sorting_columns, partitions=True).select(kept).parts
-            keys = [item.expression for item in self._scan.table.sorting_key]
-            body += self._step("PrimaryKey", keys, layout.sorting_columns, kept, selected)
-        others = self._used - layout.sorting_columns - layout.partition_columns
-        if others:
-            initial = selected if layout.sorting_columns else kept
-            left = self._selector(None, partitions=True).select(kept).parts
-            body += self._step("Statistics", sorted(others), others, initial, left)
-            selected = left
-        elif not layout.sorting_columns:
-            selected = self._selector(None, partitions=True).select(kept).parts
-        asked: frozenset[str] = frozenset()
-        every = self._selector(None, partitions=True, indexes=None).indexes
-        for name, used in every.items():
-            asked |= {name}
-            left = self._selector(None, partitions=True, indexes=asked).select(kept).parts
-            body += self._skip_step(used.index, selected, left)
-            selected = left
+        """Yield the lines about the scan: a summary, then a block for each index."""
+        partition_lines, parts = self._partition_steps()
+        column_lines, selected = self._column_steps(parts)
+        skip_lines, selected = self._skip_steps(parts, selected)
         yield f"Parts: {len(selected)} | Granules: {sum(p.granules for p in selected)}"
         yield "Indexes:"
-        yield from (f"  {line}" for line in body)
+        yield from (f"  {line}" for line in (*partition_lines, *column_lines, *skip_lines))
         yield f"  Ranges: {sum(_ranges(part) for part in selected)}"
+
+    def _partition_steps(self) -> tuple[list[str], list[Part]]:
+        parts = live_parts(self._scan, self._context)
+        columns = self._layout.partition_columns
+        if not columns:
+            return [], parts
+        in_bounds = self._selector(columns, partitions=False).keep_parts(parts)
+        lines = self._step("Min-Max", sorted(columns), columns, parts, in_bounds)
+        keys = [show(e) for e in self._layout.partition_expressions]
+        in_partitions = self._selector(columns, partitions=True).keep_parts(in_bounds)
+        lines += self._step("Partition", keys, columns, in_bounds, in_partitions)
+        return lines, in_partitions
+
+    def _column_steps(self, parts: list[Part]) -> tuple[list[str], Sequence[PartSelection]]:
+        sorting_columns = self._layout.sorting_columns
+        lines: list[str] = []
+        selected: Sequence[PartSelection] = ()
+        if sorting_columns:
+            selected = self._selector(sorting_columns, partitions=True).select(parts).parts
+            keys = [item.expression for item in self._scan.table.sorting_key]
+            lines += self._step("PrimaryKey", keys, sorting_columns, parts, selected)
+        others = self._used - sorting_columns - self._layout.partition_columns
+        if others:
+            initial = selected if sorting_columns else parts
+            selected = self._selector(None, partitions=True).select(parts).parts
+            lines += self._step("Statistics", sorted(others), others, initial, selected)
+        elif not sorting_columns:
+            selected = self._selector(None, partitions=True).select(parts).parts
+        return lines, selected
+
+    def _skip_steps(
+        self, parts: list[Part], selected: Sequence[PartSelection]
+    ) -> tuple[list[str], Sequence[PartSelection]]:
+        lines: list[str] = []
+        names: frozenset[str] = frozenset()
+        for name, used in self._selector(None, partitions=True, indexes=None).indexes.items():
+            names |= {name}
+            remaining = self._selector(None, partitions=True, indexes=names).select(parts).parts
+            lines += self._skip_step(used.index, selected, remaining)
+            selected = remaining
+        return lines, selected
 
     def _selector(
         self,
@@ -143,22 +151,24 @@ class _ScanIndexes:
         ]
 
     def _condition_on(self, columns: frozenset[str]) -> str:
-        """The conjuncts that say something of these columns."""
+        """Return the text of the conjuncts that read one of these columns, "true" for none."""
         column_of = dict(self._scan.columns)
         column_of.update({u: c for u, c, _ in self._scan.predicate_columns})
-        said = [
-            show(one)
-            for one in conjuncts(self._condition)
-            if any(column_of.get(u) in columns for u in columns_of(one))
+        texts = [
+            f"({show(condition)})"
+            for condition in conjuncts(self._condition)
+            if any(column_of.get(u) in columns for u in columns_of(condition))
         ]
-        return " AND ".join(f"({one})" for one in said) or "true"
+        return " AND ".join(texts) or "true"
 
 
 def pruning_condition(scan: Scan, layout: TableLayout) -> Expression | None:
-    """What a scan prunes by: with FINAL only what drops whole keys."""
+    """Return the condition that a scan prunes by; with FINAL only conditions on whole keys.
+
+    Returns None where there is no condition."""
     if scan.final and scan.table.engine.combines:
-        return all_of([*conjuncts(scan.prewhere), *key_conditions(scan, layout)])
-    return all_of([*conjuncts(scan.prewhere), *conjuncts(scan.predicate)])
+        return all_of_any([*conjuncts(scan.prewhere), *key_conditions(scan, layout)])
+    return all_of_any([*conjuncts(scan.prewhere), *conjuncts(scan.predicate)])
 
 
 def _granules(parts: Sequence[Part] | Sequence[PartSelection]) -> int:
@@ -169,7 +179,7 @@ def _granules(parts: Sequence[Part] | Sequence[PartSelection]) -> int:
 
 
 def _ranges(part: PartSelection) -> int:
-    """Runs of neighbouring row groups."""
+    """Return the number of runs of neighbouring row groups."""
     if part.groups is None:
         return 1
     pairs = zip(part.groups, part.groups[1:], strict=False)

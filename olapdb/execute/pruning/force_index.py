@@ -1,5 +1,5 @@
-"""SETTINGS force_primary_key, force_index_by_date and force_data_skipping_indices: a SELECT that
-would read a table without the index is an error before it reads anything."""
+"""SETTINGS force_primary_key, force_index_by_date and force_data_skipping_indices: a SELECT that does
+not use the index fails before it reads anything."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from olapdb.plan.tree import all_scans
 
 
 def check_forced_indexes(plan: Plan, context: ExecutionContext) -> None:
-    """Raises IndexNotUsed for the first table of the MergeTree family, with rows, that the plan
-    reads without an index that a setting asks for. The plan is optimized: its conditions lie at
-    the tables. A bare `count()` reads no rows."""
+    """Raise IndexNotUsed if the plan reads a MergeTree table without an index that a setting forces.
+
+    Tables without rows, and scans that read no rows (`count()`), are exempt. The plan must be
+    optimized, so that its conditions are at the scans."""
     settings = Settings.of(context.settings)
     primary = settings.boolean("force_primary_key")
     partition = settings.boolean("force_index_by_date")
@@ -36,7 +37,7 @@ def check_forced_indexes(plan: Plan, context: ExecutionContext) -> None:
         parts = live_parts(scan, context)
         if not parts:
             continue
-        forced = _Forced(scan, parts, context)
+        forced = _ForcedIndexes(scan, parts, context)
         if partition:
             forced.partition_key()
         if primary:
@@ -49,7 +50,9 @@ def _names(text: str) -> list[str]:
     return [name for name in names if name]
 
 
-class _Forced:
+class _ForcedIndexes:
+    """The checks of one scan."""
+
     def __init__(self, scan: Scan, parts: Sequence[Part], context: ExecutionContext) -> None:
         self._scan, self._parts, self._context = scan, parts, context
         self._layout = TableLayout(scan.table, context.environment)
@@ -58,7 +61,7 @@ class _Forced:
     def primary_key(self) -> None:
         table = self._scan.table
         expressions = self._layout.sorting_expressions[: table.primary_key]
-        columns = frozenset().union(*(columns_of(one) for one in expressions))
+        columns = frozenset().union(*map(columns_of, expressions))
         if not self._selector(columns, partitions=False).is_used(self._parts):
             key = ", ".join(i.expression for i in table.sorting_key[: table.primary_key])
             self._refuse(f"Primary key ({key}) is not used", "force_primary_key", "is set")

@@ -1,13 +1,13 @@
-"""Which parts and row groups a scan reads: pruning by part, then by row group.
+"""Pruning: the parts and row groups that a scan must read.
 
-A part is judged by its columns' bounds and its partition's value, all parts at once and without
-opening a file; a row group by the bounds that its part's footer has.  What stays is read and
-filtered exactly, so pruning may be as careless as it likes in one direction only.
+Parts are pruned by their columns' bounds and partition values, all at once and without opening a file;
+row groups by the bounds in the footer of their part.  The remaining rows are filtered exactly, so
+pruning may keep too much, but never too little.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -27,6 +27,7 @@ from olapdb.execute.pruning.interval_analysis import (
 from olapdb.execute.pruning.skip_index import UsedIndex, by_row_group, kept_blocks, usable
 from olapdb.model.columns import PartColumns
 from olapdb.model.part import ColumnBounds, Part
+from olapdb.plan.conditions import conjuncts
 from olapdb.plan.expressions import Call, ColumnRef, Expression, columns_of, transform
 from olapdb.plan.nodes import Scan
 from olapdb.storage.reader import PartReader
@@ -35,9 +36,9 @@ from olapdb.types import DataType
 
 @dataclass(frozen=True)
 class PartSelection:
-    """The row groups to read of a part: their numbers, rows, and first rows' offsets.
+    """The row groups to read of a part: their numbers, their rows, the offsets of their first rows.
 
-    `groups` None: the whole part (whose footer need not have been opened)."""
+    `groups` None means the whole part, whose footer may be unread."""
 
     part: Part
     reader: PartReader
@@ -47,12 +48,13 @@ class PartSelection:
 
     @property
     def granules(self) -> int:
+        """The number of row groups to read."""
         return max(self.part.granules, 1) if self.groups is None else len(self.groups)
 
 
 @dataclass(frozen=True)
 class GranuleSelection:
-    """What is read, and how much there was."""
+    """The parts and row groups to read, and the numbers of all parts and row groups."""
 
     parts: tuple[PartSelection, ...]
     parts_total: int
@@ -60,30 +62,22 @@ class GranuleSelection:
 
     @property
     def granules(self) -> int:
+        """The number of row groups to read."""
         return sum(part.granules for part in self.parts)
 
 
-def conjuncts(condition: Expression | None) -> Iterator[Expression]:
-    """The conditions that must all hold: `a AND (b AND c)` gives a, b, c."""
-    if condition is None:
-        return
-    if isinstance(condition, Call) and condition.name == "and":
-        for argument in condition.arguments:
-            yield from conjuncts(argument)
-    else:
-        yield condition
-
-
 def live_parts(scan: Scan, context: ExecutionContext) -> list[Part]:
-    """The table's parts with rows at the snapshot, or those that the context restricts it to, in
-    the order of their first block."""
-    given = context.parts.get(scan.table.id)
-    parts = context.need_snapshot().parts(scan.table.id) if given is None else given
+    """Return the table's parts that have rows, in the order of their first block.
+
+    They are those of the snapshot, or those that the context restricts the table to."""
+    parts = context.parts.get(scan.table.id)
+    if parts is None:
+        parts = context.require_snapshot().parts(scan.table.id)
     return [part for part in parts if part.rows]
 
 
 class Selector:
-    """Prunes the parts of one scan by one condition; `condition` None keeps everything."""
+    """The pruning of one scan by one condition; `condition` None keeps everything."""
 
     def __init__(
         self,
@@ -96,8 +90,8 @@ class Selector:
         partitions: bool = True,
         indexes: frozenset[str] | None = None,
     ) -> None:
-        """`columns` (of the table), `partitions` and `indexes` (names of skip indexes) limit what
-        is looked at, for EXPLAIN."""
+        """`columns` (of the table), `partitions` and `indexes` (names of skip indexes) restrict the
+        pruning to these, for EXPLAIN; None means all."""
         self._scan = scan
         self._condition = condition
         self._layout = layout
@@ -108,21 +102,23 @@ class Selector:
         self._names: Mapping[str, tuple[str, DataType]] = {
             u: names[u] for u in sorted(used) if u in names
         }
-        self._bounded = columns
+        self._only_columns = columns
         self._partitions = partitions
         self._only_indexes = indexes
         self._part_columns = PartColumns(scan.table)
 
     def select(self, parts: Sequence[Part]) -> GranuleSelection:
-        """The parts and row groups that may hold a row which the condition keeps."""
+        """Return the parts and row groups that may have a row which the condition keeps."""
         granules_total = sum(max(part.granules, 1) for part in parts)
-        kept = [self._skipped(one) for one in self._groups(self.keep_parts(parts))]
+        selected = [self._skip_blocks(s) for s in self._prune_groups(self.keep_parts(parts))]
         return GranuleSelection(
-            tuple(s for s in kept if s.groups is None or s.groups), len(parts), granules_total
+            tuple(s for s in selected if s.groups is None or s.groups), len(parts), granules_total
         )
 
     def keep_parts(self, parts: Sequence[Part]) -> list[Part]:
-        """By the parts' column bounds and partition values; no file is opened."""
+        """Return the parts that remain by their column bounds and partition values.
+
+        It opens no file."""
         if self._condition is None or not parts:
             return list(parts)
         columns = self._columns([self._part_columns.bounds(part) for part in parts])
@@ -134,8 +130,7 @@ class Selector:
         return [part for part, kept in zip(parts, keep, strict=True) if kept]
 
     def is_used(self, parts: Sequence[Part]) -> bool:
-        """Whether the condition says something of the columns that are looked at, or of the
-        partition key."""
+        """Return whether the condition can prune by the columns' bounds or the partition key."""
         if self._condition is None:
             return False
         columns = self._columns([self._part_columns.bounds(part) for part in parts])
@@ -143,10 +138,10 @@ class Selector:
         candidates = Candidates(len(parts), columns, partitions)
         return is_restricted(self._condition, candidates, self._context.environment)
 
-    def _groups(self, parts: Sequence[Part]) -> list[PartSelection]:
-        """By the bounds of the parts' row groups, all at once; a part of one group was judged as
-        a whole."""
-        whole = [self._whole(part) for part in self._opened(parts)]
+    def _prune_groups(self, parts: Sequence[Part]) -> list[PartSelection]:
+        """Select row groups by their bounds, all at once; parts of one group stay whole."""
+        self._read_footers(parts)
+        whole = [self._whole(part) for part in parts]
         if self._condition is None:
             return whole
         several = [selection for selection in whole if len(selection.group_rows) > 1]
@@ -156,14 +151,14 @@ class Selector:
         keep = self._keep(Candidates(len(bounds), self._columns(bounds)))
         ends = np.cumsum([len(s.group_rows) for s in several])[:-1]
         pruned = {
-            selection.part.id: _pruned(selection, own)
-            for selection, own in zip(several, np.split(keep, ends), strict=True)
+            selection.part.id: _pruned(selection, part_keep)
+            for selection, part_keep in zip(several, np.split(keep, ends), strict=True)
         }
         return [pruned.get(selection.part.id, selection) for selection in whole]
 
     @cached_property
     def indexes(self) -> Mapping[str, UsedIndex]:
-        """The skip indexes that the condition may be asked of, by name."""
+        """The skip indexes that can prune by the condition, by name."""
         if not self._scan.table.indexes or self._condition is None:
             return {}
         if not Settings.of(self._context.settings).boolean("use_skip_indexes"):
@@ -174,10 +169,10 @@ class Selector:
             if (named := self._in_scan_names(expression)) is not None
             and (self._only_indexes is None or index.name in self._only_indexes)
         ]
-        return usable(expressions, list(conjuncts(self._condition)))
+        return usable(expressions, conjuncts(self._condition))
 
-    def _skipped(self, selection: PartSelection) -> PartSelection:
-        """By the part's skip indexes."""
+    def _skip_blocks(self, selection: PartSelection) -> PartSelection:
+        """Remove row groups by the part's skip indexes."""
         if not self.indexes or selection.part.inline:
             return selection
         total = max(selection.part.granules, 1)
@@ -191,21 +186,19 @@ class Selector:
             keep = keep[list(selection.groups)]
         return _pruned(selection, keep)
 
-    def _opened(self, parts: Sequence[Part]) -> Sequence[Part]:
-        """The parts, the footers of those with several row groups read; by threads where they
-        are not at hand."""
-        footers = self._context.need_store().cache.footers
+    def _read_footers(self, parts: Sequence[Part]) -> None:
+        """Read the missing footers of parts with several row groups in parallel."""
+        footers = self._context.require_store().cache.footers
         unread = [p for p in parts if _has_groups(p) and footers.get(p.path) is None]
         if len(unread) > 1:
             list(self._context.parallel(self._whole, unread))
-        return parts
 
     def _whole(self, part: Part) -> PartSelection:
-        """All of the part."""
+        """Return the selection of a whole part."""
         context = self._context
         reader = PartReader(
-            context.need_store(),
-            context.need_snapshot(),
+            context.require_store(),
+            context.require_snapshot(),
             part,
             self._scan.table,
             context.environment,
@@ -217,10 +210,10 @@ class Selector:
         return PartSelection(part, reader, None, rows, offsets)
 
     def _partition_intervals(self, parts: Sequence[Part]) -> list[tuple[Expression, ValueInterval]]:
-        """The partition key's items, in the scan's names, with their one value in each part."""
-        if not self._layout.table.partition_key or not _has_calls(self._condition):
+        """Return the items of the partition key in the scan's names, with their value in each part."""
+        if not self._layout.table.partition_key or not isinstance(self._condition, Call):
             return []
-        known = []
+        intervals = []
         for at, expression in enumerate(self._layout.partition_expressions):
             named = self._in_scan_names(expression)
             if named is None or isinstance(named, ColumnRef):
@@ -231,8 +224,8 @@ class Selector:
                 continue
             interval = interval_of_bounds(bounds, expression.type)
             if interval is not None:
-                known.append((named, interval))
-        return known
+                intervals.append((named, interval))
+        return intervals
 
     def _keep(self, candidates: Candidates) -> np.ndarray:
         assert self._condition is not None
@@ -240,31 +233,32 @@ class Selector:
         return keep_candidates(self._condition, candidates, context.environment, context.subqueries)
 
     def _columns(self, bounds: Sequence[Mapping[str, ColumnBounds]]) -> dict[str, ValueInterval]:
-        """The bounds of the condition's columns over the candidates."""
-        found = {}
+        """Return the bounds of the condition's columns over the candidates, by unique name."""
+        intervals = {}
         for unique, (name, data_type) in self._names.items():
-            if self._bounded is not None and name not in self._bounded:
+            if self._only_columns is not None and name not in self._only_columns:
                 continue
-            interval = interval_of_bounds([one.get(name) for one in bounds], data_type)
+            interval = interval_of_bounds([b.get(name) for b in bounds], data_type)
             if interval is not None:
-                found[unique] = interval
-        return found
+                intervals[unique] = interval
+        return intervals
 
     def _virtual(self, parts: Sequence[Part]) -> dict[str, ValueInterval]:
-        """Virtual columns that are one value in a part."""
-        found = {}
+        """Return the values of virtual columns that have one value in each part, by unique name."""
+        intervals = {}
         for unique, (name, data_type) in self._names.items():
             value = VIRTUAL_VALUES.get(name)
             if value is not None and self._scan.table.column(name) is None:
                 bounds = [(value(part), value(part), 0) for part in parts]
                 interval = interval_of_bounds(bounds, data_type)
                 if interval is not None:
-                    found[unique] = interval
-        return found
+                    intervals[unique] = interval
+        return intervals
 
     def _in_scan_names(self, expression: Expression) -> Expression | None:
-        """An expression over the table's columns over the scan's names instead; None where the
-        condition does not name all of them."""
+        """Return an expression over the table's columns with the scan's unique names.
+
+        Returns None where the condition does not read all these columns."""
         unique = {column: u for u, (column, _) in self._names.items()}
         if not columns_of(expression) <= unique.keys():
             return None
@@ -280,17 +274,17 @@ def _has_groups(part: Part) -> bool:
 
 
 def _pruned(selection: PartSelection, keep: np.ndarray) -> PartSelection:
-    """The row groups that are kept; all of them, as before, where every one is."""
+    """Return the selection with only the row groups that `keep` marks."""
     if keep.all():
         return selection
-    kept = np.flatnonzero(keep)
+    positions = np.flatnonzero(keep)
     groups = selection.groups
     return PartSelection(
         selection.part,
         selection.reader,
-        tuple(int(at) if groups is None else groups[at] for at in kept),
-        tuple(selection.group_rows[at] for at in kept),
-        tuple(selection.group_offsets[at] for at in kept),
+        tuple(int(at) if groups is None else groups[at] for at in positions),
+        tuple(selection.group_rows[at] for at in positions),
+        tuple(selection.group_offsets[at] for at in positions),
     )
 
 
@@ -299,15 +293,11 @@ VIRTUAL_VALUES = {
     "_partition_id": lambda part: part.partition_id,
     "_block_number": lambda part: part.block_range.first,
 }
-"""Virtual columns by the one value that a part has; `_part_offset` differs in each row."""
-
-
-def _has_calls(condition: Expression | None) -> bool:
-    return isinstance(condition, Call)
+"""The virtual columns with one value in each part, and that value; `_part_offset` has none."""
 
 
 def _has_plain_bounds(data_type: DataType) -> bool:
-    """Whether a partition value, kept as JSON, becomes an Arrow value again by itself."""
+    """Return whether a partition value, stored as JSON, converts to an Arrow value directly."""
     arrow = data_type.arrow
     return bool(
         pa.types.is_integer(arrow)

@@ -1,11 +1,11 @@
-"""What a condition can be over intervals: which parts and row groups need not be read.
+"""Interval analysis of conditions, to find the parts and row groups that need not be read.
 
-All candidates (parts, or the row groups of a part) are judged at once: the bounds of a column over
-N candidates are two Arrow arrays of N values, and comparisons are made by the very kernels that
-the filter uses.  So pruning cannot disagree with filtering about what `<` means for a type.
+All candidates (parts, or row groups) are judged at once: the bounds of a column over N candidates are
+two Arrow arrays of N values, compared by the kernels that the filter uses.  So pruning and filtering
+agree on the meaning of `<` for each type.
 
-For each candidate the answer is a pair: can the condition be true for one of its rows, can it be
-false.  NULL is neither.  What is not understood can be both.
+The answer for a candidate is a pair: can the condition be true for one of its rows, can it be false.
+NULL is neither.  An expression that the analysis does not know can be both.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from olapdb.compute.batches import broadcast, single_chunk
 from olapdb.compute.context import Subqueries
 from olapdb.compute.hash_table import Lookup
+from olapdb.config import tuning
 from olapdb.errors import Error
 from olapdb.functions import resolve_scalar
 from olapdb.functions.base import Argument, Environment
@@ -39,9 +40,6 @@ from olapdb.plan.expressions import (
 )
 from olapdb.types import DataType, Float, Integer, is_nullable, plain
 
-LISTED_VALUES_MAX = 1 << 16
-"""Of a set with more values, only the least and the greatest are compared with intervals."""
-
 _INCREASING = frozenset({"greater", "greaterOrEquals"})
 _ORDERED = _INCREASING | {"less", "lessOrEquals"}
 
@@ -50,8 +48,8 @@ _ORDERED = _INCREASING | {"less", "lessOrEquals"}
 class ValueInterval:
     """Bounds of an expression over the candidates, both ends included.
 
-    `low` and `high` are of the expression's Arrow type and mean nothing where not `has_values`.
-    Where not `known`, anything may be there.  `may_be_null` and `has_values` tell what occurs.
+    `low` and `high` have the expression's Arrow type, and no meaning where `has_values` is false.
+    Where `known` is false, any value is possible.  `may_be_null`: a NULL is possible.
     """
 
     low: pa.Array
@@ -63,8 +61,8 @@ class ValueInterval:
 
 @dataclass(frozen=True)
 class Candidates:
-    """What is known of `count` candidates: bounds of columns, by their name in the condition, and
-    of whole expressions (a partition's value)."""
+    """The known bounds over `count` candidates: of columns, by their name in the condition, and of
+    whole expressions (a partition's value)."""
 
     count: int
     columns: Mapping[str, ValueInterval]
@@ -73,7 +71,7 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Possible:
-    """Whether the condition can be true, and false, for a row of each candidate."""
+    """Whether a condition can be true, and can be false, for a row of each candidate."""
 
     true: np.ndarray
     false: np.ndarray
@@ -82,7 +80,7 @@ class Possible:
 def interval_of_bounds(
     bounds: Sequence[ColumnBounds | None], data_type: DataType
 ) -> ValueInterval | None:
-    """The bounds of one column over the candidates; None where nothing is known of any."""
+    """Return the bounds of one column over the candidates, None where all are unknown."""
     count = len(bounds)
     known = np.array([b is not None for b in bounds], bool)
     if not known.any():
@@ -108,13 +106,15 @@ def keep_candidates(
     environment: Environment,
     subqueries: Subqueries | None = None,
 ) -> np.ndarray:
-    """Which candidates may hold a row that the condition keeps; bool, shape (count,)."""
+    """Return a mask of the candidates that may have a row which the condition keeps; bool, shape
+    (count,)."""
     return _Analysis(candidates, environment, subqueries or {}).possible(condition).true
 
 
 def is_restricted(condition: Expression, candidates: Candidates, environment: Environment) -> bool:
-    """Whether what is known of the candidates can tell anything about the condition, as its form
-    goes: a conjunction by one of its parts, a disjunction by each."""
+    """Return whether the known bounds can decide the condition, judged by its form.
+
+    A conjunction needs one such part, a disjunction needs all."""
     return _Analysis(candidates, environment, {}).restricts(condition)
 
 
@@ -128,6 +128,7 @@ class _Analysis:
         self._anything = Possible(np.ones(candidates.count, bool), np.ones(candidates.count, bool))
 
     def possible(self, condition: Expression) -> Possible:
+        """Return whether the condition can be true, and false, for each candidate."""
         match condition:
             case Call(name="and", arguments=arguments):
                 each = [self.possible(a) for a in arguments]
@@ -161,11 +162,11 @@ class _Analysis:
             case InValues(argument=argument, values=values, negated=negated):
                 inner = self._in(argument, single_chunk(values))
                 return Possible(inner.false, inner.true) if negated else inner
-            case InSubquery(arguments=(argument,), plan=plan, negated=negated):
-                known = self._subqueries.get(id(plan))
-                if not isinstance(known, Lookup):
+            case InSubquery(arguments=(argument,), number=number, negated=negated):
+                members = self._subqueries.get(number)
+                if not isinstance(members, Lookup):
                     return self._anything
-                inner = self._in(argument, known.values(0))
+                inner = self._in(argument, members.values(0))
                 return Possible(inner.false, inner.true) if negated else inner
             case Constant() | ScalarSubquery():
                 return self._constant_condition(condition)
@@ -173,7 +174,7 @@ class _Analysis:
                 return self._anything
 
     def restricts(self, condition: Expression) -> bool:
-        """Whether `possible` would look at an interval."""
+        """Return whether `possible` would use an interval."""
         match condition:
             case Call(name="and", arguments=arguments):
                 return any(self.restricts(a) for a in arguments)
@@ -187,7 +188,7 @@ class _Analysis:
                 return self._equal(condition) is not self._anything
             case InValues(argument=argument, values=values):
                 return self._in(argument, single_chunk(values)) is not self._anything
-            case InSubquery(arguments=(argument,)):  # its rows are not there yet
+            case InSubquery(arguments=(argument,)):  # it has not run yet
                 return self._interval(argument) is not None
             case Call(name=name, arguments=(left, right)) if name in _ORDERED | {"equals"} and (
                 isinstance(left, ScalarSubquery) or isinstance(right, ScalarSubquery)
@@ -216,11 +217,11 @@ class _Analysis:
         return Possible(unknown | interval.may_be_null, unknown | interval.has_values)
 
     def _ordered(self, call: Call) -> Possible:
-        """x < c and its like: monotonic in x, so the ends of its interval decide."""
-        found = self._sides(call)
-        if found is None:
+        """Judge `x < c` and other orders: they are monotonic in x, so the bounds of x decide."""
+        sides = self._sides(call)
+        if sides is None:
             return self._anything
-        interval, _, interval_first = found
+        interval, _, interval_first = sides
         grows = (call.name in _INCREASING) == interval_first
         at_low = self._compared(call, interval.low, interval_first)
         at_high = self._compared(call, interval.high, interval_first)
@@ -230,10 +231,10 @@ class _Analysis:
         return self._within(interval, most, ~least)
 
     def _equal(self, call: Call) -> Possible:
-        found = self._sides(call)
-        if found is None:
+        sides = self._sides(call)
+        if sides is None:
             return self._anything
-        interval, constant, interval_first = found
+        interval, constant, interval_first = sides
         if not interval_first:
             call = Call(call.type, call.name, (call.arguments[1], constant), call.function)
         low = self._compared(self._as("lessOrEquals", call), interval.low, True)
@@ -245,7 +246,7 @@ class _Analysis:
         return self._within(interval, low & high, ~(at_low & at_high))  # NaN equals nothing
 
     def _prefix(self, call: Call) -> Possible:
-        """x LIKE 'abc%': from 'abc' to the last text that begins with it."""
+        """Judge `x LIKE 'abc%'`: x is from 'abc' to the last text that begins with it."""
         argument, pattern = call.arguments
         interval, constant = self._interval(argument), self._constant(pattern)
         if interval is None or constant is None or not pa.types.is_string(interval.low.type):
@@ -274,24 +275,26 @@ class _Analysis:
         if floating and pc.any(pc.is_nan(values)).as_py():
             return self._anything
         lows, highs = _ordinals(interval.low), _ordinals(interval.high)
-        if len(values) > LISTED_VALUES_MAX:
+        if len(values) > tuning.LISTED_VALUES_MAX:
             ends = pc.min_max(values)
             least, greatest = (_ordinals(pa.array([ends[end]]))[0] for end in ("min", "max"))
-            pairs = zip(lows, highs, interval.has_values, strict=True)
-            can = [some and low <= greatest and least <= high for low, high, some in pairs]
+            bounds = zip(lows, highs, interval.has_values, strict=True)
+            can = [has and low <= greatest and least <= high for low, high, has in bounds]
             return self._within(interval, np.array(can, bool), self._anything.false)
         keys = sorted(_ordinals(values))
         signed = floating and 0.0 in keys  # in a set -0.0 is not 0.0
         true = np.zeros(self._candidates.count, bool)
         false = np.ones(self._candidates.count, bool)
         for at, (low, high) in enumerate(zip(lows, highs, strict=True)):
-            place = bisect.bisect_left(keys, low) if interval.has_values[at] else len(keys)
-            true[at] = place < len(keys) and keys[place] <= high
+            next_key = bisect.bisect_left(keys, low) if interval.has_values[at] else len(keys)
+            true[at] = next_key < len(keys) and keys[next_key] <= high
             false[at] = signed or not (true[at] and low == high)
         return self._within(interval, true, false)
 
     def _within(self, interval: ValueInterval, true: np.ndarray, false: np.ndarray) -> Possible:
-        """The answer where the interval is known, "both" elsewhere; no value, no answer."""
+        """Return the answer where the interval is known, and "can be both" elsewhere.
+
+        Candidates without values can be neither."""
         unknown = ~interval.known
         return Possible(
             unknown | (true & interval.has_values), unknown | (false & interval.has_values)
@@ -300,7 +303,9 @@ class _Analysis:
     # --- operands
 
     def _sides(self, call: Call) -> tuple[ValueInterval, Expression, bool] | None:
-        """The interval, the constant, and whether the interval is the first argument."""
+        """Return the interval, the constant, and whether the interval is the first argument.
+
+        Returns None unless one side is constant and the other has an interval."""
         left, right = call.arguments
         if self._constant(right) is not None:
             interval = self._interval(left)
@@ -317,12 +322,12 @@ class _Analysis:
         arguments = [end, constant] if interval_first else [constant, end]
         try:
             value = call.function.kernel(arguments, len(end), self._environment)
-        except Error:  # the filter will say so, if it comes to that
+        except Error:  # the filter will raise it, if a row is read
             return None
         return _booleans(broadcast(value, len(end), call.type))
 
     def _as(self, name: str, call: Call) -> Call:
-        """Another comparison of the same arguments."""
+        """Return another comparison of the same arguments."""
         arguments = [Argument(a.type, self._constant(a)) for a in call.arguments]
         function = resolve_scalar(name, arguments)
         return Call(function.type, name, call.arguments, function)
@@ -331,16 +336,17 @@ class _Analysis:
         match expression:
             case Constant(value=value):
                 return value
-            case ScalarSubquery(plan=plan):
-                known = self._subqueries.get(id(plan))
-                return None if known is None or isinstance(known, Lookup) else known
+            case ScalarSubquery(number=number):
+                answer = self._subqueries.get(number)
+                return None if answer is None or isinstance(answer, Lookup) else answer
             case _:
                 return None
 
     def _interval(self, expression: Expression) -> ValueInterval | None:
-        for whole, known in self._candidates.expressions:
-            if whole == expression:
-                return known
+        """Return the bounds of an expression over the candidates, None where they are unknown."""
+        for known_expression, interval in self._candidates.expressions:
+            if known_expression == expression:
+                return interval
         match expression:
             case ColumnRef(name=name):
                 return self._candidates.columns.get(name)
@@ -359,30 +365,31 @@ class _Analysis:
         return ValueInterval(low, high, inner.known, inner.has_values, inner.may_be_null)
 
     def _is_monotonic(self, call: Call) -> bool:
-        """What the function says of itself; intDiv is so for positive divisors only."""
+        """Return whether the function never decreases; intDiv only for positive divisors."""
         if call.name == "intDiv":
             divisor = self._constant(call.arguments[1])
             return divisor is not None and divisor.is_valid and divisor.as_py() > 0
         return call.function.monotonic
 
     def _monotonic(self, call: Call, arguments: Sequence[Expression]) -> ValueInterval | None:
-        """f(low) to f(high): f never decreases in its one argument that is not constant."""
-        moving = [at for at, a in enumerate(arguments) if self._constant(a) is None]
-        if len(moving) != 1:
+        """Return f(low) to f(high), for a function with one argument that is not constant."""
+        variables = [at for at, a in enumerate(arguments) if self._constant(a) is None]
+        if len(variables) != 1:
             return None
-        inner = self._interval(arguments[moving[0]])
+        (variable,) = variables
+        inner = self._interval(arguments[variable])
         if inner is None or inner.low.null_count:
             return None
         ends = []
         for end in (inner.low, inner.high):
             values = [
-                end if at == moving[0] else self._constant(a) for at, a in enumerate(arguments)
+                end if at == variable else self._constant(a) for at, a in enumerate(arguments)
             ]
             try:
-                made = call.function.kernel(values, len(end), self._environment)
+                result = call.function.kernel(values, len(end), self._environment)
             except Error:
                 return None
-            ends.append(broadcast(made, len(end), call.type))
+            ends.append(broadcast(result, len(end), call.type))
         if any(end.null_count for end in ends):
             return None
         if pc.any(pc.greater(ends[0], ends[1])).as_py():  # it wraps within the interval
@@ -391,7 +398,7 @@ class _Analysis:
 
 
 def _keeps_order(source: DataType, target: DataType) -> bool:
-    """Whether a cast never changes the order of values, nor fails."""
+    """Return whether a cast never fails and never changes the order of values."""
     if is_nullable(source) and not is_nullable(target):
         return False
     ours, theirs = plain(source), plain(target)
@@ -405,7 +412,7 @@ def _keeps_order(source: DataType, target: DataType) -> bool:
 
 
 def _literal_prefix(pattern: bytes) -> bytes:
-    """What a LIKE pattern begins with, up to its first % or _ (or escape)."""
+    """Return the start of a LIKE pattern up to its first %, _ or escape."""
     for at, character in enumerate(pattern):
         if character in b"%_\\":
             return pattern[:at]
@@ -413,15 +420,15 @@ def _literal_prefix(pattern: bytes) -> bytes:
 
 
 def _booleans(value: pa.Array) -> np.ndarray:
-    """A comparison's UInt8 (or Bool) as numpy booleans; NULL is taken as true: not known."""
+    """Return a comparison's UInt8 (or Bool) as numpy booleans; NULL, which is unknown, as true."""
     if not pa.types.is_boolean(value.type):
         value = value.cast(pa.bool_())
-    made: np.ndarray = pc.fill_null(value, True).to_numpy(zero_copy_only=False)
-    return made
+    mask: np.ndarray = pc.fill_null(value, True).to_numpy(zero_copy_only=False)
+    return mask
 
 
 def _ordinals(values: pa.Array) -> list[Any]:
-    """Python values that order as the Arrow values do: days, ticks, numbers, bytes of text."""
+    """Return Python values of the same order: days, ticks, numbers, bytes of text."""
     arrow = values.type
     if pa.types.is_string(arrow):
         values = columns.binary(values)
@@ -429,5 +436,5 @@ def _ordinals(values: pa.Array) -> list[Any]:
         values = values.view(pa.int32())
     elif pa.types.is_timestamp(arrow):
         values = values.view(pa.int64())
-    made: list[Any] = values.to_pylist()
-    return made
+    ordinals: list[Any] = values.to_pylist()
+    return ordinals

@@ -1,8 +1,7 @@
-"""What skip indexes say of a condition: which row groups of the parts need not be read.
+"""Pruning by skip indexes: the row groups of a part that need not be read.
 
-A conjunct is judged where it speaks of nothing but an index's expression.  A set evaluates it on
-the set's values, minmax on their bounds, a bloom filter looks constants up; what none of them
-understands keeps everything.
+An index judges conjuncts that read only its expression.  A set index evaluates them on its values, a
+minmax index on its bounds, a bloom filter looks constants up.  Other conjuncts keep everything.
 """
 
 from __future__ import annotations
@@ -36,31 +35,31 @@ from olapdb.plan.expressions import (
 from olapdb.storage.skip_indexes import bloom_contains
 
 _INDEXED = "\0indexed"
-"""The index's expression, once it stands for a column of its own."""
+"""The name of the column that replaces the index's expression in a condition."""
 
 
 def conditions_on(
     index_expression: Expression, conjuncts: Sequence[Expression]
 ) -> tuple[Expression, ...]:
-    """The conjuncts that speak of the index's expression alone, which is a column in them now."""
+    """Return the pure conjuncts that read only the index's expression, replaced by one column."""
     column = ColumnRef(index_expression.type, _INDEXED)
 
     def replaced(part: Expression) -> Expression | None:
         return column if part == index_expression else None
 
-    found = (transform(one, replaced) for one in conjuncts)
+    conditions = (transform(conjunct, replaced) for conjunct in conjuncts)
     return tuple(
-        one
-        for one in found
-        if columns_of(one) == {_INDEXED}
-        and all(e.function.volatility == "pure" for e in walk(one) if isinstance(e, Call))
-        and not any(hasattr(e, "plan") for e in walk(one))
+        condition
+        for condition in conditions
+        if columns_of(condition) == {_INDEXED}
+        and all(e.function.volatility == "pure" for e in walk(condition) if isinstance(e, Call))
+        and not any(hasattr(e, "plan") for e in walk(condition))
     )
 
 
 @dataclass(frozen=True)
 class UsedIndex:
-    """An index whose expression has values of type `arrow`, and the conjuncts that it is asked."""
+    """An index, the Arrow type of its expression, and the conjuncts that it judges."""
 
     index: SkipIndex
     arrow: pa.DataType
@@ -68,7 +67,7 @@ class UsedIndex:
 
 
 def kept_blocks(used: UsedIndex, batch: pa.RecordBatch, environment: Environment) -> np.ndarray:
-    """Which blocks of the index may hold a row that all the conditions keep; bool."""
+    """Return a mask of the index blocks that may have a row which all conditions keep; bool."""
     keep = np.ones(batch.num_rows, bool)
     for condition in used.conditions:
         match used.index.type:
@@ -82,7 +81,7 @@ def kept_blocks(used: UsedIndex, batch: pa.RecordBatch, environment: Environment
 
 
 def by_row_group(keep: np.ndarray, granularity: int, groups: int) -> np.ndarray:
-    """An answer for each block as one for each row group; bool, shape (groups,)."""
+    """Return a mask of index blocks as a mask of row groups; bool, shape (groups,)."""
     return np.repeat(keep, granularity)[:groups]
 
 
@@ -110,7 +109,7 @@ def _holds_for_nan(condition: Expression, arrow: pa.DataType, environment: Envir
     row = pa.RecordBatch.from_arrays([pa.array([math.nan], arrow)], names=[_INDEXED])
     try:
         answer = evaluate_array(condition, row, environment)
-    except Error:  # the filter will say so, if it comes to that
+    except Error:  # the filter will raise it, if a row is read
         return True
     return bool(pc.fill_null(pc.cast(answer, pa.bool_()), False)[0].as_py())
 
@@ -126,12 +125,12 @@ def _by_values(
     rows = pa.RecordBatch.from_arrays([values], names=[_INDEXED])
     try:
         answers = evaluate_array(condition, rows, environment)
-    except Error:  # the filter will say so, if it comes to that
+    except Error:  # the filter will raise it, if a row is read
         return np.ones(batch.num_rows, bool)
     true = pc.fill_null(pc.cast(answers, pa.bool_()), False).to_numpy(zero_copy_only=False)
     owners = pc.list_parent_indices(lists).to_numpy(zero_copy_only=False)
-    found: np.ndarray = unknown | (np.bincount(owners[true], minlength=batch.num_rows) > 0)
-    return found
+    keep: np.ndarray = unknown | (np.bincount(owners[true], minlength=batch.num_rows) > 0)
+    return keep
 
 
 def _by_filter(batch: pa.RecordBatch, condition: Expression) -> np.ndarray:
@@ -151,7 +150,9 @@ def _by_filter(batch: pa.RecordBatch, condition: Expression) -> np.ndarray:
 
 
 def _looked_up(batch: pa.RecordBatch, column: ColumnRef, values: pa.Array) -> np.ndarray:
-    """Values of the column's own kind only: others would be hashed otherwise."""
+    """Return a mask of the blocks that may have one of the values.
+
+    Values of another type than the column's have other hashes: for them all blocks stay."""
     arrow = column.type.arrow
     if pa.types.is_list(arrow):
         arrow = arrow.value_type
@@ -168,9 +169,9 @@ def _looked_up(batch: pa.RecordBatch, column: ColumnRef, values: pa.Array) -> np
 def usable(
     expressions: Sequence[tuple[SkipIndex, Expression]], conjuncts: Sequence[Expression]
 ) -> Mapping[str, UsedIndex]:
-    """The indexes, by name, that have something to say of the conjuncts."""
-    found = {
+    """Return the indexes that can judge a conjunct, by name."""
+    indexes = {
         index.name: UsedIndex(index, expression.type.arrow, conditions_on(expression, conjuncts))
         for index, expression in expressions
     }
-    return {name: used for name, used in found.items() if used.conditions}
+    return {name: used for name, used in indexes.items() if used.conditions}

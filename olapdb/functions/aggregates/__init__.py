@@ -1,1 +1,1 @@
-"""Aggregates as triads (state, merge, finalize); `registry.resolve_aggregate` is the way in."""
+"""Aggregates as triads (state, merge, finalize). `registry.resolve_aggregate` returns one by name."""

@@ -29,24 +29,25 @@ from olapdb.types import (
 
 @dataclass(frozen=True)
 class ArgExtreme(Combinator):
-    """-ArgMin, -ArgMax: over the rows whose last argument is the group's smallest (largest); all of
-    them, where several are. Rows with a NULL are skipped, NaN is the last choice.
-    State: Tuple(key Nullable(K), state), the key NULL where there was no row."""
+    """-ArgMin and -ArgMax: aggregate the rows whose last argument, the key, is the group's extreme.
+
+    Ties all count. Rows with a NULL are skipped. NaN is an extreme only if no other key exists.
+    State: Tuple(key Nullable(K), state); the key of a group without rows is NULL."""
 
     largest: bool = False
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        (*rest, keys), groups = group_kernels.drop_null_rows(arguments, groups)
-        chosen, kept, of_groups = self._chosen(keys, rest, groups)
-        return self._pair(of_groups, self.inner.state(chosen, kept))
+        (*values, keys), groups = group_kernels.drop_null_rows(arguments, groups)
+        chosen, chosen_groups, group_keys = self._rows_with_extreme_key(keys, values, groups)
+        return self._key_and_state(group_keys, self.inner.state(chosen, chosen_groups))
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         keys, inner = columns.struct_fields(states)
         (keys, inner), groups = group_kernels.filter_rows(
             [keys, inner], groups, np.asarray(keys.is_valid())
         )
-        (chosen,), kept, of_groups = self._chosen(keys, [inner], groups)
-        return self._pair(of_groups, self.inner.merge(chosen, kept))
+        (chosen,), chosen_groups, group_keys = self._rows_with_extreme_key(keys, [inner], groups)
+        return self._key_and_state(group_keys, self.inner.merge(chosen, chosen_groups))
 
     def finalize(self, states: pa.Array) -> pa.Array:
         keys, inner = columns.struct_fields(states)
@@ -56,29 +57,36 @@ class ArgExtreme(Combinator):
             values = fill_missing(group_kernels.take_rows(values, rows), self)
         return values
 
-    def _chosen(
+    def _rows_with_extreme_key(
         self, keys: pa.Array, values: Sequence[pa.Array], groups: Groups
     ) -> tuple[list[pa.Array], Groups, pa.Array]:
-        """(the values of the rows with their group's extreme key, their groups, the keys)."""
+        """Return the values of the rows that have their group's extreme key, the groups of these
+        rows, and the extreme key of each group."""
         ordered = extreme_order_keys(keys, largest=self.largest)
         best = group_kernels.extreme_keys(ordered, groups, largest=self.largest)
-        chosen, kept = group_kernels.filter_rows(values, groups, ordered == best[groups.codes])
+        chosen, chosen_groups = group_kernels.filter_rows(
+            values, groups, ordered == best[groups.codes]
+        )
         rows = group_kernels.extreme_rows(ordered, groups, largest=self.largest)
-        return chosen, kept, group_kernels.take_rows(keys, rows)
+        return chosen, chosen_groups, group_kernels.take_rows(keys, rows)
 
-    def _pair(self, keys: pa.Array, states: pa.Array) -> pa.Array:
+    def _key_and_state(self, keys: pa.Array, states: pa.Array) -> pa.Array:
         return columns.structs_from([keys, states], self.state_type.arrow)
 
 
-def resolve_arg_extreme(
+def resolve_arg_extreme_combinator(
     name: str,
     parameters: tuple[object, ...],
     types: tuple[DataType, ...],
     resolve: ResolveAggregate,
     *,
     suffix: str,
-    above_nulls: bool,
+    has_result_over_no_rows: bool,
 ) -> Aggregate:
+    """Return -ArgMin or -ArgMax (`suffix`) of the aggregate `name`; `resolve` resolves that one.
+
+    `types` are those of its arguments, then of the key. The result is Nullable for a Nullable key,
+    unless `has_result_over_no_rows`: the aggregate counts or gathers."""
     if not types:
         raise NumberOfArgumentsDoesntMatch(
             f"Aggregate function {name}{suffix} takes a key, its last argument."
@@ -88,16 +96,20 @@ def resolve_arg_extreme(
         raise illegal_argument(f"{name}{suffix}", types[-1], "a key that is a single value")
     inner = resolve(name, parameters, types[:-1])
     result = inner.result_type
-    if is_nullable(types[-1]) and not above_nulls and not isinstance(result, Array | Tuple):
+    if (
+        is_nullable(types[-1])
+        and not has_result_over_no_rows
+        and not isinstance(result, Array | Tuple)
+    ):
         result = make_nullable(result)
-    spelt = f"{inner.name}{suffix}"
-    pair = Tuple((make_nullable(key), inner.state_type.state), ("key", "state"))
+    full_name = f"{inner.name}{suffix}"
+    state = Tuple((make_nullable(key), inner.state_type.state), ("key", "state"))
     return ArgExtreme(
-        spelt,
+        full_name,
         inner.parameters,
         types,
         result,
-        state_type_of(spelt, inner.parameters, types, pair),
+        state_type_of(full_name, inner.parameters, types, state),
         inner,
         suffix == "ArgMax",
         merge_class=inner.merge_class,

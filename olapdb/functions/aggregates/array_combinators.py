@@ -26,7 +26,7 @@ _BUCKETS_MAX = 1 << 20
 
 @dataclass(frozen=True)
 class ArrayElements(Combinator):
-    """-Array: over all elements of the arrays; the state is that of the aggregate inside."""
+    """-Array: aggregate all elements of the arrays. The state is the inner aggregate's."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         offsets, elements = element_lists(self.name, arguments)
@@ -35,8 +35,9 @@ class ArrayElements(Combinator):
 
 @dataclass(frozen=True)
 class ForEach(Combinator):
-    """-ForEach: the first elements, the second ones, … each on their own. State: Array of states,
-    as long as the longest array."""
+    """-ForEach: aggregate the elements of each position by themselves.
+
+    State: Array of inner states, as long as the group's longest array."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         offsets, elements = element_lists(self.name, arguments)
@@ -55,8 +56,10 @@ class ForEach(Combinator):
 
 @dataclass(frozen=True)
 class Resample(Combinator):
-    """-Resample(start, end, step): rows by the bucket of their last argument, those outside left
-    out; the last bucket ends at `end`, too. State: Array of as many states as there are buckets."""
+    """-Resample(start, end, step): aggregate rows by the bucket of their last argument, the key.
+
+    Rows with a key outside [start, end) are skipped. The last bucket ends at `end`, so it can be
+    shorter. State: Array of inner states, one a bucket."""
 
     start: int = 0
     end: int = 0
@@ -65,25 +68,28 @@ class Resample(Combinator):
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
-        *rest, keys = arguments
+        *values, keys = arguments
         if pa.types.is_temporal(keys.type):
             keys = keys.view(pa.int64() if keys.type.bit_width == 64 else pa.int32())
-        found = columns.numpy_values(keys)
-        wide = np.uint64 if found.dtype.kind == "u" else np.int64
-        found, start, end, step = found.astype(wide), *map(wide, (self.start, self.end, self.step))
-        inside = (found >= start) & (found < end)
-        rest, kept = group_kernels.filter_rows(rest, groups, inside)
-        bucket = ((found[inside] - start) // step).astype(np.int64)
-        codes = kept.codes * self.buckets + bucket
-        made = self.inner.state(rest, Groups(codes, groups.count * self.buckets))
-        return columns.lists_from(np.arange(groups.count + 1) * self.buckets, made)
+        key_values = columns.numpy_values(keys)
+        wide_dtype = np.uint64 if key_values.dtype.kind == "u" else np.int64
+        key_values, start, end, step = (
+            key_values.astype(wide_dtype),
+            *map(wide_dtype, (self.start, self.end, self.step)),
+        )
+        inside = (key_values >= start) & (key_values < end)
+        values, inside_groups = group_kernels.filter_rows(values, groups, inside)
+        bucket = ((key_values[inside] - start) // step).astype(np.int64)
+        codes = inside_groups.codes * self.buckets + bucket
+        states = self.inner.state(values, Groups(codes, groups.count * self.buckets))
+        return columns.lists_from(np.arange(groups.count + 1) * self.buckets, states)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         offsets, elements = columns.elements_of(states)
         owners = group_kernels.element_groups(offsets, groups)
         codes = owners.codes * self.buckets + _positions(offsets)
-        made = self.inner.merge(elements, Groups(codes, groups.count * self.buckets))
-        return columns.lists_from(np.arange(groups.count + 1) * self.buckets, made)
+        merged = self.inner.merge(elements, Groups(codes, groups.count * self.buckets))
+        return columns.lists_from(np.arange(groups.count + 1) * self.buckets, merged)
 
     def finalize(self, states: pa.Array) -> pa.Array:
         offsets, elements = columns.elements_of(states)
@@ -91,23 +97,29 @@ class Resample(Combinator):
 
 
 def element_lists(name: str, arguments: Sequence[pa.Array]) -> tuple[np.ndarray, list[pa.Array]]:
-    """The elements of arrays of equal lengths; SizesOfArraysDoNotMatch otherwise."""
-    split = [columns.elements_of(one) for one in arguments]
-    offsets = split[0][0]
-    for others, _ in split[1:]:
-        if not np.array_equal(offsets, others):
+    """Return the offsets that the arrays share, shape (rows + 1,), and the elements of each array.
+
+    Raises SizesOfArraysDoNotMatch if the arrays of a row differ in length; `name` is the
+    aggregate's, for the message."""
+    arrays = [columns.elements_of(array) for array in arguments]
+    offsets = arrays[0][0]
+    for other_offsets, _ in arrays[1:]:
+        if not np.array_equal(offsets, other_offsets):
             raise SizesOfArraysDoNotMatch(
                 f"The arrays that {name} takes from one row have different lengths."
             )
-    return offsets, [elements for _, elements in split]
+    return offsets, [elements for _, elements in arrays]
 
 
 def _positions(offsets: np.ndarray) -> np.ndarray:
+    """Return the position of each element in its list, from 0."""
     return np.asarray(np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets)))
 
 
 def _by_position(offsets: np.ndarray, groups: Groups) -> tuple[np.ndarray, Groups]:
-    """(offsets of the groups' lists, the place in them of each element)."""
+    """Group elements by group and position.
+
+    Returns the offsets of the result lists, one list a group, and the groups of the elements."""
     lengths = np.zeros(groups.count, np.int64)
     np.maximum.at(lengths, groups.codes, np.diff(offsets))
     lists = columns.offsets_from_counts(lengths)
@@ -119,31 +131,32 @@ def _by_position(offsets: np.ndarray, groups: Groups) -> tuple[np.ndarray, Group
 def _element_types(name: str, types: tuple[DataType, ...]) -> tuple[DataType, ...]:
     if not types:
         raise TooFewArguments(f"Aggregate function {name} needs at least one array.")
-    found = []
-    for one in types:
-        array = plain(one)
+    element_types = []
+    for argument_type in types:
+        array = plain(argument_type)
         if not isinstance(array, Array):
-            raise illegal_argument(name, one, "an array")
-        found.append(array.inner)
-    return tuple(found)
+            raise illegal_argument(name, argument_type, "an array")
+        element_types.append(array.inner)
+    return tuple(element_types)
 
 
-def resolve_array(
+def resolve_array_combinator(
     name: str,
     parameters: tuple[object, ...],
     types: tuple[DataType, ...],
     resolve: ResolveAggregate,
 ) -> Aggregate:
+    """Return -Array of the aggregate `name`; `resolve` resolves that one."""
     inner = resolve(name, parameters, _element_types(f"{name}Array", types))
-    same = inner.state_type
+    state = inner.state_type
     if not isinstance(inner, State):
-        same = state_type_of(f"{inner.name}Array", inner.parameters, types, same.state)
+        state = state_type_of(f"{inner.name}Array", inner.parameters, types, state.state)
     return ArrayElements(
         f"{inner.name}Array",
         inner.parameters,
         types,
         inner.result_type,
-        same,
+        state,
         inner,
         merge_class=inner.merge_class,
         additive=inner.additive,
@@ -151,17 +164,18 @@ def resolve_array(
     )
 
 
-def resolve_for_each(
+def resolve_for_each_combinator(
     name: str,
     parameters: tuple[object, ...],
     types: tuple[DataType, ...],
     resolve: ResolveAggregate,
 ) -> Aggregate:
+    """Return -ForEach of the aggregate `name`; `resolve` resolves that one."""
     inner = resolve(name, parameters, _element_types(f"{name}ForEach", types))
-    spelt = f"{inner.name}ForEach"
-    state = state_type_of(spelt, inner.parameters, types, Array(inner.state_type.state))
+    full_name = f"{inner.name}ForEach"
+    state = state_type_of(full_name, inner.parameters, types, Array(inner.state_type.state))
     return ForEach(
-        spelt,
+        full_name,
         inner.parameters,
         types,
         Array(inner.result_type),
@@ -171,36 +185,39 @@ def resolve_for_each(
     )
 
 
-def resolve_resample(
+def resolve_resample_combinator(
     name: str,
     parameters: tuple[object, ...],
     types: tuple[DataType, ...],
     resolve: ResolveAggregate,
 ) -> Aggregate:
-    spelt = f"{name}Resample"
+    """Return -Resample of the aggregate `name`; `resolve` resolves that one.
+
+    The last three parameters are start, end and step; the last argument is the key."""
+    full_name = f"{name}Resample"
     if len(parameters) < 3 or not types:
         raise NumberOfArgumentsDoesntMatch(
-            f"Aggregate function {spelt} takes parameters (start, end, step) and a key, its last"
+            f"Aggregate function {full_name} takes parameters (start, end, step) and a key, its last"
             " argument."
         )
-    *own, start, end, step = parameters
+    *inner_parameters, start, end, step = parameters
     if not (isinstance(start, int) and isinstance(end, int) and isinstance(step, int)):
-        raise ArgumentOutOfBound(f"The start, end and step of {spelt} are integers.")
+        raise ArgumentOutOfBound(f"The start, end and step of {full_name} are integers.")
     buckets = 0 if end < start or step < 1 else -((start - end) // step)
     if step < 1 or buckets > _BUCKETS_MAX:
         raise ArgumentOutOfBound(
-            f"The step of {spelt} is at least 1, with {_BUCKETS_MAX} buckets at most."
+            f"The step of {full_name} is at least 1, with {_BUCKETS_MAX} buckets at most."
         )
     key = plain(types[-1])
     if not isinstance(key, Integer | Date | DateTime):
-        raise illegal_argument(spelt, types[-1], "an integer key")
+        raise illegal_argument(full_name, types[-1], "an integer key")
     unsigned = isinstance(key, Integer) and not key.signed
     lowest, highest = (0, (1 << 64) - 1) if unsigned else (-(1 << 63), (1 << 63) - 1)
     if not (lowest <= start <= highest and lowest <= end <= highest and step <= highest):
         raise ArgumentOutOfBound(
-            f"The start, end and step of {spelt} are numbers from {lowest} to {highest}, as its key."
+            f"The start, end and step of {full_name} are numbers from {lowest} to {highest}, as its key."
         )
-    inner = resolve(name, tuple(own), types[:-1])
+    inner = resolve(name, tuple(inner_parameters), types[:-1])
     state = state_type_of(f"{inner.name}Resample", parameters, types, Array(inner.state_type.state))
     return Resample(
         f"{inner.name}Resample",

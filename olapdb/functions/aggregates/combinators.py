@@ -18,7 +18,7 @@ from olapdb.functions.kernels import columns
 
 @dataclass(frozen=True)
 class Combinator(Aggregate):
-    """An aggregate around another; passes everything on."""
+    """An aggregate that wraps another one and by default forwards every call to it."""
 
     inner: Aggregate
 
@@ -34,7 +34,7 @@ class Combinator(Aggregate):
 
 @dataclass(frozen=True)
 class SharedStateCombinator(Combinator):
-    """Has nothing of its own that its states depend on."""
+    """A combinator whose states depend only on its argument types and on the wrapped aggregate."""
 
     @property
     def state_key(self) -> Hashable | None:
@@ -44,7 +44,7 @@ class SharedStateCombinator(Combinator):
 
 @dataclass(frozen=True)
 class If(SharedStateCombinator):
-    """Only the rows where the last argument is true (neither 0 nor NULL)."""
+    """-If: aggregate only the rows where the last argument is true (neither 0 nor NULL)."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         return self.inner.state(*self.matching(arguments, groups))
@@ -52,7 +52,8 @@ class If(SharedStateCombinator):
     def matching(
         self, arguments: Sequence[pa.Array], groups: Groups
     ) -> tuple[Sequence[pa.Array], Groups]:
-        """The inner aggregate's arguments on the rows where the condition is true."""
+        """Return the inner aggregate's arguments, and the groups, of the rows where the condition,
+        the last argument, is true."""
         *rest, condition = arguments
         true = columns.truth(condition)
         if true.null_count:
@@ -76,7 +77,7 @@ class State(Combinator):
 
 @dataclass(frozen=True)
 class SimpleState(Combinator):
-    """-SimpleState: the finished value, under the type SimpleAggregateFunction."""
+    """-SimpleState: the result is the finished value, of type SimpleAggregateFunction."""
 
     def acero(self) -> tuple[AceroAggregation, ...] | None:
         return self.inner.acero()
@@ -87,7 +88,7 @@ class SimpleState(Combinator):
 
 @dataclass(frozen=True)
 class Merge(SharedStateCombinator):
-    """-Merge: the argument holds states; the result is that of their union."""
+    """-Merge: merge the states in the argument and return the finished value."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         (states,), groups = group_kernels.drop_null_rows(arguments, groups)
@@ -96,22 +97,25 @@ class Merge(SharedStateCombinator):
 
 @dataclass(frozen=True)
 class SeenRowsCombinator(SharedStateCombinator):
-    """Remembers whether there was any row without NULLs. State: Tuple(seen UInt8, state).
+    """A combinator that records whether a group had any row without NULLs, for Nullable arguments,
+    -OrNull and -OrDefault. State: Tuple(seen UInt8, state).
 
-    Arguments of Nullable types and -OrNull give NULL where there was none, -OrDefault the default
-    of the type.  A row that an -If below drops was not there: sumIfOrNull is sumOrNullIf.
+    A group without such a row gives NULL, or with -OrDefault the type's default. Rows that an inner
+    -If drops do not count as seen: sumIfOrNull equals sumOrNullIf.
     """
 
     counts: bool = False
-    """Such a row was there nevertheless: countIfOrNull is 0 where no row matched, avgIfOrDefault
-    NaN, as in ClickHouse."""
+    """Count rows that the inner -If drops as seen: countIfOrNull is 0 and avgIfOrDefault is NaN if no
+    row matched, as in ClickHouse."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        rest, rows = group_kernels.drop_null_rows(arguments, groups)
-        return self._state(self._touched(self._reaching(rest, rows)), self.inner.state(rest, rows))
+        arguments, groups = group_kernels.drop_null_rows(arguments, groups)
+        seen = np.zeros(groups.count, bool)
+        seen[self._seen_groups(arguments, groups).codes] = True
+        return self._with_seen_flag(seen, self.inner.state(arguments, groups))
 
-    def _reaching(self, arguments: Sequence[pa.Array], groups: Groups) -> Groups:
-        """The rows that the aggregate below its -If gets."""
+    def _seen_groups(self, arguments: Sequence[pa.Array], groups: Groups) -> Groups:
+        """Return the groups of the rows that count as seen."""
         inner = self.inner
         while isinstance(inner, If) and not self.counts:
             arguments, groups = inner.matching(arguments, groups)
@@ -122,13 +126,12 @@ class SeenRowsCombinator(SharedStateCombinator):
         seen, inner = columns.struct_fields(states)
         seen_groups = np.zeros(groups.count, bool)
         seen_groups[groups.codes[columns.numpy_values(seen) != 0]] = True
-        return self._state(seen_groups, self.inner.merge(inner, groups))
+        return self._with_seen_flag(seen_groups, self.inner.merge(inner, groups))
 
     def finalize(self, states: pa.Array) -> pa.Array:
         seen, inner = columns.struct_fields(states)
-        there = columns.numpy_values(seen) != 0
         values = self.inner.finalize(inner)
-        rows = np.where(there, np.arange(len(states)), -1)
+        rows = np.where(columns.numpy_values(seen) != 0, np.arange(len(states)), -1)
         return fill_missing(group_kernels.take_rows(values, rows), self)
 
     def acero(self) -> tuple[AceroAggregation, ...] | None:
@@ -140,21 +143,16 @@ class SeenRowsCombinator(SharedStateCombinator):
 
     def from_acero(self, leaves: Sequence[pa.Array]) -> pa.Array:
         *inner, count = leaves
-        return self._state(columns.numpy_values(count) > 0, self.inner.from_acero(inner))
+        return self._with_seen_flag(columns.numpy_values(count) > 0, self.inner.from_acero(inner))
 
-    def _touched(self, groups: Groups) -> np.ndarray:
-        touched = np.zeros(groups.count, bool)
-        touched[groups.codes] = True
-        return touched
-
-    def _state(self, seen: np.ndarray, inner: pa.Array) -> pa.Array:
+    def _with_seen_flag(self, seen: np.ndarray, inner: pa.Array) -> pa.Array:
         fields = [columns.from_values(seen, pa.uint8()), inner]
         return columns.structs_from(fields, self.state_type.arrow)
 
 
 @dataclass(frozen=True)
 class NullAggregate(Aggregate):
-    """An aggregate over the NULL of no type: NULL, whatever the rows. State: UInt8, always 0."""
+    """An aggregate of arguments of type Nothing: the result is always NULL. State: UInt8, always 0."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         return columns.from_values(np.zeros(groups.count, np.uint8), pa.uint8())
@@ -168,7 +166,7 @@ class NullAggregate(Aggregate):
 
 @dataclass(frozen=True)
 class DistinctCombinator(Combinator):
-    """-Distinct: each value counts once. State: Array of the distinct values, sorted."""
+    """-Distinct: aggregate each distinct value once. State: Array of the distinct values, sorted."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)

@@ -1,4 +1,4 @@
-"""uniqExact, uniq, groupUniqArray: sets of values, and a sample of their hashes."""
+"""uniqExact, uniq and groupUniqArray: sets of distinct values, or samples of their hashes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ import pyarrow as pa
 from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns, hashing
+from olapdb.functions.kernels.nested import truncate_lists
 
 SAMPLE_MAX = 65_536
-"""As many hashes as uniq keeps, ClickHouse's bound too."""
+"""The hashes that uniq keeps a group; ClickHouse has the same bound."""
 
 
 def distinct_lists(arguments: Sequence[pa.Array], groups: Groups, arrow: pa.DataType) -> pa.Array:
-    """For each group the list of its distinct values, sorted; several columns make structs."""
+    """Return each group's distinct values as a sorted list, of list type `arrow`, shape
+    (groups.count,). Several arguments make a list of structs."""
     numbers = group_kernels.distinct_integers(arguments[0], groups) if len(arguments) == 1 else None
     if numbers is not None:
         values = columns.from_values(numbers[1], arguments[0].type)
@@ -32,7 +34,7 @@ def distinct_lists(arguments: Sequence[pa.Array], groups: Groups, arrow: pa.Data
 
 
 def union_lists(states: pa.Array, groups: Groups) -> pa.Array:
-    """The unions of sorted lists of distinct values."""
+    """Return for each group the union of its lists of distinct values, sorted."""
     offsets, elements = columns.elements_of(states)
     owners = group_kernels.element_groups(offsets, groups)
     if pa.types.is_struct(elements.type):
@@ -42,7 +44,9 @@ def union_lists(states: pa.Array, groups: Groups) -> pa.Array:
 
 @dataclass(frozen=True)
 class UniqExact(Aggregate):
-    """The exact number of distinct values. State: Array(T) sorted, or of Tuples."""
+    """uniqExact: the exact number of distinct values.
+
+    State: Array(T) of the distinct values, sorted; of Tuples for several arguments."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
@@ -57,34 +61,22 @@ class UniqExact(Aggregate):
 
 @dataclass(frozen=True)
 class GroupUniqArray(UniqExact):
-    """The distinct values, sorted: ClickHouse leaves their order open. `limit` values at most."""
+    """groupUniqArray([limit]): the distinct values, sorted, at most `limit` of them. ClickHouse leaves
+    their order open."""
 
     def finalize(self, states: pa.Array) -> pa.Array:
         if not self.parameters:
             return states
-        limit = int(str(self.parameters[0]))
-        return (
-            states.filter(pa.array(np.ones(len(states), bool)))
-            if limit <= 0
-            else _first(states, limit)
-        )
-
-
-def _first(lists: pa.Array, limit: int) -> pa.Array:
-    offsets, elements = columns.elements_of(lists)
-    within = np.arange(len(elements)) - np.repeat(offsets[:-1], np.diff(offsets)) < limit
-    counts = np.minimum(np.diff(offsets), limit)
-    kept = elements.filter(pa.array(within))
-    return columns.lists_from(columns.offsets_from_counts(counts), kept)
+        return truncate_lists(states, int(str(self.parameters[0])))
 
 
 @dataclass(frozen=True)
 class Uniq(Aggregate):
-    """An estimate of the number of distinct values; exact up to 65,536.
+    """uniq: an estimate of the number of distinct values, exact up to 65,536.
 
-    State: Tuple(skip UInt8, hashes Array(UInt64)): the hashes that 2^skip divides, skip being the
-    least for which at most 65,536 are left (Bar-Yossef et al. 2002, as in ClickHouse), a function
-    of the set of values alone.  Result: their number times 2^skip.
+    State: Tuple(skip UInt8, hashes Array(UInt64)), the hashes that 2^skip divides. `skip` is the
+    least for which at most 65,536 hashes remain (Bar-Yossef et al. 2002, as in ClickHouse), so the
+    state depends on the set of values alone. Result: the number of hashes times 2^skip.
     """
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
@@ -95,7 +87,7 @@ class Uniq(Aggregate):
             hashes = per_value[columns.numpy_values(encoded.indices)]
         else:
             hashes = hashing.hash_rows(arguments)
-        return self._sampled(hashes, groups, np.zeros(groups.count, np.int64))
+        return self._sample(hashes, groups, np.zeros(groups.count, np.int64))
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         skips, lists = columns.struct_fields(states)
@@ -106,8 +98,8 @@ class Uniq(Aggregate):
             columns.numpy_values(elements),
             group_kernels.element_groups(offsets, groups),
         )
-        kept = _divides(hashes, skip[owners.codes])
-        return self._sampled(hashes[kept], Groups(owners.codes[kept], groups.count), skip)
+        divisible = _divides(hashes, skip[owners.codes])
+        return self._sample(hashes[divisible], Groups(owners.codes[divisible], groups.count), skip)
 
     def finalize(self, states: pa.Array) -> pa.Array:
         skips, lists = columns.struct_fields(states)
@@ -116,14 +108,14 @@ class Uniq(Aggregate):
             counts << columns.numpy_values(skips).astype(np.uint64), pa.uint64()
         )
 
-    def _sampled(self, hashes: np.ndarray, groups: Groups, skip: np.ndarray) -> pa.Array:
+    def _sample(self, hashes: np.ndarray, groups: Groups, skip: np.ndarray) -> pa.Array:
         offsets, distinct = _distinct_hashes(hashes, groups)
         owners = np.repeat(np.arange(groups.count), np.diff(offsets))
         counts = np.diff(offsets)
-        while (crowded := counts > SAMPLE_MAX).any():  # at most 64 rounds: skip grows by one
-            skip = skip + crowded
-            kept = _divides(distinct, skip[owners])
-            distinct, owners = distinct[kept], owners[kept]
+        while (over_limit := counts > SAMPLE_MAX).any():  # at most 64 rounds: skip grows by one
+            skip = skip + over_limit
+            divisible = _divides(distinct, skip[owners])
+            distinct, owners = distinct[divisible], owners[divisible]
             counts = np.bincount(owners, minlength=groups.count)
         lists = columns.lists_from(
             columns.offsets_from_counts(counts), pa.array(distinct, pa.uint64())
@@ -133,7 +125,7 @@ class Uniq(Aggregate):
 
 
 def _distinct_hashes(hashes: np.ndarray, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
-    """(offsets of the groups, the hashes of each, sorted)."""
+    """Return the offsets of the groups, and each group's distinct hashes, sorted."""
     array = pa.array(hashes)
     numbers = group_kernels.distinct_integers(array, groups)
     if numbers is not None:
@@ -144,5 +136,6 @@ def _distinct_hashes(hashes: np.ndarray, groups: Groups) -> tuple[np.ndarray, np
 
 
 def _divides(hashes: np.ndarray, skip: np.ndarray) -> np.ndarray:
+    """Return whether 2^skip divides each hash; bool, shape of `hashes`."""
     masks = (np.uint64(1) << skip.astype(np.uint64)) - np.uint64(1)
     return np.asarray((hashes & masks) == 0)

@@ -1,4 +1,4 @@
-"""quantileExact, quantilesExact, medianExact: elements of all the values, sorted."""
+"""quantileExact, quantilesExact and medianExact: elements of all the values, sorted."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ _PACKED_MAX = 1 << 62
 
 @dataclass(frozen=True)
 class ExactQuantiles(Aggregate):
-    """The element at level times count, rounded down, of the values that are neither NULL nor NaN.
-    State: Array of them, sorted: as large as the data, so any cut gives the same."""
+    """quantileExact, quantilesExact: the sorted value at position level * count, rounded down.
+
+    NULL and NaN are skipped. State: Array of all the values, sorted, so it is as large as the data
+    and does not depend on the cut into blocks."""
 
     levels: tuple[float, ...] = (0.5,)
 
@@ -43,29 +45,31 @@ class ExactQuantiles(Aggregate):
 
     def finalize(self, states: pa.Array) -> pa.Array:
         offsets, elements = columns.elements_of(states)
-        found = [self._at(level, offsets, elements) for level in self.levels]
+        quantiles = [self._quantile(level, offsets, elements) for level in self.levels]
         if not isinstance(self.result_type, Array):
-            return found[0]
+            return quantiles[0]
         count = len(self.levels)
-        stacked = pa.concat_arrays(found)
+        stacked = pa.concat_arrays(quantiles)
         rows = np.arange(len(states))[:, None] + np.arange(count)[None, :] * len(states)
         lists = np.arange(len(states) + 1) * count
         return columns.lists_from(lists, stacked.take(pa.array(rows.reshape(-1))))
 
-    def _at(self, level: float, offsets: np.ndarray, elements: pa.Array) -> pa.Array:
+    def _quantile(self, level: float, offsets: np.ndarray, elements: pa.Array) -> pa.Array:
         counts = np.diff(offsets)
-        places = np.minimum((level * counts).astype(np.int64), counts - 1)
-        rows = np.where(counts > 0, offsets[:-1] + places, -1)
+        positions = np.minimum((level * counts).astype(np.int64), counts - 1)
+        rows = np.where(counts > 0, offsets[:-1] + positions, -1)
         values = group_kernels.take_rows(elements, rows)
-        whole = self.result_type
-        if pa.types.is_floating(values.type) and not isinstance(whole, Array):
-            return values.fill_null(float("nan"))  # but of several levels 0, as in ClickHouse
-        missing = default_value(whole.inner if isinstance(whole, Array) else whole)
+        result = self.result_type
+        if pa.types.is_floating(values.type) and not isinstance(result, Array):
+            return values.fill_null(float("nan"))  # quantilesExact gives 0, as in ClickHouse
+        missing = default_value(result.inner if isinstance(result, Array) else result)
         return pc.fill_null(values, missing) if values.null_count else values
 
 
 def _sorted(values: pa.Array, groups: Groups) -> pa.Array:
-    """By group, then by value; numbers of no great range together in one number."""
+    """Return the values sorted by group, then by value.
+
+    Integers and times of a small range are packed with their group into one integer to sort."""
     keys = group_kernels.order_keys(values)
     if len(keys) and (pa.types.is_integer(values.type) or pa.types.is_temporal(values.type)):
         least = int(keys.min())
@@ -78,7 +82,7 @@ def _sorted(values: pa.Array, groups: Groups) -> pa.Array:
 
 
 def _sorted_numbers(numbers: np.ndarray, limit: int) -> np.ndarray:
-    """Of 0 … limit - 1; counted where they are dense."""
+    """Sort integers from 0 up to `limit`, by counting if they are dense."""
     if limit > 4 * len(numbers):
         return np.sort(numbers)
     counts = np.bincount(numbers, minlength=limit)

@@ -1,8 +1,8 @@
-"""min, max, any, argMin, argMax: by value only, so that no cut of the rows shows.
+"""min, max, any, argMin and argMax. Results depend on the values only, not on the order of rows.
 
-`any` is the smallest value, and of equal keys argMin and argMax take the smallest result.
-ClickHouse promises nothing about either; a promise is what makes views over them provable.
-NaN is never an extreme unless there is nothing else; -0.0 is kept below 0.0.
+`any` returns the smallest value. If keys are equal, argMin and argMax return the smallest argument.
+ClickHouse promises nothing about either; this promise makes views over them provable.
+NaN is an extreme only if a group has no other value; -0.0 sorts below 0.0.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from olapdb.types import Date, Date32, DateTime, DateTime64, Integer, is_nullabl
 
 
 def extreme_order_keys(array: pa.Array, *, largest: bool) -> np.ndarray:
-    """Comparable integers in which NaN is the last choice."""
+    """Return integers that compare as the values do, with NaN sorted so that it is chosen last."""
     keys = group_kernels.order_keys(array)
     if largest and pa.types.is_floating(array.type):
         keys = np.where(np.isnan(columns.numpy_values(array)), np.iinfo(np.int64).min, keys)
@@ -30,28 +30,29 @@ def extreme_order_keys(array: pa.Array, *, largest: bool) -> np.ndarray:
 
 
 def fill_missing(values: pa.Array, aggregate: Aggregate) -> pa.Array:
-    """NULL stays where the result is Nullable, else the type's default takes its place."""
+    """Replace nulls by the default of the aggregate's result type, unless that type is Nullable."""
     if not values.null_count or is_nullable(aggregate.result_type):
         return values
     missing = default_value(aggregate.result_type)
     if pa.types.is_nested(values.type):
-        holes = np.asarray(values.is_null())
-        rows = np.where(holes, len(values), np.arange(len(values)))
+        null_rows = np.asarray(values.is_null())
+        rows = np.where(null_rows, len(values), np.arange(len(values)))
         return pa.concat_arrays([values, columns.single(missing)]).take(pa.array(rows))
     return pc.fill_null(values, missing)
 
 
 @dataclass(frozen=True)
 class Extreme(Aggregate):
-    """min, max, any. State: Tuple(value Nullable(T)), NULL for a group without values."""
+    """min, max and any. State: Tuple(value Nullable(T)), NULL for a group without values."""
 
     @property
     def largest(self) -> bool:
+        """Whether the aggregate takes the largest value, not the smallest."""
         return self.merge_function == "max"
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         (values,), groups = group_kernels.drop_null_rows(arguments, groups)
-        return self._state(self._chosen(values, groups))
+        return self._state(self._extreme_values(values, groups))
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         return self.state(columns.struct_fields(states), groups)
@@ -60,8 +61,8 @@ class Extreme(Aggregate):
         return fill_missing(columns.struct_fields(states)[0], self)
 
     def acero(self) -> tuple[AceroAggregation, ...] | None:
-        timed = Integer | Date | Date32 | DateTime | DateTime64
-        if isinstance(plain(self.argument_types[0]), timed):
+        integer_types = Integer | Date | Date32 | DateTime | DateTime64
+        if isinstance(plain(self.argument_types[0]), integer_types):
             function = "hash_max" if self.largest else "hash_min"
             return (AceroAggregation(0, function, pc.ScalarAggregateOptions(skip_nulls=True)),)
         return None
@@ -69,13 +70,13 @@ class Extreme(Aggregate):
     def from_acero(self, leaves: Sequence[pa.Array]) -> pa.Array:
         return self._state(leaves[0])
 
-    def _chosen(self, values: pa.Array, groups: Groups) -> pa.Array:
+    def _extreme_values(self, values: pa.Array, groups: Groups) -> pa.Array:
         keys = extreme_order_keys(values, largest=self.largest)
         if pa.types.is_integer(values.type) or pa.types.is_temporal(values.type):
             best = group_kernels.extreme_keys(keys, groups, largest=self.largest)
-            touched = np.zeros(groups.count, bool)
-            touched[groups.codes] = True
-            return columns.from_values(best, values.type, touched)
+            has_values = np.zeros(groups.count, bool)
+            has_values[groups.codes] = True
+            return columns.from_values(best, values.type, has_values)
         return group_kernels.take_rows(
             values, group_kernels.extreme_rows(keys, groups, largest=self.largest)
         )
@@ -86,16 +87,18 @@ class Extreme(Aggregate):
 
 @dataclass(frozen=True)
 class ExtremeArgument(Aggregate):
-    """argMin, argMax. State: Tuple(value Nullable(R), key Nullable(K)); rows in which either is
-    NULL are skipped."""
+    """argMin and argMax. State: Tuple(value Nullable(R), key Nullable(K)).
+
+    Rows in which the value or the key is NULL are skipped."""
 
     @property
     def largest(self) -> bool:
+        """Whether the aggregate takes the largest key, not the smallest."""
         return self.state_type.function == "argMax"
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         (values, keys), groups = group_kernels.drop_null_rows(arguments, groups)
-        rows = self._rows(values, keys, groups)
+        rows = self._chosen_rows(values, keys, groups)
         chosen = [group_kernels.take_rows(values, rows), group_kernels.take_rows(keys, rows)]
         return columns.structs_from(chosen, self.state_type.arrow)
 
@@ -105,13 +108,15 @@ class ExtremeArgument(Aggregate):
     def finalize(self, states: pa.Array) -> pa.Array:
         return fill_missing(columns.struct_fields(states)[0], self)
 
-    def _rows(self, values: pa.Array, keys: pa.Array, groups: Groups) -> np.ndarray:
+    def _chosen_rows(self, values: pa.Array, keys: pa.Array, groups: Groups) -> np.ndarray:
+        """Return each group's row with the extreme key and, of equal keys, the smallest value; -1
+        for a group without rows."""
         ordered = extreme_order_keys(keys, largest=self.largest)
         best = group_kernels.extreme_keys(ordered, groups, largest=self.largest)
         ties = np.flatnonzero(ordered == best[groups.codes])
-        tied = Groups(groups.codes[ties], groups.count)
-        among = group_kernels.rank_rows([values.take(pa.array(ties))]).ranks
-        rows = group_kernels.extreme_rows(among, tied, largest=False)
+        tied_groups = Groups(groups.codes[ties], groups.count)
+        tied_ranks = group_kernels.rank_rows([values.take(pa.array(ties))]).ranks
+        rows = group_kernels.extreme_rows(tied_ranks, tied_groups, largest=False)
         if not len(ties):
             return rows
         return np.where(rows < 0, rows, ties[rows])

@@ -1,4 +1,4 @@
-"""Each aggregate from its name, parameters and argument types; combinators come on top of these."""
+"""Factories of the aggregates without combinators: from name, parameters and argument types."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ from olapdb.types import (
 AggregateFactory = Callable[[str, tuple[object, ...], tuple[DataType, ...]], Aggregate]
 
 
-def _no_parameters(name: str, parameters: tuple[object, ...]) -> None:
+def _require_no_parameters(name: str, parameters: tuple[object, ...]) -> None:
     if parameters:
         raise AggregateDoesntAllowParameters(f"Aggregate function {name} takes no parameters.")
 
 
 def _count(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    _no_parameters(name, parameters)
+    _require_no_parameters(name, parameters)
     if types:
         require_count(name, types, 1)
     state = state_type_of(name, (), types, UINT64)
@@ -69,7 +69,7 @@ def _count(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...
 
 
 def _sum(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    _no_parameters(name, parameters)
+    _require_no_parameters(name, parameters)
     require_count(name, types, 1)
     argument = plain(types[0])
     if not isinstance(argument, Integer | Float | Decimal | Boolean):
@@ -88,30 +88,31 @@ def _sum(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...])
 
 
 def _avg(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    _no_parameters(name, parameters)
+    _require_no_parameters(name, parameters)
     require_count(name, types, 1)
     argument = plain(types[0])
     if not isinstance(argument, Integer | Float | Decimal | Boolean):
         raise illegal_argument(name, types[0], "a number")
     state = Tuple((sum_type(argument), UINT64), ("sum", "count"))
-    merge_class = "float" if isinstance(argument, Float) else "exact"
-    kind, result = (Average, FLOAT64) if name == "avg" else (SumCount, Tuple(state.elements))
-    return kind(
+    aggregate, result = (Average, FLOAT64) if name == "avg" else (SumCount, Tuple(state.elements))
+    return aggregate(
         name,
         (),
         types,
         result,
         state_type_of(name, (), types, state),
-        merge_class="float" if merge_class == "float" else "exact",
+        merge_class="float" if isinstance(argument, Float) else "exact",
     )
 
 
-def _weighted(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    _no_parameters(name, parameters)
+def _weighted_average(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
+    _require_no_parameters(name, parameters)
     require_count(name, types, 2)
-    for one in types:
-        if not isinstance(plain(one), Integer | Float | Boolean):
-            raise illegal_argument(name, one, "a number")
+    for data_type in types:
+        if not isinstance(plain(data_type), Integer | Float | Boolean):
+            raise illegal_argument(name, data_type, "a number")
     state = Tuple((FLOAT64, FLOAT64), ("sum", "weight"))
     return WeightedAverage(
         name, (), types, FLOAT64, state_type_of(name, (), types, state), merge_class="float"
@@ -119,7 +120,7 @@ def _weighted(name: str, parameters: tuple[object, ...], types: tuple[DataType, 
 
 
 def _bitwise(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    _no_parameters(name, parameters)
+    _require_no_parameters(name, parameters)
     require_count(name, types, 1)
     argument = plain(types[0])
     if not isinstance(argument, Integer):
@@ -129,21 +130,22 @@ def _bitwise(name: str, parameters: tuple[object, ...], types: tuple[DataType, .
 
 
 def _value_type(name: str, data_type: DataType) -> DataType:
-    """The type of a chosen value: without LowCardinality, NULLs as they were."""
+    """Return the type of a value that the aggregate picks: without LowCardinality, Nullable kept."""
     if isinstance(plain(data_type), AggregateFunction):
         raise illegal_argument(name, data_type, "a value, not a state,")
     return data_type.inner if isinstance(data_type, LowCardinality) else data_type
 
 
-def _orderable(name: str, data_type: DataType) -> None:
+def _require_orderable(name: str, data_type: DataType) -> None:
+    """Raise IllegalTypeOfArgument for types whose values have no order."""
     if isinstance(plain(data_type), Array | Map | Tuple | AggregateFunction):
         raise illegal_argument(name, data_type, "a number, string, date or another single value")
 
 
 def _extreme(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    _no_parameters(name, parameters)
+    _require_no_parameters(name, parameters)
     require_count(name, types, 1)
-    _orderable(name, types[0])
+    _require_orderable(name, types[0])
     result = _value_type(name, types[0])
     state = state_type_of(name, (), types, optional_value_type(types[0]))
     return Extreme(name, (), types, result, state, additive=True, merge_function=name)
@@ -152,10 +154,10 @@ def _extreme(name: str, parameters: tuple[object, ...], types: tuple[DataType, .
 def _extreme_argument(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    _no_parameters(name, parameters)
+    _require_no_parameters(name, parameters)
     require_count(name, types, 2)
-    for one in types:
-        _orderable(name, one)
+    for data_type in types:
+        _require_orderable(name, data_type)
     result = _value_type(name, types[0])
     if is_nullable(types[1]):
         result = make_nullable(result)
@@ -167,7 +169,7 @@ def _extreme_argument(
 def _positional(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    _no_parameters(name, parameters)
+    _require_no_parameters(name, parameters)
     require_count(name, types, 1)
     if isinstance(plain(types[0]), Array | Map):
         raise illegal_argument(name, types[0], "a value that can be NULL inside a state")
@@ -179,12 +181,12 @@ def _positional(
 
 
 def _uniq(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    _no_parameters(name, parameters)
+    _require_no_parameters(name, parameters)
     if not types:
         raise NumberOfArgumentsDoesntMatch(f"Aggregate function {name} needs an argument.")
-    for one in types:
-        if isinstance(plain(one), Map | AggregateFunction):
-            raise illegal_argument(name, one, "a value that can be compared")
+    for data_type in types:
+        if isinstance(plain(data_type), Map | AggregateFunction):
+            raise illegal_argument(name, data_type, "a value that can be compared")
     if name == "uniqExact":
         return UniqExact(
             name, (), types, UINT64, state_type_of(name, (), types, distinct_set_type(types))
@@ -196,14 +198,17 @@ def _uniq(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 
 
 def _limit(name: str, parameters: tuple[object, ...]) -> tuple[object, ...]:
+    """Return the parameters of groupArray, empty or one positive limit, cut to 64 bits."""
     if len(parameters) > 1:
         raise NumberOfArgumentsDoesntMatch(
             f"Aggregate function {name} takes one parameter, its limit."
         )
-    for one in parameters:
-        if not isinstance(one, int) or one <= 0:
-            raise BadArguments(f"The limit of {name} is a positive integer, not {one!r}.")
-    return tuple(min(one, 2**63 - 1) for one in parameters if isinstance(one, int))
+    for parameter in parameters:
+        if not isinstance(parameter, int) or parameter <= 0:
+            raise BadArguments(f"The limit of {name} is a positive integer, not {parameter!r}.")
+    return tuple(
+        min(parameter, 2**63 - 1) for parameter in parameters if isinstance(parameter, int)
+    )
 
 
 def _group_array(
@@ -213,11 +218,11 @@ def _group_array(
     limit = _limit(name, parameters)
     array = Array(plain(types[0]))
     state = state_type_of(name, limit, types, array)
-    whole = not limit  # what a limit kept of two sets is not what it keeps of both
-    merged = f"{name}Array" if whole else ""
+    unlimited = not limit  # arrays that a limit cut do not merge to the array it would cut
+    merge_function = f"{name}Array" if unlimited else ""
     if name == "groupUniqArray":
         return GroupUniqArray(
-            name, limit, types, array, state, additive=whole, merge_function=merged
+            name, limit, types, array, state, additive=unlimited, merge_function=merge_function
         )
     return GroupArray(
         name,
@@ -226,13 +231,13 @@ def _group_array(
         array,
         state,
         merge_class="ordered",
-        additive=whole,
-        merge_function=merged,
+        additive=unlimited,
+        merge_function=merge_function,
     )
 
 
-def _deviation(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    _no_parameters(name, parameters)
+def _variance(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    _require_no_parameters(name, parameters)
     require_count(name, types, 1)
     argument = plain(types[0])
     if not isinstance(argument, Integer | Float | Decimal | Boolean):
@@ -244,16 +249,16 @@ def _deviation(name: str, parameters: tuple[object, ...], types: tuple[DataType,
     )
 
 
-def _comovement(
+def _covariance(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    _no_parameters(name, parameters)
+    _require_no_parameters(name, parameters)
     require_count(name, types, 2)
-    arguments = [plain(one) for one in types]
-    for one in arguments:
-        if not isinstance(one, Integer | Float | Boolean):
-            raise illegal_argument(name, one, "a number")
-    narrow = all(isinstance(one, Float) and one.bits == 32 for one in arguments)
+    arguments = [plain(data_type) for data_type in types]
+    for data_type in arguments:
+        if not isinstance(data_type, Integer | Float | Boolean):
+            raise illegal_argument(name, data_type, "a number")
+    narrow = all(isinstance(data_type, Float) and data_type.bits == 32 for data_type in arguments)
     names: tuple[str, ...] = ("count", "left", "right", "products")
     if name == "corr":
         names = (*names, "left_squares", "right_squares")
@@ -298,22 +303,23 @@ def _exact_quantile(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
     require_count(name, types, 1)
-    several = name == "quantilesExact"
-    if len(parameters) != 1 and several != bool(parameters):
+    multiple_levels = name == "quantilesExact"
+    if len(parameters) != 1 and multiple_levels != bool(parameters):
         raise NumberOfArgumentsDoesntMatch(
-            f"Aggregate function {name} takes {'at least' if several else 'at most'} one level."
+            f"Aggregate function {name} takes {'at least' if multiple_levels else 'at most'} one level."
         )
     levels = tuple(_level(name, p) for p in parameters) or (0.5,)
     argument = plain(types[0])
-    numbers = Integer | Float | Boolean | Decimal
-    if not isinstance(argument, numbers | Date | Date32 | DateTime | DateTime64):
+    numeric_types = Integer | Float | Boolean | Decimal
+    if not isinstance(argument, numeric_types | Date | Date32 | DateTime | DateTime64):
         raise illegal_argument(name, types[0], "a number, decimal or date")
-    result = Array(argument) if several else argument
+    result = Array(argument) if multiple_levels else argument
     state = state_type_of(name, parameters, types, Array(argument))
     return ExactQuantiles(name, parameters, types, result, state, levels)
 
 
 def _level(name: str, value: object) -> float:
+    """Return the level of a quantile; raise ParameterOutOfBound unless it is from 0 to 1."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
         raise ParameterOutOfBound(f"The level of {name} is a number from 0 to 1, not {value!r}.")
     return float(value)
@@ -339,18 +345,18 @@ FACTORIES: Mapping[str, AggregateFactory] = MappingProxyType(
         "groupUniqArray": _group_array,
         "quantile": _quantile,
         "quantiles": _quantile,
-        "stddevPop": _deviation,
-        "stddevSamp": _deviation,
-        "varPop": _deviation,
-        "varSamp": _deviation,
+        "stddevPop": _variance,
+        "stddevSamp": _variance,
+        "varPop": _variance,
+        "varSamp": _variance,
         "groupBitAnd": _bitwise,
         "groupBitOr": _bitwise,
         "groupBitXor": _bitwise,
         "sumCount": _avg,
-        "avgWeighted": _weighted,
-        "covarPop": _comovement,
-        "covarSamp": _comovement,
-        "corr": _comovement,
+        "avgWeighted": _weighted_average,
+        "covarPop": _covariance,
+        "covarSamp": _covariance,
+        "corr": _covariance,
         "quantileExact": _exact_quantile,
         "quantilesExact": _exact_quantile,
     }

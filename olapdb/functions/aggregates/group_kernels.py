@@ -1,6 +1,6 @@
-"""Kernels over rows assigned to groups: sums, extremes, distinct values, representatives.
+"""Kernels over rows assigned to groups: sums, extremes, ranks and distinct values.
 
-All are one pass of numpy over the rows, without a sort where a scatter does.
+Each is one pass of numpy over the rows and sorts only where a scatter does not do.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _BITMAP_CELLS_MAX = 1 << 23
 _NO_ROW = -1
 _GROUP_ROWS_MIN = 64
 _LONG_DIGITS = 18
-"""A decimal of so many is its own low half."""
+"""The digits of a decimal that fits into 64 bits, the low half of a Decimal128."""
 
 
 def drop_null_rows(arguments: Sequence[pa.Array], groups: Groups) -> tuple[list[pa.Array], Groups]:
-    """The rows in which no argument is null: aggregates skip the others."""
+    """Return the arguments and groups of the rows in which no argument is null."""
     valid = columns.all_valid(arguments, len(groups.codes))
     return filter_rows(arguments, groups, valid)
 
@@ -32,7 +32,7 @@ def drop_null_rows(arguments: Sequence[pa.Array], groups: Groups) -> tuple[list[
 def filter_rows(
     arguments: Sequence[pa.Array], groups: Groups, keep: np.ndarray | None
 ) -> tuple[list[pa.Array], Groups]:
-    """The rows that `keep` marks; all of them where it is None."""
+    """Return the arguments and groups of the rows that `keep` marks; of all rows if it is None."""
     if keep is None or bool(keep.all()):
         return list(arguments), groups
     mask = pa.array(keep)
@@ -40,7 +40,7 @@ def filter_rows(
 
 
 def sum_integers(values: np.ndarray, groups: Groups, dtype: np.dtype) -> np.ndarray:
-    """Exact sums that wrap at the width of `dtype`."""
+    """Return the integer sum of each group as `dtype`, shape (groups.count,). Sums wrap."""
     if groups.count == 1:
         return np.add.reduce(values.astype(dtype, copy=False), dtype=dtype, keepdims=True)
     out = np.zeros(groups.count, dtype)
@@ -50,27 +50,30 @@ def sum_integers(values: np.ndarray, groups: Groups, dtype: np.dtype) -> np.ndar
 
 
 def sum_floats(values: np.ndarray, groups: Groups) -> np.ndarray:
-    """Float64 sums in row order."""
+    """Return the Float64 sum of each group, shape (groups.count,), added up in row order."""
     return np.bincount(groups.codes, values.astype(np.float64, copy=False), groups.count)
 
 
 def sum_decimals(array: pa.Array, groups: Groups) -> pa.Array:
-    """Exact sums of decimals, modulo the width of their type, by limbs of 32 bits."""
+    """Return the exact sum of each group as decimals of the array's type, modulo its width.
+
+    Adds limbs of 32 bits and carries between them."""
     words = 2 if pa.types.is_decimal128(array.type) else 4
     limbs = decimal_limbs(array, 2 * words)
     carry = np.zeros(groups.count, np.int64)
     out = np.zeros((groups.count, 2 * words), np.uint32)
-    for at in range(2 * words):
+    for limb in range(2 * words):
         totals = np.zeros(groups.count, np.int64)
-        np.add.at(totals, groups.codes, limbs[:, at].astype(np.int64))
+        np.add.at(totals, groups.codes, limbs[:, limb].astype(np.int64))
         totals += carry
-        out[:, at] = (totals & 0xFFFFFFFF).astype(np.uint32)
+        out[:, limb] = (totals & 0xFFFFFFFF).astype(np.uint32)
         carry = totals >> 32
     return pa.Array.from_buffers(array.type, groups.count, [None, pa.py_buffer(out)])
 
 
 def decimal_limbs(array: pa.Array, count: int) -> np.ndarray:
-    """Decimals as `count` limbs of 32 bits, two's complement, the lowest first."""
+    """Return decimals as `count` limbs of 32 bits, two's complement, the lowest limb first; uint32,
+    shape (rows, count)."""
     buffer = array.buffers()[1]
     if buffer is None or not len(array):
         return np.zeros((len(array), count), np.uint32)
@@ -79,16 +82,18 @@ def decimal_limbs(array: pa.Array, count: int) -> np.ndarray:
 
 
 def extreme_rows(keys: np.ndarray, groups: Groups, *, largest: bool) -> np.ndarray:
-    """For each group a row whose key is its smallest (largest), -1 for a group without rows."""
+    """Return for each group a row that has its smallest (largest) key; -1 for an empty group."""
     best = extreme_keys(keys, groups, largest=largest)
     rows = np.full(groups.count, _NO_ROW, np.int64)
-    hit = np.flatnonzero(keys == best[groups.codes])
-    rows[groups.codes[hit]] = hit
+    matching_rows = np.flatnonzero(keys == best[groups.codes])
+    rows[groups.codes[matching_rows]] = matching_rows
     return rows
 
 
 def extreme_keys(keys: np.ndarray, groups: Groups, *, largest: bool) -> np.ndarray:
-    """The smallest (largest) integer key of each group; the worst of its type without rows."""
+    """Return the smallest (largest) integer key of each group.
+
+    An empty group gets the largest (smallest) value of the keys' dtype."""
     limits = np.iinfo(keys.dtype)
     if groups.count == 1 and len(keys):
         return (np.maximum if largest else np.minimum).reduce(keys, keepdims=True)
@@ -98,12 +103,12 @@ def extreme_keys(keys: np.ndarray, groups: Groups, *, largest: bool) -> np.ndarr
 
 
 def take_rows(array: pa.Array, rows: np.ndarray) -> pa.Array:
-    """The values of these rows; null where the row is -1."""
+    """Return the values of these rows; null where the row is -1."""
     return array.take(pa.array(rows, mask=rows == _NO_ROW))
 
 
 def sortable_bits(values: np.ndarray) -> np.ndarray:
-    """Floats as int64 that compare as they do: -0.0 below 0.0, all NaN alike and largest."""
+    """Return floats as int64 that compare as the floats do: -0.0 below 0.0, all NaN equal and largest."""
     wide = values.astype(np.float64)
     wide[np.isnan(wide)] = np.nan
     bits = wide.view(np.int64)
@@ -111,9 +116,10 @@ def sortable_bits(values: np.ndarray) -> np.ndarray:
 
 
 def order_keys(array: pa.Array) -> np.ndarray:
-    """Integers that compare as the values of a column without nulls do: themselves where they are
-    numbers or times or fit into 64 bits as decimals do, sortable bits of floats, else ranks among
-    the column's values."""
+    """Return integers that compare as the values of a column without nulls do.
+
+    Integers, times, booleans and decimals of up to 18 digits keep their value, floats give their
+    sortable bits, other types the ranks of the values within the column."""
     arrow = array.type
     if pa.types.is_floating(arrow):
         return sortable_bits(columns.numpy_values(array))
@@ -133,37 +139,41 @@ def _low_halves(array: pa.Array) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Ranking:
-    """`ranks[i]` is the position of row i's value among the distinct ones, sorted; `rows[r]` is a
-    row that has the value of rank r; `count` values are distinct."""
+    """The ranks of a column's values.
+
+    `ranks[i]` is the position of row i's value among the sorted distinct values. `rows[r]` is a row
+    with the value of rank r. `count` is the number of distinct values."""
 
     ranks: np.ndarray
     rows: np.ndarray
 
     @property
     def count(self) -> int:
+        """The number of distinct values."""
         return len(self.rows)
 
 
 def rank_rows(arguments: Sequence[pa.Array]) -> Ranking:
-    """Ranks of the rows by their values, columns from left to right; no nulls in them."""
-    ranking = _rank_one(arguments[0])
-    for one in arguments[1:]:
-        ranking = _rank_pair(ranking, _rank_one(one))
+    """Rank rows by the values of all columns, compared from left to right. The columns hold no
+    nulls, but their elements may."""
+    ranking = _rank_column(arguments[0])
+    for array in arguments[1:]:
+        ranking = _rank_pair(ranking, _rank_column(array))
     return ranking
 
 
-def _rank_one(array: pa.Array) -> Ranking:
-    """Nulls, of a tuple's element, are above all values."""
+def _rank_column(array: pa.Array) -> Ranking:
+    """Rank the rows of one column. Nulls, which occur in elements of tuples, rank highest."""
     if pa.types.is_null(array.type) or (
         pa.types.is_struct(array.type) and not array.type.num_fields
     ):
         return Ranking(np.zeros(len(array), np.int64), np.arange(min(len(array), 1)))
     if array.null_count:
         valid = np.asarray(array.is_valid())
-        known = _rank_one(array.filter(pa.array(valid)))
-        ranks = np.full(len(array), known.count)
-        ranks[valid] = known.ranks
-        return Ranking(ranks, np.append(np.flatnonzero(valid)[known.rows], np.argmin(valid)))
+        ranking = _rank_column(array.filter(pa.array(valid)))
+        ranks = np.full(len(array), ranking.count)
+        ranks[valid] = ranking.ranks
+        return Ranking(ranks, np.append(np.flatnonzero(valid)[ranking.rows], np.argmin(valid)))
     if pa.types.is_floating(array.type):
         array = pa.array(sortable_bits(columns.numpy_values(array)))
     elif pa.types.is_struct(array.type):
@@ -175,11 +185,11 @@ def _rank_one(array: pa.Array) -> Ranking:
     encoded = array.dictionary_encode()
     codes = columns.numpy_values(encoded.indices).astype(np.int64)
     order = np.asarray(pc.sort_indices(encoded.dictionary)).astype(np.int64)
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
+    rank_of_code = np.empty(len(order), np.int64)
+    rank_of_code[order] = np.arange(len(order))
     row_of_code = np.empty(len(order), np.int64)
     row_of_code[codes] = np.arange(len(codes))
-    return Ranking(place[codes], row_of_code[order])
+    return Ranking(rank_of_code[codes], row_of_code[order])
 
 
 def _rank_pair(left: Ranking, right: Ranking) -> Ranking:
@@ -189,11 +199,12 @@ def _rank_pair(left: Ranking, right: Ranking) -> Ranking:
 
 
 def _list_keys(array: pa.Array) -> pa.Array:
-    """Lists as binary keys of their elements' ranks: equal for equal lists, in some fixed order
-    among those of one column."""
+    """Return lists as binary keys made of their elements' ranks.
+
+    Equal lists of a column have equal keys. Keys have a fixed order within a column."""
     offsets, elements = columns.elements_of(array)
     valid = columns.validity(elements)
-    inner = _rank_one(elements if valid is None else elements.filter(pa.array(valid)))
+    inner = _rank_column(elements if valid is None else elements.filter(pa.array(valid)))
     ranks = np.zeros(len(elements), np.int64)
     ranks[slice(None) if valid is None else valid] = inner.ranks + 1
     data = np.frombuffer(ranks.astype(">i8").tobytes(), np.uint8)
@@ -201,7 +212,8 @@ def _list_keys(array: pa.Array) -> pa.Array:
 
 
 def distinct_ranks(ranking: Ranking, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct (group, value) pairs, sorted: (offsets of the groups, rank of each value)."""
+    """Return each group's distinct values, sorted: the offsets of the groups, shape
+    (groups.count + 1,), and the ranks of the values."""
     if not ranking.count:
         return np.zeros(groups.count + 1, np.int64), np.zeros(0, np.int64)
     combined = groups.codes * ranking.count + ranking.ranks
@@ -216,14 +228,17 @@ def distinct_ranks(ranking: Ranking, groups: Groups) -> tuple[np.ndarray, np.nda
 
 
 def distinct_integers(array: pa.Array, groups: Groups) -> tuple[np.ndarray, np.ndarray] | None:
-    """As `distinct`, but with the values themselves, of whole numbers and times; None where to rank
-    them is as good: they are spread widely in many groups, or of another type."""
+    """Return each group's distinct integers or times, sorted: the offsets of the groups and the
+    values.
+
+    Returns None where `distinct_ranks` is as fast: for other types, and for values of a wide range
+    in many groups."""
     if not (pa.types.is_integer(array.type) or pa.types.is_temporal(array.type)) or not len(array):
         return None
     values = columns.numpy_values(array)
     if groups.count == 1:
-        found = np.sort(columns.numpy_values(pc.unique(array)))
-        return np.array([0, len(found)], np.int64), found
+        distinct = np.sort(columns.numpy_values(pc.unique(array)))
+        return np.array([0, len(distinct)], np.int64), distinct
     span = int(values.max()) - int(values.min()) + 1
     if groups.count * span > max(_BITMAP_CELLS_MAX, 4 * len(values)):
         few = groups.count <= min(len(values) // _GROUP_ROWS_MIN, np.iinfo(np.uint16).max)
@@ -231,33 +246,33 @@ def distinct_integers(array: pa.Array, groups: Groups) -> tuple[np.ndarray, np.n
     seen = np.zeros(groups.count * span, bool)
     least = values.min().astype(np.int64)  # large UInt64 wrap, and wrap back
     seen[groups.codes * span + (values.astype(np.int64) - least)] = True
-    owners, places = np.divmod(np.flatnonzero(seen), span)
-    found = (places + least).astype(values.dtype)
-    return columns.offsets_from_counts(np.bincount(owners, minlength=groups.count)), found
+    owners, differences = np.divmod(np.flatnonzero(seen), span)
+    distinct = (differences + least).astype(values.dtype)
+    return columns.offsets_from_counts(np.bincount(owners, minlength=groups.count)), distinct
 
 
 def _distinct_by_group(values: np.ndarray, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
-    """Sorted group by group, which is faster than all together."""
+    """Return each group's distinct values by sorting every group by itself, which is faster than one
+    sort for a few large groups."""
     order = np.argsort(groups.codes.astype(np.uint16), kind="stable")
     values = values[order]
     bounds = columns.offsets_from_counts(np.bincount(groups.codes, minlength=groups.count))
     for start, end in itertools.pairwise(bounds.tolist()):
         values[start:end].sort()
-    fresh = np.ones(len(values), bool)
-    fresh[1:] = values[1:] != values[:-1]
-    fresh[bounds[:-1][np.diff(bounds) > 0]] = True
-    running = np.concatenate((np.zeros(1, np.int64), np.cumsum(fresh)))
-    return running[bounds], values[fresh]
+    is_first = np.ones(len(values), bool)
+    is_first[1:] = values[1:] != values[:-1]
+    is_first[bounds[:-1][np.diff(bounds) > 0]] = True
+    return columns.offsets_from_counts(is_first)[bounds], values[is_first]
 
 
 def _unique(values: np.ndarray) -> np.ndarray:
     ordered = np.sort(values)
     if not len(ordered):
         return ordered
-    fresh = np.concatenate(([True], ordered[1:] != ordered[:-1]))
-    return ordered[fresh]
+    is_first = np.concatenate(([True], ordered[1:] != ordered[:-1]))
+    return ordered[is_first]
 
 
 def element_groups(offsets: np.ndarray, groups: Groups) -> Groups:
-    """The groups of list elements, by the groups of their lists."""
+    """Return the groups of list elements from the groups of their lists."""
     return Groups(np.repeat(groups.codes, np.diff(offsets)), groups.count)

@@ -1,6 +1,6 @@
-"""anyLast, first_value, last_value, groupArray: what depends on the order of rows.
+"""anyLast, first_value, last_value and groupArray, whose results depend on the order of rows.
 
-States are merged in the order in which they are given, which is the order of source blocks.
+`merge` takes the states in row order, which is the order of the source's blocks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from olapdb.functions.kernels import columns
 
 @dataclass(frozen=True)
 class Positional(Aggregate):
-    """first_value, last_value, anyLast: the first or last value that is no NULL.
+    """first_value, last_value and anyLast: the first or last value that is not NULL.
+
     State: Tuple(value Nullable(T))."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
@@ -41,7 +42,7 @@ class Positional(Aggregate):
 
 @dataclass(frozen=True)
 class GroupArray(Aggregate):
-    """The values in order, `limit` at most where it is given. State: Array(T)."""
+    """groupArray([limit]): the values in row order, at most `limit` of them. State: Array(T)."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         (values,), groups = group_kernels.drop_null_rows(arguments, groups)

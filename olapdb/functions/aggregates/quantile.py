@@ -1,9 +1,9 @@
-"""quantile, quantiles, median: exact for up to 8,192 values, then fixed buckets.
+"""quantile, quantiles and median: exact for up to 8,192 values, then by fixed buckets.
 
-Both forms are functions of the multiset of values, so neither the cut into blocks nor the merge
-tree shows in a result; reservoirs, t-digest and KLL do not have that (measured).  The buckets are
-64 to each power of two, cut by exact arithmetic on the mantissa, so a value's bucket is the same
-on every platform; the middle of a bucket is within 0.79 % of each of its values.
+Both forms depend only on the multiset of values, so the cut into blocks and the order of merges do
+not change a result. Reservoirs, t-digest and KLL lack this property (measured). There are 64
+buckets to each power of two, cut by exact arithmetic on the mantissa, so a value's bucket is the
+same on every platform. The middle of a bucket is within 0.79 % of each of its values.
 """
 
 from __future__ import annotations
@@ -31,17 +31,18 @@ _INFINITE = (_EXPONENT_SHIFT + 1_030) * _PER_OCTAVE
 
 
 def bucket_numbers(values: np.ndarray) -> np.ndarray:
-    """Bucket numbers, int32, rising with the value: 0 for zero, negative for negative values."""
+    """Return the bucket number of each value, int32. Numbers rise with the value: 0 for zero,
+    negative for negative values."""
     bits = np.abs(values).view(np.int64) >> _BELOW_BUCKET_BITS
-    common = (bits >= _PER_OCTAVE) & (bits < _NOT_FINITE)
-    if bool((common | (bits == 0) & (values == 0)).all()):
-        number = np.where(common, bits + _OF_BITS, 0)
+    normal = (bits >= _PER_OCTAVE) & (bits < _NOT_FINITE)
+    if bool((normal | (bits == 0) & (values == 0)).all()):
+        number = np.where(normal, bits + _OF_BITS, 0)
         return np.where(values < 0, -number, number).astype(np.int32)
     return _buckets_of_any(values)
 
 
 def _buckets_of_any(values: np.ndarray) -> np.ndarray:
-    """Of infinite and of the smallest numbers, too, whose bits are otherwise."""
+    """Return bucket numbers of any values, infinite and denormal ones included."""
     mantissa, exponent = np.frexp(np.abs(values))
     finite = np.isfinite(values)
     inside = np.where(finite, (mantissa - 0.5) * (2 * _PER_OCTAVE), 0).astype(np.int64)
@@ -51,7 +52,7 @@ def _buckets_of_any(values: np.ndarray) -> np.ndarray:
 
 
 def bucket_middles(buckets: np.ndarray) -> np.ndarray:
-    """The middle of each bucket."""
+    """Return the middle value of each bucket, Float64."""
     number = np.abs(buckets.astype(np.int64)) - 1
     exponent, inside = np.divmod(number, _PER_OCTAVE)
     mantissa = 0.5 + (inside + 0.5) / (2 * _PER_OCTAVE)
@@ -63,10 +64,10 @@ def bucket_middles(buckets: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Quantiles(Aggregate):
-    """State: Tuple(values Array(Float64) sorted, buckets Array(Int32), counts Array(UInt64)), the
-    first while there are at most 8,192 values, else the other two.  NULL and NaN are skipped.
+    """quantile and quantiles, interpolated at position level * (n - 1). NULL and NaN are skipped.
 
-    Result: interpolated at position level * (n - 1).
+    State: Tuple(values Array(Float64) sorted, buckets Array(Int32), counts Array(UInt64)). A group
+    of at most 8,192 values fills `values`, a larger one `buckets` and `counts`.
     """
 
     levels: tuple[float, ...] = (0.5,)
@@ -78,11 +79,11 @@ class Quantiles(Aggregate):
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         values = _as_floats(arguments[0])
-        known = ~np.isnan(values)
-        if not known.all():
-            values, groups = values[known], Groups(groups.codes[known], groups.count)
-        nothing = np.zeros(0, np.int64)
-        return self._state(values, groups.codes, nothing, nothing, nothing, groups.count)
+        numbers = ~np.isnan(values)
+        if not numbers.all():
+            values, groups = values[numbers], Groups(groups.codes[numbers], groups.count)
+        empty = np.zeros(0, np.int64)
+        return self._state(values, groups.codes, empty, empty, empty, groups.count)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         values, buckets, counts = columns.struct_fields(states)
@@ -100,15 +101,17 @@ class Quantiles(Aggregate):
 
     def finalize(self, states: pa.Array) -> pa.Array:
         ordered, weights, offsets = _weighted(states)
-        found = np.stack([_at(level, ordered, weights, offsets) for level in self.levels], axis=1)
+        quantiles = np.stack(
+            [_at(level, ordered, weights, offsets) for level in self.levels], axis=1
+        )
         result = self.result_type
         if isinstance(result, Array):
             lists = np.arange(len(states) + 1, dtype=np.int64) * len(self.levels)
-            return columns.lists_from(lists, _typed(found.reshape(-1), result.inner))
-        values = _typed(found[:, 0], result)
+            return columns.lists_from(lists, _typed(quantiles.reshape(-1), result.inner))
+        values = _typed(quantiles[:, 0], result)
         if is_nullable(result):
-            there = np.diff(offsets) > 0
-            rows = np.where(there, np.arange(len(states)), -1)
+            nonempty = np.diff(offsets) > 0
+            rows = np.where(nonempty, np.arange(len(states)), -1)
             return group_kernels.take_rows(values, rows)
         return values
 
@@ -121,15 +124,17 @@ class Quantiles(Aggregate):
         bucket_owners: np.ndarray,
         count: int,
     ) -> pa.Array:
+        """Return the states of `count` groups from single values and from buckets with weights, each
+        with the group that owns it. Groups over the limit turn their values into buckets."""
         totals = np.bincount(owners, minlength=count)
         totals = totals + np.bincount(bucket_owners, weights, count).astype(np.int64)
-        crowded = totals > EXACT_MAX
-        into = crowded[owners]
-        if into.any():
-            buckets = np.concatenate((buckets, bucket_numbers(values[into]).astype(np.int64)))
-            weights = np.concatenate((weights, np.ones(int(into.sum()), np.int64)))
-            bucket_owners = np.concatenate((bucket_owners, owners[into]))
-            values, owners = values[~into], owners[~into]
+        over_limit = totals > EXACT_MAX
+        to_bucket = over_limit[owners]
+        if to_bucket.any():
+            buckets = np.concatenate((buckets, bucket_numbers(values[to_bucket]).astype(np.int64)))
+            weights = np.concatenate((weights, np.ones(int(to_bucket.sum()), np.int64)))
+            bucket_owners = np.concatenate((bucket_owners, owners[to_bucket]))
+            values, owners = values[~to_bucket], owners[~to_bucket]
         lists = _sorted_lists(values, owners, count)
         numbers, counts = _bucket_lists(buckets, weights, bucket_owners, count)
         return columns.structs_from([lists, numbers, counts], self.state_type.arrow)
@@ -142,6 +147,7 @@ def _as_floats(array: pa.Array) -> np.ndarray:
 
 
 def _sorted_lists(values: np.ndarray, owners: np.ndarray, count: int) -> pa.Array:
+    """Return the values of each of `count` groups as a sorted list."""
     values = values + 0.0  # -0.0 becomes 0.0: equal values, one state
     order = np.argsort(values, kind="stable")
     order = order[np.argsort(owners[order], kind="stable")]
@@ -152,7 +158,7 @@ def _sorted_lists(values: np.ndarray, owners: np.ndarray, count: int) -> pa.Arra
 def _bucket_lists(
     buckets: np.ndarray, weights: np.ndarray, owners: np.ndarray, count: int
 ) -> tuple[pa.Array, pa.Array]:
-    """Per group its buckets in order, and how many values each holds."""
+    """Return for each group the list of its buckets, sorted, and the list of their value counts."""
     least = int(buckets.min()) if len(buckets) else 0
     span = (int(buckets.max()) if len(buckets) else 0) - least + 1
     keys = owners * span + (buckets - least)
@@ -176,7 +182,8 @@ def _bucket_lists(
 
 
 def _weighted(states: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(values in order, how often each, offsets of the groups); a group has values or buckets."""
+    """Return the values or bucket middles of all groups, sorted within each group, their weights
+    (numbers of values), and the offsets of the groups."""
     values, buckets, counts = columns.struct_fields(states)
     value_offsets, elements = columns.elements_of(values)
     bucket_offsets, numbers = columns.elements_of(buckets)
@@ -184,45 +191,46 @@ def _weighted(states: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     value_counts, bucket_counts = np.diff(value_offsets), np.diff(bucket_offsets)
     offsets = columns.offsets_from_counts(value_counts + bucket_counts)
     ordered = np.empty(int(offsets[-1]))
-    often = np.ones(int(offsets[-1]), np.int64)
+    value_weights = np.ones(int(offsets[-1]), np.int64)
     is_bucket = np.repeat(bucket_counts > 0, value_counts + bucket_counts)
     ordered[~is_bucket] = columns.numpy_values(elements)
     ordered[is_bucket] = bucket_middles(columns.numpy_values(numbers))
-    often[is_bucket] = columns.numpy_values(weights).astype(np.int64)
-    return ordered, often, offsets
+    value_weights[is_bucket] = columns.numpy_values(weights).astype(np.int64)
+    return ordered, value_weights, offsets
 
 
 def _at(level: float, ordered: np.ndarray, weights: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """The interpolated quantile of each group; NaN for an empty one."""
+    """Return the interpolated quantile of each group; NaN for an empty group."""
     count = len(offsets) - 1
-    running = np.concatenate((np.zeros(1, np.int64), np.cumsum(weights)))
-    start = running[offsets[:-1]]
-    totals = running[offsets[1:]] - start
+    cumulative = np.concatenate((np.zeros(1, np.int64), np.cumsum(weights)))
+    start = cumulative[offsets[:-1]]
+    totals = cumulative[offsets[1:]] - start
     position = level * np.maximum(totals - 1, 0)
     lower = np.floor(position).astype(np.int64)
     out = np.full(count, np.nan)
-    there = totals > 0
-    low = ordered[_holding(running, (start + lower)[there])]
+    nonempty = totals > 0
+    low = ordered[_holding(cumulative, (start + lower)[nonempty])]
     upper = np.minimum(lower + 1, np.maximum(totals - 1, 0))
-    high = ordered[_holding(running, (start + upper)[there])]
-    share = (position - lower)[there]
+    high = ordered[_holding(cumulative, (start + upper)[nonempty])]
+    share = (position - lower)[nonempty]
     with np.errstate(invalid="ignore"):
         between = low * (1 - share) + high * share
-    out[there] = np.where((share == 0) | (low == high), low, between)
+    out[nonempty] = np.where((share == 0) | (low == high), low, between)
     return out
 
 
-def _holding(running: np.ndarray, positions: np.ndarray) -> np.ndarray:
-    """The element whose run holds each position."""
-    return np.searchsorted(running, positions, side="right") - 1
+def _holding(cumulative: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    """Return the index of the element whose run of equal values contains each position."""
+    return np.searchsorted(cumulative, positions, side="right") - 1
 
 
 def _typed(values: np.ndarray, result: DataType) -> pa.Array:
-    """Float64, or the argument's own type for dates and decimals, where an empty group has 0."""
+    """Return Float64 quantiles as the result type. Dates and decimals turn NaN, an empty group's
+    quantile, into 0."""
     target = plain(result)
     if isinstance(target, Float):
         return columns.from_values(values, pa.float64())
-    known = np.where(np.isnan(values), 0.0, values)
+    numbers = np.where(np.isnan(values), 0.0, values)
     if isinstance(target, Decimal):
-        return decimal_of_float(known, target)
-    return columns.from_values(known.astype(np.int64), target.arrow)
+        return decimal_of_float(numbers, target)
+    return columns.from_values(numbers.astype(np.int64), target.arrow)

@@ -1,4 +1,4 @@
-"""From a name with combinators, parameters and argument types to an Aggregate."""
+"""Resolves an aggregate's name with combinators, its parameters and argument types."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from olapdb.errors import (
     UnknownAggregateFunction,
 )
 from olapdb.functions.aggregates import combinators
-from olapdb.functions.aggregates.arg_extreme_combinators import resolve_arg_extreme
+from olapdb.functions.aggregates.arg_extreme_combinators import resolve_arg_extreme_combinator
 from olapdb.functions.aggregates.array_combinators import (
-    resolve_array,
-    resolve_for_each,
-    resolve_resample,
+    resolve_array_combinator,
+    resolve_for_each_combinator,
+    resolve_resample_combinator,
 )
 from olapdb.functions.aggregates.factories import FACTORIES
-from olapdb.functions.aggregates.map_combinators import resolve_map
+from olapdb.functions.aggregates.map_combinators import resolve_map_combinator
 from olapdb.functions.aggregates.signatures import (
     distinct_set_type,
     illegal_argument,
     require_count,
     state_type_of,
 )
-from olapdb.functions.aggregates.tuple_combinator import resolve_tuple
+from olapdb.functions.aggregates.tuple_combinator import resolve_tuple_combinator
 from olapdb.functions.base import Aggregate
 from olapdb.types import (
     BOOL,
@@ -48,11 +48,11 @@ from olapdb.types import (
 
 _ELEMENT_COMBINATORS = MappingProxyType(
     {
-        "ForEach": resolve_for_each,
-        "Resample": resolve_resample,
-        "Array": resolve_array,
-        "Map": resolve_map,
-        "Tuple": resolve_tuple,
+        "ForEach": resolve_for_each_combinator,
+        "Resample": resolve_resample_combinator,
+        "Array": resolve_array_combinator,
+        "Map": resolve_map_combinator,
+        "Tuple": resolve_tuple_combinator,
     }
 )
 _ARG_EXTREMES = ("ArgMin", "ArgMax")
@@ -120,24 +120,25 @@ _CASE_INSENSITIVE = frozenset(
 
 
 def aggregate_names() -> tuple[str, ...]:
-    """The names without combinators, aliases included, sorted."""
+    """Return all names without combinators, aliases included, sorted."""
     return tuple(sorted({*FACTORIES, *_CANONICAL}))
 
 
 def aggregate_descriptions() -> list[tuple[str, bool, str]]:
-    """(name, whether any case is understood, what it is an alias of or "") of all, by name."""
+    """Return (name, whether it is case-insensitive, the name it is an alias of or "") of all
+    aggregates, sorted by name."""
     return [(n, n in _CASE_INSENSITIVE, _CANONICAL.get(n, "")) for n in aggregate_names()]
 
 
 def canonical_name(name: str) -> str | None:
-    """The aggregate that a name without combinators denotes, or None."""
+    """Return the canonical name of an aggregate's name without combinators, or None if unknown."""
     spelt = name.lower() if name.lower() in _CASE_INSENSITIVE else name
     spelt = _CANONICAL.get(spelt, spelt)
     return spelt if spelt in FACTORIES else None
 
 
 def split_combinator(name: str) -> tuple[str, str] | None:
-    """("sum", "If") of "sumIf"; None where the name has none."""
+    """Split the last combinator off a name: ("sum", "If") for "sumIf", None for "sum"."""
     for suffix in _COMBINATORS:
         if name.endswith(suffix) and len(name) > len(suffix):
             return name[: -len(suffix)], suffix
@@ -145,7 +146,7 @@ def split_combinator(name: str) -> tuple[str, str] | None:
 
 
 def is_aggregate(name: str) -> bool:
-    """Whether the name, with combinators in any order, is an aggregate's."""
+    """Return whether the name, with any combinators, is an aggregate's."""
     while canonical_name(name) is None:
         split = split_combinator(name)
         if split is None:
@@ -157,7 +158,7 @@ def is_aggregate(name: str) -> bool:
 def resolve_aggregate(
     name: str, parameters: Sequence[object], argument_types: Sequence[DataType]
 ) -> Aggregate:
-    """The aggregate for these argument types.
+    """Return the aggregate of this name, combinators included, for these argument types.
 
     Raises UnknownAggregateFunction, NumberOfArgumentsDoesntMatch, IllegalTypeOfArgument,
     BadArguments and ParameterOutOfBound.
@@ -166,11 +167,11 @@ def resolve_aggregate(
         close = difflib.get_close_matches(name, aggregate_names(), 1)
         hint = f"Maybe you meant {close[0]}." if close else ""
         raise UnknownAggregateFunction(f"Unknown aggregate function {name}.", hint=hint)
-    return _resolve(name, tuple(parameters), tuple(_settled(t) for t in argument_types))
-
-
-def _settled(data_type: DataType) -> DataType:
-    return data_type.inner if isinstance(data_type, SimpleAggregateFunction) else data_type
+    types = tuple(
+        data_type.inner if isinstance(data_type, SimpleAggregateFunction) else data_type
+        for data_type in argument_types
+    )
+    return _resolve(name, tuple(parameters), types)
 
 
 def _resolve(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
@@ -187,18 +188,18 @@ def _resolve(name: str, parameters: tuple[object, ...], types: tuple[DataType, .
     if suffix in _ELEMENT_COMBINATORS:
         return _ELEMENT_COMBINATORS[suffix](inner_name, parameters, types, _resolve)
     if suffix in _ARG_EXTREMES:
-        return resolve_arg_extreme(
+        return resolve_arg_extreme_combinator(
             inner_name,
             parameters,
             types,
             _resolve,
             suffix=suffix,
-            above_nulls=_is_above_nulls(inner_name),
+            has_result_over_no_rows=_has_result_over_no_rows(inner_name),
         )
     inner = _resolve(inner_name, parameters, types)
     match suffix:
         case "State":
-            return _around(combinators.State, inner, types, result=inner.state_type)
+            return _wrap(combinators.State, inner, types, result=inner.state_type)
         case "SimpleState":
             return _simple_state(inner, types)
         case "Distinct":
@@ -208,44 +209,48 @@ def _resolve(name: str, parameters: tuple[object, ...], types: tuple[DataType, .
 
 
 def _nullable(base: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    """Aggregates that end in a number give NULL over no rows of Nullable arguments, by a flag."""
-    if base not in _OF_ANY_ROW and any(isinstance(plain(t), Nothing) for t in types):
+    """Return the aggregate without combinators, wrapped if it has to give NULL for groups whose
+    Nullable arguments have no value."""
+    if base not in _COUNTING_ANY_TYPE and any(isinstance(plain(t), Nothing) for t in types):
         state = state_type_of(base, parameters, types, UINT8)
         return combinators.NullAggregate(base, parameters, types, Nullable(NOTHING), state)
-    made = FACTORIES[base](base, parameters, types)
-    if base in _ABOVE_NULLS or not any(is_nullable(t) for t in types):
-        return made
-    if isinstance(made.result_type, Array | Tuple):
-        return made
+    aggregate = FACTORIES[base](base, parameters, types)
+    if base in _HANDLING_NULLS or not any(is_nullable(t) for t in types):
+        return aggregate
+    if isinstance(aggregate.result_type, Array | Tuple):
+        return aggregate
     state = state_type_of(
-        base, parameters, types, Tuple((UINT8, made.state_type.state), ("seen", "state"))
+        base, parameters, types, Tuple((UINT8, aggregate.state_type.state), ("seen", "state"))
     )
     return combinators.SeenRowsCombinator(
         base,
         parameters,
         types,
-        make_nullable(made.result_type),
+        make_nullable(aggregate.result_type),
         state,
-        made,
-        merge_class=made.merge_class,
-        additive=made.additive,
-        merge_function=made.merge_function,
+        aggregate,
+        merge_class=aggregate.merge_class,
+        additive=aggregate.additive,
+        merge_function=aggregate.merge_function,
     )
 
 
-def _is_above_nulls(name: str) -> bool:
-    """Whether NULLs do not make the aggregate's result Nullable: it counts, or gathers."""
+def _has_result_over_no_rows(name: str) -> bool:
+    """Return whether the aggregate has a result over no rows, so that NULLs never make the result
+    Nullable: it counts values or gathers them."""
     split = split_combinator(name) if canonical_name(name) is None else None
     while split is not None:
         name = split[0]
         split = split_combinator(name) if canonical_name(name) is None else None
-    return canonical_name(name) in _COUNTING
+    return canonical_name(name) in _WITH_RESULT_OVER_NO_ROWS
 
 
-_OF_ANY_ROW = frozenset({"count", "uniq", "uniqExact"})
-_COUNTING = frozenset({"count", "uniq", "uniqExact", "groupArray", "groupUniqArray"})
+_COUNTING_ANY_TYPE = frozenset({"count", "uniq", "uniqExact"})
+_WITH_RESULT_OVER_NO_ROWS = frozenset(
+    {"count", "uniq", "uniqExact", "groupArray", "groupUniqArray"}
+)
 
-_ABOVE_NULLS = frozenset(
+_HANDLING_NULLS = frozenset(
     {
         "count",
         "uniq",
@@ -262,11 +267,11 @@ _ABOVE_NULLS = frozenset(
         "last_value",
     }
 )
-"""Those that know themselves what NULLs and no rows mean."""
+"""Aggregates that handle NULLs and groups without rows themselves."""
 
 
-def _around(
-    kind: type[combinators.Combinator],
+def _wrap(
+    combinator: type[combinators.Combinator],
     inner: Aggregate,
     types: tuple[DataType, ...],
     *,
@@ -274,8 +279,8 @@ def _around(
     suffix: str = "",
     state: AggregateFunction | None = None,
 ) -> Aggregate:
-    kept = suffix in ("", "If")
-    return kind(
+    mergeable = suffix in ("", "If")
+    return combinator(
         inner.name + suffix,
         inner.parameters,
         types,
@@ -283,8 +288,8 @@ def _around(
         state or inner.state_type,
         inner,
         merge_class=inner.merge_class,
-        additive=inner.additive and kept,
-        merge_function=inner.merge_function if kept else "",
+        additive=inner.additive and mergeable,
+        merge_function=inner.merge_function if mergeable else "",
     )
 
 
@@ -295,9 +300,9 @@ def _if(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) 
         raise illegal_argument(f"{name}If", types[-1], "a condition (UInt8)")
     inner = _resolve(name, parameters, types[:-1])
     if isinstance(inner, combinators.State):
-        return _around(combinators.If, inner, types, result=inner.result_type)
+        return _wrap(combinators.If, inner, types, result=inner.result_type)
     state = state_type_of(f"{inner.name}If", inner.parameters, types, inner.state_type.state)
-    return _around(combinators.If, inner, types, result=inner.result_type, suffix="If", state=state)
+    return _wrap(combinators.If, inner, types, result=inner.result_type, suffix="If", state=state)
 
 
 def _simple_state(inner: Aggregate, types: tuple[DataType, ...]) -> Aggregate:
@@ -307,7 +312,7 @@ def _simple_state(inner: Aggregate, types: tuple[DataType, ...]) -> Aggregate:
             hint=f"Use {inner.name}State and AggregateFunction.",
         )
     result = SimpleAggregateFunction(inner.merge_function, inner.result_type)
-    return _around(combinators.SimpleState, inner, types, result=result)
+    return _wrap(combinators.SimpleState, inner, types, result=result)
 
 
 def _distinct(inner: Aggregate, types: tuple[DataType, ...]) -> Aggregate:
@@ -315,7 +320,7 @@ def _distinct(inner: Aggregate, types: tuple[DataType, ...]) -> Aggregate:
         raise NumberOfArgumentsDoesntMatch(f"{inner.name}Distinct needs an argument.")
     name = f"{inner.name}Distinct"
     state = state_type_of(name, inner.parameters, types, distinct_set_type(types))
-    return _around(
+    return _wrap(
         combinators.DistinctCombinator,
         inner,
         types,
@@ -327,9 +332,9 @@ def _distinct(inner: Aggregate, types: tuple[DataType, ...]) -> Aggregate:
 
 def _optional(inner: Aggregate, types: tuple[DataType, ...], suffix: str) -> Aggregate:
     result = inner.result_type
-    counts = _is_above_nulls(inner.name)
+    has_result = _has_result_over_no_rows(inner.name)
     of_nothing = any(isinstance(plain(t), Nothing) for t in types)
-    if suffix == "OrNull" and not (counts and of_nothing):
+    if suffix == "OrNull" and not (has_result and of_nothing):
         result = make_nullable(result)
     state = state_type_of(
         inner.name + suffix,
@@ -337,11 +342,11 @@ def _optional(inner: Aggregate, types: tuple[DataType, ...], suffix: str) -> Agg
         types,
         Tuple((UINT8, inner.state_type.state), ("seen", "state")),
     )
-    made = _around(
+    wrapped = _wrap(
         combinators.SeenRowsCombinator, inner, types, result=result, suffix=suffix, state=state
     )
-    assert isinstance(made, combinators.SeenRowsCombinator)
-    return replace(made, counts=counts or suffix == "OrDefault")
+    assert isinstance(wrapped, combinators.SeenRowsCombinator)
+    return replace(wrapped, counts=has_result or suffix == "OrDefault")
 
 
 def _merge(
@@ -355,8 +360,8 @@ def _merge(
             f"AggregateFunction({name}, …), expected."
         )
     stored = argument.parameters
-    given = parameters or tuple(parse_parameter(p) for p in stored)
-    inner = resolve_aggregate(name, given, argument.arguments)
+    merge_parameters = parameters or tuple(parse_parameter(p) for p in stored)
+    inner = resolve_aggregate(name, merge_parameters, argument.arguments)
     if not _same_family(inner.state_type.function, argument.function):
         raise IllegalTypeOfArgument(
             f"{name}Merge cannot read the states of {argument.function} ({argument}).",
@@ -374,18 +379,19 @@ def _merge(
         inner,
         merge_class=inner.merge_class,
     )
-    return _around(combinators.State, merged, types, result=argument) if keep_state else merged
+    return _wrap(combinators.State, merged, types, result=argument) if keep_state else merged
 
 
 def _same_family(left: str, right: str) -> bool:
-    return left == right or {left, right} in ({"quantile", "quantiles"}, _EXACT)
+    """Return whether two aggregates have the same states."""
+    return left == right or {left, right} in ({"quantile", "quantiles"}, _EXACT_QUANTILES)
 
 
-_EXACT = {"quantileExact", "quantilesExact"}
+_EXACT_QUANTILES = {"quantileExact", "quantilesExact"}
 
 
 def parse_parameter(text: str) -> object:
-    """The value of a parameter from its SQL text: int, float, or string without quotes."""
+    """Return the value of a parameter from its SQL text: an int, a float or a string."""
     if text.startswith("'"):
         return text[1:-1].replace("\\'", "'").replace("\\\\", "\\")
     try:
@@ -397,6 +403,6 @@ def parse_parameter(text: str) -> object:
 def state_representation(
     function: str, parameters: tuple[str, ...], arguments: tuple[DataType, ...]
 ) -> DataType:
-    """The type behind `AggregateFunction(function(parameters), arguments…)`."""
+    """Return the type that holds the states of `AggregateFunction(function(parameters), arguments…)`."""
     values = tuple(parse_parameter(p) for p in parameters)
     return resolve_aggregate(function, values, arguments).state_type.state

@@ -1,4 +1,4 @@
-"""What aggregates share: how they are made, the types of their states."""
+"""Checks of an aggregate's arguments, and the types of its states."""
 
 from __future__ import annotations
 
@@ -17,45 +17,50 @@ from olapdb.types import (
 )
 
 ResolveAggregate = Callable[[str, tuple[object, ...], tuple[DataType, ...]], Aggregate]
-"""(name, parameters, argument types) -> the aggregate; how a combinator gets the one it wraps."""
+"""(name, parameters, argument types) -> aggregate: how a combinator gets the one that it wraps."""
 
 
 def state_type_of(
     name: str, parameters: Sequence[object], arguments: Sequence[DataType], state: DataType
 ) -> AggregateFunction:
-    """The type of the states of an aggregate, its parameters spelt as SQL; of the arguments' types
-    as a table holds them, so that a state that was stored is of the same type."""
-    spelt = tuple(sql_literal(p) for p in parameters)
+    """Return the type AggregateFunction(name(parameters), arguments…) whose states are `state`.
+
+    Parameters are written as SQL. Argument types are those that a table stores, so a state that was
+    stored has the type of a new one."""
+    parameter_texts = tuple(sql_literal(p) for p in parameters)
     stored = tuple(stored_type(a) for a in arguments)
-    return AggregateFunction(name, spelt, stored, stored_type(state))
+    return AggregateFunction(name, parameter_texts, stored, stored_type(state))
 
 
 def sql_literal(value: object) -> str:
-    """A parameter as SQL text."""
+    """Return a parameter as SQL text; strings are quoted and escaped."""
     if isinstance(value, bool) or not isinstance(value, str):
         return str(value)
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def optional_value_type(data_type: DataType) -> Tuple:
-    """The state of a value that there may not be: a struct of one nullable field."""
+    """Return the state type of an optional value: a Tuple of one Nullable field, `value`."""
     return Tuple((make_nullable(plain(data_type)),), ("value",))
 
 
 def require_count(name: str, arguments: Sequence[DataType], count: int) -> None:
+    """Raise NumberOfArgumentsDoesntMatch unless the aggregate `name` has `count` arguments."""
     if len(arguments) != count:
         raise NumberOfArgumentsDoesntMatch(
             f"Aggregate function {name} takes {count} argument(s), {len(arguments)} given."
         )
 
 
-def illegal_argument(name: str, data_type: DataType, wanted: str) -> IllegalTypeOfArgument:
+def illegal_argument(name: str, data_type: DataType, expected: str) -> IllegalTypeOfArgument:
+    """Return the error of an argument type that the aggregate `name` does not take; `expected`, a
+    noun with its article, names what it takes."""
     return IllegalTypeOfArgument(
-        f"Illegal type {data_type} of argument of aggregate function {name}: {wanted} expected."
+        f"Illegal type {data_type} of argument of aggregate function {name}: {expected} expected."
     )
 
 
 def distinct_set_type(types: Sequence[DataType]) -> Array:
-    """The state that holds distinct values, or tuples of several."""
+    """Return the state type of a set of distinct values: an Array, of Tuples for several types."""
     elements = tuple(plain(t) for t in types)
     return Array(elements[0] if len(elements) == 1 else Tuple(elements))

@@ -1,4 +1,4 @@
-"""count, sum, sumWithOverflow, avg and the bitwise aggregates."""
+"""count, sum, sumWithOverflow, avg, sumCount, avgWeighted and the bitwise aggregates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NO_MINIMUM = pc.ScalarAggregateOptions(skip_nulls=True, min_count=0)
 
 @dataclass(frozen=True)
 class Count(Aggregate):
-    """Rows, or rows in which no argument is NULL. State: UInt64."""
+    """count: the number of rows, or of rows in which no argument is NULL. State: UInt64."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         _, groups = group_kernels.drop_null_rows(arguments, groups)
@@ -46,8 +46,9 @@ class Count(Aggregate):
 
 
 def sum_by_group(array: pa.Array, summed: DataType, groups: Groups) -> pa.Array:
-    """Sums of a column without nulls, as `summed.arrow`: wrapping integers, exact decimals,
-    Float64."""
+    """Return the sum of each group as `summed.arrow`. The column has no nulls.
+
+    Integer sums wrap, decimal sums are exact, float sums are Float64."""
     arrow = summed.arrow
     if isinstance(summed, Float):
         return columns.from_values(
@@ -63,7 +64,9 @@ def sum_by_group(array: pa.Array, summed: DataType, groups: Groups) -> pa.Array:
 
 @dataclass(frozen=True)
 class Sum(Aggregate):
-    """State: the sum, in 64 bits that wrap, as Decimal(38 or 76, S), or as Float64."""
+    """sum and sumWithOverflow.
+
+    State: the sum as a wrapping integer, as Decimal(38 or 76, S), or as Float64."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
@@ -91,10 +94,11 @@ class Sum(Aggregate):
 
 @dataclass(frozen=True)
 class Average(Aggregate):
-    """State: Tuple(sum, count); the sum as `sum` makes it, so exact for integers and decimals."""
+    """avg. State: Tuple(sum, count), the sum as `sum` has it: exact for integers and decimals."""
 
     @property
     def summed(self) -> DataType:
+        """The type of the sum in the state."""
         assert isinstance(self.state_type.state, Tuple)
         return self.state_type.state.elements[0]
 
@@ -113,9 +117,9 @@ class Average(Aggregate):
 
     def finalize(self, states: pa.Array) -> pa.Array:
         sums, counts = columns.struct_fields(states)
-        top = columns.numpy_values(sums.cast(pa.float64(), safe=False))
+        totals = columns.numpy_values(sums.cast(pa.float64(), safe=False))
         with np.errstate(divide="ignore", invalid="ignore"):
-            return columns.from_values(top / columns.numpy_values(counts), pa.float64())
+            return columns.from_values(totals / columns.numpy_values(counts), pa.float64())
 
     def acero(self) -> tuple[AceroAggregation, ...] | None:
         if not isinstance(plain(self.argument_types[0]), Integer | Boolean):
@@ -137,7 +141,7 @@ class Average(Aggregate):
 
 @dataclass(frozen=True)
 class SumCount(Average):
-    """sumCount: the sum and how many were summed. State: as Average's."""
+    """sumCount: the sum, and the number of values added up. State: as of `Average`."""
 
     def finalize(self, states: pa.Array) -> pa.Array:
         return columns.structs_from(columns.struct_fields(states), self.result_type.arrow)
@@ -145,27 +149,28 @@ class SumCount(Average):
 
 @dataclass(frozen=True)
 class WeightedAverage(Aggregate):
-    """avgWeighted(x, weight). State: Tuple(sum Float64, weight Float64): of x times weight, and of
-    the weights; NaN where these are 0."""
+    """avgWeighted(x, weight); NaN if the weights add up to 0.
+
+    State: Tuple(sum Float64, weight Float64), the sums of x * weight and of the weights."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         (values, weights), groups = group_kernels.drop_null_rows(arguments, groups)
-        x, weight = (columns.numpy_values(one).astype(np.float64) for one in (values, weights))
+        x, weight = (columns.numpy_values(array).astype(np.float64) for array in (values, weights))
         with np.errstate(over="ignore", invalid="ignore"):
             return self._state(x * weight, weight, groups)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
-        tops, weights = (columns.numpy_values(one) for one in columns.struct_fields(states))
-        return self._state(tops, weights, groups)
+        products, weights = (columns.numpy_values(field) for field in columns.struct_fields(states))
+        return self._state(products, weights, groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
-        tops, weights = (columns.numpy_values(one) for one in columns.struct_fields(states))
+        products, weights = (columns.numpy_values(field) for field in columns.struct_fields(states))
         with np.errstate(divide="ignore", invalid="ignore"):
-            return columns.from_values(tops / weights, pa.float64())
+            return columns.from_values(products / weights, pa.float64())
 
-    def _state(self, tops: np.ndarray, weights: np.ndarray, groups: Groups) -> pa.Array:
-        sums = (group_kernels.sum_floats(one, groups) for one in (tops, weights))
-        fields = [columns.from_values(one, pa.float64()) for one in sums]
+    def _state(self, products: np.ndarray, weights: np.ndarray, groups: Groups) -> pa.Array:
+        sums = (group_kernels.sum_floats(values, groups) for values in (products, weights))
+        fields = [columns.from_values(values, pa.float64()) for values in sums]
         return columns.structs_from(fields, self.state_type.arrow)
 
 
@@ -196,8 +201,10 @@ class Bitwise(Aggregate):
 
 
 def decimal_of_float(values: np.ndarray, target: Decimal) -> pa.Array:
-    """Floats cut to a decimal's scale, but for what is a decimal of that scale to 15 digits; used
-    where an interpolated value has its type."""
+    """Return floats as decimals, truncated to the scale of `target`.
+
+    A float that is a decimal of that scale to 15 digits becomes this decimal. Interpolated
+    quantiles of decimals use it."""
     assert target.precision in DECIMAL_DIGITS or target.precision <= DECIMAL_DIGITS[-1]
     scaled = values * 10.0**target.scale
     nearest = np.rint(scaled)

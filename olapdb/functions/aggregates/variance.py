@@ -1,4 +1,4 @@
-"""varPop, varSamp, stddevPop, stddevSamp: by counts, means and squared deviations.
+"""varPop, varSamp, stddevPop and stddevSamp, computed from counts, means and squared deviations.
 
 States merge after Chan, Golub, LeVeque (1979), which loses no digits to cancellation.
 """
@@ -19,7 +19,9 @@ from olapdb.types import plain
 
 @dataclass(frozen=True)
 class Variance(Aggregate):
-    """State: Tuple(count UInt64, mean Float64, squares Float64)."""
+    """varPop, varSamp, stddevPop, stddevSamp.
+
+    State: Tuple(count UInt64, mean Float64, squares Float64), the sum of squared deviations."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
@@ -55,11 +57,11 @@ class Variance(Aggregate):
         with np.errstate(divide="ignore", invalid="ignore"):
             weighted = group_kernels.sum_floats(np.where(counts > 0, counts * means, 0.0), groups)
             mean = np.where(total > 0, weighted / total, 0.0)
-            apart = means - mean[groups.codes]
-            spread = np.where(counts > 0, squares + counts * apart * apart, 0.0)
+            deviations = means - mean[groups.codes]
+            moments = np.where(counts > 0, squares + counts * deviations * deviations, 0.0)
         fields = [
             columns.from_values(total, pa.uint64()),
             columns.from_values(mean, pa.float64()),
-            columns.from_values(group_kernels.sum_floats(spread, groups), pa.float64()),
+            columns.from_values(group_kernels.sum_floats(moments, groups), pa.float64()),
         ]
         return columns.structs_from(fields, self.state_type.arrow)

@@ -17,7 +17,8 @@ def definitions() -> tuple[ScalarDefinition, ...]:
     from olapdb.functions.arrays import (
         construction,
         element_access,
-        lambda_functions,
+        lambda_arrays,
+        lambda_maps,
         map_sums,
         ordering,
         reductions,
@@ -36,7 +37,8 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         resizing,
         running_sums,
         several_arrays,
-        lambda_functions,
+        lambda_arrays,
+        lambda_maps,
         map_sums,
     )
     return tuple(definition for module in modules for definition in module.DEFINITIONS)

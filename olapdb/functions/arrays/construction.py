@@ -1,4 +1,4 @@
-"""Functions that build arrays, tuples and maps from values or from other arrays."""
+"""Functions that build arrays, tuples and maps from values or from arrays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from olapdb.types import NOTHING, Array, DataType, Map, Tuple, is_nullable, plai
 
 
 def interleave_lists(arguments: Sequence[pa.Array], rows: int, inner: DataType) -> pa.Array:
-    """One list a row of the arguments' values, interleaved."""
+    """Return a list for each row that holds the row's value of each argument, in their order."""
     count = len(arguments)
     offsets = np.arange(rows + 1, dtype=np.int64) * count
     if not count:
@@ -28,34 +28,37 @@ def interleave_lists(arguments: Sequence[pa.Array], rows: int, inner: DataType) 
     return columns.lists_from(offsets, stacked.take(pa.array(order)))
 
 
-def _whole(
+def _casting_call(
     result: DataType,
     build: Callable[[list[pa.Array], int], pa.Array],
     types: Sequence[DataType],
     targets: Sequence[DataType],
     name: str,
 ) -> ScalarCall:
-    """A call whose arguments are cast first and may hold NULLs; constants give a constant."""
+    """Return a call that casts each argument to its target and passes them to `build(columns, rows)`.
+
+    NULLs are passed on. Constant arguments give a constant."""
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         constant = all(isinstance(v, pa.Scalar) for v in values)
         count = 1 if constant else rows
-        cast = [
-            cast_column(columns.as_array(v, count), s, t, environment, strict=False)
-            for v, s, t in zip(values, types, targets, strict=True)
+        cast_arguments = [
+            cast_column(columns.as_array(v, count), source, target, environment, strict=False)
+            for v, source, target in zip(values, types, targets, strict=True)
         ]
-        made = build(cast, count)
-        return made[0] if constant else made
+        built = build(cast_arguments, count)
+        return built[0] if constant else built
 
     return ScalarCall(name, result, kernel)
 
 
 def resolve_array(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve array(…): values become the elements of one array, in their common type."""
     types = [a.type for a in arguments]
     inner = common_type([plain_lc(t) for t in types]) if types else NOTHING
-    return _whole(
+    return _casting_call(
         Array(inner),
-        lambda cast, rows: interleave_lists(cast, rows, inner),
+        lambda cast_arguments, rows: interleave_lists(cast_arguments, rows, inner),
         types,
         [inner] * len(types),
         name,
@@ -66,49 +69,49 @@ def _tuple(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     types = tuple(plain_lc(a.type) for a in arguments)
     result = Tuple(types)
 
-    def build(cast: list[pa.Array], rows: int) -> pa.Array:
-        return columns.structs_from(cast, result.arrow, rows=rows)
+    def build(cast_arguments: list[pa.Array], rows: int) -> pa.Array:
+        return columns.structs_from(cast_arguments, result.arrow, rows=rows)
 
-    return _whole(result, build, [a.type for a in arguments], types, name)
+    return _casting_call(result, build, [a.type for a in arguments], types, name)
 
 
 def _map(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     if len(arguments) % 2:
         raise NumberOfArgumentsDoesntMatch(f"Function {name} takes keys and values in pairs.")
     keys, values = arguments[::2], arguments[1::2]
-    key = common_type([plain_lc(a.type) for a in keys]) if keys else NOTHING
-    value = common_type([plain_lc(a.type) for a in values]) if values else NOTHING
-    if keys and is_nullable(key):
+    key_type = common_type([plain_lc(a.type) for a in keys]) if keys else NOTHING
+    value_type = common_type([plain_lc(a.type) for a in values]) if values else NOTHING
+    if keys and is_nullable(key_type):
         raise BadArguments(
-            f"Map cannot have a key of type {key}.", hint="Use ifNull or assumeNotNull on it."
+            f"Map cannot have a key of type {key_type}.", hint="Use ifNull or assumeNotNull on it."
         )
-    result = Map(key, value)
-    targets = [key if i % 2 == 0 else value for i in range(len(arguments))]
+    result = Map(key_type, value_type)
+    targets = [key_type if i % 2 == 0 else value_type for i in range(len(arguments))]
 
-    def build(cast: list[pa.Array], rows: int) -> pa.Array:
-        key_lists = interleave_lists(cast[::2], rows, key)
-        value_lists = interleave_lists(cast[1::2], rows, value)
+    def build(cast_arguments: list[pa.Array], rows: int) -> pa.Array:
+        key_lists = interleave_lists(cast_arguments[::2], rows, key_type)
+        value_lists = interleave_lists(cast_arguments[1::2], rows, value_type)
         return map_from(columns.offsets_of(key_lists), key_lists.values, value_lists.values, result)
 
-    return _whole(result, build, [a.type for a in arguments], targets, name)
+    return _casting_call(result, build, [a.type for a in arguments], targets, name)
 
 
 def resolve_concatenation(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """arrayConcat, and concat of arrays."""
+    """Resolve arrayConcat(…), and concat(…) of arrays."""
     result = common_type([plain(a.type) for a in arguments])
     if not isinstance(result, Array):
         raise scalar.illegal(name, arguments[0].type, "an Array")
 
-    def build(cast: list[pa.Array], rows: int) -> pa.Array:
-        parts = [columns.elements_of(c) for c in cast]
-        owners = np.concatenate([columns.parents_of(o) for o, _ in parts])
+    def build(cast_arguments: list[pa.Array], rows: int) -> pa.Array:
+        arrays = [columns.elements_of(c) for c in cast_arguments]
+        owners = np.concatenate([columns.parents_of(o) for o, _ in arrays])
         order = np.argsort(owners, kind="stable")
         counts = np.bincount(owners, minlength=rows)
-        elements = pa.concat_arrays([e for _, e in parts]).take(pa.array(order))
+        elements = pa.concat_arrays([e for _, e in arrays]).take(pa.array(order))
         return columns.lists_from(columns.offsets_from_counts(counts), elements)
 
     types = [a.type for a in arguments]
-    return _whole(result, build, types, [result] * len(types), name)
+    return _casting_call(result, build, types, [result] * len(types), name)
 
 
 def _map_from_arrays(name: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -120,10 +123,10 @@ def _map_from_arrays(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     result = Map(keys.inner, values.inner)
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        (left, key), (right, value) = (columns.elements_of(a) for a in arrays)
-        if not np.array_equal(left, right):
+        (key_offsets, key), (value_offsets, value) = (columns.elements_of(a) for a in arrays)
+        if not np.array_equal(key_offsets, value_offsets):
             raise BadArguments(f"The arrays of {name} have different sizes.")
-        return map_from(left, key, value, result)
+        return map_from(key_offsets, key, value, result)
 
     return scalar.standard_call(name, arguments, result, kernel)
 

@@ -10,11 +10,11 @@ import pyarrow.compute as pc
 
 from olapdb.errors import ArgumentOutOfBound, BadArguments
 from olapdb.functions import scalar
-from olapdb.functions.arrays.search import map_parts
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
+from olapdb.functions.kernels.nested import map_parts
 from olapdb.types import (
     NOTHING,
     Array,
@@ -30,12 +30,14 @@ from olapdb.types import (
 
 
 def _array_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """a[i] from 1, negative from the end, the default outside; m[key]."""
-    container, index = plain(arguments[0].type), plain(arguments[1].type)
+    """Resolve arrayElement: a[i], counted from 1, or from the end if negative, and m[key].
+
+    A position outside the array, or an absent key, gives the type's default."""
+    container, index_type = plain(arguments[0].type), plain(arguments[1].type)
     if isinstance(container, Map):
         return _map_element(name, arguments, container)
     scalar.require(name, [container], Array, "an Array or Map")
-    scalar.require(name, [index], Integer, "an integer index")
+    scalar.require(name, [index_type], Integer, "an integer index")
     assert isinstance(container, Array)
     inner = container.inner if not isinstance(container.inner, Nothing) else make_nullable(NOTHING)
     if isinstance(inner, Array) and any(is_nullable(a.type) for a in arguments):
@@ -43,18 +45,19 @@ def _array_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         offsets, elements = columns.elements_of(arrays[0])
-        sizes, place = np.diff(offsets), columns.numpy_values(arrays[1]).astype(np.int64)
-        position = np.where(place > 0, place - 1, sizes + place)
-        inside = (place != 0) & (position >= 0) & (position < sizes)
+        sizes, index = np.diff(offsets), columns.numpy_values(arrays[1]).astype(np.int64)
+        position = np.where(index > 0, index - 1, sizes + index)
+        inside = (index != 0) & (position >= 0) & (position < sizes)
         return take_or_default(elements, np.where(inside, offsets[:-1] + position, -1), inner)
 
     return scalar.standard_call(name, arguments, inner, kernel)
 
 
-def take_or_default(elements: pa.Array, rows: np.ndarray, inner: DataType) -> pa.Array:
-    """The elements at these rows; the type's default (NULL where it can be) where the row is -1."""
+def take_or_default(elements: pa.Array, positions: np.ndarray, inner: DataType) -> pa.Array:
+    """Return the elements at these positions; a position of -1 gives the type's default, which is
+    NULL for a Nullable type."""
     padded = pa.concat_arrays([elements, columns.single(default_value(inner))])
-    return padded.take(pa.array(np.where(rows < 0, len(elements), rows)))
+    return padded.take(pa.array(np.where(positions < 0, len(elements), positions)))
 
 
 def _map_element(name: str, arguments: Sequence[Argument], container: Map) -> ScalarCall:
@@ -62,12 +65,12 @@ def _map_element(name: str, arguments: Sequence[Argument], container: Map) -> Sc
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         offsets, keys, items = map_parts(arrays[0])
-        wanted = cast_column(arrays[1], call.types[1], key_type, call.environment, strict=True)
+        needles = cast_column(arrays[1], call.types[1], key_type, call.environment, strict=True)
         owners = columns.parents_of(offsets)
-        same = np.flatnonzero(np.asarray(pc.equal(keys, wanted.take(pa.array(owners)))))
-        rows = np.full(len(arrays[0]), -1, np.int64)
-        rows[owners[same][::-1]] = same[::-1]
-        return take_or_default(items, rows, inner)
+        matches = np.flatnonzero(np.asarray(pc.equal(keys, needles.take(pa.array(owners)))))
+        positions = np.full(len(arrays[0]), -1, np.int64)
+        positions[owners[matches][::-1]] = matches[::-1]  # the first of equal keys
+        return take_or_default(items, positions, inner)
 
     return scalar.standard_call(name, arguments, inner, kernel)
 
@@ -78,31 +81,33 @@ def _tuple_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         raise scalar.illegal(name, container, "a Tuple")
     key = arguments[1].constant.as_py() if arguments[1].constant is not None else None
     if isinstance(key, str) and key in container.field_names:
-        at = container.field_names.index(key)
+        position = container.field_names.index(key)
     elif isinstance(key, int) and 1 <= key <= len(container.elements):
-        at = key - 1
+        position = key - 1
     else:
         kind = BadArguments if isinstance(key, str) else ArgumentOutOfBound
         raise kind(f"{container} has no element {key!r}.")
-    inner = container.elements[at]
+    inner = container.elements[position]
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         if isinstance(values[0], pa.Scalar):
-            return columns.struct_fields(columns.single(values[0]))[at][0]
-        return columns.struct_fields(values[0])[at]
+            return columns.struct_fields(columns.single(values[0]))[position][0]
+        return columns.struct_fields(values[0])[position]
 
     return ScalarCall(name, inner, kernel)
 
 
-def _map_side(*, keys: bool) -> scalar.Kernel:
+def _keys_or_values(*, keys: bool) -> scalar.Kernel:
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        offsets, key, value = map_parts(arrays[0])
-        return columns.lists_from(offsets, key if keys else value)
+        offsets, map_keys, map_values = map_parts(arrays[0])
+        return columns.lists_from(offsets, map_keys if keys else map_values)
 
     return kernel
 
 
-def _map_rule(*, keys: bool) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
+def _keys_or_values_rule(
+    *, keys: bool
+) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         container = types[0]
         if not isinstance(container, Map):
@@ -115,6 +120,6 @@ def _map_rule(*, keys: bool) -> Callable[[str, tuple[DataType, ...], Sequence[Ar
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.custom("arrayElement", _array_element, count=2),
     scalar.custom("tupleElement", _tuple_element, count=2),
-    scalar.define("mapKeys", _map_rule(keys=True), _map_side(keys=True)),
-    scalar.define("mapValues", _map_rule(keys=False), _map_side(keys=False)),
+    scalar.define("mapKeys", _keys_or_values_rule(keys=True), _keys_or_values(keys=True)),
+    scalar.define("mapValues", _keys_or_values_rule(keys=False), _keys_or_values(keys=False)),
 )

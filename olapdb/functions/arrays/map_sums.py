@@ -1,4 +1,4 @@
-"""mapAdd and mapSubtract: the values of each key, added up over several maps of a row."""
+"""mapAdd and mapSubtract: sums of the values of each key over several maps of a row."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.errors import IllegalTypeOfArgument
+from olapdb.functions.aggregates.registry import resolve_aggregate
 from olapdb.functions.base import Argument, Groups, ScalarCall
 from olapdb.functions.casts.cast import cast_column, map_from
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.nested import map_parts
 from olapdb.functions.kernels.supertypes import sum_type
 from olapdb.functions.scalar import Invocation, ScalarDefinition, custom, illegal, standard_call
 from olapdb.types import Boolean, DataType, Decimal, Float, Integer, Map, is_nullable, plain
@@ -19,44 +21,43 @@ from olapdb.types import Boolean, DataType, Decimal, Float, Integer, Map, is_nul
 _NUMBERS = (Integer, Float, Decimal, Boolean)
 
 
-def _result(name: str, types: Sequence[DataType]) -> Map:
-    """Keys of one type, values that add up in one type."""
-    maps = [one for one in types if isinstance(one, Map)]
+def _result_type(name: str, types: Sequence[DataType]) -> Map:
+    """Return the map type of the sum; raise IllegalTypeOfArgument unless the maps have keys of one
+    type, and values that add up in one type."""
+    maps = [data_type for data_type in types if isinstance(data_type, Map)]
     if len(maps) < len(types):
-        raise illegal(name, next(one for one in types if one not in maps), "a Map")
-    for one in maps:
-        if is_nullable(one.value) or not isinstance(one.value, _NUMBERS):
-            raise illegal(name, one, "a Map of numbers")
-    made = Map(maps[0].key, sum_type(maps[0].value))
-    other = next((m for m in maps if Map(m.key, sum_type(m.value)) != made), None)
+        raise illegal(name, next(t for t in types if t not in maps), "a Map")
+    for map_type in maps:
+        if is_nullable(map_type.value) or not isinstance(map_type.value, _NUMBERS):
+            raise illegal(name, map_type, "a Map of numbers")
+    result = Map(maps[0].key, sum_type(maps[0].value))
+    other = next((m for m in maps if Map(m.key, sum_type(m.value)) != result), None)
     if other is not None:
         raise IllegalTypeOfArgument(
             f"{name} of {maps[0]} and {other}: keys are of one type, and values all unsigned, all"
             " signed or all floats.",
             hint="Cast one of them.",
         )
-    return made
+    return result
 
 
-def _summing(*, subtracts: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+def _map_sum(*, subtracts: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        result = _result(name, [plain(a.type) for a in arguments])
+        result = _result_type(name, [plain(a.type) for a in arguments])
 
         def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-            from olapdb.functions.aggregates.registry import resolve_aggregate
-
             environment = call.environment
             maps = [
-                columns.single(cast_column(one, source, result, environment, strict=False))
-                for one, source in zip(arrays, call.types, strict=True)
+                columns.single(cast_column(array, source, result, environment, strict=False))
+                for array, source in zip(arrays, call.types, strict=True)
             ]
             if subtracts:
-                maps[1:] = [_negated(one, result) for one in maps[1:]]
+                maps[1:] = [_negated(array, result) for array in maps[1:]]
             rows = len(maps[0])
             groups = Groups(np.tile(np.arange(rows), len(maps)), rows)
             aggregate = resolve_aggregate("sumMap", (), (result,))
-            made = aggregate.finalize(aggregate.state([pa.concat_arrays(maps)], groups))
-            return made if made.type == call.result.arrow else made.cast(call.result.arrow)
+            sums = aggregate.finalize(aggregate.state([pa.concat_arrays(maps)], groups))
+            return sums if sums.type == call.result.arrow else sums.cast(call.result.arrow)
 
         return standard_call(name, arguments, result, kernel)
 
@@ -64,19 +65,17 @@ def _summing(*, subtracts: bool) -> Callable[[str, Sequence[Argument]], ScalarCa
 
 
 def _negated(array: pa.Array, result: Map) -> pa.Array:
-    """The map with its values times -1; unsigned ones wrap, as a difference of them would."""
-    offsets = columns.offsets_of(array)
-    start, count = int(offsets[0]), int(offsets[-1] - offsets[0])
-    values = array.items.slice(start, count)
+    """Return the maps with negated values. Unsigned values wrap, as their differences do."""
+    offsets, keys, values = map_parts(array)
     if pa.types.is_decimal(values.type):
-        less = pc.negate(values)
+        negated = pc.negate(values)
     else:
         with np.errstate(over="ignore"):
-            less = columns.from_values(0 - columns.numpy_values(values), values.type)
-    return map_from(offsets - start, array.keys.slice(start, count), less, result)
+            negated = columns.from_values(0 - columns.numpy_values(values), values.type)
+    return map_from(offsets, keys, negated, result)
 
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
-    custom("mapAdd", _summing(subtracts=False), count=(2, None)),
-    custom("mapSubtract", _summing(subtracts=True), count=(2, None)),
+    custom("mapAdd", _map_sum(subtracts=False), count=(2, None)),
+    custom("mapSubtract", _map_sum(subtracts=True), count=(2, None)),
 )

@@ -2,84 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import numpy as np
 import pyarrow as pa
 
 from olapdb.functions import scalar
 from olapdb.functions.arrays.search import ranks_with_null
-from olapdb.functions.base import Argument
+from olapdb.functions.arrays.type_rules import array_rule, same_type
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.nested import filter_elements
 from olapdb.types import UINT32, Array, DataType, plain
 
 
-def _array_rule(
-    result: Callable[[Array], DataType],
-) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
-    def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        first = types[0]
-        if not isinstance(first, Array):
-            raise scalar.illegal(name, first, "an Array")
-        return result(first)
-
-    return rule
-
-
 def reverse_lists(array: pa.Array) -> pa.Array:
-    """Each list back to front."""
+    """Return the lists with their elements in reverse order."""
     offsets, elements = columns.elements_of(array)
     owners = columns.parents_of(offsets)
     order = offsets[owners] + offsets[owners + 1] - 1 - np.arange(len(elements))
     return columns.lists_from(offsets, elements.take(pa.array(order)))
 
 
-def _reordered(kind: str) -> scalar.Kernel:
-    """arraySort, arrayReverseSort, arrayDistinct, arrayCompact."""
-
+def _sort(*, reverse: bool) -> scalar.Kernel:
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         offsets, elements = columns.elements_of(arrays[0])
-        owners = columns.parents_of(offsets)
-        positions = np.arange(len(elements))
-        ranks = ranks_with_null(elements)
-        if kind in ("sort", "reverseSort"):
-            last = ranks if kind == "sort" else -ranks
-            if pa.types.is_floating(elements.type):  # NaN is above the others, whatever the order
-                last = np.where(np.isnan(columns.numpy_values(elements)), len(ranks) + 1, last)
-            last = np.where(ranks == 0, np.iinfo(np.int64).max, last)
-            order = np.lexsort((positions, last, owners))
-            return columns.lists_from(offsets, elements.take(pa.array(order)))
-        if kind == "distinct":
-            kept = first_occurrences(owners, ranks) & (ranks > 0)
-        else:
-            kept = np.ones(len(elements), bool)
-            kept[1:] = (owners[1:] != owners[:-1]) | (ranks[1:] != ranks[:-1])
-        counts = np.bincount(owners[kept], minlength=len(arrays[0]))
-        return columns.lists_from(
-            columns.offsets_from_counts(counts), elements.filter(pa.array(kept))
-        )
+        order = sorted_positions(offsets, elements, ranks_with_null(elements), reverse=reverse)
+        return columns.lists_from(offsets, elements.take(pa.array(order)))
 
     return kernel
 
 
+def sorted_positions(
+    offsets: np.ndarray, keys: pa.Array, ranks: np.ndarray, *, reverse: bool
+) -> np.ndarray:
+    """Return the positions of all elements in the order that sorts each row by its keys.
+
+    `ranks` are those of the keys, 0 for NULL. Ties keep their order. NULL is last in both
+    directions, after NaN, which is last but for NULL."""
+    order_keys = -ranks if reverse else ranks
+    if pa.types.is_floating(keys.type):
+        order_keys = np.where(np.isnan(columns.numpy_values(keys)), len(ranks) + 1, order_keys)
+    order_keys = np.where(ranks == 0, np.iinfo(np.int64).max, order_keys)
+    return np.lexsort((np.arange(len(keys)), order_keys, columns.parents_of(offsets)))
+
+
+def _distinct(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """arrayDistinct: keep the first of equal elements and drop NULLs."""
+    offsets, elements = columns.elements_of(arrays[0])
+    ranks = ranks_with_null(elements)
+    keep = first_occurrences(columns.parents_of(offsets), ranks) & (ranks > 0)
+    return filter_elements(offsets, elements, keep)
+
+
+def _compact(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """arrayCompact: keep the first of equal neighbours."""
+    offsets, elements = columns.elements_of(arrays[0])
+    return filter_elements(
+        offsets, elements, distinct_neighbours(offsets, ranks_with_null(elements))
+    )
+
+
+def distinct_neighbours(offsets: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+    """Return which elements differ in rank from the one before them in their array; bool. The first
+    element of an array always does."""
+    differs = np.ones(len(ranks), bool)
+    differs[1:] = ranks[1:] != ranks[:-1]
+    differs[offsets[:-1][np.diff(offsets) > 0]] = True
+    return differs
+
+
 def first_occurrences(owners: np.ndarray, ranks: np.ndarray) -> np.ndarray:
-    """Which elements are the first of their rank in their array."""
+    """Return which elements are the first of their rank in their array; bool.
+
+    `owners` holds the row of each element."""
     span = int(ranks.max()) + 1 if len(ranks) else 1
-    _, first = np.unique(owners * span + ranks, return_index=True)
-    kept = np.zeros(len(ranks), bool)
-    kept[first] = True
-    return kept
+    _, positions = np.unique(owners * span + ranks, return_index=True)
+    is_first = np.zeros(len(ranks), bool)
+    is_first[positions] = True
+    return is_first
 
 
 def _enumerate(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     offsets, _ = columns.elements_of(arrays[0])
     owners = columns.parents_of(offsets)
-    places = np.arange(len(owners)) - offsets[owners] + 1
-    return columns.lists_from(offsets, columns.from_values(places, pa.uint32()))
-
-
-def _itself(array: Array) -> DataType:
-    return array
+    positions = np.arange(len(owners)) - offsets[owners] + 1
+    return columns.lists_from(offsets, columns.from_values(positions, pa.uint32()))
 
 
 def _not_null_elements(array: Array) -> DataType:
@@ -87,10 +92,10 @@ def _not_null_elements(array: Array) -> DataType:
 
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
-    scalar.define("arraySort", _array_rule(_itself), _reordered("sort")),
-    scalar.define("arrayReverseSort", _array_rule(_itself), _reordered("reverseSort")),
-    scalar.define("arrayReverse", _array_rule(_itself), lambda a, call: reverse_lists(a[0])),
-    scalar.define("arrayDistinct", _array_rule(_not_null_elements), _reordered("distinct")),
-    scalar.define("arrayCompact", _array_rule(_itself), _reordered("compact")),
-    scalar.define("arrayEnumerate", _array_rule(lambda a: Array(UINT32)), _enumerate),
+    scalar.define("arraySort", array_rule(same_type), _sort(reverse=False)),
+    scalar.define("arrayReverseSort", array_rule(same_type), _sort(reverse=True)),
+    scalar.define("arrayReverse", array_rule(same_type), lambda a, call: reverse_lists(a[0])),
+    scalar.define("arrayDistinct", array_rule(_not_null_elements), _distinct),
+    scalar.define("arrayCompact", array_rule(same_type), _compact),
+    scalar.define("arrayEnumerate", array_rule(lambda a: Array(UINT32)), _enumerate),
 )

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from olapdb.errors import IllegalTypeOfArgument
 from olapdb.functions import scalar
+from olapdb.functions.aggregates.registry import resolve_aggregate
 from olapdb.functions.arrays.ordering import first_occurrences
-from olapdb.functions.arrays.search import count_marked, ranks_with_null
+from olapdb.functions.arrays.search import ranks_with_null
+from olapdb.functions.arrays.type_rules import array_rule, element_type
 from olapdb.functions.base import Argument, Groups
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.nested import count_marked
 from olapdb.functions.kernels.supertypes import sum_type
 from olapdb.types import (
     FLOAT64,
@@ -32,31 +35,18 @@ from olapdb.types import (
 )
 
 
-def _array_rule(
-    result: Callable[[Array], DataType],
-) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
-    def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        first = types[0]
-        if not isinstance(first, Array):
-            raise scalar.illegal(name, first, "an Array")
-        return result(first)
-
-    return rule
-
-
-def _numeric(name: str, inner: DataType) -> DataType:
-    one = plain(inner)
-    if is_nullable(inner) or not isinstance(one, Integer | Float | Decimal | Boolean):
+def _require_numbers(name: str, inner: DataType) -> DataType:
+    """Return the element type; raise IllegalTypeOfArgument unless it is a number, not Nullable."""
+    number = plain(inner)
+    if is_nullable(inner) or not isinstance(number, Integer | Float | Decimal | Boolean):
         raise IllegalTypeOfArgument(f"Illegal type Array({inner}) of argument of function {name}.")
-    return one
+    return number
 
 
-def _folding(kind: str) -> scalar.Kernel:
-    """arraySum, arrayAvg, arrayMin, arrayMax: the aggregate of each array."""
+def _aggregate_kernel(kind: str) -> scalar.Kernel:
+    """Return the kernel that applies the aggregate `kind` (sum, avg, min or max) to each array."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        from olapdb.functions.aggregates.registry import resolve_aggregate
-
         container = call.types[0]
         assert isinstance(container, Array)
         offsets, elements = columns.elements_of(arrays[0])
@@ -64,9 +54,9 @@ def _folding(kind: str) -> scalar.Kernel:
         aggregate = resolve_aggregate(kind, (), (taken,))
         groups = Groups(columns.parents_of(offsets), len(arrays[0]))
         values = aggregate.finalize(aggregate.state([elements], groups))
-        if kind == "avg":  # of nothing is 0 here, unlike avg()
-            known = columns.numpy_values(values)
-            values = pa.array(np.where(np.diff(offsets) == 0, 0.0, known))
+        if kind == "avg":  # of an empty array it is 0, while avg() gives NaN
+            averages = columns.numpy_values(values)
+            values = pa.array(np.where(np.diff(offsets) == 0, 0.0, averages))
         return values if values.type == call.result.arrow else values.cast(call.result.arrow)
 
     return kernel
@@ -74,38 +64,32 @@ def _folding(kind: str) -> scalar.Kernel:
 
 def _uniq(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     offsets, elements = columns.elements_of(arrays[0])
-    kept = first_occurrences(columns.parents_of(offsets), ranks_with_null(elements))
-    return columns.from_values(count_marked(offsets, kept, call.rows), pa.uint32())
+    distinct = first_occurrences(columns.parents_of(offsets), ranks_with_null(elements))
+    return columns.from_values(count_marked(offsets, distinct), pa.uint32())
 
 
 def _sum_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    return sum_type(_numeric(name, _inner(name, types[0])))
+    return sum_type(_require_numbers(name, element_type(name, types[0])))
 
 
 def _avg_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    _numeric(name, _inner(name, types[0]))
+    _require_numbers(name, element_type(name, types[0]))
     return FLOAT64
 
 
 def _extreme_rule(
     name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
 ) -> DataType:
-    inner = plain(_inner(name, types[0]))
+    inner = plain(element_type(name, types[0]))
     if isinstance(inner, Array | Tuple | Map | Nothing):
         raise scalar.illegal(name, types[0], "an Array of single values")
-    return make_nullable(inner) if is_nullable(_inner(name, types[0])) else inner
-
-
-def _inner(name: str, data_type: DataType) -> DataType:
-    if not isinstance(data_type, Array):
-        raise scalar.illegal(name, data_type, "an Array")
-    return data_type.inner
+    return make_nullable(inner) if is_nullable(element_type(name, types[0])) else inner
 
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
-    scalar.define("arraySum", _sum_rule, _folding("sum")),
-    scalar.define("arrayAvg", _avg_rule, _folding("avg")),
-    scalar.define("arrayMin", _extreme_rule, _folding("min")),
-    scalar.define("arrayMax", _extreme_rule, _folding("max")),
-    scalar.define("arrayUniq", _array_rule(lambda a: UINT32), _uniq),
+    scalar.define("arraySum", _sum_rule, _aggregate_kernel("sum")),
+    scalar.define("arrayAvg", _avg_rule, _aggregate_kernel("avg")),
+    scalar.define("arrayMin", _extreme_rule, _aggregate_kernel("min")),
+    scalar.define("arrayMax", _extreme_rule, _aggregate_kernel("max")),
+    scalar.define("arrayUniq", array_rule(lambda a: UINT32), _uniq),
 )

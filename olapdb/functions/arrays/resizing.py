@@ -10,6 +10,7 @@ import pyarrow as pa
 from olapdb.errors import ArgumentOutOfBound
 from olapdb.functions import scalar
 from olapdb.functions.arrays.construction import resolve_array, resolve_concatenation
+from olapdb.functions.arrays.type_rules import array_rule, same_type
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
@@ -21,20 +22,8 @@ from olapdb.types import Array, DataType, Date, DateTime, Float, Integer, String
 _SIZE_MAX = 500_000_000
 
 
-def _array_rule(
-    result: Callable[[Array], DataType],
-) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
-    def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        first = types[0]
-        if not isinstance(first, Array):
-            raise scalar.illegal(name, first, "an Array")
-        return result(first)
-
-    return rule
-
-
 def _slice(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """arraySlice(a, offset[, length]); negative counts from the end."""
+    """Resolve arraySlice(a, offset[, length]); a negative offset or length counts from the end."""
     container = plain(arguments[0].type)
     scalar.require(name, [container], Array, "an Array")
     scalar.require(name, [plain(a.type) for a in arguments[1:]], Integer, "an integer")
@@ -65,9 +54,9 @@ def _push(*, back: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
         wrap = resolve_array("array", [arguments[1]])
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-            one = wrap.kernel([values[1]], rows, environment)
-            pair = [values[0], one] if back else [one, values[0]]
-            return joined.kernel(pair, rows, environment)
+            single_list = wrap.kernel([values[1]], rows, environment)
+            lists = [values[0], single_list] if back else [single_list, values[0]]
+            return joined.kernel(lists, rows, environment)
 
         return ScalarCall(name, joined.type, kernel)
 
@@ -78,10 +67,10 @@ def _pop(*, back: bool) -> scalar.Kernel:
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         offsets, elements = columns.elements_of(arrays[0])
         owners, positions = columns.parents_of(offsets), np.arange(len(elements))
-        gone = positions == (offsets[owners + 1] - 1 if back else offsets[owners])
+        removed = positions == (offsets[owners + 1] - 1 if back else offsets[owners])
         counts = np.maximum(np.diff(offsets) - 1, 0)
         return columns.lists_from(
-            columns.offsets_from_counts(counts), elements.filter(pa.array(~gone))
+            columns.offsets_from_counts(counts), elements.filter(pa.array(~removed))
         )
 
     return kernel
@@ -104,7 +93,7 @@ def _flat_type(array: Array) -> DataType:
 
 
 def _range(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """range([start,] end[, step])."""
+    """Resolve range([start,] end[, step])."""
     types = [plain(a.type) for a in arguments]
     scalar.require(name, types, Integer, "an integer")
     inner = common_type(types)
@@ -127,8 +116,9 @@ def _range(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def require_list_size(name: str, sizes: np.ndarray) -> None:
-    """ArgumentOutOfBound for arrays of these sizes (those below 0 are empty) that no memory could
-    hold; added up as floats, which do not wrap."""
+    """Raise ArgumentOutOfBound if arrays of these sizes have more than 500 million elements in total.
+
+    Sizes below 0 count as 0. The total is a float, which does not wrap."""
     elements = float(np.maximum(sizes, 0).sum(dtype=np.float64))
     if elements > _SIZE_MAX:
         raise ArgumentOutOfBound(f"A call to {name} would produce {elements:.0f} array elements.")
@@ -144,8 +134,8 @@ def _with_constant(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         counts = np.maximum(columns.numpy_values(count).astype(np.int64), 0)
         require_list_size(name, counts)
         offsets = columns.offsets_from_counts(counts)
-        made = columns.lists_from(offsets, elements.take(pa.array(columns.parents_of(offsets))))
-        return made[0] if constant else made
+        lists = columns.lists_from(offsets, elements.take(pa.array(columns.parents_of(offsets))))
+        return lists[0] if constant else lists
 
     return ScalarCall(name, Array(inner), kernel)
 
@@ -157,33 +147,29 @@ def _empty_array(inner: DataType) -> Callable[[str, Sequence[Argument]], ScalarC
     return resolve
 
 
-def _itself(array: Array) -> DataType:
-    return array
-
-
 def _resize(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """arrayResize(a, size[, extender]); a negative size fills, or cuts, on the left."""
+    """Resolve arrayResize(a, size[, extender]); a negative size extends, or cuts, on the left."""
     container = plain(arguments[0].type)
     if not isinstance(container, Array):
         raise scalar.illegal(name, container, "an Array")
     scalar.require(name, [plain(arguments[1].type)], Integer, "an integer")
-    own = plain_lc(container.inner)
-    inner = own if len(arguments) < 3 else common_type([own, plain_lc(arguments[2].type)])
+    own_type = plain_lc(container.inner)
+    inner = own_type if len(arguments) < 3 else common_type([own_type, plain_lc(arguments[2].type)])
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         constant = all(isinstance(v, pa.Scalar) for v in values)
         count = 1 if constant else rows
-        lists, wanted, *extender = (columns.as_array(v, count) for v in values)
+        lists, sizes_column, *extender = (columns.as_array(v, count) for v in values)
         offsets, elements = columns.elements_of(lists)
-        given = cast_column(elements, container.inner, inner, environment, strict=False)
+        cast_elements = cast_column(elements, container.inner, inner, environment, strict=False)
         if extender:
             filler = cast_column(extender[0], arguments[2].type, inner, environment, strict=False)
         else:
             filler = columns.as_array(default_value(inner), 1)
-        sizes = columns.numpy_values(wanted).astype(np.int64)
+        sizes = columns.numpy_values(sizes_column).astype(np.int64)
         require_list_size(name, np.abs(sizes.astype(np.float64)))
-        made = _resized(offsets, columns.single(given), sizes, columns.single(filler))
-        return made[0] if constant else made
+        resized = _resized(offsets, columns.single(cast_elements), sizes, columns.single(filler))
+        return resized[0] if constant else resized
 
     return ScalarCall(name, Array(inner), kernel)
 
@@ -191,16 +177,15 @@ def _resize(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 def _resized(
     offsets: np.ndarray, elements: pa.Array, sizes: np.ndarray, filler: pa.Array
 ) -> pa.Array:
+    """Return the arrays cut or extended to `sizes`; `filler` is one value, or one for each row."""
     out = columns.offsets_from_counts(np.abs(sizes))
     owners = columns.parents_of(out)
-    places = np.arange(len(owners)) - out[owners]
     lengths = np.diff(offsets)
-    at = places + np.where(sizes < 0, lengths + sizes, 0)[owners]
+    at = np.arange(len(owners)) - out[owners] + np.where(sizes < 0, lengths + sizes, 0)[owners]
     inside = (at >= 0) & (at < lengths[owners])
     fill = len(elements) + (owners if len(filler) > 1 else 0)
     rows = np.where(inside, offsets[:-1][owners] + at, fill)
-    both = pa.concat_arrays([elements, filler])
-    return columns.lists_from(out, both.take(pa.array(rows)))
+    return columns.lists_from(out, pa.concat_arrays([elements, filler]).take(pa.array(rows)))
 
 
 _EMPTY_ARRAYS: tuple[DataType, ...] = (
@@ -218,10 +203,10 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.custom("arraySlice", _slice, count=(2, 3)),
     scalar.custom("arrayPushBack", _push(back=True), count=2),
     scalar.custom("arrayPushFront", _push(back=False), count=2),
-    scalar.define("arrayPopBack", _array_rule(_itself), _pop(back=True)),
-    scalar.define("arrayPopFront", _array_rule(_itself), _pop(back=False)),
+    scalar.define("arrayPopBack", array_rule(same_type), _pop(back=True)),
+    scalar.define("arrayPopFront", array_rule(same_type), _pop(back=False)),
     scalar.define(
-        "arrayFlatten", _array_rule(_flat_type), _flatten, aliases=("flatten",), insensitive=True
+        "arrayFlatten", array_rule(_flat_type), _flatten, aliases=("flatten",), insensitive=True
     ),
     scalar.custom("range", _range, count=(1, 3)),
     scalar.custom("arrayResize", _resize, count=(2, 3)),

@@ -35,8 +35,9 @@ from olapdb.types import (
 _NUMBERS = (Integer, Float, Decimal, Boolean)
 
 
-def _numbers(name: str, data_type: DataType) -> DataType:
-    """The type of the elements, which are numbers and not NULL."""
+def _number_type(name: str, data_type: DataType) -> DataType:
+    """Return the type of the array's elements; raise IllegalTypeOfArgument unless these are numbers,
+    not Nullable."""
     inner = data_type.inner if isinstance(data_type, Array) else data_type
     if not isinstance(data_type, Array) or is_nullable(inner) or not isinstance(inner, _NUMBERS):
         raise IllegalTypeOfArgument(f"{name} cannot add values of type {inner}.")
@@ -44,7 +45,7 @@ def _numbers(name: str, data_type: DataType) -> DataType:
 
 
 def _sum_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    return Array(sum_type(_numbers(name, types[0])))
+    return Array(sum_type(_number_type(name, types[0])))
 
 
 def _running_sum(arrays: list[pa.Array], call: Invocation) -> pa.Array:
@@ -57,8 +58,8 @@ def _running_sum(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     values = columns.numpy_values(elements).astype(columns.dtype_of(wide))
     owners = columns.parents_of(offsets)
     if values.dtype.kind == "f":
-        # Starting anew in each array, as a sum over all of them would carry its error along.
-        sums = _restarted(values, offsets)
+        # Each array is summed by itself: a sum over all arrays would carry rounding errors along.
+        sums = _running_floats(values, offsets)
     else:
         with np.errstate(over="ignore"):
             total = np.cumsum(values, dtype=values.dtype)
@@ -68,10 +69,10 @@ def _running_sum(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 def _running_sum_from_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """Return running sums that begin at zero again where they would fall below it.
+    """arrayCumSumNonNegative: running sums that restart at zero where they would fall below it.
 
-    Goes place by place over all arrays that are as long, so it takes as many steps as the longest
-    array has elements."""
+    Each step handles one position of all arrays that are long enough, so there are as many steps as
+    the longest array has elements."""
     result = call.result
     assert isinstance(result, Array)
     wide = result.inner.arrow
@@ -82,51 +83,56 @@ def _running_sum_from_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array
     sums: list[pa.Array] = []
     rows: list[np.ndarray] = []
     state = pa.repeat(zero, len(lengths))
-    place = 0
-    while len(longer := np.flatnonzero(lengths > place)):
-        added = pc.add(state.take(pa.array(longer)), values.take(pa.array(offsets[longer] + place)))
-        cut = pc.max_element_wise(added, zero).cast(wide)
-        state = columns.replaced_rows(state, longer, cut)
-        sums.append(cut)
-        rows.append(offsets[longer] + place)
-        place += 1
+    position = 0
+    while len(longer := np.flatnonzero(lengths > position)):
+        at = offsets[longer] + position
+        added = pc.add(state.take(pa.array(longer)), values.take(pa.array(at)))
+        clamped = pc.max_element_wise(added, zero).cast(wide)
+        state = columns.replaced_rows(state, longer, clamped)
+        sums.append(clamped)
+        rows.append(at)
+        position += 1
     if not sums:
         return columns.lists_from(offsets, values)
     order = np.argsort(np.concatenate(rows))
     return columns.lists_from(offsets, pa.concat_arrays(sums).take(pa.array(order)))
 
 
-def _restarted(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Running sums of each array: array by array where there are few long ones, else place by place
-    over all arrays that are as long. Either way at most sqrt(elements) steps."""
+def _running_floats(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Return the running sums of each array.
+
+    Few long arrays are summed one by one, many short ones position by position over all that are
+    long enough. Either way takes at most sqrt(elements) steps."""
     lengths = np.diff(offsets)
     sums = values.copy()
     if len(lengths) <= lengths.max(initial=0):
         for start, end in itertools.pairwise(offsets):
             np.cumsum(values[start:end], out=sums[start:end])
         return sums
-    at = 1
-    longer = np.flatnonzero(lengths > at)
+    position = 1
+    longer = np.flatnonzero(lengths > position)
     while len(longer):
-        rows = offsets[longer] + at
+        rows = offsets[longer] + position
         sums[rows] += sums[rows - 1]
-        at += 1
-        longer = longer[lengths[longer] > at]
+        position += 1
+        longer = longer[lengths[longer] > position]
     return sums
 
 
 def _running_decimals(offsets: np.ndarray, elements: pa.Array) -> pa.Array:
-    """By limbs of 32 bits, each summed on its own, what runs over carried on: modulo the width."""
+    """Return exact running sums of each array, modulo the width of the elements' type.
+
+    Sums limbs of 32 bits and carries between them."""
     count = elements.type.bit_width // 32
     limbs = group_kernels.decimal_limbs(elements, count)
     owners = columns.parents_of(offsets)
     out = np.zeros(limbs.shape, np.uint32)
     carry = np.zeros(len(elements), np.int64)
-    for at in range(count):
-        total = np.cumsum(limbs[:, at], dtype=np.int64)
+    for limb in range(count):
+        total = np.cumsum(limbs[:, limb], dtype=np.int64)
         before = np.concatenate(([0], total))[offsets[:-1]]
         sums = total - before[owners] + carry
-        out[:, at] = (sums & 0xFFFFFFFF).astype(np.uint32)
+        out[:, limb] = (sums & 0xFFFFFFFF).astype(np.uint32)
         carry = sums >> 32
     return pa.Array.from_buffers(elements.type, len(elements), [None, pa.py_buffer(out)])
 
@@ -162,35 +168,35 @@ def _difference(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     first[offsets[:-1][np.diff(offsets) > 0]] = True
     if pa.types.is_decimal(wide):
         before = elements.take(pa.array(np.arange(len(elements)) - ~first))
-        less = decimal_width.decimal_within_bits(pc.subtract(elements, before), wide)
-        if less is None:
+        differences = decimal_width.decimal_within_bits(pc.subtract(elements, before), wide)
+        if differences is None:
             raise DecimalOverflow(f"A difference of two elements does not fit {result.inner}.")
-        return columns.lists_from(offsets, less)
+        return columns.lists_from(offsets, differences)
     values = columns.numpy_values(elements).astype(columns.dtype_of(wide))
     with np.errstate(over="ignore", invalid="ignore"):
-        found = np.diff(values, prepend=values[:1])
-    found[first] = 0
-    return columns.lists_from(offsets, columns.from_values(found, wide))
+        numbers = np.diff(values, prepend=values[:1])
+    numbers[first] = 0
+    return columns.lists_from(offsets, columns.from_values(numbers, wide))
 
 
 def _product_rule(
     name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
 ) -> DataType:
-    _numbers(name, types[0])
+    _number_type(name, types[0])
     return FLOAT64
 
 
 def _product(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """In Float64; of nothing it is 0, as in ClickHouse."""
+    """arrayProduct, in Float64. The product of an empty array is 0, as in ClickHouse."""
     offsets, elements = columns.elements_of(arrays[0])
     values = columns.numpy_values(elements.cast(pa.float64(), safe=False))
     lengths = np.diff(offsets)
-    found = np.zeros(len(lengths))
-    there = lengths > 0
-    if there.any():
+    products = np.zeros(len(lengths))
+    nonempty = lengths > 0
+    if nonempty.any():
         with np.errstate(over="ignore", invalid="ignore"):
-            found[there] = np.multiply.reduceat(values, offsets[:-1][there])
-    return pa.array(found)
+            products[nonempty] = np.multiply.reduceat(values, offsets[:-1][nonempty])
+    return pa.array(products)
 
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (

@@ -1,4 +1,4 @@
-"""Search in arrays and maps: has, indexOf, countEqual, hasAny, hasAll, mapContains."""
+"""Functions that search arrays and maps: has, indexOf, countEqual, hasAny, hasAll, mapContains."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from olapdb.functions.arrays.nested_equality import equal_rows, rankable_values
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.nested import count_marked, map_parts
 from olapdb.functions.kernels.supertypes import common_type
 from olapdb.functions.numeric.comparison import resolve_comparison
 from olapdb.functions.numeric.conditional import plain_lc
@@ -38,20 +39,14 @@ from olapdb.types import (
     plain,
 )
 
-
-def map_parts(array: pa.Array) -> tuple[np.ndarray, pa.Array, pa.Array]:
-    offsets = columns.offsets_of(array)
-    start, count = int(offsets[0]), int(offsets[-1] - offsets[0])
-    return offsets - start, array.keys.slice(start, count), array.items.slice(start, count)
+Fold = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""(offsets, bool for each element: equal to its row's value) -> a number for each row."""
 
 
-def _search(
-    name: str,
-    arguments: Sequence[Argument],
-    result: DataType,
-    fold: Callable[[np.ndarray, np.ndarray, int], np.ndarray],
-) -> ScalarCall:
-    """fold(offsets, which elements are equal to the row's value, rows)."""
+def _search(name: str, arguments: Sequence[Argument], result: DataType, fold: Fold) -> ScalarCall:
+    """Return the call that compares each element with its row's value and folds the answers.
+
+    A Map is searched by its keys. NULL equals NULL."""
     container = plain(arguments[0].type)
     if isinstance(container, Map):
         container = Array(container.key)
@@ -65,29 +60,30 @@ def _search(
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         constant = all(isinstance(v, pa.Scalar) for v in values)
         count = 1 if constant else rows
-        lists, wanted = (columns.as_array(v, count) for v in values)
+        lists, needles = (columns.as_array(v, count) for v in values)
         if pa.types.is_map(lists.type):
             offsets, elements, _ = map_parts(lists)
         else:
             offsets, elements = columns.elements_of(lists)
         parents = pa.array(columns.parents_of(offsets))
         if shared is None:
-            same = _equal_numbers(elements, wanted.take(parents), types, environment)
+            same = _equal_numbers(elements, needles.take(parents), types, environment)
         else:
-            elements, wanted = (
+            elements, needles = (
                 cast_column(v, t, make_nullable(shared), environment, strict=False)
-                for v, t in ((elements, container.inner), (wanted, arguments[1].type))
+                for v, t in ((elements, container.inner), (needles, arguments[1].type))
             )
-            same = _equal_or_both_null(elements, wanted.take(parents))
-        made = columns.from_values(fold(offsets, same, count), result.arrow)
-        return made[0] if constant else made
+            same = _equal_or_both_null(elements, needles.take(parents))
+        answers = columns.from_values(fold(offsets, same), result.arrow)
+        return answers[0] if constant else answers
 
     return ScalarCall(name, result, kernel)
 
 
 def _searched_type(types: Sequence[DataType]) -> DataType | None:
-    """The type at which elements and value are compared; None for numbers that have none in common
-    (Int64 and Float64), which are compared as `=` does."""
+    """Return the type in which elements and value are compared.
+
+    Returns None for numbers without a common type (Int64 and Float64); `=` compares these."""
     numbers = all(is_number(t) for t in types)
     try:
         shared = common_type(types)
@@ -99,12 +95,12 @@ def _searched_type(types: Sequence[DataType]) -> DataType | None:
 
 
 def _equal_numbers(
-    elements: pa.Array, wanted: pa.Array, types: Sequence[DataType], environment: Environment
+    elements: pa.Array, needles: pa.Array, types: Sequence[DataType], environment: Environment
 ) -> np.ndarray:
     equals = resolve_comparison("equals", [Argument(t) for t in types])
-    found = columns.truth(equals.kernel([elements, wanted], len(elements), environment))
-    equal = pc.fill_null(found, False)
-    return np.asarray(pc.or_(equal, pc.and_(elements.is_null(), wanted.is_null())))
+    compared = columns.truth(equals.kernel([elements, needles], len(elements), environment))
+    equal = pc.fill_null(compared, False)
+    return np.asarray(pc.or_(equal, pc.and_(elements.is_null(), needles.is_null())))
 
 
 def _equal_or_both_null(left: pa.Array, right: pa.Array) -> np.ndarray:
@@ -116,39 +112,30 @@ def _equal_or_both_null(left: pa.Array, right: pa.Array) -> np.ndarray:
     return np.asarray(equal | np.asarray(pc.and_(left.is_null(), right.is_null())))
 
 
-def _any_of(offsets: np.ndarray, same: np.ndarray, rows: int) -> np.ndarray:
-    return count_marked(offsets, same, rows) > 0
+def _has_marked(offsets: np.ndarray, marked: np.ndarray) -> np.ndarray:
+    return count_marked(offsets, marked) > 0
 
 
-def count_marked(offsets: np.ndarray, same: np.ndarray, rows: int) -> np.ndarray:
-    running = np.concatenate(([0], np.cumsum(same)))
-    return np.asarray(running[offsets[1:]] - running[offsets[:-1]])
-
-
-def _first_of(offsets: np.ndarray, same: np.ndarray, rows: int) -> np.ndarray:
-    out = np.zeros(rows, np.int64)
-    hits = np.flatnonzero(same)[::-1]
+def _first_marked(offsets: np.ndarray, marked: np.ndarray) -> np.ndarray:
+    """Return the position from 1 of each row's first marked element; 0 if it has none."""
+    positions = np.zeros(len(offsets) - 1, np.int64)
+    hits = np.flatnonzero(marked)[::-1]
     owners = columns.parents_of(offsets)[hits]
-    out[owners] = hits - offsets[owners] + 1
-    return out
+    positions[owners] = hits - offsets[owners] + 1
+    return positions
 
 
-def _searching(
-    result: DataType, fold: Callable[[np.ndarray, np.ndarray, int], np.ndarray]
-) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        return _search(name, arguments, result, fold)
-
-    return resolve
+def _searching(result: DataType, fold: Fold) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    return lambda name, arguments: _search(name, arguments, result, fold)
 
 
 def _map_contains(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     require(name, [plain(arguments[0].type)], Map, "a Map")
-    return _search(name, arguments, UINT8, _any_of)
+    return _search(name, arguments, UINT8, _has_marked)
 
 
-def _sets(*, every: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """hasAny, hasAll over two arrays."""
+def _containment(*, every: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    """Return the resolver of hasAll (`every`) or hasAny, over two arrays."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         types = [plain(a.type) for a in arguments]
@@ -162,13 +149,13 @@ def _sets(*, every: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
                 for v, t in zip(values, call.types, strict=True)
             )
             owned = columns.elements_of(columns.as_array(left, call.rows))
-            few = isinstance(right, pa.Scalar) and len(right.values) <= _FEW
+            few = isinstance(right, pa.Scalar) and len(right.values) <= _CONSTANTS_MAX
             if few and not pa.types.is_nested(shared.arrow.value_type):
-                holds = _hold_each(*owned, right.values, call.rows, every)
+                holds = _hold_constants(*owned, right.values, every=every)
             else:
-                wanted = columns.elements_of(columns.as_array(right, call.rows))
-                found = count_marked(wanted[0], _found_in(*owned, *wanted), call.rows)
-                holds = found == np.diff(wanted[0]) if every else found > 0
+                needles = columns.elements_of(columns.as_array(right, call.rows))
+                matches = count_marked(needles[0], _is_element(*owned, *needles))
+                holds = matches == np.diff(needles[0]) if every else matches > 0
             return columns.from_values(holds, pa.uint8())
 
         return standard_call(name, arguments, UINT8, kernel, keeps_constants=True)
@@ -176,37 +163,37 @@ def _sets(*, every: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     return resolve
 
 
-_FEW = 16
-"""So many constants are looked for one by one."""
+_CONSTANTS_MAX = 16
+"""Up to so many constants are compared one by one, which is faster than ranking all elements."""
 
 
-def _hold_each(
-    offsets: np.ndarray, elements: pa.Array, wanted: pa.Array, rows: int, every: bool
+def _hold_constants(
+    offsets: np.ndarray, elements: pa.Array, constants: pa.Array, *, every: bool
 ) -> np.ndarray:
-    """Which rows have every one of the constants, or one of them."""
-    holds = np.full(rows, every)
-    for at in range(len(wanted)):
-        spread = pa.repeat(wanted[at], len(elements))
-        has = _any_of(offsets, _equal_or_both_null(elements, spread), rows)
+    """Return whether each row has every constant, or with `every` False at least one; bool."""
+    holds = np.full(len(offsets) - 1, every)
+    for constant in constants:
+        repeated = pa.repeat(constant, len(elements))
+        has = _has_marked(offsets, _equal_or_both_null(elements, repeated))
         holds = holds & has if every else holds | has
     return holds
 
 
-def _found_in(
-    offsets: np.ndarray, elements: pa.Array, wanted_offsets: np.ndarray, wanted: pa.Array
+def _is_element(
+    offsets: np.ndarray, elements: pa.Array, needle_offsets: np.ndarray, needles: pa.Array
 ) -> np.ndarray:
-    """Which of the wanted elements are among those of their row."""
-    both = pa.concat_arrays([elements, wanted])
+    """Return whether each needle is among the elements of its row; bool, shape of `needles`."""
+    both = pa.concat_arrays([elements, needles])
     ranks = ranks_with_null(rankable_values(both))
     span = int(ranks.max()) + 1 if len(ranks) else 1
     owned = columns.parents_of(offsets) * span + ranks[: len(elements)]
     if pa.types.is_floating(both.type):  # NaN is equal to nothing
         owned = owned[~np.isnan(columns.numpy_values(elements))]
-    return np.isin(columns.parents_of(wanted_offsets) * span + ranks[len(elements) :], owned)
+    return np.isin(columns.parents_of(needle_offsets) * span + ranks[len(elements) :], owned)
 
 
 def ranks_with_null(elements: pa.Array) -> np.ndarray:
-    """Ranks of values from 1, 0 for NULL."""
+    """Return the ranks of the values, from 1; 0 for NULL. int64, shape (rows,)."""
     valid = columns.validity(elements)
     if pa.types.is_null(elements.type):
         return np.zeros(len(elements), np.int64)
@@ -218,10 +205,10 @@ def ranks_with_null(elements: pa.Array) -> np.ndarray:
 
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
-    custom("has", _searching(UINT8, _any_of), count=2),
-    custom("indexOf", _searching(UINT64, _first_of), count=2),
+    custom("has", _searching(UINT8, _has_marked), count=2),
+    custom("indexOf", _searching(UINT64, _first_marked), count=2),
     custom("countEqual", _searching(UINT64, count_marked), count=2),
-    custom("hasAny", _sets(every=False), count=2),
-    custom("hasAll", _sets(every=True), count=2),
+    custom("hasAny", _containment(every=False), count=2),
+    custom("hasAll", _containment(every=True), count=2),
     custom("mapContains", _map_contains, count=2, aliases=("mapContainsKey",)),
 )

@@ -39,13 +39,15 @@ from olapdb.types import (
 )
 
 
-def _several(name: str, arrays: Sequence[pa.Array]) -> tuple[np.ndarray, list[pa.Array]]:
-    """The elements of arrays of equal lengths; SizesOfArraysDoNotMatch otherwise."""
-    split = [columns.elements_of(one) for one in arrays]
-    offsets = split[0][0]
-    if any(not np.array_equal(offsets, others) for others, _ in split[1:]):
+def _same_size_elements(name: str, arrays: Sequence[pa.Array]) -> tuple[np.ndarray, list[pa.Array]]:
+    """Return the offsets that the arrays share, shape (rows + 1,), and the elements of each array.
+
+    Raises SizesOfArraysDoNotMatch if the arrays of a row differ in length."""
+    lists = [columns.elements_of(array) for array in arrays]
+    offsets = lists[0][0]
+    if any(not np.array_equal(offsets, other_offsets) for other_offsets, _ in lists[1:]):
         raise SizesOfArraysDoNotMatch(f"The arrays given to {name} have different lengths.")
-    return offsets, [elements for _, elements in split]
+    return offsets, [elements for _, elements in lists]
 
 
 def _arrays_rule(
@@ -59,53 +61,54 @@ def _arrays_rule(
 
 
 def _codes(elements: Sequence[pa.Array]) -> np.ndarray:
-    """Equal numbers for equal elements (of all arrays together); NULL equals NULL."""
-    found = ranks_with_null(elements[0])
-    for one in elements[1:]:
-        ranks = ranks_with_null(one)
+    """Return a code for each position; codes are equal where the elements of all arrays are. NULL
+    equals NULL."""
+    codes = ranks_with_null(elements[0])
+    for array in elements[1:]:
+        ranks = ranks_with_null(array)
         span = int(ranks.max()) + 1 if len(ranks) else 1
-        _, found = np.unique(found * span + ranks, return_inverse=True)
-    return np.asarray(found).reshape(-1)
+        _, codes = np.unique(codes * span + ranks, return_inverse=True)
+    return np.asarray(codes).reshape(-1)
 
 
-def _occurrences(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """arrayEnumerateUniq: the how-manieth of its kind each element is."""
-    offsets, elements = _several("arrayEnumerateUniq", arrays)
+def _enumerate_unique(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """arrayEnumerateUniq: number the occurrences of each value within its array, from 1."""
+    offsets, elements = _same_size_elements("arrayEnumerateUniq", arrays)
     codes = _codes(elements)
     order = np.lexsort((np.arange(len(codes)), codes, columns.parents_of(offsets)))
     owners, sorted_codes = columns.parents_of(offsets)[order], codes[order]
-    fresh = np.ones(len(codes), bool)
-    fresh[1:] = (owners[1:] != owners[:-1]) | (sorted_codes[1:] != sorted_codes[:-1])
-    starts = np.flatnonzero(fresh)
-    places = np.arange(len(codes)) - np.repeat(starts, np.diff(np.append(starts, len(codes)))) + 1
-    found = np.zeros(len(codes), np.int64)
-    found[order] = places
-    return columns.lists_from(offsets, columns.from_values(found, pa.uint32()))
+    is_first = np.ones(len(codes), bool)
+    is_first[1:] = (owners[1:] != owners[:-1]) | (sorted_codes[1:] != sorted_codes[:-1])
+    starts = np.flatnonzero(is_first)
+    counts = np.diff(np.append(starts, len(codes)))
+    numbers = np.zeros(len(codes), np.int64)
+    numbers[order] = np.arange(len(codes)) - np.repeat(starts, counts) + 1
+    return columns.lists_from(offsets, columns.from_values(numbers, pa.uint32()))
 
 
-def _dense(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """arrayEnumerateDense: the number of each element's value, by first appearance."""
-    offsets, elements = _several("arrayEnumerateDense", arrays)
+def _enumerate_dense(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """arrayEnumerateDense: number the distinct values of each array by first appearance, from 1."""
+    offsets, elements = _same_size_elements("arrayEnumerateDense", arrays)
     codes, owners = _codes(elements), columns.parents_of(offsets)
     first = first_occurrences(owners, codes)
     numbers = np.cumsum(first)
     numbers -= np.concatenate(([0], numbers))[offsets[:-1]][owners]
     span = int(codes.max()) + 1 if len(codes) else 1
     pairs = owners * span + codes
-    kinds, inverse = np.unique(pairs, return_inverse=True)
-    number_of = np.zeros(len(kinds), np.int64)
-    number_of[inverse.reshape(-1)[first]] = numbers[first]
-    found = number_of[inverse.reshape(-1)]
-    return columns.lists_from(offsets, columns.from_values(found, pa.uint32()))
+    distinct_pairs, inverse = np.unique(pairs, return_inverse=True)
+    pair_numbers = np.zeros(len(distinct_pairs), np.int64)
+    pair_numbers[inverse.reshape(-1)[first]] = numbers[first]
+    element_numbers = pair_numbers[inverse.reshape(-1)]
+    return columns.lists_from(offsets, columns.from_values(element_numbers, pa.uint32()))
 
 
 def _zip(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     types = [plain(a.type) for a in arguments]
     require(name, types, Array, "an Array")
-    inner = Tuple(tuple(one.inner for one in types if isinstance(one, Array)))
+    inner = Tuple(tuple(array.inner for array in types if isinstance(array, Array)))
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        offsets, elements = _several(name, arrays)
+        offsets, elements = _same_size_elements(name, arrays)
         return columns.lists_from(offsets, columns.structs_from(elements, inner.arrow))
 
     return standard_call(name, arguments, Array(inner), kernel)
@@ -114,7 +117,7 @@ def _zip(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 def _intersect(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     types = [plain(a.type) for a in arguments]
     require(name, types, Array, "an Array")
-    inners = [plain_lc(one.inner) for one in types if isinstance(one, Array)]
+    inners = [plain_lc(array.inner) for array in types if isinstance(array, Array)]
     shared = _subtype(name, inners)
     wide = Array(common_type(inners)) if not isinstance(shared, Nothing) else Array(shared)
 
@@ -125,62 +128,67 @@ def _intersect(name: str, arguments: Sequence[Argument]) -> ScalarCall:
             columns.as_array(cast_column(v, t, wide, environment, strict=False), count)
             for v, t in zip(values, types, strict=True)
         ]
-        offsets, elements = _common(lists, count)
-        found = cast_column(elements, wide.inner, shared, environment, strict=False)
-        made = columns.lists_from(offsets, columns.single(found))
-        return made[0] if constant else made
+        offsets, elements = _common_elements(lists, count)
+        narrowed = cast_column(elements, wide.inner, shared, environment, strict=False)
+        common = columns.lists_from(offsets, columns.single(narrowed))
+        return common[0] if constant else common
 
     if isinstance(shared, Nothing):
         return ScalarCall(name, Array(NOTHING), lambda v, r, e: default_value(Array(NOTHING)))
     return ScalarCall(name, Array(shared), kernel)
 
 
-def _common(lists: Sequence[pa.Array], rows: int) -> tuple[np.ndarray, pa.Array]:
-    """The elements of the first array, each once, that all others have too."""
-    split = [columns.elements_of(one) for one in lists]
-    owners = np.concatenate([columns.parents_of(offsets) for offsets, _ in split])
-    number = np.repeat(np.arange(len(split)), [len(elements) for _, elements in split])
-    elements = pa.concat_arrays([one for _, one in split])
+def _common_elements(lists: Sequence[pa.Array], rows: int) -> tuple[np.ndarray, pa.Array]:
+    """Return the offsets and elements of the arrays' intersections.
+
+    Elements are distinct and in the order of the first array."""
+    arrays = [columns.elements_of(array) for array in lists]
+    owners = np.concatenate([columns.parents_of(offsets) for offsets, _ in arrays])
+    number = np.repeat(np.arange(len(arrays)), [len(elements) for _, elements in arrays])
+    elements = pa.concat_arrays([own for _, own in arrays])
     ranks = ranks_with_null(elements)
     span = int(ranks.max()) + 1 if len(ranks) else 1
     pairs = owners * span + ranks
-    kinds, inverse = np.unique(pairs, return_inverse=True)
+    distinct_pairs, inverse = np.unique(pairs, return_inverse=True)
     inverse = inverse.reshape(-1)
-    seen = np.zeros((len(kinds), len(split)), bool)
+    seen = np.zeros((len(distinct_pairs), len(arrays)), bool)
     seen[inverse, number] = True
-    everywhere = np.logical_and.reduce(seen, axis=1)
-    first = len(split[0][1])
-    kept = everywhere[inverse[:first]] & first_occurrences(owners[:first], ranks[:first])
-    counts = np.bincount(owners[:first][kept], minlength=rows)
-    return columns.offsets_from_counts(counts), split[0][1].filter(pa.array(kept))
+    in_all = np.logical_and.reduce(seen, axis=1)
+    first = len(arrays[0][1])
+    keep = in_all[inverse[:first]] & first_occurrences(owners[:first], ranks[:first])
+    counts = np.bincount(owners[:first][keep], minlength=rows)
+    return columns.offsets_from_counts(counts), arrays[0][1].filter(pa.array(keep))
 
 
 def _subtype(name: str, inners: Sequence[DataType]) -> DataType:
-    """The type of what values of all of these types have in common; NoCommonType where nothing."""
-    if any(isinstance(one, Nothing) for one in inners):
+    """Return the type of the values that all of these types can hold.
+
+    It is the narrowest of integer types, else of float types. Raises NoCommonType if other types
+    differ."""
+    if any(isinstance(inner, Nothing) for inner in inners):
         return NOTHING
-    bare = [plain(one) for one in inners]
-    found = bare[0]
-    if any(one != found for one in bare[1:]):
-        if not all(isinstance(one, Integer | Float) for one in bare):
+    bare = [plain(inner) for inner in inners]
+    narrowest = bare[0]
+    if any(other != narrowest for other in bare[1:]):
+        if not all(isinstance(data_type, Integer | Float) for data_type in bare):
             shown = ", ".join(map(str, bare))
             raise NoCommonType(
                 f"There is no subtype for types {shown} in {name}.", hint="Cast one of them."
             )
-        integers = [one for one in bare if isinstance(one, Integer)]
-        floats = [one for one in bare if isinstance(one, Float)]
-        found = (
-            min(integers, key=lambda one: (one.bits, one.signed))
+        integers = [data_type for data_type in bare if isinstance(data_type, Integer)]
+        floats = [data_type for data_type in bare if isinstance(data_type, Float)]
+        narrowest = (
+            min(integers, key=lambda integer: (integer.bits, integer.signed))
             if integers
-            else min(floats, key=lambda one: one.bits)
+            else min(floats, key=lambda number: number.bits)
         )
-    nullable = all(isinstance(one, Nullable) for one in inners)
-    return make_nullable(found) if nullable else found
+    nullable = all(isinstance(inner, Nullable) for inner in inners)
+    return make_nullable(narrowest) if nullable else narrowest
 
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
-    define("arrayEnumerateUniq", _arrays_rule(Array(UINT32)), _occurrences, count=(1, None)),
-    define("arrayEnumerateDense", _arrays_rule(Array(UINT32)), _dense, count=(1, None)),
+    define("arrayEnumerateUniq", _arrays_rule(Array(UINT32)), _enumerate_unique, count=(1, None)),
+    define("arrayEnumerateDense", _arrays_rule(Array(UINT32)), _enumerate_dense, count=(1, None)),
     custom("arrayZip", _zip, count=(1, None)),
     custom("arrayIntersect", _intersect, count=(1, None)),
 )

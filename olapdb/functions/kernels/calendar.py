@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb import types
+from olapdb.config import tuning
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.arrow_buffers import converted, empty
 
@@ -59,13 +60,10 @@ def civil_from_days(days: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarra
     first, last = int(days.min()), int(days.max())
     if first >= 0 and last <= DATE_MAX:
         return _looked_up(_calendar(), days)
-    if last - first < days.size and days.size > _CALENDAR_ROWS_MIN:
+    if last - first < days.size and days.size > tuning.CALENDAR_ROWS_MIN:
         position = np.subtract(days, first, out=empty(days.size, np.int64))
         return _looked_up(_civil_from_days(np.arange(first, last + 1)), position)
     return _civil_from_days(days)
-
-
-_CALENDAR_ROWS_MIN = 1_000
 
 
 @cache

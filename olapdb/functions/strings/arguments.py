@@ -1,4 +1,4 @@
-"""What functions of strings share: the types they take, and their arguments as arrays."""
+"""Type rules of string functions, and conversions of their arguments."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from olapdb.types import STRING, DataType, FixedString, Integer, String
 
 TEXT_TYPES = (String, FixedString)
 TO_THE_END = np.int64(2**62)
-"""A count that reaches to the end of any string."""
+"""A number of bytes or characters that is longer than any string."""
 DOT_MATCHES_ALL = "(?s)"
-"""Begins every regular expression: as in ClickHouse `.` matches a line break too."""
+"""The prefix of every regular expression: in ClickHouse `.` matches a line break too."""
 
 
 def text_rule(
     result: DataType, texts: int = 1
 ) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
-    """The type rule of a function of so many strings, then integers."""
+    """Return the type rule of a function of `texts` strings, then integers."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         require(name, types[:texts], TEXT_TYPES, "a String")
@@ -35,12 +35,13 @@ def text_rule(
 def integers_rule(
     name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
 ) -> DataType:
+    """The type rule of a function of integers that returns a String."""
     require(name, types, Integer, "an integer")
     return STRING
 
 
 def text_kernel(function: Callable[[pa.Array], pa.Array]) -> Kernel:
-    """The kernel of a function of one string, from its array of text."""
+    """Return the kernel of a function of one string; `function` takes and returns its text array."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         return function(columns.text(arrays[0]))
@@ -49,11 +50,12 @@ def text_kernel(function: Callable[[pa.Array], pa.Array]) -> Kernel:
 
 
 def integers(array: pa.Array) -> np.ndarray:
+    """Return an integer column as int64; UInt64 values beyond it wrap."""
     return columns.numpy_values(array).astype(np.int64)
 
 
 def saturated_integers(array: pa.Array) -> np.ndarray:
-    """As int64; what is beyond it is its end, where `integers` wraps."""
+    """Return an integer column as int64; UInt64 values beyond it become its maximum."""
     values = columns.numpy_values(array)
     if values.dtype == np.uint64:
         values = np.minimum(values, np.uint64(2**63 - 1))

@@ -1,4 +1,4 @@
-"""Strings as bytes: their codes, and hexadecimal digits of any value."""
+"""ascii, char, hex and unhex: strings as byte codes, and values as hexadecimal digits."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from olapdb.errors import CannotParse
 from olapdb.functions.base import Argument
+from olapdb.functions.casts.parsing import unhexed
 from olapdb.functions.kernels import columns, slices
 from olapdb.functions.scalar import Invocation, ScalarDefinition, define, illegal
 from olapdb.functions.strings import rendering
@@ -41,7 +42,7 @@ def _char(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     return columns.strings_from(offsets, matrix.reshape(-1))
 
 
-def _hexed(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+def _hex(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     array = arrays[0]
     if isinstance(call.types[0], TEXT_TYPES):
         offsets, data = columns.bytes_of(columns.binary(array))
@@ -56,24 +57,25 @@ def _hexed(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     elif isinstance(call.types[0], DateTime):
         values = values.astype(np.uint32)
     if values.dtype.kind in "iu":
-        return _significant(values)
+        return _digits_without_leading_zeros(values)
     raw = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("<"))).view(np.uint8)
     return _all_digits(raw.reshape(len(values), values.dtype.itemsize))
 
 
-def _significant(values: np.ndarray) -> pa.Array:
-    """The digits of integers, bytes that are zero at their front left out."""
+def _digits_without_leading_zeros(values: np.ndarray) -> pa.Array:
+    """Return the hexadecimal digits of integers without leading zero bytes; 0 gives "00"."""
     width = values.dtype.itemsize
     raw = values.astype(values.dtype.newbyteorder(">")).view(np.uint8).reshape(len(values), width)
     nonzero = (raw != 0) | (np.arange(raw.shape[1]) == raw.shape[1] - 1)
-    kept = np.arange(raw.shape[1])[None, :] >= np.argmax(nonzero, axis=1)[:, None]
-    kept = np.repeat(kept, 2, axis=1)
+    keep = np.arange(raw.shape[1])[None, :] >= np.argmax(nonzero, axis=1)[:, None]
+    keep = np.repeat(keep, 2, axis=1)
     return columns.strings_from(
-        columns.offsets_from_counts(kept.sum(axis=1)), rendering.hex_matrix(raw)[kept]
+        columns.offsets_from_counts(keep.sum(axis=1)), rendering.hex_matrix(raw)[keep]
     )
 
 
 def _all_digits(raw: np.ndarray) -> pa.Array:
+    """Return the hexadecimal digits of byte rows, shape (rows, width)."""
     offsets = np.arange(len(raw) + 1, dtype=np.int64) * 2 * raw.shape[1]
     return columns.strings_from(
         offsets, rendering.hex_matrix(np.ascontiguousarray(raw)).reshape(-1)
@@ -81,7 +83,8 @@ def _all_digits(raw: np.ndarray) -> pa.Array:
 
 
 def _decimal_bytes(array: pa.Array, precision: int) -> np.ndarray:
-    """The little-endian bytes of decimals, as wide as ClickHouse stores them."""
+    """Return the little-endian bytes of decimals, in the width that ClickHouse stores; uint8, shape
+    (rows, width)."""
     width = next(w for digits, w in ((9, 4), (18, 8), (38, 16), (76, 32)) if precision <= digits)
     stored = array.type.byte_width
     buffer = array.buffers()[1]
@@ -98,8 +101,6 @@ def _hex_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argume
 
 
 def _unhex(array: pa.Array) -> pa.Array:
-    from olapdb.functions.casts.parsing import unhexed
-
     if pc.all(pc.match_substring_regex(array, "^[0-9a-fA-F]*$")).as_py() is False:
         raise CannotParse("unhex takes hexadecimal digits.")
     odd = pc.equal(pc.bit_wise_and(pc.binary_length(array), 1), 1)
@@ -111,6 +112,6 @@ def _unhex(array: pa.Array) -> pa.Array:
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
     define("ascii", text_rule(INT32), _ascii, insensitive=True),
     define("char", integers_rule, _char, count=(1, None), insensitive=True),
-    define("hex", _hex_rule, _hexed, insensitive=True),
+    define("hex", _hex_rule, _hex, insensitive=True),
     define("unhex", text_rule(STRING), text_kernel(_unhex), insensitive=True),
 )

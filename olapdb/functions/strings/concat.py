@@ -1,4 +1,4 @@
-"""concat, concatWithSeparator and format: strings made of several values."""
+"""concat, concatWithSeparator and format: strings joined from several values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from olapdb.types import STRING, Array, DataType, plain
 
 
 def display_as_text(array: pa.Array, data_type: DataType, call: scalar.Invocation) -> pa.Array:
-    """Any value as text, as toString makes it, but FixedString with its zero bytes."""
+    """Return values of any type as text, as toString does, but keep a FixedString's zero bytes."""
     return rendering.display_array(array, data_type, call.environment.zone)
 
 
@@ -43,7 +43,9 @@ def _concat_with(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     return pc.binary_join_element_wise(*texts, columns.text(arrays[0]))
 
 
-def _text_first(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+def _text_first_rule(
+    name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
+) -> DataType:
     scalar.require(name, types[:1], TEXT_TYPES, "a String")
     return STRING
 
@@ -52,29 +54,32 @@ def _format(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     template = arguments[0].constant.as_py() if arguments[0].constant is not None else None
     if not isinstance(template, str):
         raise scalar.illegal(name, arguments[0].type, "a constant pattern")
-    pieces = _template(template, len(arguments) - 1)
+    pieces = _parse_template(template, len(arguments) - 1)
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        made = [
+        texts = [
             pa.repeat(pa.scalar(p), call.rows)
             if isinstance(p, str)
             else display_as_text(arrays[p + 1], call.types[p + 1], call)
             for p in pieces
         ]
-        return pc.binary_join_element_wise(*made, "") if len(made) > 1 else made[0]
+        return pc.binary_join_element_wise(*texts, "") if len(texts) > 1 else texts[0]
 
     return scalar.standard_call(name, arguments, STRING, kernel)
 
 
-def _template(template: str, count: int) -> list[str | int]:
+def _parse_template(template: str, count: int) -> list[str | int]:
+    """Return the pieces of a format pattern: texts, and indices of `count` arguments from 0.
+
+    Raises BadArguments if the pattern names an argument that is not there."""
     pieces: list[str | int] = []
-    following = 0
+    next_index = 0
     for piece in re.split(r"(\{\{|\}\}|\{\d*\})", template):
         if piece in ("{{", "}}"):
             pieces.append(piece[0])
         elif piece.startswith("{") and piece.endswith("}"):
-            index = int(piece[1:-1]) if piece != "{}" else following
-            following += 1
+            index = int(piece[1:-1]) if piece != "{}" else next_index
+            next_index += 1
             if index >= count:
                 raise BadArguments(f"The pattern {template!r} needs more arguments.")
             pieces.append(index)
@@ -87,7 +92,7 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.custom("concat", _concat, count=(0, None), insensitive=True),
     scalar.define(
         "concatWithSeparator",
-        _text_first,
+        _text_first_rule,
         _concat_with,
         count=(1, None),
         aliases=("concat_ws",),

@@ -20,35 +20,36 @@ def _reverse_rule(
     name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
 ) -> DataType:
     scalar.require(name, types, (*TEXT_TYPES, Array), "a String or Array")
-    return types[0] if isinstance(types[0], Array) else _as_long(types[0])
+    return types[0] if isinstance(types[0], Array) else _same_length_type(types[0])
 
 
 def _letters_rule(
     name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
 ) -> DataType:
     scalar.require(name, types, TEXT_TYPES, "a String")
-    return _as_long(types[0])
+    return _same_length_type(types[0])
 
 
-def _as_long(data_type: DataType) -> DataType:
-    """What a text is whose letters are changed: as long as it was."""
+def _same_length_type(data_type: DataType) -> DataType:
+    """Return the type of a string of the same length: a FixedString stays one, other types become
+    String."""
     return data_type if isinstance(data_type, FixedString) else STRING
 
 
 def _same_length(kernel: scalar.Kernel) -> scalar.Kernel:
-    """Of a FixedString one of that length."""
+    """Return the kernel that makes a FixedString of the result if the function returns one."""
 
     def sized(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        made = kernel(arrays, call)
+        changed = kernel(arrays, call)
         if isinstance(call.result, FixedString):
-            return columns.binary(made).cast(call.result.arrow)
-        return made
+            return columns.binary(changed).cast(call.result.arrow)
+        return changed
 
     return sized
 
 
 def _reverse(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Bytes, or the elements of an array."""
+    """Reverse the bytes of strings, or the elements of arrays."""
     if isinstance(call.types[0], Array):
         return reverse_lists(arrays[0])
     offsets, data = columns.bytes_of(columns.binary(arrays[0]))
@@ -57,19 +58,21 @@ def _reverse(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     return columns.strings_from(offsets, data[order])
 
 
-def _title(array: pa.Array) -> pa.Array:
-    """The first letter of each word, of ASCII letters and digits, in upper case, others lower."""
+def _initcap(array: pa.Array) -> pa.Array:
+    """Return texts with the first letter of each word in upper case and other letters in lower case.
+
+    Words consist of ASCII letters and digits."""
     offsets, data = columns.bytes_of(columns.binary(pc.ascii_lower(array)))
     letters = (data >= ord("a")) & (data <= ord("z"))
-    inside = letters | ((data >= ord("0")) & (data <= ord("9")))
-    begins = inside.copy()
-    begins[1:] &= ~inside[:-1]
-    heads = offsets[:-1][np.diff(offsets) > 0]
-    begins[heads] = inside[heads]
+    in_word = letters | ((data >= ord("0")) & (data <= ord("9")))
+    begins = in_word.copy()
+    begins[1:] &= ~in_word[:-1]
+    text_starts = offsets[:-1][np.diff(offsets) > 0]
+    begins[text_starts] = in_word[text_starts]
     return columns.strings_from(offsets, np.where(begins & letters, data - 32, data))
 
 
-_ONE, _TWO = text_rule(STRING), text_rule(STRING, 2)
+_ONE_TEXT, _TWO = text_rule(STRING), text_rule(STRING, 2)
 
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
@@ -87,9 +90,9 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
         aliases=("ucase",),
         insensitive=True,
     ),
-    scalar.define("lowerUTF8", _ONE, text_kernel(pc.utf8_lower)),
-    scalar.define("upperUTF8", _ONE, text_kernel(pc.utf8_upper)),
+    scalar.define("lowerUTF8", _ONE_TEXT, text_kernel(pc.utf8_lower)),
+    scalar.define("upperUTF8", _ONE_TEXT, text_kernel(pc.utf8_upper)),
     scalar.define("reverse", _reverse_rule, _same_length(_reverse), insensitive=True),
-    scalar.define("reverseUTF8", _ONE, text_kernel(pc.utf8_reverse)),
-    scalar.define("initcap", _letters_rule, _same_length(text_kernel(_title)), insensitive=True),
+    scalar.define("reverseUTF8", _ONE_TEXT, text_kernel(pc.utf8_reverse)),
+    scalar.define("initcap", _letters_rule, _same_length(text_kernel(_initcap)), insensitive=True),
 )

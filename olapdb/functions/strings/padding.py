@@ -23,6 +23,8 @@ from olapdb.types import STRING, DataType, Integer
 
 
 def _trim(function: Callable[..., pa.Array]) -> scalar.Kernel:
+    """Return the kernel that trims spaces, or the characters of the second argument."""
+
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         array = columns.text(arrays[0])
         if len(arrays) == 1:
@@ -37,16 +39,22 @@ def _trim(function: Callable[..., pa.Array]) -> scalar.Kernel:
 
 
 def _pad(*, left: bool, utf8: bool) -> scalar.Kernel:
-    def one(array: pa.Array, width: np.ndarray, filler: str) -> pa.Array:
+    """Return the kernel of leftPad, rightPad and their UTF8 forms; longer strings are cut."""
+
+    def padded(array: pa.Array, width: np.ndarray, filler: str) -> pa.Array:
         size = slices.lengths_of(array, utf8=utf8)
         missing = np.maximum(width - size, 0)
-        kept = slices.pieces(array, np.zeros(len(array), np.int64), np.maximum(width, 0), utf8=utf8)
+        truncated = slices.pieces(
+            array, np.zeros(len(array), np.int64), np.maximum(width, 0), utf8=utf8
+        )
         if not filler or not missing.any():
-            return kept
+            return truncated
         run = filler * (int(missing.max()) // max(len(filler), 1) + 1)
         runs = pa.repeat(pa.scalar(run), len(array))
         padding = slices.pieces(runs, np.zeros(len(array), np.int64), missing, utf8=utf8)
-        return pc.binary_join_element_wise(*((padding, kept) if left else (kept, padding)), "")
+        return pc.binary_join_element_wise(
+            *((padding, truncated) if left else (truncated, padding)), ""
+        )
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         array, width = columns.text(arrays[0]), saturated_integers(arrays[1])
@@ -55,11 +63,11 @@ def _pad(*, left: bool, utf8: bool) -> scalar.Kernel:
         if (width > 1_000_000).any():
             raise BadArguments("A string can be padded to 1,000,000 characters.")
         if len(arrays) == 2:
-            return one(array, width, " ")
+            return padded(array, width, " ")
         return slices.per_value(
             [array, arrays[1], columns.text(arrays[2])],
             (2,),
-            lambda others, values: one(others[0], integers(others[1]), values[0]),
+            lambda others, values: padded(others[0], integers(others[1]), values[0]),
         )
 
     return kernel
@@ -82,18 +90,33 @@ def _space(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     return _repeat([pa.repeat(pa.scalar(" "), len(arrays[0])), arrays[0]], call)
 
 
-_ONE, _TWO = text_rule(STRING), text_rule(STRING, 2)
+_ONE_TEXT, _TWO_TEXTS = text_rule(STRING), text_rule(STRING, 2)
 
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.define(
-        "trimBoth", _TWO, _trim(pc.ascii_trim), count=(1, 2), aliases=("trim",), insensitive=True
+        "trimBoth",
+        _TWO_TEXTS,
+        _trim(pc.ascii_trim),
+        count=(1, 2),
+        aliases=("trim",),
+        insensitive=True,
     ),
     scalar.define(
-        "trimLeft", _TWO, _trim(pc.ascii_ltrim), count=(1, 2), aliases=("ltrim",), insensitive=True
+        "trimLeft",
+        _TWO_TEXTS,
+        _trim(pc.ascii_ltrim),
+        count=(1, 2),
+        aliases=("ltrim",),
+        insensitive=True,
     ),
     scalar.define(
-        "trimRight", _TWO, _trim(pc.ascii_rtrim), count=(1, 2), aliases=("rtrim",), insensitive=True
+        "trimRight",
+        _TWO_TEXTS,
+        _trim(pc.ascii_rtrim),
+        count=(1, 2),
+        aliases=("rtrim",),
+        insensitive=True,
     ),
     scalar.define(
         "leftPad",
@@ -113,6 +136,6 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     ),
     scalar.define("leftPadUTF8", _pad_rule, _pad(left=True, utf8=True), count=(2, 3)),
     scalar.define("rightPadUTF8", _pad_rule, _pad(left=False, utf8=True), count=(2, 3)),
-    scalar.define("repeat", _ONE, _repeat, count=2, insensitive=True),
+    scalar.define("repeat", _ONE_TEXT, _repeat, count=2, insensitive=True),
     scalar.define("space", integers_rule, _space, insensitive=True),
 )

@@ -1,7 +1,7 @@
-"""Values as ClickHouse prints them: toString, TabSeparated, and the insides of arrays.
+"""Renders values as ClickHouse prints them: toString, TabSeparated, and elements of arrays.
 
-Everything is vectorised over Arrow's string kernels; nothing here escapes for a file format, that
-is the format's own business, but strings inside arrays, tuples and maps are quoted.
+All is vectorised over Arrow's string kernels. Formats escape the text themselves; here only strings
+inside arrays, tuples and maps are quoted.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ _ESCAPES = (
 
 
 def display(array: pa.Array, data_type: types.DataType, zone: str = "UTC") -> list[str | None]:
-    """`display_array` as Python strings; NULL is None, bytes that are no UTF-8 are kept by
-    surrogateescape."""
+    """Return the values as ClickHouse prints them, as Python strings.
+
+    NULL is None. Bytes that are not UTF-8 are kept by surrogateescape. `zone` is as of
+    `display_array`."""
     shown = columns.binary(display_array(array, data_type, zone))
     return [
         None if value is None else value.decode("utf-8", "surrogateescape")
@@ -40,7 +42,8 @@ def display(array: pa.Array, data_type: types.DataType, zone: str = "UTC") -> li
 
 
 def readable(array: pa.Array, data_type: types.DataType) -> list[str]:
-    """As `display`, for messages and notes: NULL is "NULL", bytes that are no UTF-8 are `\\xff`."""
+    """Return the values as `display` does, for messages: NULL is "NULL", bytes that are not UTF-8 are
+    written as `\\xff`."""
     return [
         "NULL"
         if value is None
@@ -50,9 +53,9 @@ def readable(array: pa.Array, data_type: types.DataType) -> list[str]:
 
 
 def display_array(array: pa.Array, data_type: types.DataType, zone: str = "UTC") -> pa.Array:
-    """A string array of the values as printed at top level; NULL stays null.
+    """Return the values as ClickHouse prints them at top level, a string array; NULL stays null.
 
-    `zone` is the warehouse's, for DateTime types without their own.
+    `zone` is the warehouse's time zone, used by DateTime types without one of their own.
     """
     inner = types.plain(data_type)
     match inner:
@@ -89,8 +92,10 @@ def display_array(array: pa.Array, data_type: types.DataType, zone: str = "UTC")
 
 
 def _integers(array: pa.Array) -> pa.Array:
-    """Digits of one length are computed; where a column has few values for its rows, each is
-    written once."""
+    """Return integers as text.
+
+    Numbers of one length are computed digit by digit; a column with few distinct values renders
+    each value once."""
     if len(array) >= _ROWS_PER_NUMBER and not array.null_count:
         values = columns.numpy_values(array)
         low, high = int(values.min()), int(values.max())
@@ -109,19 +114,21 @@ _OFFSET_END = 1 << 31
 
 
 def _digits(values: np.ndarray, high: int, width: int) -> pa.Array:
-    """Numbers up to `high`, all of `width` digits, from the last digit to the first."""
+    """Return the text of numbers up to `high` that all have `width` digits.
+
+    Computes one digit of all numbers at a time, from the last to the first."""
     rows = len(values)
-    left = converted(values, np.uint32 if high < 1 << 32 else np.uint64)
-    ten = left.dtype.type(10)
+    remaining = converted(values, np.uint32 if high < 1 << 32 else np.uint64)
+    ten = remaining.dtype.type(10)
     text = empty(rows * width, np.uint8)
     by_digit = text.reshape(rows, width)
-    for at in range(width - 1, 0, -1):
-        tens = np.floor_divide(left, ten, out=empty(rows, left.dtype))
-        digit = converted(left, np.uint8)
+    for place in range(width - 1, 0, -1):
+        tens = np.floor_divide(remaining, ten, out=empty(rows, remaining.dtype))
+        digit = converted(remaining, np.uint8)
         digit -= converted(tens, np.uint8) * np.uint8(10)
-        np.add(digit, _ZERO, out=by_digit[:, at])
-        left = tens
-    np.add(converted(left, np.uint8), _ZERO, out=by_digit[:, 0])
+        np.add(digit, _ZERO, out=by_digit[:, place])
+        remaining = tens
+    np.add(converted(remaining, np.uint8), _ZERO, out=by_digit[:, 0])
     return columns.strings_from(progression(0, width, rows + 1, np.int32), text)
 
 
@@ -129,7 +136,8 @@ _ZERO = np.uint8(ord("0"))
 
 
 def display_nested(array: pa.Array, data_type: types.DataType, zone: str = "UTC") -> pa.Array:
-    """The values as printed inside an array, tuple or map: quoted, NULL as the word."""
+    """Return the values as printed inside an array, tuple or map: strings and times quoted, NULL as
+    the word."""
     inner = types.plain(data_type)
     if isinstance(inner, types.String | types.FixedString):
         shown = quote_strings(columns.text(array))
@@ -143,14 +151,15 @@ def display_nested(array: pa.Array, data_type: types.DataType, zone: str = "UTC"
 
 
 def quote_strings(array: pa.Array) -> pa.Array:
-    """Strings as literals: 'it\\'s'."""
+    """Return strings as SQL literals, quoted and escaped: 'it\\'s'."""
     for plain_text, escaped in _ESCAPES:
         array = pc.replace_substring(array, plain_text, escaped)
     return pc.binary_join_element_wise("'", array, "'", "")
 
 
 def _floats(array: pa.Array) -> pa.Array:
-    """Shortest digits; positional from 1e-6 up to 1e21, as ClickHouse prints."""
+    """Return floats with their shortest digits, without exponent from 1e-6 up to 1e21, as ClickHouse
+    prints them."""
     shown = pc.replace_substring(array.cast(pa.string()), "-nan", "nan")
     if not pc.any(pc.match_substring(shown, "e+")).as_py():
         return shown
@@ -173,7 +182,7 @@ def _floats(array: pa.Array) -> pa.Array:
 
 
 def _decimals(array: pa.Array, data_type: types.Decimal) -> pa.Array:
-    """The unscaled digits, a point put in, zeros at the end dropped."""
+    """Return decimals as text without trailing zeros of the fraction."""
     unscaled_type = (
         pa.decimal128(38, 0) if pa.types.is_decimal128(array.type) else pa.decimal256(76, 0)
     )
@@ -200,40 +209,40 @@ def _times(array: pa.Array, data_type: types.DateTime | types.DateTime64, zone: 
 
 def _uuids(array: pa.Array) -> pa.Array:
     digits = hex_matrix(fixed_bytes(array), upper=False)
-    out = np.full((len(array), 36), ord("-"), np.uint8)
-    at = 0
+    text = np.full((len(array), 36), ord("-"), np.uint8)
+    digit = 0
     for start, stop in ((0, 8), (9, 13), (14, 18), (19, 23), (24, 36)):
-        out[:, start:stop] = digits[:, at : at + stop - start]
-        at += stop - start
+        text[:, start:stop] = digits[:, digit : digit + stop - start]
+        digit += stop - start
     offsets = np.arange(len(array) + 1, dtype=np.int64) * 36
-    return columns.strings_from(offsets, out.reshape(-1), columns.validity(array))
+    return columns.strings_from(offsets, text.reshape(-1), columns.validity(array))
 
 
 def fixed_bytes(array: pa.Array) -> np.ndarray:
-    """The bytes of a fixed-size binary array, shape (rows, width)."""
+    """Return the bytes of a fixed-size binary array; uint8, shape (rows, width)."""
     width = array.type.byte_width
     buffer = array.buffers()[1]
     if buffer is None or not len(array):
         return np.zeros((len(array), width), np.uint8)
-    taken = np.frombuffer(buffer, np.uint8, len(array) * width, array.offset * width)
-    return taken.reshape(len(array), width)
+    data = np.frombuffer(buffer, np.uint8, len(array) * width, array.offset * width)
+    return data.reshape(len(array), width)
 
 
 def hex_matrix(data: np.ndarray, *, upper: bool = True) -> np.ndarray:
-    """Two digits for each byte of the last axis."""
+    """Return two hexadecimal ASCII digits for each byte; uint8, the last axis twice as long."""
     table = _HEX_UPPER if upper else _HEX
-    out = np.empty((*data.shape[:-1], 2 * data.shape[-1]), np.uint8)
-    out[..., 0::2] = table[data >> 4]
-    out[..., 1::2] = table[data & 15]
-    return out
+    digits = np.empty((*data.shape[:-1], 2 * data.shape[-1]), np.uint8)
+    digits[..., 0::2] = table[data >> 4]
+    digits[..., 1::2] = table[data & 15]
+    return digits
 
 
-def _joined(offsets: np.ndarray, pieces: pa.Array, opening: str, closing: str) -> pa.Array:
+def _join_lists(offsets: np.ndarray, pieces: pa.Array, opening: str, closing: str) -> pa.Array:
     lists = columns.lists_from(offsets, pieces)
     return pc.binary_join_element_wise(opening, pc.binary_join(lists, ","), closing, "")
 
 
-def _masked(shown: pa.Array, array: pa.Array) -> pa.Array:
+def _restore_nulls(shown: pa.Array, array: pa.Array) -> pa.Array:
     if not array.null_count:
         return shown
     return pc.if_else(array.is_valid(), shown, pa.scalar(None, shown.type))
@@ -241,7 +250,9 @@ def _masked(shown: pa.Array, array: pa.Array) -> pa.Array:
 
 def _lists(array: pa.Array, element: types.DataType, zone: str) -> pa.Array:
     offsets, elements = columns.elements_of(array)
-    return _masked(_joined(offsets, display_nested(elements, element, zone), "[", "]"), array)
+    return _restore_nulls(
+        _join_lists(offsets, display_nested(elements, element, zone), "[", "]"), array
+    )
 
 
 def _tuples(array: pa.Array, data_type: types.Tuple, zone: str) -> pa.Array:
@@ -250,7 +261,7 @@ def _tuples(array: pa.Array, data_type: types.Tuple, zone: str) -> pa.Array:
         return pa.array(["()"] * len(array), pa.string())
     pieces = [display_nested(f, t, zone) for f, t in zip(fields, data_type.elements, strict=True)]
     inside = pc.binary_join_element_wise(*pieces, ",") if len(pieces) > 1 else pieces[0]
-    return _masked(pc.binary_join_element_wise("(", inside, ")", ""), array)
+    return _restore_nulls(pc.binary_join_element_wise("(", inside, ")", ""), array)
 
 
 def _maps(array: pa.Array, data_type: types.Map, zone: str) -> pa.Array:
@@ -259,4 +270,4 @@ def _maps(array: pa.Array, data_type: types.Map, zone: str) -> pa.Array:
     keys = display_nested(array.keys.slice(start, stop - start), data_type.key, zone)
     items = display_nested(array.items.slice(start, stop - start), data_type.value, zone)
     pairs = pc.binary_join_element_wise(keys, items, ":")
-    return _masked(_joined(offsets - start, pairs, "{", "}"), array)
+    return _restore_nulls(_join_lists(offsets - start, pairs, "{", "}"), array)

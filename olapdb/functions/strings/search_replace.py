@@ -1,4 +1,4 @@
-"""Strings: where something is in them, whether they match, what replaces it."""
+"""Functions that find, match, count and replace text: position, like, match, replaceAll."""
 
 from __future__ import annotations
 
@@ -16,48 +16,58 @@ from olapdb.types import STRING, UINT8, UINT64
 
 
 def _position(*, utf8: bool = False, ignore_case: bool = False, swapped: bool = False) -> Kernel:
+    """Return the kernel of position(haystack, needle[, start]), 1-based, 0 if absent.
+
+    `swapped` takes the needle first, as locate does."""
+
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         haystack, needle = (columns.text(a) for a in (arrays[:2][::-1] if swapped else arrays[:2]))
         if ignore_case:
             haystack, needle = pc.utf8_lower(haystack), pc.utf8_lower(needle)
-        skipped = np.zeros(len(haystack), np.int64)
+        start_offset = np.zeros(len(haystack), np.int64)
         beyond = np.zeros(len(haystack), bool)
         if len(arrays) > 2:
-            skipped = np.maximum(integers(arrays[2]) - 1, 0)
-            beyond = skipped > slices.lengths_of(haystack, utf8=utf8)
+            start_offset = np.maximum(integers(arrays[2]) - 1, 0)
+            beyond = start_offset > slices.lengths_of(haystack, utf8=utf8)
             haystack = slices.pieces(
-                haystack, skipped, np.full(len(haystack), TO_THE_END), utf8=utf8
+                haystack, start_offset, np.full(len(haystack), TO_THE_END), utf8=utf8
             )
-        found = slices.find(haystack, needle)
+        positions = slices.find(haystack, needle)
         if utf8:
             before = slices.pieces(
-                haystack, np.zeros(len(haystack), np.int64), np.maximum(found, 0)
+                haystack, np.zeros(len(haystack), np.int64), np.maximum(positions, 0)
             )
-            found = np.where(found < 0, found, slices.lengths_of(before, utf8=True))
-        found = np.where(found < 0, 0, found + 1 + skipped)
-        return columns.from_values(np.where(beyond, 0, found), pa.uint64())
+            positions = np.where(positions < 0, positions, slices.lengths_of(before, utf8=True))
+        positions = np.where(positions < 0, 0, positions + 1 + start_offset)
+        return columns.from_values(np.where(beyond, 0, positions), pa.uint64())
 
     return kernel
 
 
-def _prefix(*, end: bool) -> Kernel:
+def _has_affix(*, end: bool) -> Kernel:
+    """Return the kernel of startsWith, or with `end` of endsWith."""
+
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         array, affix = (columns.text(a) for a in arrays)
-        size, wanted = slices.lengths_of(array), slices.lengths_of(affix)
-        start = size - wanted if end else np.zeros(len(array), np.int64)
-        piece = slices.pieces(array, np.maximum(start, 0), wanted)
-        same = np.asarray(pc.equal(columns.binary(piece), columns.binary(affix))) & (wanted <= size)
+        size, affix_size = slices.lengths_of(array), slices.lengths_of(affix)
+        start = size - affix_size if end else np.zeros(len(array), np.int64)
+        piece = slices.pieces(array, np.maximum(start, 0), affix_size)
+        same = np.asarray(pc.equal(columns.binary(piece), columns.binary(affix))) & (
+            affix_size <= size
+        )
         return columns.from_values(same, pa.uint8())
 
     return kernel
 
 
 def _matching(function: Callable[[pa.Array, str], pa.Array], *, negated: bool = False) -> Kernel:
+    """Return the kernel of a match against patterns; `function(texts, pattern)` gives booleans."""
+
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        found = slices.per_value(
+        matches = slices.per_value(
             [columns.text(a) for a in arrays], (1,), lambda o, v: function(o[0], v[0])
         )
-        return columns.from_values(np.asarray(found) != negated, pa.uint8())
+        return columns.from_values(np.asarray(matches) != negated, pa.uint8())
 
     return kernel
 
@@ -80,15 +90,17 @@ def _ilike(array: pa.Array, pattern: str) -> pa.Array:
 
 
 def _count_substrings(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    def one(others: list[pa.Array], needles: list[str]) -> pa.Array:
+    def count(others: list[pa.Array], needles: list[str]) -> pa.Array:
         if not needles[0]:
             return columns.from_values(np.zeros(len(others[0]), np.int64), pa.uint64())
         return pc.count_substring(others[0], needles[0]).cast(pa.uint64())
 
-    return slices.per_value([columns.text(a) for a in arrays], (1,), one)
+    return slices.per_value([columns.text(a) for a in arrays], (1,), count)
 
 
 def _replacing(function: Callable[[pa.Array, str, str], pa.Array]) -> Kernel:
+    """Return the kernel of a replacement; `function(texts, old, new)` gives the new texts."""
+
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         texts = [columns.text(a) for a in arrays]
         return slices.per_value(texts, (1, 2), lambda others, values: function(others[0], *values))
@@ -105,6 +117,8 @@ def _replace_one(array: pa.Array, old: str, new: str) -> pa.Array:
 
 
 def _replace_regex(count: int | None) -> Callable[[pa.Array, str, str], pa.Array]:
+    """Return the function that replaces `count` matches of a pattern, or all if it is None."""
+
     def function(array: pa.Array, pattern: str, new: str) -> pa.Array:
         if not pattern:
             return array
@@ -132,8 +146,8 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
         insensitive=True,
     ),
     define("locate", _POSITION, _position(swapped=True), count=(2, 3), insensitive=True),
-    define("startsWith", _SEARCH, _prefix(end=False), count=2),
-    define("endsWith", _SEARCH, _prefix(end=True), count=2),
+    define("startsWith", _SEARCH, _has_affix(end=False), count=2),
+    define("endsWith", _SEARCH, _has_affix(end=True), count=2),
     define("like", _SEARCH, _matching(_like), count=2),
     define("notLike", _SEARCH, _matching(_like, negated=True), count=2),
     define("ilike", _SEARCH, _matching(_ilike), count=2),

@@ -1,7 +1,7 @@
-"""simpleJSON…, also spelled visitParam…: one field of a JSON text, found by its spelling.
+"""simpleJSON…, also spelled visitParam…: read one field of a JSON text without parsing it.
 
-As in ClickHouse the JSON is not parsed: the value is what follows the first `"name":`, at any
-depth, with no space between; a field that is not there, or of another kind, gives 0 or "".
+As in ClickHouse, the value is the text after the first `"name":`, at any depth and without space
+between. An absent field, or one of another kind, gives 0 or "".
 """
 
 from __future__ import annotations
@@ -47,25 +47,26 @@ def _label(call: Invocation) -> str:
 
 
 def _value(arrays: list[pa.Array], call: Invocation, pattern: str) -> pa.Array:
-    """What the pattern's group finds right after the first label; "" or NULL where nothing.
+    """Return the text that the pattern's group `value` matches right after the first label.
 
-    The pattern is optional, so that a first label without it hides later ones, as in ClickHouse.
+    It is "" if the pattern does not match there, NULL if there is no label. Later labels do not
+    count, as in ClickHouse.
     """
-    found = pc.extract_regex(
+    matches = pc.extract_regex(
         columns.text(arrays[0]), f"(?s){re.escape(_label(call))}(?:{pattern})?"
     )
-    return pc.struct_field(found, "value")
+    return pc.struct_field(matches, "value")
 
 
 def _number(pattern: str, result: DataType, zero: object) -> Kernel:
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        found = cast.cast_or_null(
+        numbers = cast.cast_or_null(
             _value(arrays, call, pattern),
             make_nullable(STRING),
             make_nullable(result),
             call.environment,
         )
-        return pc.fill_null(found, pa.scalar(zero, result.arrow))
+        return pc.fill_null(numbers, pa.scalar(zero, result.arrow))
 
     return kernel
 
@@ -75,12 +76,12 @@ def _has(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 def _is_true(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    found = pc.equal(_value(arrays, call, "(?P<value>true)"), "true")
-    return pc.fill_null(found, False).cast(pa.uint8())
+    is_true = pc.equal(_value(arrays, call, "(?P<value>true)"), "true")
+    return pc.fill_null(is_true, False).cast(pa.uint8())
 
 
 def _string(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """Escapes are decoded once for each distinct text that has any."""
+    """simpleJSONExtractString: decode escapes once for each distinct text that has any."""
     distinct = _value(arrays, call, _QUOTED).dictionary_encode()
     quoted = distinct.dictionary
     plain = pc.utf8_slice_codeunits(quoted, 1, -1).cast(pa.string())
@@ -88,47 +89,53 @@ def _string(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     if pc.any(escaped).as_py():
         numbered = pc.match_substring_regex(quoted, r"\\u|\x00")
         named = pc.and_not(escaped, numbered)
-        plain = pc.replace_with_mask(plain, named, _without_escapes(plain.filter(named)))
+        plain = pc.replace_with_mask(plain, named, _decode_simple_escapes(plain.filter(named)))
         by_number = pc.and_(escaped, numbered)
-        decoded = pa.array([_decoded(v) for v in quoted.filter(by_number).to_pylist()], pa.string())
+        decoded = pa.array(
+            [_decode_string(v) for v in quoted.filter(by_number).to_pylist()], pa.string()
+        )
         plain = pc.replace_with_mask(plain, by_number, decoded)
     return pc.fill_null(plain.take(distinct.indices), "")
 
 
-def _without_escapes(texts: pa.Array) -> pa.Array:
-    """Texts without `\\u` and zero bytes, which stand for a backslash meanwhile."""
-    made = pc.replace_substring(texts, "\\\\", "\0")
-    for letter, meant in _LETTERS.items():
-        made = pc.replace_substring(made, f"\\{letter}", meant)
-    made = pc.replace_substring_regex(made, r"(?s)\\(.)", r"\1")
-    return pc.replace_substring(made, "\0", "\\")
+def _decode_simple_escapes(texts: pa.Array) -> pa.Array:
+    """Decode the escapes of texts that hold no `\\u` escape and no zero byte.
+
+    Escaped backslashes are zero bytes while the other escapes are decoded."""
+    decoded = pc.replace_substring(texts, "\\\\", "\0")
+    for letter, character in _LETTERS.items():
+        decoded = pc.replace_substring(decoded, f"\\{letter}", character)
+    decoded = pc.replace_substring_regex(decoded, r"(?s)\\(.)", r"\1")
+    return pc.replace_substring(decoded, "\0", "\\")
 
 
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 
-def _decoded(quoted: str) -> str:
-    """Empty for half of a surrogate pair; an escape that JSON does not have is its letter."""
-    known = _ESCAPE.sub(lambda m: m[0] if m[1] else m[2], quoted)
+def _decode_string(quoted: str) -> str:
+    """Decode one JSON string, quotes included; "" if it has half of a surrogate pair.
+
+    An escape that JSON does not define gives its letter."""
+    valid_json = _ESCAPE.sub(lambda m: m[0] if m[1] else m[2], quoted)
     try:
-        text = str(json.loads(known, strict=False))
+        text = str(json.loads(valid_json, strict=False))
         text.encode()
     except ValueError:
         return ""
     return text
 
 
-def _both(name: str, result: DataType, kernel: Kernel) -> ScalarDefinition:
+def _define_both_names(name: str, result: DataType, kernel: Kernel) -> ScalarDefinition:
     return define(
         f"simpleJSON{name}", _rule(result), kernel, count=2, aliases=(f"visitParam{name}",)
     )
 
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
-    _both("Has", UINT8, _has),
-    _both("ExtractInt", INT64, _number(_INTEGER, INT64, 0)),
-    _both("ExtractUInt", UINT64, _number(_INTEGER, UINT64, 0)),
-    _both("ExtractFloat", FLOAT64, _number(_FLOAT, FLOAT64, 0.0)),
-    _both("ExtractBool", UINT8, _is_true),
-    _both("ExtractString", STRING, _string),
+    _define_both_names("Has", UINT8, _has),
+    _define_both_names("ExtractInt", INT64, _number(_INTEGER, INT64, 0)),
+    _define_both_names("ExtractUInt", UINT64, _number(_INTEGER, UINT64, 0)),
+    _define_both_names("ExtractFloat", FLOAT64, _number(_FLOAT, FLOAT64, 0.0)),
+    _define_both_names("ExtractBool", UINT8, _is_true),
+    _define_both_names("ExtractString", STRING, _string),
 )

@@ -1,4 +1,4 @@
-"""Strings to arrays and back: splitBy…, arrayStringConcat, extract…, substringIndex."""
+"""Functions that turn strings into arrays and back: splitBy…, extractAll, arrayStringConcat."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ import pyarrow.compute as pc
 from olapdb.errors import BadArguments, CannotCompileRegexp
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels import columns, slices
+from olapdb.functions.kernels.nested import filter_elements, truncate_lists
 from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, define, illegal, require
 from olapdb.functions.strings import rendering
 from olapdb.functions.strings.arguments import DOT_MATCHES_ALL, TEXT_TYPES
 from olapdb.types import STRING, Array, DataType, Integer, is_nullable
 
 _STRINGS = Array(STRING)
-_PLACES = re.compile(r"(\\[bBAz]|(?<!\[)[$^])|\\.|\[\^?\]?", re.DOTALL)
+_ANCHORS = re.compile(r"(\\[bBAz]|(?<!\[)[$^])|\\.|\[\^?\]?", re.DOTALL)
 _ALL = np.int64(2**62)
-"""More bytes than a text has."""
+"""More bytes than any text has."""
 
 
-def _separated(
+def _separated_rule(
     result: DataType,
 ) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
@@ -34,40 +35,33 @@ def _separated(
     return rule
 
 
-def _split(how: Callable[[pa.Array, str], pa.Array]) -> Kernel:
-    """how(texts, separator); a third argument bounds the number of pieces, the rest is dropped."""
+def _split_kernel(split: Callable[[pa.Array, str], pa.Array]) -> Kernel:
+    """Return the kernel of a split; `split(texts, separator)` gives lists of pieces.
+
+    A third argument bounds the number of pieces; further ones are dropped."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         separator, subject = columns.text(arrays[0]), columns.text(arrays[1])
-        made = slices.per_value([subject, separator], (1,), lambda o, v: how(o[0], v[0]))
+        lists = slices.per_value([subject, separator], (1,), lambda o, v: split(o[0], v[0]))
         limit = call.constant(2)
         if len(arrays) > 2 and not isinstance(limit, int):
             raise BadArguments("The number of pieces must be constant.")
-        return made if not isinstance(limit, int) or limit <= 0 else truncate_lists(made, limit)
+        return lists if not isinstance(limit, int) or limit <= 0 else truncate_lists(lists, limit)
 
     return kernel
 
 
-def truncate_lists(lists: pa.Array, limit: int) -> pa.Array:
-    """At most `limit` elements of each list."""
-    offsets, elements = columns.elements_of(lists)
-    counts = np.diff(offsets)
-    within = np.arange(len(elements)) - np.repeat(offsets[:-1], counts) < limit
-    kept = columns.offsets_from_counts(np.minimum(counts, limit))
-    return columns.lists_from(kept, elements.filter(pa.array(within)))
-
-
 def split_by_string(array: pa.Array, separator: str) -> pa.Array:
-    """An empty separator cuts into single bytes."""
+    """Split texts at a separator; an empty separator splits them into single bytes."""
     if separator:
         return pc.split_pattern(array, separator).cast(pa.list_(pa.string()))
     counts = slices.lengths_of(array)
     offsets = columns.offsets_from_counts(counts)
     owners = columns.parents_of(offsets)
     positions = np.arange(len(owners)) - offsets[owners]
-    taken = array.take(pa.array(owners))
+    repeated = array.take(pa.array(owners))
     return columns.lists_from(
-        offsets, slices.pieces(taken, positions, np.ones(len(owners), np.int64))
+        offsets, slices.pieces(repeated, positions, np.ones(len(owners), np.int64))
     )
 
 
@@ -95,48 +89,48 @@ def _by_regexp(array: pa.Array, pattern: str) -> pa.Array:
 
 
 def _may_match_nothing(pattern: str) -> bool:
-    """Whether the pattern may match no characters somewhere; Arrow's split would never end.
+    """Return whether the pattern may match the empty string; Arrow's split would then never end.
 
-    So it may where it matches the empty text, were all its places (^, $, word ends) anywhere."""
-    placeless = _PLACES.sub(lambda m: "(?:)" if m.group(1) else m.group(), pattern)
-    return bool(pc.match_substring_regex(pa.scalar(""), placeless).as_py())
+    It may if it matches the empty text after its anchors (^, $, word boundaries) are removed."""
+    unanchored = _ANCHORS.sub(lambda m: "(?:)" if m.group(1) else m.group(), pattern)
+    return bool(pc.match_substring_regex(pa.scalar(""), unanchored).as_py())
 
 
 def _by_matches(array: pa.Array, pattern: str) -> pa.Array:
-    """One match of each text at a time; a match of no characters is the text's last."""
-    found: list[pa.Array] = []
+    """Split texts at the pattern, one match of each text at a time. An empty match ends a text."""
+    pieces: list[pa.Array] = []
     owners: list[np.ndarray] = []
     rows, rest = np.arange(len(array)), array
     while len(rest):
         start, length = _spans(rest, pattern)
         last = length == 0
-        found.append(
+        pieces.append(
             slices.pieces(rest, np.zeros(len(rest), np.int64), np.where(last, _ALL, start))
         )
         owners.append(rows)
         rest = slices.pieces(rest, start + length, np.full(len(rest), _ALL))
         rows, rest = rows[~last], rest.filter(pa.array(~last))
-    return _gathered(found, owners, len(array))
+    return _lists_by_owner(pieces, owners, len(array))
 
 
 def _by_whitespace(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     trimmed = pc.ascii_trim_whitespace(columns.text(arrays[0]))
     lists = pc.ascii_split_whitespace(trimmed).cast(pa.list_(pa.string()))
-    return _without_empty(lists)
+    return _without_empty_pieces(lists)
 
 
 def _by_non_alpha(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    return _without_empty(_by_regexp(columns.text(arrays[0]), r"[\s[:punct:]]+"))
+    return _without_empty_pieces(_by_regexp(columns.text(arrays[0]), r"[\s[:punct:]]+"))
 
 
-def _without_empty(lists: pa.Array) -> pa.Array:
+def _without_empty_pieces(lists: pa.Array) -> pa.Array:
     offsets, elements = columns.elements_of(lists)
-    kept = np.asarray(pc.not_equal(elements, ""))
-    counts = np.bincount(columns.parents_of(offsets)[kept], minlength=len(lists))
-    return columns.lists_from(columns.offsets_from_counts(counts), elements.filter(pa.array(kept)))
+    return filter_elements(offsets, elements, np.asarray(pc.not_equal(elements, "")))
 
 
-def _one_text(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+def _one_text_rule(
+    name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
+) -> DataType:
     require(name, types[:1], TEXT_TYPES, "a String")
     return _STRINGS
 
@@ -147,15 +141,14 @@ def _join_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argum
     return STRING
 
 
-def _join(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """NULL elements are left out."""
+def _array_string_concat(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """arrayStringConcat: join the elements, without NULLs, by the separator."""
     array_type = call.types[0]
     assert isinstance(array_type, Array)
     offsets, elements = columns.elements_of(arrays[0])
     if is_nullable(array_type.inner) and elements.null_count:
-        kept = np.asarray(elements.is_valid())
-        counts = np.bincount(columns.parents_of(offsets)[kept], minlength=len(arrays[0]))
-        offsets, elements = columns.offsets_from_counts(counts), elements.filter(pa.array(kept))
+        present = filter_elements(offsets, elements, np.asarray(elements.is_valid()))
+        offsets, elements = columns.elements_of(present)
     shown = rendering.display_array(elements, array_type.inner, call.environment.zone)
     lists = columns.lists_from(offsets, shown)
     separator = columns.text(arrays[1]) if len(arrays) > 1 else ""
@@ -163,9 +156,11 @@ def _join(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 def _extract(*, every: bool) -> Kernel:
-    """The first group of the pattern, or all of it where it has none."""
+    """Return the kernel of extract, or with `every` of extractAll.
 
-    def one(array: pa.Array, pattern: str) -> pa.Array:
+    A match gives its first group, or its whole text if the pattern has no group."""
+
+    def extract(array: pa.Array, pattern: str) -> pa.Array:
         try:
             groups = re.compile(pattern).groups
         except re.error as error:
@@ -174,37 +169,37 @@ def _extract(*, every: bool) -> Kernel:
             ) from None
         if not every:
             return _first_match(array, pattern, groups)
-        # RE2 through Arrow finds one match at a time; cut the matched part off until none is left
-        found: list[pa.Array] = []
+        # Arrow finds one match at a time: cut the matched part off until no text has another match.
+        matches: list[pa.Array] = []
         owners: list[np.ndarray] = []
         rows, rest = np.arange(len(array)), array
         while len(rest):
             start, length = _spans(rest, pattern)
-            hit = length > 0  # a match of no characters is the end, as in ClickHouse
+            hit = length > 0  # an empty match ends a text, as in ClickHouse
             if not hit.any():
                 break
             rows, rest = rows[hit], rest.filter(pa.array(hit))
-            found.append(_first_match(rest, pattern, groups))
+            matches.append(_first_match(rest, pattern, groups))
             owners.append(rows)
             rest = slices.pieces(rest, (start + length)[hit], np.full(len(rest), _ALL))
-        return _gathered(found, owners, len(array))
+        return _lists_by_owner(matches, owners, len(array))
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         texts = [columns.text(a) for a in arrays]
-        return slices.per_value(texts, (1,), lambda o, v: one(o[0], v[0]))
+        return slices.per_value(texts, (1,), lambda o, v: extract(o[0], v[0]))
 
     return kernel
 
 
 def _first_match(array: pa.Array, pattern: str, groups: int) -> pa.Array:
+    """Return the first match of each text, "" if it has none; `groups` is how many the pattern has."""
     wrapped = pattern if groups else f"({pattern})"
     named = DOT_MATCHES_ALL + _named_first(wrapped)
-    found = pc.struct_field(pc.extract_regex(array, named), "g1")
-    return pc.fill_null(found, "")
+    return pc.fill_null(pc.struct_field(pc.extract_regex(array, named), "g1"), "")
 
 
 def _named_first(pattern: str) -> str:
-    """The pattern with its first group named g1 and the others not capturing."""
+    """Return the pattern with its first group named g1 and its other groups not capturing."""
     first = True
 
     def rename(match: re.Match[str]) -> str:
@@ -216,8 +211,10 @@ def _named_first(pattern: str) -> str:
 
 
 def _spans(array: pa.Array, pattern: str) -> tuple[np.ndarray, np.ndarray]:
-    """Where the first match of each text begins and how long it is, in bytes; 0 and 0 without."""
-    span = pc.extract_regex_span(array, f"{DOT_MATCHES_ALL}(?P<all>{_capturing_none(pattern)})")
+    """Return where the first match of each text begins and how long it is, in bytes; 0 and 0 if it
+    has none."""
+    ungrouped = re.sub(r"(?<!\\)\((?!\?)", "(?:", pattern)
+    span = pc.extract_regex_span(array, f"{DOT_MATCHES_ALL}(?P<all>{ungrouped})")
     bounds = pc.struct_field(span, "all")
     start, length = (pc.fill_null(pc.list_element(bounds, at), 0) for at in (0, 1))
     return (
@@ -226,63 +223,59 @@ def _spans(array: pa.Array, pattern: str) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-def _capturing_none(pattern: str) -> str:
-    return re.sub(r"(?<!\\)\((?!\?)", "(?:", pattern)
-
-
-def _gathered(found: list[pa.Array], owners: list[np.ndarray], rows: int) -> pa.Array:
-    if not found:
+def _lists_by_owner(pieces: list[pa.Array], owners: list[np.ndarray], rows: int) -> pa.Array:
+    """Return for each of `rows` rows the list of the pieces that it owns, in order."""
+    if not pieces:
         return columns.lists_from(np.zeros(rows + 1, np.int64), pa.array([], pa.string()))
-    merged, owner = pa.concat_arrays(found), np.concatenate(owners)
+    merged, owner = pa.concat_arrays(pieces), np.concatenate(owners)
     order = np.argsort(owner, kind="stable")
     counts = np.bincount(owner, minlength=rows)
     return columns.lists_from(columns.offsets_from_counts(counts), merged.take(pa.array(order)))
 
 
 def _substring_index(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """What is before the n-th separator, from the right for a negative n."""
+    """substringIndex: the text before the n-th separator, counted from the right if n is negative."""
     count = call.constant(2)
     if not isinstance(count, int):
         raise illegal("substringIndex", call.types[2], "a constant integer")
 
-    def one(others: list[pa.Array], values: list[str]) -> pa.Array:
+    def before_separator(others: list[pa.Array], values: list[str]) -> pa.Array:
         separator = values[0]
         if count == 0 or not separator:
             return pa.array([""] * len(others[0]), pa.string())
         lists = split_by_string(others[0], separator)
         offsets, elements = columns.elements_of(lists)
         sizes = np.diff(offsets)
-        place = np.arange(len(elements)) - np.repeat(offsets[:-1], sizes)
-        from_end = np.repeat(sizes, sizes) - place
-        kept = place < count if count > 0 else from_end <= -count
-        counts = np.bincount(columns.parents_of(offsets)[kept], minlength=len(lists))
-        chosen = columns.lists_from(
-            columns.offsets_from_counts(counts), elements.filter(pa.array(kept))
-        )
-        return pc.binary_join(chosen, separator)
+        position = np.arange(len(elements)) - np.repeat(offsets[:-1], sizes)
+        from_end = np.repeat(sizes, sizes) - position
+        keep = position < count if count > 0 else from_end <= -count
+        return pc.binary_join(filter_elements(offsets, elements, keep), separator)
 
-    return slices.per_value([columns.text(arrays[0]), columns.text(arrays[1])], (1,), one)
+    texts = [columns.text(array) for array in arrays[:2]]
+    return slices.per_value(texts, (1,), before_separator)
 
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
-    define("splitByChar", _separated(_STRINGS), _split(_by_char), count=(2, 3)),
-    define("splitByString", _separated(_STRINGS), _split(split_by_string), count=(2, 3)),
-    define("splitByRegexp", _separated(_STRINGS), _split(_by_regexp), count=(2, 3)),
-    define("splitByWhitespace", _one_text, _by_whitespace),
-    define("splitByNonAlpha", _one_text, _by_non_alpha),
+    define("splitByChar", _separated_rule(_STRINGS), _split_kernel(_by_char), count=(2, 3)),
+    define(
+        "splitByString", _separated_rule(_STRINGS), _split_kernel(split_by_string), count=(2, 3)
+    ),
+    define("splitByRegexp", _separated_rule(_STRINGS), _split_kernel(_by_regexp), count=(2, 3)),
+    define("splitByWhitespace", _one_text_rule, _by_whitespace),
+    define("splitByNonAlpha", _one_text_rule, _by_non_alpha),
     define(
         "arrayStringConcat",
         _join_rule,
-        _join,
+        _array_string_concat,
         count=(1, 2),
         aliases=("array_to_string",),
         insensitive=True,
     ),
-    define("extract", _separated(STRING), _extract(every=False), count=2),
-    define("extractAll", _separated(_STRINGS), _extract(every=True), count=2),
+    define("extract", _separated_rule(STRING), _extract(every=False), count=2),
+    define("extractAll", _separated_rule(_STRINGS), _extract(every=True), count=2),
     define(
         "substringIndex",
-        _separated(STRING),
+        _separated_rule(STRING),
         _substring_index,
         count=3,
         aliases=("SUBSTRING_INDEX",),

@@ -42,21 +42,26 @@ def _length(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     return columns.from_values(_sizes(arrays[0]), pa.uint64())
 
 
-def _emptiness(*, wanted: bool) -> scalar.Kernel:
+def _emptiness(*, empty: bool) -> scalar.Kernel:
+    """Return the kernel of empty, or of notEmpty. A FixedString of zero bytes is empty."""
+
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         if isinstance(call.types[0], FixedString):
-            found = rendering.fixed_bytes(arrays[0]).any(axis=1)
+            filled = rendering.fixed_bytes(arrays[0]).any(axis=1)
         else:
-            found = _sizes(arrays[0]) != 0
-        return columns.from_values(found != wanted, pa.uint8())
+            filled = _sizes(arrays[0]) != 0
+        return columns.from_values(filled != empty, pa.uint8())
 
     return kernel
 
 
-def _from_position(
+def _slice_bounds(
     start: np.ndarray, size: np.ndarray, count: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """1-based and negative starts as ClickHouse reads them: (start from 0, length)."""
+    """Return where each slice starts, from 0, and its length, for substring(s, start, count).
+
+    `start` counts from 1, or from the end if negative; a negative `count` drops characters from the
+    end. `size` is the length of each string."""
     start, count = (
         np.maximum(start, -TO_THE_END // 2),
         np.minimum(count, TO_THE_END),
@@ -72,8 +77,8 @@ def _substring(*, utf8: bool) -> scalar.Kernel:
         array = columns.text(arrays[0])
         size = slices.lengths_of(array, utf8=utf8)
         count = integers(arrays[2]) if len(arrays) > 2 else np.full(len(array), TO_THE_END)
-        begin, taken = _from_position(integers(arrays[1]), size, count)
-        return slices.pieces(array, begin, taken, utf8=utf8)
+        begin, length = _slice_bounds(integers(arrays[1]), size, count)
+        return slices.pieces(array, begin, length, utf8=utf8)
 
     return kernel
 
@@ -82,8 +87,8 @@ def _left(*, utf8: bool) -> scalar.Kernel:
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         array, count = columns.text(arrays[0]), integers(arrays[1])
         size = slices.lengths_of(array, utf8=utf8)
-        taken = np.where(count < 0, np.maximum(size + count, 0), count)
-        return slices.pieces(array, np.zeros(len(array), np.int64), taken, utf8=utf8)
+        length = np.where(count < 0, np.maximum(size + count, 0), count)
+        return slices.pieces(array, np.zeros(len(array), np.int64), length, utf8=utf8)
 
     return kernel
 
@@ -92,13 +97,13 @@ def _right(*, utf8: bool) -> scalar.Kernel:
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         array, count = columns.text(arrays[0]), integers(arrays[1])
         size = slices.lengths_of(array, utf8=utf8)
-        taken = np.where(count < 0, np.maximum(size + count, 0), np.minimum(count, size))
-        return slices.pieces(array, size - taken, taken, utf8=utf8)
+        length = np.where(count < 0, np.maximum(size + count, 0), np.minimum(count, size))
+        return slices.pieces(array, size - length, length, utf8=utf8)
 
     return kernel
 
 
-_ONE, _TWO = text_rule(STRING), text_rule(STRING, 2)
+_ONE_TEXT, _TWO = text_rule(STRING), text_rule(STRING, 2)
 
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
@@ -116,19 +121,19 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
         aliases=("CHAR_LENGTH", "CHARACTER_LENGTH"),
         insensitive=True,
     ),
-    scalar.define("empty", _length_rule(UINT8), _emptiness(wanted=True)),
-    scalar.define("notEmpty", _length_rule(UINT8), _emptiness(wanted=False)),
+    scalar.define("empty", _length_rule(UINT8), _emptiness(empty=True)),
+    scalar.define("notEmpty", _length_rule(UINT8), _emptiness(empty=False)),
     scalar.define(
         "substring",
-        _ONE,
+        _ONE_TEXT,
         _substring(utf8=False),
         count=(2, 3),
         aliases=("substr", "mid", "byteSlice"),
         insensitive=True,
     ),
-    scalar.define("substringUTF8", _ONE, _substring(utf8=True), count=(2, 3)),
-    scalar.define("left", _ONE, _left(utf8=False), count=2, insensitive=True),
-    scalar.define("right", _ONE, _right(utf8=False), count=2, insensitive=True),
-    scalar.define("leftUTF8", _ONE, _left(utf8=True), count=2),
-    scalar.define("rightUTF8", _ONE, _right(utf8=True), count=2),
+    scalar.define("substringUTF8", _ONE_TEXT, _substring(utf8=True), count=(2, 3)),
+    scalar.define("left", _ONE_TEXT, _left(utf8=False), count=2, insensitive=True),
+    scalar.define("right", _ONE_TEXT, _right(utf8=False), count=2, insensitive=True),
+    scalar.define("leftUTF8", _ONE_TEXT, _left(utf8=True), count=2),
+    scalar.define("rightUTF8", _ONE_TEXT, _right(utf8=True), count=2),
 )

@@ -1,4 +1,4 @@
-"""Strings: whether a word, or one of several texts, is in them."""
+"""hasToken and multiSearchAny: whether a string contains a word, or one of several texts."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from olapdb.errors import BadArguments
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.kernels import columns, slices
+from olapdb.functions.kernels.nested import count_marked
 from olapdb.types import UINT8, Array, DataType, FixedString, String, make_nullable, plain
 
 _SEPARATOR = r"[\x00-/:-@\[-`{-\x7f]"
-"""What stands between words: ASCII that is neither a letter nor a digit."""
+"""The characters between words: ASCII that is neither a letter nor a digit."""
 
 
 def _has_token(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """hasToken(text, word): the word, a constant, between separators or the text's ends."""
+    """Resolve hasToken(text, word) and its variants: find a constant word between separators or ends
+    of the text."""
     if not isinstance(plain(arguments[0].type), String | FixedString):
         raise scalar.illegal(name, arguments[0].type, "a String")
     word = scalar.constant_text(name, arguments, 1, "the word")
-    folds = "caseinsensitive" in name.lower()
-    pattern = (
-        f"(?:^|{_SEPARATOR}){re.escape(_ascii_lower(word) if folds else word)}(?:$|{_SEPARATOR})"
-    )
-    wrong = bool(re.search(_SEPARATOR, word))
-    if wrong and not name.lower().endswith("ornull"):
+    ignore_case = "caseinsensitive" in name.lower()
+    pattern = f"(?:^|{_SEPARATOR}){re.escape(_ascii_lower(word) if ignore_case else word)}(?:$|{_SEPARATOR})"
+    has_separator = bool(re.search(_SEPARATOR, word))
+    if has_separator and not name.lower().endswith("ornull"):
         raise BadArguments(
             f"The word {word!r} of {name} has whitespace or separators in it.",
             hint="position() and LIKE find any text.",
@@ -39,19 +39,19 @@ def _has_token(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         texts = columns.text(arrays[0])
         if not word:
             return columns.from_values(np.zeros(len(texts), bool), pa.uint8())
-        if folds:
+        if ignore_case:
             texts = pc.ascii_lower(texts)
-        # As bytes: a String need not be UTF-8.
-        found = pc.match_substring_regex(columns.binary(texts), pattern)
-        return columns.from_values(np.asarray(found), pa.uint8())
+        # Matched as bytes: a String need not be UTF-8.
+        matches = pc.match_substring_regex(columns.binary(texts), pattern)
+        return columns.from_values(np.asarray(matches), pa.uint8())
 
-    if wrong:
-        nothing = pa.scalar(None, pa.uint8())
-        return ScalarCall(name, make_nullable(UINT8), lambda v, r, e: nothing)
-    made = scalar.standard_call(name, arguments, UINT8, kernel)
+    if has_separator:
+        null = pa.scalar(None, pa.uint8())
+        return ScalarCall(name, make_nullable(UINT8), lambda v, r, e: null)
+    call = scalar.standard_call(name, arguments, UINT8, kernel)
     if name.lower().endswith("ornull"):
-        return ScalarCall(name, make_nullable(UINT8), made.kernel)
-    return made
+        return ScalarCall(name, make_nullable(UINT8), call.kernel)
+    return call
 
 
 def _ascii_lower(word: str) -> str:
@@ -67,25 +67,26 @@ def _search_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Arg
 
 
 def _any_of(*, utf8: bool = False, folds: bool = False) -> scalar.Kernel:
-    """multiSearchAny: whether one of the texts is in it; the empty one is in any."""
+    """Return the kernel of multiSearchAny: whether a string contains one of the needles. Every string
+    contains the empty needle."""
 
-    def settled(array: pa.Array) -> pa.Array:
+    def folded(array: pa.Array) -> pa.Array:
         if not folds:
             return array
         return pc.utf8_lower(array) if utf8 else pc.ascii_lower(array)
 
-    def one(others: list[pa.Array], values: list[str]) -> pa.Array:
+    def contains(others: list[pa.Array], values: list[str]) -> pa.Array:
         needle = values[0].encode("utf-8", "surrogateescape")
-        found = pc.match_substring(columns.binary(others[0]), needle)
-        return columns.from_values(np.asarray(found), pa.uint8())
+        matches = pc.match_substring(columns.binary(others[0]), needle)
+        return columns.from_values(np.asarray(matches), pa.uint8())
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        texts = settled(columns.text(arrays[0]))
+        texts = folded(columns.text(arrays[0]))
         offsets, elements = columns.elements_of(arrays[1])
         owners = columns.parents_of(offsets)
-        needles = settled(columns.text(elements))
-        found = slices.per_value([texts.take(pa.array(owners)), needles], (1,), one)
-        hits = np.bincount(owners[columns.numpy_values(found) != 0], minlength=len(texts))
+        needles = folded(columns.text(elements))
+        matches = slices.per_value([texts.take(pa.array(owners)), needles], (1,), contains)
+        hits = count_marked(offsets, columns.numpy_values(matches) != 0)
         return columns.from_values(hits > 0, pa.uint8())
 
     return kernel

@@ -15,6 +15,7 @@ from math import isfinite
 
 import pyarrow as pa
 
+from olapdb.config import tuning
 from olapdb.types import (
     BOOL,
     INT64,
@@ -29,9 +30,6 @@ from olapdb.types import (
     Integer,
     plain,
 )
-
-TEXT_MAX = 1 << 20
-"""Characters; beyond, the reader of `olapdb.sql.values.csv_values` is the faster one."""
 
 _INTEGER_MINUS_ZERO = re.compile(r"-0(?![.0-9])")
 """JSON's integer has no sign then, but a float column's -0 has."""
@@ -65,7 +63,7 @@ def read_small_values(
 
 def _rows(text: str) -> list[object] | None:
     """The rows as JSON reads them, where it reads them as ClickHouse would."""
-    if len(text) > TEXT_MAX or not _is_plain(text):
+    if len(text) > tuning.JSON_TEXT_MAX or not _is_plain(text):
         return None
     body = text.strip().removesuffix(";")
     try:

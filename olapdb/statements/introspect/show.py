@@ -31,7 +31,7 @@ from olapdb.types import STRING, UINT8
 
 
 def require_database(name: str, snapshot: Snapshot, position: errors.Position | None) -> None:
-    """UnknownDatabase with the nearest name, unless it exists."""
+    """Raise UnknownDatabase, with the nearest name, unless the database exists."""
     if name in snapshot.databases or name in SYSTEM_DATABASES:
         return
     near = difflib.get_close_matches(name, snapshot.databases, n=1)
@@ -40,7 +40,8 @@ def require_database(name: str, snapshot: Snapshot, position: errors.Position | 
 
 
 def require_own_database(name: str, snapshot: Snapshot, position: errors.Position | None) -> None:
-    """The same, for what is going to lie in it: UnsupportedMethod for those of the system tables."""
+    """As `require_database`, for a database that will contain the object: raise UnsupportedMethod
+    for those of system tables."""
     if name in SYSTEM_DATABASES:
         raise errors.UnsupportedMethod(
             f"The database {name} has system tables only.",
@@ -51,7 +52,7 @@ def require_own_database(name: str, snapshot: Snapshot, position: errors.Positio
 
 
 def show(statement: nodes.Show, context: StatementContext) -> Result:
-    """SHOW as ClickHouse answers it, from what the system tables show."""
+    """Run SHOW as ClickHouse answers it, from the system tables."""
     snapshot = context.reading_snapshot()
     match statement.kind:
         case "CREATE" | "CREATE TABLE" | "CREATE VIEW" | "CREATE DATABASE":
@@ -107,7 +108,7 @@ def _listed(statement: nodes.Show, context: StatementContext, snapshot: Snapshot
 
 
 def _tables(statement: nodes.Show, context: StatementContext, snapshot: Snapshot) -> Listing:
-    """SHOW [FULL] TABLES and VIEWS; FULL tells the engines."""
+    """Return the listing of SHOW [FULL] TABLES and VIEWS; FULL adds the engines."""
     database = statement.database or context.database
     require_database(database, snapshot, statement.position)
     if database in SYSTEM_DATABASES[1:]:
@@ -126,7 +127,7 @@ def _tables(statement: nodes.Show, context: StatementContext, snapshot: Snapshot
 
 
 def _tables_where(statement: nodes.Show, context: StatementContext) -> Result:
-    """The condition is over the columns of system.tables."""
+    """Run SHOW TABLES … WHERE: the condition is over the columns of system.tables."""
     database = statement.database or context.database
     require_database(database, context.reading_snapshot(), statement.position)
     assert statement.where is not None
@@ -151,11 +152,11 @@ SELECT table, database, CAST(NULL, 'Nullable(Float64)') AS estimate_complete,
     formatReadableSize(total_size_bytes_compressed) AS size_compressed, '' AS memory_usage
 FROM system.merges ORDER BY elapsed DESC
 """
-"""How far a merge is nobody knows until it is committed: its progress is NaN, the estimate NULL."""
+"""A merge's progress is unknown until it commits: NaN, and the estimate is NULL."""
 
 
 def _merges(statement: nodes.Show, context: StatementContext) -> Result:
-    """SHOW MERGES, the longest first; LIKE is about the table."""
+    """Run SHOW MERGES, the longest first; LIKE applies to the table."""
     from olapdb.sql.parser import parse_query
 
     query = parse_query(_MERGES)
@@ -174,18 +175,18 @@ def _merges(statement: nodes.Show, context: StatementContext) -> Result:
 
 
 def _table(name: nodes.TableName, context: StatementContext, snapshot: Snapshot) -> Table | None:
-    """The stored table whose keys are shown: of a materialized view its target."""
+    """Return the stored table whose keys are shown; for a materialized view its target."""
     if context.locate(name)[0] in SYSTEM_DATABASES:
         _columns(name, context)  # it exists
         return None
-    found: SchemaObject | None = context.require(snapshot, name)
-    if isinstance(found, MaterializedView):
-        found = snapshot.by_id(found.target_id)
-    return found if isinstance(found, Table) else None
+    item: SchemaObject | None = context.require(snapshot, name)
+    if isinstance(item, MaterializedView):
+        item = snapshot.by_id(item.target_id)
+    return item if isinstance(item, Table) else None
 
 
 def _created(statement: nodes.Show, context: StatementContext, snapshot: Snapshot) -> str:
-    """The statement that makes it again."""
+    """Return the CREATE statement of the object."""
     from olapdb.system.ddl import create_database, create_statement
 
     if statement.kind == "CREATE DATABASE":
@@ -221,8 +222,8 @@ _DESCRIBED = (
 
 
 def describe(statement: nodes.Describe, context: StatementContext) -> Result:
-    """DESCRIBE TABLE t, or DESCRIBE (SELECT …); ClickHouse's seven columns, or as the settings
-    describe_… say."""
+    """Run DESCRIBE TABLE t or DESCRIBE (SELECT …): ClickHouse's seven columns, or as the settings
+    describe_… choose."""
     context = context.with_settings(statement.settings)
     if statement.query is not None:
         described = select.describe(statement.query, context)
@@ -243,7 +244,7 @@ def describe(statement: nodes.Describe, context: StatementContext) -> Result:
 
 
 def _virtual(name: nodes.TableName, context: StatementContext) -> list[tuple[object, ...]]:
-    """The virtual columns of the table, where DESCRIBE is to list them."""
+    """Return the virtual columns of the table, if DESCRIBE should list them."""
     if not context.settings.boolean("describe_include_virtual_columns"):
         return []
     from olapdb.bind.virtual import virtual_columns
@@ -257,14 +258,14 @@ def _virtual(name: nodes.TableName, context: StatementContext) -> list[tuple[obj
 def _columns(name: nodes.TableName, context: StatementContext) -> tuple[Column, ...]:
     database, table = context.locate(name)
     if database in SYSTEM_DATABASES:
-        found = context.system_table(database, table)
-        if found is None:
+        system_table = context.system_table(database, table)
+        if system_table is None:
             raise errors.UnknownTable(
                 f"There is no system table {database}.{table}.",
                 hint=f"SHOW TABLES FROM {database} lists them.",
                 position=name.position,
             )
-        return tuple(Column(i, n, t) for i, (n, t) in enumerate(found.fields))
+        return tuple(Column(i, n, t) for i, (n, t) in enumerate(system_table.fields))
     snapshot = context.reading_snapshot()
     item = context.require(snapshot, name)
     if isinstance(item, MaterializedView) and not item.columns:
@@ -286,12 +287,12 @@ def _described(column: Column) -> tuple[object, ...]:
 
 
 def exists(statement: nodes.ExistsObject, context: StatementContext) -> Result:
-    """One row, `result`: 1 or 0."""
+    """Return one row, `result`: 1 or 0."""
     snapshot = context.reading_snapshot()
     if statement.kind == "DATABASE":
         name = statement.name.name
-        found = name in snapshot.databases or name in SYSTEM_DATABASES
+        is_there = name in snapshot.databases or name in SYSTEM_DATABASES
     else:
         item = context.find(snapshot, statement.name)
-        found = item is not None and (statement.kind == "TABLE" or not isinstance(item, Table))
-    return from_columns(["result"], [UINT8], [[int(found)]])
+        is_there = item is not None and (statement.kind == "TABLE" or not isinstance(item, Table))
+    return from_columns(["result"], [UINT8], [[int(is_there)]])

@@ -1,4 +1,4 @@
-"""The rows of SHOW …, before and after LIKE, WHERE and LIMIT."""
+"""The rows of SHOW statements, and their filters LIKE, WHERE and LIMIT."""
 
 from __future__ import annotations
 
@@ -12,30 +12,18 @@ from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
 from olapdb.system.ddl import key_list
-from olapdb.types import (
-    NOTHING,
-    STRING,
-    UINT8,
-    UINT16,
-    UINT32,
-    UINT64,
-    DataType,
-    Nullable,
-    is_nullable,
-)
+from olapdb.system.registry import parse_columns
+from olapdb.types import STRING, DataType, is_nullable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from olapdb.model.snapshot import Snapshot
 
-_MAYBE_TEXT: DataType = Nullable(STRING)
-_NULL: DataType = Nullable(NOTHING)
-
 
 @dataclass(frozen=True)
 class Listing:
-    """Rows in their order, row by row; LIKE is about the column `liked`."""
+    """Rows of a SHOW statement, in order; LIKE applies to the column `liked`."""
 
     fields: tuple[tuple[str, DataType], ...]
     rows: tuple[tuple[object, ...], ...]
@@ -44,26 +32,26 @@ class Listing:
     def narrowed(
         self, statement: nodes.Show, context: StatementContext, snapshot: Snapshot
     ) -> Result:
-        """Those that LIKE or WHERE keep, at most LIMIT of them."""
+        """Return the rows that satisfy LIKE and WHERE, at most LIMIT of them."""
         names = [name for name, _ in self.fields]
         types = [data_type for _, data_type in self.fields]
-        at = names.index(self.liked)
-        rows = [row for row in self.rows if matches(str(row[at]), statement)]
+        liked_at = names.index(self.liked)
+        rows = [row for row in self.rows if matches(str(row[liked_at]), statement)]
         if statement.where is not None:
-            kept = _kept(statement.where, self.fields, rows, context, snapshot)
-            rows = [row for row, keep in zip(rows, kept, strict=True) if keep]
+            selected = _satisfies_where(statement.where, self.fields, rows, context, snapshot)
+            rows = [row for row, keep in zip(rows, selected, strict=True) if keep]
         if statement.limit is not None:
             rows = rows[: statement.limit]
         columns = [[row[i] for row in rows] for i in range(len(names))]
         return from_columns(names, types, columns)
 
     def by_name(self) -> Listing:
-        """In the order of the first column."""
+        """Return the rows sorted by the first column."""
         return replace(self, rows=tuple(sorted(self.rows, key=lambda row: str(row[0]))))
 
 
 def matches(name: str, statement: nodes.Show | nodes.TruncateAll) -> bool:
-    """Whether LIKE keeps the name."""
+    """Return whether the name satisfies the statement's LIKE."""
     if statement.like is None:
         return True
     import pyarrow.compute as pc
@@ -72,14 +60,14 @@ def matches(name: str, statement: nodes.Show | nodes.TruncateAll) -> bool:
     return bool(matched[0].as_py()) != statement.negated
 
 
-def _kept(
+def _satisfies_where(
     where: nodes.Expression,
     fields: Sequence[tuple[str, DataType]],
     rows: Sequence[Sequence[object]],
     context: StatementContext,
     snapshot: Snapshot,
 ) -> list[bool]:
-    """The condition, which is over the columns that are shown, of each row."""
+    """Evaluate the WHERE condition over the displayed columns; return one bool a row."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -91,19 +79,20 @@ def _kept(
     condition = bind_expression(where, shell, context.scope(snapshot))
     arrays = [pa.array([row[i] for row in rows], t.arrow) for i, (_, t) in enumerate(fields)]
     batch = pa.RecordBatch.from_arrays(arrays, names=[name for name, _ in fields])
-    kept = evaluate_predicate(condition, batch, context.environment)
-    return [bool(one) for one in pc.fill_null(kept, False).to_pylist()]
+    mask = evaluate_predicate(condition, batch, context.environment)
+    return [bool(keep) for keep in pc.fill_null(mask, False).to_pylist()]
 
 
 # --- what there is
 
 
 def camel(name: str) -> str:
-    """`query_log` -> `QueryLog`, as engines of system tables are called."""
+    """Return the engine name of a system table: `query_log` -> `QueryLog`."""
     return name.title().replace("_", "")
 
 
 def names_of(names: Sequence[str]) -> Listing:
+    """Return a listing of names, sorted."""
     return Listing((("name", STRING),), tuple((name,) for name in sorted(names)))
 
 
@@ -114,26 +103,23 @@ def system_rows(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> Listing:
-    """The rows of a system table, in its order; `columns` None: all of them."""
+    """Return columns (None: all) of a system table, in its order."""
     fields = dict(context.engine.system[table].fields)
-    wanted = tuple(columns or fields)
-    found: pa.Table = context.execution(snapshot).system(table, wanted)
-    rows = tuple(zip(*(column.to_pylist() for column in found.columns), strict=True))
-    return Listing(tuple((name, fields[name]) for name in wanted), rows, liked)
+    names = tuple(columns or fields)
+    table_rows: pa.Table = context.execution(snapshot).system(table, names)
+    rows = tuple(zip(*(column.to_pylist() for column in table_rows.columns), strict=True))
+    return Listing(tuple((name, fields[name]) for name in names), rows, liked)
 
 
-_CLUSTER: tuple[tuple[str, DataType], ...] = (
-    ("cluster", STRING),
-    ("shard_num", UINT32),
-    ("replica_num", UINT32),
-    ("host_name", STRING),
-    ("host_address", STRING),
-    ("port", UINT16),
+_CLUSTER = parse_columns(
+    "cluster String, shard_num UInt32, replica_num UInt32, host_name String, host_address String,"
+    " port UInt16"
 )
 
 
 def no_clusters(whole: bool) -> Listing:
-    """SHOW CLUSTERS, and (`whole`) SHOW CLUSTER: a warehouse is served by the processes that open it."""
+    """Return the empty listing of SHOW CLUSTERS, and (`whole`) of SHOW CLUSTER: a warehouse has
+    none."""
     return Listing(_CLUSTER if whole else _CLUSTER[:1], (), "cluster")
 
 
@@ -141,7 +127,7 @@ ONLY_USER = "default"
 
 
 def grants(named: str | None, read_only: bool, position: Position | None) -> Listing:
-    """SHOW GRANTS: of the one user there is, who may do what the connection may."""
+    """Return the listing of SHOW GRANTS: the one user may do what the connection may."""
     if named is not None and named not in (ONLY_USER, "CURRENT_USER", "ALL"):
         raise UnknownRole(
             f"There is no user or role {named}.",
@@ -153,18 +139,16 @@ def grants(named: str | None, read_only: bool, position: Position | None) -> Lis
     return Listing(((title, STRING),), ((f"GRANT {what}",),), title)
 
 
+_COLUMN_FIELDS = parse_columns(
+    """field String, type String, null String, key String, default Nullable(String), extra String,
+    collation Nullable(Nothing), comment String, privileges String"""
+)
+
+
 def columns_of_table(columns: Sequence[Column], table: Table | None, full: bool) -> Listing:
-    """SHOW [FULL] COLUMNS: as MySQL's, by name."""
+    """Return the listing of SHOW [FULL] COLUMNS, by name, in MySQL's form."""
     keys = [item.expression.strip("`") for item in table.sorting_key] if table else []
     primary = keys[: table.primary_key] if table else []
-    fields: list[tuple[str, DataType]] = [
-        ("field", STRING),
-        ("type", STRING),
-        ("null", STRING),
-        ("key", STRING),
-        ("default", _MAYBE_TEXT),
-        ("extra", STRING),
-    ]
     rows: list[tuple[object, ...]] = []
     for column in sorted(columns, key=lambda one: one.name):
         in_keys = [
@@ -179,68 +163,46 @@ def columns_of_table(columns: Sequence[Column], table: Table | None, full: bool)
             "",
         )
         rows.append((*row, None, column.comment, "") if full else row)
-    if full:
-        fields += [("collation", _NULL), ("comment", STRING), ("privileges", STRING)]
-    return Listing(tuple(fields), tuple(rows), "field")
+    return Listing(_COLUMN_FIELDS if full else _COLUMN_FIELDS[:6], tuple(rows), "field")
 
 
-_INDEX_FIELDS: tuple[tuple[str, DataType], ...] = (
-    ("table", STRING),
-    ("non_unique", UINT8),
-    ("key_name", STRING),
-    ("seq_in_index", UINT64),
-    ("pk_col", STRING),
-    ("collation", _MAYBE_TEXT),
-    ("cardinality", UINT8),
-    ("sub_part", _NULL),
-    ("packed", _NULL),
-    ("null", _NULL),
-    ("index_type", STRING),
-    ("comment", STRING),
-    ("index_comment", STRING),
-    ("visible", STRING),
-    ("expression", STRING),
+_INDEX_FIELDS = parse_columns(
+    """table String, non_unique UInt8, key_name String, seq_in_index UInt64, pk_col String,
+    collation Nullable(String), cardinality UInt8, sub_part Nullable(Nothing),
+    packed Nullable(Nothing), null Nullable(Nothing), index_type String, comment String,
+    index_comment String, visible String, expression String"""
 )
 
 
 def indexes_of_table(table: Table) -> Listing:
-    """SHOW INDEXES: skip indexes by type, and the primary key item by item."""
-    rows: list[tuple[object, ...]] = []
-    for index in sorted(table.indexes, key=lambda one: (one.type.upper(), one.expression)):
-        rows.append(_index(table, index.name, 1, "", None, index.type.upper(), index.expression))
+    """Return the listing of SHOW INDEXES: skip indexes by type, and the primary key item by
+    item."""
+    entries: list[tuple[str, int, str, str | None, str, str]] = []
+    for index in sorted(table.indexes, key=lambda i: (i.type.upper(), i.expression)):
+        entries.append((index.name, 1, "", None, index.type.upper(), index.expression))
     for number, item in enumerate(table.sorting_key[: table.primary_key], 1):
-        rows.append(_index(table, "PRIMARY", number, key_list((item,)), "A", "PRIMARY", ""))
-    return Listing(_INDEX_FIELDS, tuple(sorted(rows, key=lambda row: str(row[10]))), "key_name")
+        entries.append(("PRIMARY", number, key_list((item,)), "A", "PRIMARY", ""))
+    rows = tuple(
+        (
+            table.name,
+            1,
+            name,
+            number,
+            key,
+            collation,
+            0,
+            *[None] * 3,
+            kind,
+            "",
+            "",
+            "YES",
+            expression,
+        )
+        for name, number, key, collation, kind, expression in sorted(entries, key=lambda e: e[4])
+    )
+    return Listing(_INDEX_FIELDS, rows, "key_name")
 
 
 def no_indexes() -> Listing:
-    """Of what stores no rows."""
+    """Return an empty listing for an object that stores no rows."""
     return Listing(_INDEX_FIELDS, (), "key_name")
-
-
-def _index(
-    table: Table,
-    name: str,
-    number: int,
-    key: str,
-    collation: str | None,
-    kind: str,
-    expression: str,
-) -> tuple[object, ...]:
-    return (
-        table.name,
-        1,
-        name,
-        number,
-        key,
-        collation,
-        0,
-        None,
-        None,
-        None,
-        kind,
-        "",
-        "",
-        "YES",
-        expression,
-    )

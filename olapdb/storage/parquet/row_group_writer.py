@@ -21,6 +21,7 @@ from itertools import accumulate
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from olapdb.config import tuning
 from olapdb.errors import InternalError
 from olapdb.storage.checksum import checksum_of_parts
 from olapdb.storage.parquet.footer import (
@@ -35,8 +36,6 @@ from olapdb.storage.parquet.footer import (
 )
 from olapdb.threads import ThreadPool, refuse_if_ending
 
-STRETCH_ROWS = 1 << 17
-"""Rows that one thread encodes at a time: enough to make the fixed cost of a writer small."""
 ROW_GROUPS_MAX = 32_767
 """The format numbers row groups with an I16."""
 _MAGIC = b"PAR1"
@@ -92,7 +91,7 @@ class RowGroupsWriter:
         schema: pa.Schema,
         options: Mapping[str, object],
         threads: int,
-        stretch_rows: int = STRETCH_ROWS,
+        stretch_rows: int = tuning.STRETCH_ROWS,
     ) -> None:
         self._stretch_rows = stretch_rows
         self._sink = sink
@@ -195,7 +194,7 @@ def parquet_writer(
 ) -> Iterator[OneThreadWriter | RowGroupsWriter]:
     """Yield the faster writer for a table of `rows` rows. The caller calls its `close` last in the
     `with`."""
-    threads = min(threads, -(-rows // STRETCH_ROWS))
+    threads = min(threads, -(-rows // tuning.STRETCH_ROWS))
     writer: OneThreadWriter | RowGroupsWriter
     if threads > 1 and -(-rows // row_group_size) <= ROW_GROUPS_MAX:
         writer = RowGroupsWriter(sink, schema, options, threads)

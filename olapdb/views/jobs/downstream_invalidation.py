@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from olapdb.commit.draft import CommitDraft
-from olapdb.ingest.block_stager import void_part
+from olapdb.ingest.block_stager import placeholder_part
 from olapdb.ingest.read_parts import read_rows, read_staged
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.effects import SourceChange, seen_parts
@@ -90,7 +90,7 @@ def _frozen_below(
 def _booked_below(
     now: Snapshot, view: MaterializedView, new: Iterable[Change], before: Iterable[Change]
 ) -> list[Change]:
-    """A void part of the view's target that names the new blocks of its source: they count as
+    """A placeholder part of the view's target that names the new blocks of its source: they count as
     seen, and bring rows with the view's own replay only."""
     blocks = tuple(
         one.block
@@ -105,4 +105,4 @@ def _booked_below(
     ]
     number = NewBlock(target.id, len(of_target))
     made = Contribution(view.id, view.version, view.source_id, None, blocks, 0)
-    return [AddBlock(number, 0, "backfill"), AddPart(void_part(target, number, (made,)))]
+    return [AddBlock(number, 0, "backfill"), AddPart(placeholder_part(target, number, (made,)))]

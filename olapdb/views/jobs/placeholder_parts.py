@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from olapdb.ingest.block_stager import VOID_PARTITION, void_part
+from olapdb.ingest.block_stager import PLACEHOLDER_PARTITION, placeholder_part
 from olapdb.model.changes import AddBlock, AddPart, Change
 from olapdb.model.part import BlockRange, Contribution, NewBlock, Part, subtract_ranges
 from olapdb.model.schema import MaterializedView, Table
@@ -43,7 +43,7 @@ def left_over(
         for partition, blocks in _unnamed(view, snapshot, removed, [*left, *voids]).items()
     )
     if orphaned:
-        voids.append(void_part(target, number, orphaned))
+        voids.append(placeholder_part(target, number, orphaned))
     if not voids:
         return []
     return [AddBlock(number, 0, "backfill"), *map(AddPart, voids)]
@@ -64,7 +64,7 @@ def _come_to_nothing(
         by_slice.setdefault(part.partition_id, []).append(part)
     found: list[Part] = []
     for slice_, parts in by_slice.items():
-        if slice_ == VOID_PARTITION:
+        if slice_ == PLACEHOLDER_PARTITION:
             continue
         stay = [part for part in left if part.partition_id == slice_]
         contributions: list[Contribution] = []
@@ -78,7 +78,7 @@ def _come_to_nothing(
                         Contribution(view.id, view.version, view.source_id, partition, blocks, 1)
                     )
         if contributions:
-            void = void_part(target, number, tuple(contributions))
+            void = placeholder_part(target, number, tuple(contributions))
             value = parts[0].partition_value
             found.append(replace(void, partition_id=slice_, partition_value=value))
     return found

@@ -24,7 +24,7 @@ from olapdb.commit.retry import RetryPolicy, retry_commit
 from olapdb.commit.staging import Staging
 from olapdb.config import Settings
 from olapdb.errors import BadArguments, BypassRows, CommitConflict
-from olapdb.ingest.block_stager import VOID_PARTITION, dimension_requirements
+from olapdb.ingest.block_stager import PLACEHOLDER_PARTITION, dimension_requirements
 from olapdb.ingest.read_parts import Pin, discard, discarding
 from olapdb.ingest.staged_insert import StagedInsert, join_staged
 from olapdb.ingest.trigger import TriggerContext
@@ -404,7 +404,7 @@ class _Replay:
         found: dict[str, list[Part]] = {p: [] for p in more.union(self.slices or ())}
         for part in now.parts(target.id):
             chosen = self.slices is None or part.partition_id in self.slices
-            if not chosen or part.partition_id == VOID_PARTITION:
+            if not chosen or part.partition_id == PLACEHOLDER_PARTITION:
                 continue
             if part.block_range.first > fence:
                 continue
@@ -429,8 +429,8 @@ class _Replay:
                 needed[one] = None
             for requirement, _ in dimension_requirements(view, self.snapshot):
                 needed[requirement] = None
-        whole = self.snapshot.data_version(target.id, VOID_PARTITION)
-        needed[DataVersionIs(target.id, VOID_PARTITION, whole)] = None
+        whole = self.snapshot.data_version(target.id, PLACEHOLDER_PARTITION)
+        needed[DataVersionIs(target.id, PLACEHOLDER_PARTITION, whole)] = None
         for partition, parts in old.items():
             ids = tuple(sorted(part.id for part in parts))
             needed[PartsOfPartitionAre(target.id, partition, ids, fence)] = None

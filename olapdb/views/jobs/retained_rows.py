@@ -12,14 +12,14 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from olapdb.commit.staging import PartPlan, Staging, inline_limit
+from olapdb.commit.staging import Staging
 from olapdb.engine.combine import combine
 from olapdb.errors import BadArguments, RetainedRows
 from olapdb.ingest.block_stager import layout_of
 from olapdb.ingest.read_parts import read_rows
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.ingest.view_failure import FAILED
-from olapdb.lineage.dimension_impact import difference
+from olapdb.lineage.dimension_impact import row_difference
 from olapdb.lineage.retention import (
     DISCARD_HINT,
     TOLD_CAUSES,
@@ -34,6 +34,7 @@ from olapdb.model.part import Contribution, NewBlock, Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import FrozenVerdict
+from olapdb.storage.part_plan import PartPlan, inline_limit
 from olapdb.views.jobs.chunk import combined
 from olapdb.views.jobs.job import view_name
 
@@ -137,7 +138,7 @@ def frozen_reached(
     slices = WatchedSlices(view, {}, {}, frozen)
     had, has = (combined(source, _joined(source, one), around) for one in (before, after))
     try:
-        slices.add(around, difference(had, has))
+        slices.add(around, row_difference(had, has))
     except pa.ArrowNotImplementedError:  # of types that do not compare
         slices.add_all(0)
     return frozenset(slices.hit)

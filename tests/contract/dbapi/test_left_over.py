@@ -65,7 +65,7 @@ def test_garbage_is_collected_while_a_lock_is_held(connection: Connection) -> No
     locks = (
         services.catalog._registration._lock,  # type: ignore[attr-defined]
         services.activity._lock,
-        connection.session._lock,
+        connection.session._tracker._lock,
     )
     for read in (False, True):
         cursor = connection.execute("SELECT k FROM t")
@@ -90,7 +90,7 @@ def test_a_signal_handler_may_cancel(connection: Connection) -> None:
     """Which Python runs between any two steps of the main thread, its own statement's too."""
     before = signal.signal(signal.SIGUSR1, lambda *_: connection.cancel())
     try:
-        with connection.session._lock:
+        with connection.session._tracker._lock:
             signal.raise_signal(signal.SIGUSR1)
     finally:
         signal.signal(signal.SIGUSR1, before)

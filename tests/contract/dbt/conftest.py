@@ -1,8 +1,8 @@
-"""dbt's own tests. They need its fixtures and a process of their own:
+"""The contract tests of dbt-tests-adapter. They need dbt's fixtures and a process of their own:
 
     pytest tests/contract/dbt -p dbt.tests.fixtures.project -p no:warnings
 
-In any other run this folder is left alone.
+Any other run ignores this folder.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.fixture(scope="class")
 def dbt_profile_target(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
-    """A warehouse in a new folder for each class."""
+    """The profile: a warehouse in a new folder for each test class."""
     folder = tmp_path_factory.mktemp("warehouse") / "db"
     return {"type": "olapdb", "path": str(folder), "threads": 2}
 
 
 @pytest.fixture(scope="class")
 def profile_user() -> None:
-    """There are no users."""
+    """Override dbt's fixture: the warehouse has no users."""
 
 
 @pytest.fixture(scope="class")
 def logs_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Not in the folder of whoever runs the tests."""
+    """Put dbt's logs into a temporary folder, not into the current one."""
     folder = str(tmp_path_factory.mktemp("logs"))
     os.environ["DBT_LOG_PATH"] = folder
     yield folder

@@ -1,4 +1,4 @@
-"""The basic group of dbt-tests-adapter, as far as it needs no UPDATE and no snapshots."""
+"""The basic group of dbt-tests-adapter, without the tests that need UPDATE or snapshots."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class TestDocsGenReferences(BaseDocsGenReferences):
 
 
 class AnyStatistics(dict[str, Any]):
-    """Equal to the statistics of a table, whatever their values."""
+    """A value that equals the statistics of any table."""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, dict) or set(other) != {"has_stats", "row_count", "bytes"}:

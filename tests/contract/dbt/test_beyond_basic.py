@@ -1,4 +1,4 @@
-"""More of dbt-tests-adapter: what relations, caches, --empty, comments and append need."""
+"""More of dbt-tests-adapter: relations, caches, --empty, comments and append."""
 
 from __future__ import annotations
 

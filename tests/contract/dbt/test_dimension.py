@@ -1,4 +1,5 @@
-"""A dimension that dbt builds: each run replaces its rows, and only what they reach is stale."""
+"""A dimension that dbt builds: each run replaces its rows, and makes only the slices stale that the
+changed rows reach."""
 
 from __future__ import annotations
 
@@ -33,22 +34,22 @@ class TestDimension:
 
     @pytest.fixture(scope="class")
     def raw(self, dbt_profile_target: dict[str, object]) -> Iterator[Connection]:
-        with olapdb.connect(str(dbt_profile_target["path"])) as opened:
-            opened.execute("CREATE DATABASE raw")
-            opened.execute(
+        with olapdb.connect(str(dbt_profile_target["path"])) as connection:
+            connection.execute("CREATE DATABASE raw")
+            connection.execute(
                 "CREATE TABLE raw.events (day Date, kind String, amount Int64) "
                 "ENGINE = MergeTree PARTITION BY toYYYYMM(day) ORDER BY day"
             )
-            opened.execute(
+            connection.execute(
                 "CREATE TABLE raw.weights (kind String, weight Int64) ENGINE = MergeTree ORDER BY kind"
             )
-            opened.execute("INSERT INTO raw.weights VALUES ('a', 1), ('b', 2)")
-            opened.execute(
+            connection.execute("INSERT INTO raw.weights VALUES ('a', 1), ('b', 2)")
+            connection.execute(
                 "INSERT INTO raw.events VALUES ('2024-01-05', 'a', 1), ('2024-02-05', 'b', 1)"
             )
-            yield opened
+            yield connection
 
-    def test_a_run_replaces_it(self, project: object, raw: Connection) -> None:
+    def test_a_run_makes_only_reached_slices_stale(self, project: object, raw: Connection) -> None:
         run_dbt(["run"])
         stale = "SELECT partition_id, cause FROM system.view_invalidations"
         run_dbt(["run", "--select", "rates"])
@@ -57,8 +58,8 @@ class TestDimension:
         assert [tuple(r) for r in raw.execute(stale).fetchall()] == [("202402", "DIMENSION CHANGE")]
         view, schema = raw.execute("SELECT name, database FROM system.views").fetchone()
         raw.execute(f"SYSTEM REPLAY VIEW {schema}.{view} STALE")
-        found = raw.execute(f"SELECT * FROM {schema}.weighted ORDER BY day").fetchall()
-        assert [total for _, total in found] == [1, 7]
+        totals = raw.execute(f"SELECT * FROM {schema}.weighted ORDER BY day").fetchall()
+        assert [total for _, total in totals] == [1, 7]
         tables = raw.execute(
             f"SELECT name FROM system.tables WHERE name LIKE '%dbt_%' AND database = '{schema}'"
         )

@@ -57,7 +57,7 @@ FROM_SOURCE = {
 
 
 def flights(month: int, count: int = 300) -> pa.Table:
-    """Flights of a month, with ties and NULLs; the same at each call."""
+    """Return flights of a month, with ties and NULLs, the same at each call."""
     rows = range(count)
     times = [datetime.datetime(2013, month, 1 + i % 27, i % 24, i % 60) for i in rows]
     return pa.table(
@@ -72,8 +72,8 @@ def flights(month: int, count: int = 300) -> pa.Table:
     )
 
 
-class Bench:
-    """A project's warehouse, asked beside dbt."""
+class ProjectWarehouse:
+    """A project's warehouse over a connection beside dbt's."""
 
     def __init__(self, path: str, schema: str, root: Path) -> None:
         self.connection = olapdb.connect(path)
@@ -114,10 +114,12 @@ class IncrementalMvProject:
         return {"models": {"test": {"+materialized": "incremental_mv"}}}
 
     @pytest.fixture(scope="class")
-    def bench(self, project: Any) -> Iterator[Bench]:
+    def warehouse(self, project: Any) -> Iterator[ProjectWarehouse]:
         credentials = project.adapter.config.credentials
-        made = Bench(credentials.location, project.test_schema, Path(project.project_root))
-        connection = made.connection
+        warehouse = ProjectWarehouse(
+            credentials.location, project.test_schema, Path(project.project_root)
+        )
+        connection = warehouse.connection
         connection.execute("create database raw")
         connection.execute(
             "create table raw.flights (ts DateTime, flight_date Date, origin String, "
@@ -131,37 +133,37 @@ class IncrementalMvProject:
         connection.execute("insert into raw.airlines values ('AA', 'American'), ('UA', 'United')")
         for month in (1, 2, 3):
             connection.insert("raw.flights", flights(month))
-        yield made
+        yield warehouse
         connection.close()
 
 
 class TestLife(IncrementalMvProject):
-    def test_from_first_build_to_repair(self, bench: Bench) -> None:
+    def test_from_first_build_to_repair(self, warehouse: ProjectWarehouse) -> None:
         results, log = run_dbt_and_capture(["build"])
         assert {r.status for r in results} == {"success", "pass"}
         assert "carrier: chunk 3 of 3" in log
-        bench.assert_equal_to_source("hourly", "daily", "carrier", "named")
+        warehouse.assert_equal_to_source("hourly", "daily", "carrier", "named")
 
-        # nothing to do: not a single commit
-        before = bench.commits()
+        # A second run has nothing to do and makes no commit.
+        before = warehouse.commits()
         results = run_dbt(["run"])
         assert {r.message for r in results} == {"NO CHANGE"}
-        assert bench.commits() == before
+        assert warehouse.commits() == before
 
-        # triggers fire; the chained model through its upstream's target
-        bench.connection.insert("raw.flights", flights(4))
-        bench.assert_equal_to_source("hourly", "daily", "carrier", "named")
+        # Triggers fire, that of the chained model through its upstream's target.
+        warehouse.connection.insert("raw.flights", flights(4))
+        warehouse.assert_equal_to_source("hourly", "daily", "carrier", "named")
         run_dbt(["test"])
 
-        self.drift(bench)
+        self.check_drift(warehouse)
 
-    def drift(self, bench: Bench) -> None:
-        target = f"{bench.schema}.daily__target"
-        bench.rows("select 1")
-        bench.connection.execute(
+    def check_drift(self, warehouse: ProjectWarehouse) -> None:
+        target = f"{warehouse.schema}.daily__target"
+        warehouse.rows("select 1")
+        warehouse.connection.execute(
             f"insert into {target} (origin, day, departures) values ('XXX', '2013-01-01', 5)"
         )
-        bench.connection.execute("delete from raw.flights where flight_date = '2013-02-03'")
+        warehouse.connection.execute("delete from raw.flights where flight_date = '2013-02-03'")
         results, log = run_dbt_and_capture(["test"], expect_pass=False)
         assert {r.status for r in results} == {"fail"}
         assert "carrier, partition 201302: DELETE" in log
@@ -171,95 +173,101 @@ class TestLife(IncrementalMvProject):
         _, log = run_dbt_and_capture(["run-operation", "repair"])
         assert "carrier, partition 201302: replayed" in log
         assert "discard_bypass: true removes them" in log
-        bench.assert_equal_to_source("hourly", "carrier", "named")
-        assert any("XXX" in row for row in bench.model("daily"))
+        warehouse.assert_equal_to_source("hourly", "carrier", "named")
+        assert any("XXX" in row for row in warehouse.model("daily"))
         run_dbt(["test"], expect_pass=False)
 
         arguments = "{models: [daily], discard_bypass: true}"
         run_dbt(["run-operation", "repair", "--args", arguments])
         run_dbt(["test"])
-        bench.assert_equal_to_source("hourly", "daily", "carrier", "named")
+        warehouse.assert_equal_to_source("hourly", "daily", "carrier", "named")
 
 
 class TestChanges(IncrementalMvProject):
-    def test_a_changed_definition(self, bench: Bench) -> None:
+    def test_a_changed_definition_needs_a_rebuild(self, warehouse: ProjectWarehouse) -> None:
         run_dbt(["run"])
-        bench.write("carrier", CARRIER.replace("quantile(0.9)", "quantile(0.5)"))
+        warehouse.write("carrier", CARRIER.replace("quantile(0.9)", "quantile(0.5)"))
         results, log = run_dbt_and_capture(["run", "--select", "carrier"], expect_pass=False)
         assert "has changed since its target was built" in log
         results = run_dbt(["run", "--select", "carrier", "--full-refresh"])
         assert results[0].message.startswith("REBUILD 3 chunks")
         expected = FROM_SOURCE["carrier"].replace("0.9", "0.5")
-        assert bench.model("carrier") == sorted(map(repr, bench.rows(expected)))
-        bench.connection.insert("raw.flights", flights(5))
-        assert bench.model("carrier") == sorted(map(repr, bench.rows(expected)))
+        assert warehouse.model("carrier") == sorted(map(repr, warehouse.rows(expected)))
+        warehouse.connection.insert("raw.flights", flights(5))
+        assert warehouse.model("carrier") == sorted(map(repr, warehouse.rows(expected)))
 
-        # the upstream of a chain: the downstream follows at its own run
+        # After a rebuild of an upstream, the chained model is rebuilt at its own run.
         changed = HOURLY.replace("max(delay) as worst", "max(delay + 1) as worst")
-        bench.write("hourly", "{{ config(on_definition_change='rebuild') }}" + changed)
+        warehouse.write("hourly", "{{ config(on_definition_change='rebuild') }}" + changed)
         results, log = run_dbt_and_capture(["run", "--select", "hourly"])
         assert "is rebuilt when it runs next" in log
         results = run_dbt(["run", "--select", "daily"])
         assert results[0].message.startswith("REBUILD")
-        bench.connection.insert("raw.flights", flights(6))
+        warehouse.connection.insert("raw.flights", flights(6))
         shifted = FROM_SOURCE["daily"].replace("max(delay)", "max(delay + 1)")
-        assert bench.model("daily") == sorted(map(repr, bench.rows(shifted)))
+        assert warehouse.model("daily") == sorted(map(repr, warehouse.rows(shifted)))
         run_dbt(["test"])
-        left = bench.rows(
-            f"select name from system.tables where database = '{bench.schema}' "
+        temporary = warehouse.rows(
+            f"select name from system.tables where database = '{warehouse.schema}' "
             "and (name like '%dbt_new%' or name like '%dbt_old%')"
         )
-        assert left == []
+        assert temporary == []
 
-        # another materialization takes trigger and target away
-        bench.write("named", "{{ config(materialized='view') }}" + NAMED)
+        # Another materialization drops trigger and target.
+        warehouse.write("named", "{{ config(materialized='view') }}" + NAMED)
         run_dbt(["run", "--select", "named"])
         names = {
             n
-            for (n,) in bench.rows(
-                f"select name from system.tables where database = '{bench.schema}'"
+            for (n,) in warehouse.rows(
+                f"select name from system.tables where database = '{warehouse.schema}'"
             )
         }
         assert "named" in names
         assert not {"named__mv", "named__target"} & names
-        bench.write("named", NAMED)
+        warehouse.write("named", NAMED)
         run_dbt(["run", "--select", "named"])
-        bench.assert_equal_to_source("named")
+        warehouse.assert_equal_to_source("named")
 
 
 class TestLimits(IncrementalMvProject):
-    def test_empty_is_never_in_the_trigger(self, bench: Bench) -> None:
+    def test_empty_is_never_in_the_trigger(self, warehouse: ProjectWarehouse) -> None:
         run_dbt(["run", "--empty"])
-        assert bench.model("hourly") == []
-        bench.connection.insert("raw.flights", flights(7))
-        assert len(bench.model("hourly")) > 0
+        assert warehouse.model("hourly") == []
+        warehouse.connection.insert("raw.flights", flights(7))
+        assert len(warehouse.model("hourly")) > 0
         run_dbt(["run"])
-        bench.assert_equal_to_source("hourly", "daily", "carrier", "named")
+        warehouse.assert_equal_to_source("hourly", "daily", "carrier", "named")
 
-    def test_an_untested_model_is_warned_about_and_its_test_generated(self, bench: Bench) -> None:
-        bench.write(
+    def test_an_untested_model_is_warned_about_and_its_test_generated(
+        self, warehouse: ProjectWarehouse
+    ) -> None:
+        warehouse.write(
             "plain",
             "select origin, count() as n from {{ source('raw', 'flights') }} group by origin",
         )
         _, log = run_dbt_and_capture(["run", "--select", "plain"])
         assert "plain has no test that reconciles it" in log
         run_dbt(["run-operation", "generate_reconciliation_tests"])
-        assert (bench.root / "tests" / "reconciled" / "reconciled_plain.sql").exists()
+        assert (warehouse.root / "tests" / "reconciled" / "reconciled_plain.sql").exists()
         results = run_dbt(["test", "--select", "plain"])
         assert [r.status for r in results] == ["pass"]
 
-    def test_what_a_trigger_cannot_keep_right_is_refused(self, bench: Bench) -> None:
-        bench.write(
+    def test_a_model_that_a_trigger_cannot_maintain_is_refused(
+        self, warehouse: ProjectWarehouse
+    ) -> None:
+        warehouse.write(
             "late",
             "select origin, count() as n from {{ source('raw', 'flights') }} "
             "group by origin having n > 5",
         )
         _, log = run_dbt_and_capture(["run", "--select", "late"], expect_pass=False)
         assert "HAVING would be answered for each inserted block by itself" in log
-        bench.write("late", "select origin, count() as n from {{ ref('hourly') }} group by origin")
+        warehouse.write(
+            "late", "select origin, count() as n from {{ ref('hourly') }} group by origin"
+        )
         _, log = run_dbt_and_capture(["run", "--select", "late"], expect_pass=False)
         assert "would count the partial rows of hourly" in log
-        bench.write(
+        warehouse.write(
             "late",
             "select origin, uniqq(tail) as n from {{ source('raw', 'flights') }} group by origin",
         )
@@ -269,17 +277,17 @@ class TestLimits(IncrementalMvProject):
 
 
 class TestInterrupted(IncrementalMvProject):
-    def test_the_next_run_finishes_what_was_killed(self, bench: Bench) -> None:
-        execute = bench.connection.execute
+    def test_the_next_run_finishes_a_killed_one(self, warehouse: ProjectWarehouse) -> None:
+        execute = warehouse.connection.execute
         run_dbt(["run", "--select", "carrier"])
-        schema = bench.schema
+        schema = warehouse.schema
 
-        # killed before the read view
+        # Killed before the read view was created.
         execute(f"drop view {schema}.carrier")
         run_dbt(["run", "--select", "carrier"])
-        bench.assert_equal_to_source("carrier")
+        warehouse.assert_equal_to_source("carrier")
 
-        # killed in a rebuild, between the swap and the new read view
+        # Killed in a rebuild, between the swap and the new read view.
         execute(
             f"create table {schema}.carrier__dbt_old__target (a Int64) engine = MergeTree order by a"
         )
@@ -287,17 +295,17 @@ class TestInterrupted(IncrementalMvProject):
             f"create or replace view {schema}.carrier as select * from {schema}.carrier__dbt_old__target"
         )
         run_dbt(["run", "--select", "carrier"])
-        bench.assert_equal_to_source("carrier")
-        found = bench.rows(
+        warehouse.assert_equal_to_source("carrier")
+        replaced = warehouse.rows(
             f"select name from system.tables where database = '{schema}' and name like '%old%'"
         )
-        assert found == []
+        assert replaced == []
 
-        # the trigger dropped by hand: a test says so, and the next run builds anew
+        # A trigger dropped by hand fails the test, and the next run rebuilds the model.
         execute(f"drop view {schema}.carrier__mv")
         _, log = run_dbt_and_capture(["test", "--select", "carrier"], expect_pass=False)
         assert "the trigger carrier__mv does not exist" in log
-        bench.connection.insert("raw.flights", flights(8))
+        warehouse.connection.insert("raw.flights", flights(8))
         results = run_dbt(["run", "--select", "carrier"])
         assert results[0].message.startswith("REBUILD 4 chunks")
-        bench.assert_equal_to_source("carrier")
+        warehouse.assert_equal_to_source("carrier")

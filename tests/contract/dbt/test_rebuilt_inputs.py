@@ -1,5 +1,5 @@
-"""Seeds, tables and incremental models below `incremental_mv` models: what a run of theirs, and a
-full refresh, leaves of the triggers that read them."""
+"""Seeds, tables and incremental models that `incremental_mv` models read: a run or a full refresh of
+them keeps, or drops and rebuilds, the triggers that read them."""
 
 from __future__ import annotations
 
@@ -49,21 +49,21 @@ class RebuiltInputs:
 
     @pytest.fixture(scope="class")
     def raw(self, dbt_profile_target: dict[str, object]) -> Iterator[Connection]:
-        with olapdb.connect(str(dbt_profile_target["path"])) as opened:
-            opened.execute("CREATE DATABASE raw")
-            opened.execute(
+        with olapdb.connect(str(dbt_profile_target["path"])) as connection:
+            connection.execute("CREATE DATABASE raw")
+            connection.execute(
                 "CREATE TABLE raw.events (id UInt64, kind String) ENGINE = MergeTree ORDER BY id"
             )
-            opened.execute("INSERT INTO raw.events VALUES (1, 'a'), (2, 'b'), (3, 'b')")
-            yield opened
+            connection.execute("INSERT INTO raw.events VALUES (1, 'a'), (2, 'b'), (3, 'b')")
+            yield connection
 
 
-def left_over(connection: Connection) -> list[Any]:
+def temporary_tables(connection: Connection) -> list[Any]:
     sql = "SELECT name FROM system.tables WHERE name LIKE '%__dbt_%'"
     return connection.execute(sql).fetchall()
 
 
-def stale(connection: Connection) -> list[Any]:
+def stale_slices(connection: Connection) -> list[Any]:
     sql = "SELECT view, partition_id FROM system.view_invalidations ORDER BY view"
     return [tuple(row) for row in connection.execute(sql).fetchall()]
 
@@ -73,22 +73,22 @@ def write_seed(project: Any, name: str, text: str) -> None:
 
 
 class TestSeeds(RebuiltInputs):
-    def test_what_is_as_before_makes_nothing_stale(self, project: Any, raw: Connection) -> None:
+    def test_an_unchanged_seed_makes_nothing_stale(self, project: Any, raw: Connection) -> None:
         run_dbt(["build"])
         model = f"SELECT k, v FROM {project.test_schema}.of_seed ORDER BY k"
         for arguments in (["build"], ["build", "--full-refresh"]):
             results = run_dbt(arguments)
             assert {str(r.status) for r in results} == {"success", "pass"}
-            assert stale(raw) == []
-            assert left_over(raw) == []
+            assert stale_slices(raw) == []
+            assert temporary_tables(raw) == []
 
-        # rows that are added fire the trigger; a name that changes reaches its slices only
+        # Added rows fire the trigger; a changed name makes only its own slices stale.
         write_seed(project, "facts", FACTS + "b,5,y\nc,7,\nc,7,\n")
         results = run_dbt(["build"])
         assert {str(r.status) for r in results} == {"success", "pass"}
         assert raw.execute(model).fetchall() == [("a", 1), ("b", 9), ("c", 14)]
 
-        # rows that leave are the view's stale slices, which say so
+        # Removed rows make slices of the view stale, and the test fails with the repair.
         write_seed(project, "facts", "k,v,w\na,1,\nb,2,x\n")
         write_seed(project, "names", NAMES.replace("Bob", "Bert"))
         _, log = run_dbt_and_capture(["build"], expect_pass=False)
@@ -98,9 +98,11 @@ class TestSeeds(RebuiltInputs):
         run_dbt(["test"])
         named = f"SELECT name, c FROM {project.test_schema}.named ORDER BY name"
         assert raw.execute(named).fetchall() == [("Ann", 1), ("Bert", 2)]
-        assert left_over(raw) == []
+        assert temporary_tables(raw) == []
 
-    def test_other_columns(self, project: Any, raw: Connection) -> None:
+    def test_a_seed_with_other_columns_needs_a_full_refresh(
+        self, project: Any, raw: Connection
+    ) -> None:
         run_dbt(["build", "--full-refresh"])
         write_seed(project, "facts", "k,v,w,more\na,1,,9\n")
         write_seed(project, "names", "kind,name,more\na,Ann,1\nb,Bob,2\n")
@@ -111,16 +113,18 @@ class TestSeeds(RebuiltInputs):
         assert "of_seed is rebuilt when it runs next" in log
         assert {str(r.status) for r in results} == {"success", "pass"}
         assert raw.execute(f"SELECT * FROM {project.test_schema}.of_seed").fetchall() == [("a", 1)]
-        assert left_over(raw) == []
+        assert temporary_tables(raw) == []
 
 
 class TestIncremental(RebuiltInputs):
-    def test_its_trigger_follows(self, project: Any, raw: Connection) -> None:
+    def test_a_full_refresh_rebuilds_the_models_that_read_it(
+        self, project: Any, raw: Connection
+    ) -> None:
         rows = f"SELECT kind, c FROM {project.test_schema}.of_log ORDER BY kind"
         run_dbt(["build"])
         raw.execute("INSERT INTO raw.events VALUES (4, 'c')")
         run_dbt(["build"])
-        assert left_over(raw) == []
+        assert temporary_tables(raw) == []
         assert raw.execute(rows).fetchall() == [("a", 1), ("b", 2), ("c", 1)]
 
         raw.execute("DELETE FROM raw.events WHERE id = 3")
@@ -131,16 +135,16 @@ class TestIncremental(RebuiltInputs):
         raw.execute("INSERT INTO raw.events VALUES (5, 'c')")
         run_dbt(["build"])
         assert raw.execute(rows).fetchall() == [("a", 1), ("b", 1), ("c", 2)]
-        assert left_over(raw) == []
+        assert temporary_tables(raw) == []
 
-        # a trigger of somebody else is not dropped, and nothing is changed
+        # A trigger that dbt did not create is not dropped, and nothing changes.
         raw.execute("CREATE TABLE other (kind String) ENGINE = MergeTree ORDER BY kind")
         raw.execute(
             f"CREATE MATERIALIZED VIEW other_mv TO other AS SELECT kind FROM {project.test_schema}.log"
         )
         _, log = run_dbt_and_capture(["run", "--full-refresh", "-s", "log"], expect_pass=False)
         assert "default.other_mv, which dbt did not make" in log
-        assert left_over(raw) == []
+        assert temporary_tables(raw) == []
         raw.execute("INSERT INTO raw.events VALUES (6, 'd')")
         run_dbt(["build"])
         assert raw.execute("SELECT * FROM other").fetchall() == [("d",)]
@@ -154,16 +158,16 @@ class TestIncremental(RebuiltInputs):
         _, log = run_dbt_and_capture(["run", "-s", "log"], expect_pass=False)
         assert "log cannot be rebuilt" in log.replace("`", "")
         assert "--full-refresh" in log
-        assert left_over(raw) == []
+        assert temporary_tables(raw) == []
         results = run_dbt(["build", "--full-refresh"])
         assert {str(r.status) for r in results} == {"success", "pass"}
-        assert left_over(raw) == []
+        assert temporary_tables(raw) == []
         write_file(
             LOG.replace("'incremental'", "'view'"), str(project.project_root), "models", "log.sql"
         )
         _, log = run_dbt_and_capture(["run", "-s", "log"], expect_pass=False)
         assert "log cannot be rebuilt" in log.replace("`", "")
-        assert left_over(raw) == []
+        assert temporary_tables(raw) == []
 
 
 class TestJoined(RebuiltInputs):
@@ -181,7 +185,9 @@ class TestJoined(RebuiltInputs):
             "schema.yml": "sources: [{name: raw, schema: raw, tables: [{name: events}]}]",
         }
 
-    def test_what_joins_a_rebuilt_model_is_rebuilt(self, project: Any, raw: Connection) -> None:
+    def test_a_model_that_joins_a_rebuilt_one_is_rebuilt(
+        self, project: Any, raw: Connection
+    ) -> None:
         rows = f"SELECT kind, c FROM {project.test_schema}.older ORDER BY kind"
         run_dbt(["run"])
         assert raw.execute(rows).fetchall() == [("a", 0), ("b", 1)]
@@ -192,4 +198,4 @@ class TestJoined(RebuiltInputs):
         run_dbt(["run", "--full-refresh", "-s", "last"])
         run_dbt(["run"])
         assert raw.execute(rows).fetchall() == [("a", 0), ("b", 0)]
-        assert left_over(raw) == []
+        assert temporary_tables(raw) == []

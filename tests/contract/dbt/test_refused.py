@@ -1,4 +1,4 @@
-"""What dbt has and olapdb has not is refused by a message that says what there is instead."""
+"""Features of dbt that olapdb lacks are refused with a message that names the alternative."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TestRefused:
     def snapshots(self) -> dict[str, str]:
         return {"history.sql": SNAPSHOT}
 
-    def test_each_says_what_there_is_instead(self, project: Any) -> None:
+    def test_each_refusal_names_the_alternative(self, project: Any) -> None:
         results, log = run_dbt_and_capture(["build"], expect_pass=False)
         assert {str(r.status) for r in results} == {"error"}
         assert "unique_key means nothing" in log

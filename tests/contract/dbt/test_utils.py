@@ -1,4 +1,4 @@
-"""dbt's macros for all databases: its own tests, and the few that these cannot ask."""
+"""dbt's cross-database macros: dbt's own tests, and tests of the macros that those leave out."""
 
 from __future__ import annotations
 

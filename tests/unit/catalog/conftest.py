@@ -1,4 +1,4 @@
-"""Every behaviour holds for a catalog in memory and for one in a file."""
+"""Fixtures that run each test on a catalog in memory and on one in a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A commit: its requirements hold and all its changes happen, or none does."""
+"""A commit checks all requirements and makes all changes, or makes none."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def read(catalog: SqliteCatalog, object_id: str) -> SchemaObject:
 
 
 def holds(catalog: SqliteCatalog, requirement: Requirement) -> bool:
-    """Asks by a commit without changes; a conflict names the requirement."""
+    """Return whether a commit of the requirement alone succeeds; a conflict must name it."""
     try:
         apply(catalog, needs=(requirement,))
     except CommitConflict as conflict:
@@ -236,7 +236,7 @@ def test_data_versions_count_by_partition(catalog: SqliteCatalog, lease: str) ->
 
 
 def test_coverage_of_chunks_and_triggers(catalog: SqliteCatalog, lease: str) -> None:
-    """Blocks 1..3 come without the view, 4..5 with it; chunks then fill partition p."""
+    """Blocks 1..3 are inserted without the view, 4..5 with it; chunks then fill partition p."""
     create_all(catalog)
     apply(catalog, PutObject(replace(read(catalog, "v"), attached=False)))
     for _ in range(3):
@@ -425,7 +425,7 @@ def test_the_log_says_what_each_commit_did(catalog: SqliteCatalog, lease: str) -
 def test_the_live_parts_are_read_once_for_all_partitions(
     catalog: SqliteCatalog, lease: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A statement about a thousand partitions requires something of each, while others wait."""
+    """A commit about a thousand partitions has a requirement for each, while writers wait."""
     create_all(catalog)
     insert(catalog, lease)
     (part,) = catalog.snapshot().parts("s")

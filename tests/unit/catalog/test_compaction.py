@@ -1,4 +1,4 @@
-"""What a busy warehouse keeps of its past: spans of blocks, a short log, a small file."""
+"""The history of a busy warehouse: spans of blocks, a short log, a small file."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def rows_of(catalog: SqliteCatalog, table: str) -> int:
     st.integers(1, 30),
 )
 def test_spans_keep_blocks_rows_and_times(steps: list[tuple[int, int]], cut: int) -> None:
-    """Whatever the order of joining: each block is in one span, its time known to an eighth of its
-    age; and what was joined before joins on."""
+    """In any order of joining each block is in one span, its time known to an eighth of its age, and
+    spans can be joined further."""
     number = ms = 0
     blocks = []
     for hole, later in steps:
@@ -165,7 +165,7 @@ def test_a_small_warehouse_keeps_its_past(
 
 
 def test_a_process_that_slept_past_a_vacuum_reads_anew(tmp_path: Path, clock: Clock) -> None:
-    """Parts and objects that were dropped and forgotten meanwhile would be live in it for ever."""
+    """Parts and objects dropped and purged meanwhile must not stay live in a reader's cache."""
     path = tmp_path / "c.sqlite"
     with (
         contextlib.closing(SqliteCatalog(path, clock_ms=clock)) as writer,
@@ -183,7 +183,7 @@ def test_a_process_that_slept_past_a_vacuum_reads_anew(tmp_path: Path, clock: Cl
 
 
 def grown(path: Path, clock: Clock, parts: int) -> SqliteCatalog:
-    """A catalog with many parts of which vacuum has forgotten all but one."""
+    """Return a catalog with many parts, of which vacuum has purged all but one."""
     catalog = SqliteCatalog(path, clock_ms=clock)
     filled(catalog, clock, 1)
     for _ in range(parts // 50):

@@ -1,4 +1,4 @@
-"""What may be opened, by whom, and what a read-only catalog leaves untouched."""
+"""Which catalogs can be opened by whom, and that a read-only connection changes nothing."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def _bytes_of(folder: Path) -> dict[str, bytes]:
 
 
 def test_an_empty_log_without_its_memory_is_no_log(tmp_path: Path) -> None:
-    """What a reader leaves that came while the last writer was removing the log."""
+    """Leave the files of a reader that came while the last writer was removing the log."""
     with olapdb.connect(str(tmp_path)) as connection:
         connection.execute("CREATE TABLE t (a UInt8) ENGINE = MergeTree ORDER BY a")
         connection.execute("INSERT INTO t VALUES (1)")
@@ -205,7 +205,7 @@ def test_an_older_format_is_read_as_it_is_and_migrated_by_a_writer(tmp_path: Pat
 def test_a_migration_that_is_interrupted_begins_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between any two of its statements: the catalog is of the old format or of the new one."""
+    """A crash between any two statements leaves the catalog in the old format or the new one."""
     path = tmp_path / "catalog.sqlite"
     _filled(path)
 

@@ -1,4 +1,4 @@
-"""Snapshots are immutable, cheap, and see each commit whole."""
+"""Snapshots are immutable and cheap, and see each commit whole."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_another_connections_commits_are_followed(tmp_path: object) -> None:
 
 
 def test_a_table_in_heavy_use_is_read_once(tmp_path: object) -> None:
-    """Commits that come while a reader looks must not make each reader read all parts."""
+    """Commits during a read must not make each reader load all parts."""
     path = f"{tmp_path}/catalog.sqlite"
     ours, theirs = SqliteCatalog(path), SqliteCatalog(path)
     lease = theirs.open_lease("theirs")
@@ -93,7 +93,7 @@ def test_a_table_in_heavy_use_is_read_once(tmp_path: object) -> None:
             behind = ours.snapshot()
             insert(theirs, lease)
             assert ours.snapshot().number > behind.number
-            insert(theirs, lease)  # that the process has not noticed yet
+            insert(theirs, lease)  # a commit that the first process has not noticed yet
             assert len(behind.parts("s")) == 2 * expected - 1
         assert read.call_count == 1
     assert len(ours.snapshot().parts("s")) == 11
@@ -102,7 +102,7 @@ def test_a_table_in_heavy_use_is_read_once(tmp_path: object) -> None:
 
 
 def test_stepping_back_equals_reading_the_past() -> None:
-    """TableParts.at(n) is what was live at n, for all n that it still knows."""
+    """TableParts.at(n) returns the parts live at n, for all n within its deltas."""
     chance = random.Random(5)
     table_parts = TableParts(0, ())
     live: dict[str, Part] = {}
@@ -215,7 +215,7 @@ def test_history_is_forgotten_but_for_what_snapshots_need(
 def test_an_interrupt_while_a_commit_is_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whose: str
 ) -> None:
-    """Ctrl-C in the midst of a table's list of parts: it is read anew, not believed."""
+    """After Ctrl-C during an update of a table's parts, they are read again."""
     with (
         contextlib.closing(SqliteCatalog(tmp_path / "c.sqlite")) as catalog,
         contextlib.closing(SqliteCatalog(tmp_path / "c.sqlite")) as other,

@@ -1,4 +1,4 @@
-"""What a version of a view must be in the commit that gives it the view's name."""
+"""Requirements on a version of a view in the commit that gives it the view's name."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_nothing_missed(catalog: Catalog, lease: str) -> None:
     assert holds(catalog, NoGap("v"))
     insert(catalog, lease)
     assert holds(catalog, NoGap("v"))
-    by_hand(catalog, lease, "s")  # a block that fired nothing
+    by_hand(catalog, lease, "s")  # a block that fired no view
     assert not holds(catalog, NoGap("v"))
     assert not holds(catalog, NoGap("gone"))
 

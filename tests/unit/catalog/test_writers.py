@@ -1,4 +1,4 @@
-"""Writers take turns, in order, and wait no longer than they said; forks and dead processes."""
+"""Writers take turns in order and respect their timeouts; forks and dead processes."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_wait_is_bounded_and_names_the_holder(tmp_path: Path) -> None:
 
 
 def test_who_is_interrupted_while_waiting_gives_its_place_up(tmp_path: Path) -> None:
-    """Ctrl-C of a statement that seems to hang: the turn must not be passed to nobody."""
+    """After Ctrl-C during the wait, the turn must not be given to the dead ticket."""
     lock, queue, others = (
         FairLock(),
         TicketQueue(str(tmp_path / "q")),
@@ -94,7 +94,7 @@ def test_who_is_interrupted_while_waiting_gives_its_place_up(tmp_path: Path) -> 
 def test_an_interrupt_of_a_ticket_leaves_no_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: int
 ) -> None:
-    """Behind any of the calls that draw one."""
+    """The interrupt comes after any of the calls that draw a ticket."""
     real, left = fcntl.fcntl, [call]
 
     def interrupted(*arguments: object) -> object:
@@ -177,7 +177,7 @@ def test_processes_write_fairly_and_nothing_is_lost(tmp_path: Path) -> None:
         )
         for n in range(3)
     ]
-    for child in children:  # which may take unlike times to start
+    for child in children:  # they may take different times to start
         assert child.stdout is not None
         assert child.stdout.readline() == "ready\n"
     for child in children:
@@ -209,7 +209,7 @@ def test_leases_of_dead_processes_are_revoked(tmp_path: Path) -> None:
     assert {one.id: one.state for one in catalog.leases()} == {ours: "live", theirs: "revoked"}
     with pytest.raises(Aborted, match="lease"):
         catalog.apply(Commit((LeaseLive(theirs),), (), "LATE"))
-    with pytest.raises(Aborted):  # whatever else has changed meanwhile
+    with pytest.raises(Aborted):  # the lease is checked before any other requirement
         catalog.apply(Commit((SchemaIs("t", 7), LeaseLive(theirs)), (), "LATE"))
     catalog.purge_leases([ours, theirs])
     assert [one.id for one in catalog.leases()] == [ours], "a live lease is not forgotten"
@@ -250,7 +250,7 @@ def test_pins_of_other_processes_count_while_they_live(tmp_path: Path) -> None:
 
 
 def test_a_fork_amid_a_commit_can_write(tmp_path: Path) -> None:
-    """Of another thread. What SQLite knows of its locks is in memory, and a child inherits it."""
+    """A fork during another thread's commit: the child inherits SQLite's memory of its locks."""
     path, amid = tmp_path / "catalog.sqlite", threading.Event()
 
     def slow(stage: str) -> None:
@@ -279,7 +279,7 @@ def test_a_fork_amid_a_commit_can_write(tmp_path: Path) -> None:
 
 
 def test_a_fork_while_others_open_catalogs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It waits for all there are; the child, and another fork, can open some too."""
+    """A fork waits for all writers; the child, and another fork, can open catalogs too."""
 
     class Opened:
         def pause(self) -> None: ...

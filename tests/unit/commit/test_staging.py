@@ -15,7 +15,7 @@ from olapdb.commit.draft import CommitDraft, publish
 from olapdb.commit.insert_throttle import insert_delay_ms
 from olapdb.commit.origin import STATEMENT_CHARACTERS_MAX, CommitOrigin
 from olapdb.commit.retry import RetryPolicy, retry_commit
-from olapdb.commit.staging import PartPlan, Staging
+from olapdb.commit.staging import Staging
 from olapdb.errors import Aborted, CommitConflict, CommitUnknown, TooManyParts
 from olapdb.maintenance.check import check_database
 from olapdb.model.changes import AddBlock, AddPart, Commit, Committed, SchemaIs
@@ -23,6 +23,7 @@ from olapdb.model.part import BlockRange, NewBlock
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import FAILPOINTS
 from olapdb.runtime.services import Services
+from olapdb.storage.part_plan import PartPlan
 from olapdb.storage.store import LocalStore
 from tests.harness.commits import create, make_part, make_table, rows_of
 

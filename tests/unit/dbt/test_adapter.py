@@ -1,4 +1,4 @@
-"""Columns, relations, credentials, seeds and clauses, without a project."""
+"""Columns, relations, credentials, seeds and clauses, without a dbt project."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import agate
 import pyarrow as pa
 import pytest
 from dbt.adapters.olapdb import OlapdbAdapter, OlapdbColumn, OlapdbCredentials, OlapdbRelation
-from dbt.adapters.olapdb.incremental_mv.names import Names
+from dbt.adapters.olapdb.incremental_mv.names import ModelNames
 from dbt.adapters.olapdb.incremental_mv.operations import choose, untested, write_tests
 from dbt.adapters.olapdb.incremental_mv.reconcile import Finding, findings_sql
 from dbt.adapters.olapdb.incremental_mv.warehouse import _view
@@ -49,10 +49,10 @@ def test_relations_have_two_levels_and_backquotes() -> None:
     assert str(limited) == "(select * from `a`.`b` where false limit 0)"
 
 
-def test_credentials() -> None:
-    made = OlapdbCredentials(path="~/wh", schema="s", database="")
-    assert made.location.startswith("/")
-    assert made.type == "olapdb"
+def test_credentials_are_checked() -> None:
+    credentials = OlapdbCredentials(path="~/wh", schema="s", database="")
+    assert credentials.location.startswith("/")
+    assert credentials.type == "olapdb"
     with pytest.raises(DbtRuntimeError, match="two levels"):
         OlapdbCredentials(schema="s", database="d")
     with pytest.raises(DbtRuntimeError, match="in_process or spark"):
@@ -61,7 +61,7 @@ def test_credentials() -> None:
         OlapdbCredentials(backfill_engine="spark")
 
 
-def test_a_key_that_the_profile_does_not_have_is_refused() -> None:
+def test_an_unknown_key_of_the_profile_is_refused() -> None:
     with pytest.raises(DbtRuntimeError, match=r"key pth.* Maybe you meant path\."):
         OlapdbCredentials.validate({"pth": "warehouse", "schema": "s"})
     with pytest.raises(DbtRuntimeError, match="key password, which means nothing"):
@@ -97,7 +97,7 @@ def test_seed_types_and_arrow() -> None:
         to_arrow(table, {"id": "Int64"})
 
 
-def node(name: str, *below: str, **more: object) -> dict[str, object]:
+def node(name: str, *upstream: str, **more: object) -> dict[str, object]:
     return {
         "unique_id": f"model.p.{name}",
         "name": name,
@@ -105,15 +105,15 @@ def node(name: str, *below: str, **more: object) -> dict[str, object]:
         "schema": "an",
         "resource_type": "model",
         "config": {"materialized": "incremental_mv"},
-        "depends_on": {"nodes": [f"model.p.{b}" for b in below]},
+        "depends_on": {"nodes": [f"model.p.{b}" for b in upstream]},
         **more,
     }
 
 
-def test_models_come_after_those_they_are_chained_on() -> None:
+def test_chained_models_come_after_their_upstreams() -> None:
     nodes = [node("a", "c"), node("b", "a"), node("c")]
     assert [n.model for n in choose(nodes, None)] == ["c", "a", "b"]
-    assert choose(nodes, "a") == [Names("an", "a")]
+    assert choose(nodes, "a") == [ModelNames("an", "a")]
     with pytest.raises(DbtRuntimeError, match="there are: a, b, c"):
         choose(nodes, ["z"])
 
@@ -135,14 +135,14 @@ def test_untested_models_get_a_test_file(tmp_path) -> None:  # type: ignore[no-u
 
 
 def test_findings_are_rows() -> None:
-    found = Finding("m", "201301", "DELETE: it's gone", "(1)", 0, 1, 0, 0, 0, "dbt …")
-    assert "'DELETE: it\\'s gone' as cause" in findings_sql([found])
+    finding = Finding("m", "201301", "DELETE: it's gone", "(1)", 0, 1, 0, 0, 0, "dbt …")
+    assert "'DELETE: it\\'s gone' as cause" in findings_sql([finding])
     assert "where 1 = 0" in findings_sql([])
-    assert "m, partition 201301" in found.line()
+    assert "m, partition 201301" in finding.line()
 
 
-def test_a_comment_that_is_not_ours() -> None:
+def test_a_comment_that_dbt_did_not_write_is_ignored() -> None:
     row = {"database": "d", "name": "v", "target_database": "d", "target": "t", "comment": "{hi"}
     assert _view(row).model == ""
     body = {"olapdb": {"model": "x", "definition": "y", "columns": {"a": ["key", ""]}}}
-    assert _view({**row, "comment": json.dumps(body)}).facts == {"a": ("key", "")}
+    assert _view({**row, "comment": json.dumps(body)}).column_kinds == {"a": ("key", "")}

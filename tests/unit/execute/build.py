@@ -15,6 +15,7 @@ from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import Column, Engine, KeyItem, Table
 from olapdb.plan import nodes
 from olapdb.plan.expressions import AggregateCall, Call, ColumnRef, Constant, Expression, InValues
+from olapdb.storage.part_plan import PartPlan
 from olapdb.storage.store import MemoryStore
 from olapdb.storage.writer import write_part
 from olapdb.types import STRING, UINT8, UINT64, DataType
@@ -92,11 +93,10 @@ class Stored(FakeSnapshot):
                 self.store,
                 self.table,
                 layout.sort(rows),
-                partition_id=identity,
-                partition_value=value,
-                blocks=BlockRange(number, number),
+                PartPlan(
+                    identity, value, BlockRange(number, number), inline_bytes_max=inline_bytes_max
+                ),
                 lease_id="lease",
-                inline_bytes_max=inline_bytes_max,
             )
             self.held.append(staged.part)
             if staged.inline_rows is not None:

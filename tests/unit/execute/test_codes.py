@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olapdb.compute import group_codes
 from olapdb.compute.group_codes import factorise
+from olapdb.config import tuning
 
 KINDS = {
     "integers": (pa.int64(), st.integers(-3, 3)),
@@ -165,8 +165,8 @@ def test_many_distinct_rows_are_grouped_slice_by_slice(
     for columns in ([column], [column, beside]):
         whole = factorise(columns, len(column))
         with monkeypatch.context() as patched:
-            patched.setattr(group_codes, "SLICED_ROWS_MIN", 1_000)
-            patched.setattr(group_codes, "SLICE_ROWS", 300)
+            patched.setattr(tuning, "SLICED_ROWS_MIN", 1_000)
+            patched.setattr(tuning, "SLICE_ROWS", 300)
             sliced = factorise(columns, len(column))
         assert sliced.count == whole.count
         assert (sliced.codes == whole.codes).all()
@@ -174,11 +174,11 @@ def test_many_distinct_rows_are_grouped_slice_by_slice(
 
 
 def test_a_million_distinct_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = group_codes.SLICED_ROWS_MIN + 5
+    rows = tuning.SLICED_ROWS_MIN + 5
     numbers = np.random.default_rng(1).integers(0, rows, rows).astype(np.uint64)
     column = pa.array(numbers << np.uint64(40))
     sliced = factorise([column], rows)
-    monkeypatch.setattr(group_codes, "SLICED_ROWS_MIN", rows + 1)
+    monkeypatch.setattr(tuning, "SLICED_ROWS_MIN", rows + 1)
     whole = factorise([column], rows)
     assert (sliced.codes == whole.codes).all()
     assert (sliced.first == whole.first).all()

@@ -63,10 +63,10 @@ def test_in_values() -> None:
 def test_subqueries_are_looked_up_in_their_answers() -> None:
     plan = values({"v": (INT64, [1, 4])})
     condition = InSubquery(UINT8, (A,), plan, False)
-    answers = {id(plan): Lookup([pa.array([1, 4])], 2)}
+    answers = {condition.number: Lookup([pa.array([1, 4])], 2)}
     assert evaluate(condition, BATCH, ENVIRONMENT, answers).to_pylist() == [1, 0, 0, 1]
     scalar = ScalarSubquery(INT64, plan)
-    assert evaluate(scalar, BATCH, ENVIRONMENT, {id(plan): pa.scalar(7)}).as_py() == 7
+    assert evaluate(scalar, BATCH, ENVIRONMENT, {scalar.number: pa.scalar(7)}).as_py() == 7
     with pytest.raises(InternalError):
         evaluate(scalar, BATCH, ENVIRONMENT)
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olapdb.compute import hash_table
 from olapdb.compute.context import BATCH_ROWS
+from olapdb.config import tuning
 from olapdb.errors import MemoryLimitExceeded, NotSupportedError
 from olapdb.execute import ExecutionContext
 from olapdb.execute.run import run_node
@@ -26,7 +26,7 @@ def joined(node: nodes.Node, sizes: tuple[int, bool, int]) -> list[tuple[object,
     batch_rows, is_indexed, threads = sizes
     with pytest.MonkeyPatch.context() as patched:
         if is_indexed:
-            patched.setattr(hash_table, "INDEXED_VALUES_MIN", 1)
+            patched.setattr(tuning, "INDEXED_VALUES_MIN", 1)
         return rows_of(node, max_block_size=batch_rows, max_threads=threads)
 
 

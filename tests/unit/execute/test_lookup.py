@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from olapdb.compute import hash_index, hash_table
 from olapdb.compute.hash_table import Lookup
 from olapdb.compute.row_hash import row_hashes
+from olapdb.config import tuning
 from tests.unit.execute.test_codes import KINDS, distinct_columns, normal
 
 Rows = list[list[int]]
@@ -74,8 +75,8 @@ def test_many_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Most of them distinct, or few with a second column, found by an index or by Arrow."""
-    monkeypatch.setattr(hash_table, "INDEXED_VALUES_MIN", indexed_min)
-    monkeypatch.setattr(hash_index, "HASHED_ROWS", 200)
+    monkeypatch.setattr(tuning, "INDEXED_VALUES_MIN", indexed_min)
+    monkeypatch.setattr(tuning, "HASHED_ROWS", 200)
     column = distinct_columns(1_500)[kind]
     columns = [column]
     if beside is not None:
@@ -100,8 +101,8 @@ def test_rows_that_differ_and_have_one_hash(
 
     for module in (hash_table, hash_index):
         monkeypatch.setattr(module, "row_hashes", poor)
-    monkeypatch.setattr(hash_index, "is_told_by_hash", lambda arrow: False)
-    monkeypatch.setattr(hash_table, "INDEXED_VALUES_MIN", 10)
+    monkeypatch.setattr(hash_index, "has_distinct_hashes", lambda arrow: False)
+    monkeypatch.setattr(tuning, "INDEXED_VALUES_MIN", 10)
     column = distinct_columns(1_500)[kind]
     ours, theirs = [column.slice(3, 1_000)], [column.slice(700)]
     found = equal_rows(ours, theirs, matches_null=matches_null)
@@ -114,7 +115,7 @@ def test_a_nan_finds_those_of_its_bits(
     arrow: pa.DataType, indexed_min: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many rows there are: 0 / 0 is another NaN than `nan` is."""
-    monkeypatch.setattr(hash_table, "INDEXED_VALUES_MIN", indexed_min)
+    monkeypatch.setattr(tuning, "INDEXED_VALUES_MIN", indexed_min)
     written, divided = float("nan"), -float("nan")
     ours = [pa.array([written, *range(1, 50), divided, 0.0, -0.0], arrow)]
     theirs = [pa.array([divided, written, -0.0, 0.0, 7.0], arrow)]
@@ -123,11 +124,11 @@ def test_a_nan_finds_those_of_its_bits(
 
 def test_very_many_rows_with_one_hash(monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers of 256 bits that differ in the upper half."""
-    monkeypatch.setattr(hash_table, "INDEXED_VALUES_MIN", 10)
+    monkeypatch.setattr(tuning, "INDEXED_VALUES_MIN", 10)
     numbers = [Decimal(n << 128) for n in range(3_000)]
     column = pa.array(numbers, pa.decimal256(76, 0))
     ours, theirs = [column.slice(0, 2_000)], [column.slice(1_000)]
-    assert Lookup(ours, 2_000).finds_batches_anew
+    assert Lookup(ours, 2_000).rescans_for_each_batch
     found = equal_rows(ours, theirs, matches_null=False)
     assert found == expected(ours, theirs, matches_null=False)
 
@@ -139,7 +140,7 @@ def test_two_columns_need_both_to_match() -> None:
 
 
 def test_structs_with_and_without_nulls_find_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hash_table, "INDEXED_VALUES_MIN", 10)
+    monkeypatch.setattr(tuning, "INDEXED_VALUES_MIN", 10)
     whole = pa.array([{"a": n, "b": str(n)} for n in range(50)])
     holed = pa.array([None if n % 3 else {"a": n, "b": str(n)} for n in range(50)], whole.type)
     for ours, theirs in (([whole], [holed]), ([holed], [whole])):

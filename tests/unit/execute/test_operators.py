@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from olapdb.compute.batches import checked
+from olapdb.config import tuning
 from olapdb.errors import (
     IncorrectResultOfScalarSubquery,
     InternalError,
@@ -22,7 +23,6 @@ from olapdb.errors import (
     TooManyRows,
 )
 from olapdb.execute import ExecutionContext, run, run_node
-from olapdb.execute.operators import sort
 from olapdb.plan import nodes
 from olapdb.plan.expressions import InSubquery, ScalarSubquery
 from olapdb.types import FLOAT64, INT64, STRING, UINT8, UINT64, Array, Nullable
@@ -150,7 +150,7 @@ def test_top_rows_over_null_and_nan(
     source = values({"f": (Nullable(FLOAT64), rows), "at": (INT64, range(len(rows)))})
     many = nodes.Union((source,) * 40, source.schema)
     full = rows_of(nodes.Sort(many, (key,)), max_block_size=7)
-    with patch.object(sort, "TOP_ROWS_MIN", 1):
+    with patch.object(tuning, "TOP_ROWS_MIN", 1):
         top = rows_of(nodes.Sort(many, (key,), 13), max_block_size=7)
     assert [at for _, at in top] == [at for _, at in full[:13]]
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from olapdb.config import tuning
 from olapdb.errors import TooManyRows
 from olapdb.execute import explain_indexes
 from olapdb.execute.operators import part_scan, scan
@@ -213,9 +214,9 @@ def test_inline_parts_and_many_small_parts_are_read_together() -> None:
 def test_many_rows_are_read_in_larger_tasks(
     monkeypatch: pytest.MonkeyPatch, rows: int, task_rows: int
 ) -> None:
-    monkeypatch.setattr(part_scan, "TASK_ROWS", 2000)
-    monkeypatch.setattr(part_scan, "LARGE_TASK_ROWS", 4000)
-    monkeypatch.setattr(part_scan, "MANY_ROWS", 20_000)
+    monkeypatch.setattr(tuning, "TASK_ROWS", 2000)
+    monkeypatch.setattr(tuning, "LARGE_TASK_ROWS", 4000)
+    monkeypatch.setattr(tuning, "MANY_ROWS", 20_000)
     read: list[int] = []
 
     def counted(task: part_scan.Task, *rest: object) -> pa.RecordBatch:

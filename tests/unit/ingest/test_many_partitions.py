@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import olapdb
-from olapdb.ingest import block_stager
+from olapdb.config import tuning
 
 ENGINES = {
     "MergeTree": "p UInt8, k Int32, v Int64, s Int8, n UInt8",
@@ -59,5 +59,5 @@ def test_sorted_as_a_whole_or_by_partition(
 ) -> None:
     whole = parts_of(engine, key, rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(block_stager, "SORTED_WHOLE_ROWS_MAX", 0)
+        patch.setattr(tuning, "SORTED_WHOLE_ROWS_MAX", 0)
         assert parts_of(engine, key, rows) == whole

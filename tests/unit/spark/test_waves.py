@@ -1,4 +1,4 @@
-"""How chunks share Spark jobs; no Spark is started."""
+"""How chunks share Spark jobs; the tests start no Spark."""
 
 from __future__ import annotations
 

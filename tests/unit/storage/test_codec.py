@@ -1,4 +1,4 @@
-"""CODEC in Parquet's words."""
+"""ClickHouse's CODEC translated to Parquet."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from olapdb.functions import parse_type
 from olapdb.model.part import NewBlock
 from olapdb.model.schema import Column, Engine, Table
 from olapdb.storage.codec import column_codec
+from olapdb.storage.part_plan import PartPlan
 from olapdb.storage.store import MemoryStore
 from olapdb.storage.writer import write_part
 
@@ -41,15 +42,7 @@ def test_codecs_reach_the_file() -> None:
         }
     )
     store = MemoryStore()
-    part = write_part(
-        store,
-        table,
-        rows,
-        partition_id="all",
-        partition_value=(),
-        blocks=NewBlock("t", 0),
-        lease_id="l",
-    ).part
+    part = write_part(store, table, rows, PartPlan("all", (), NewBlock("t", 0)), lease_id="l").part
     group = pq.ParquetFile(store.open_input(part.path)).metadata.row_group(0)
     chunks = [group.column(i) for i in range(5)]
     assert [c.compression for c in chunks] == ["LZ4", "ZSTD", "UNCOMPRESSED", "ZSTD", "ZSTD"]

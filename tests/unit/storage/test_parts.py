@@ -1,4 +1,4 @@
-"""Parts come back as they were written, by any reader, and say so when they do not."""
+"""Any reader gets back the parts as written, and detects parts that were changed."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from olapdb.model.encoding import FOOTER_KEY
 from olapdb.model.part import Contribution, NewBlock, Part
 from olapdb.model.schema import Column, Engine, KeyItem, Table
 from olapdb.storage.checksum import verify_file
+from olapdb.storage.part_plan import PartPlan
 from olapdb.storage.reader import PartReader
 from olapdb.storage.store import LocalStore, MemoryStore, Store
 from olapdb.storage.writer import StagedPart, lease_of_path, write_part
@@ -47,7 +48,7 @@ TYPES = (
 
 
 def everything_table(**more: object) -> Table:
-    """A column of each type; two names need care: `a.b` and `weird name`."""
+    """Return a column of each type; two names need quoting: `a.b` and `weird name`."""
     names = [f"c{i}" for i in range(len(TYPES))]
     names[2], names[7] = "a.b", "weird name"
     columns = tuple(
@@ -110,14 +111,8 @@ class Inline:
 
 
 def write(store: Store, table: Table, rows: pa.Table, **more: object) -> StagedPart:
-    facts = {
-        "partition_id": "all",
-        "partition_value": (),
-        "blocks": NewBlock("t", 0),
-        "lease_id": "1ea5e",
-        **more,
-    }
-    return write_part(store, table, rows, **facts)  # type: ignore[arg-type]
+    plan = replace(PartPlan("all", (), NewBlock("t", 0)), **more)  # type: ignore[arg-type]
+    return write_part(store, table, rows, plan, lease_id="1ea5e")
 
 
 @pytest.fixture
@@ -209,7 +204,7 @@ def test_other_readers_understand_a_part(store: LocalStore) -> None:
     assert types == list(TYPES)
 
 
-def test_a_void_part_has_no_bytes(store: LocalStore) -> None:
+def test_a_placeholder_part_has_no_bytes(store: LocalStore) -> None:
     table = everything_table()
     staged = write(store, table, everything_rows(table, 0))
     assert (staged.part.rows, staged.part.path, staged.inline_rows) == (0, "", None)
@@ -292,7 +287,7 @@ def test_changed_inline_rows_are_noticed(store: LocalStore) -> None:
 
 
 def test_a_point_read_opens_only_what_it_needs(store: LocalStore) -> None:
-    """The file of a large part is not read whole to read one column of one row group."""
+    """Reading one column of one row group of a large part does not read its whole file."""
     columns = tuple(Column(i, f"n{i}", parse_type("UInt64")) for i in range(1, 9))
     table = Table("t", "default", "t", Engine("MergeTree"), columns)
     random = np.random.default_rng(1)

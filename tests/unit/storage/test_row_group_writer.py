@@ -1,4 +1,5 @@
-"""Row groups that are encoded on several threads: the file is the one that pyarrow writes on one."""
+"""A file whose row groups were encoded on several threads equals the file of pyarrow's one
+thread."""
 
 from __future__ import annotations
 
@@ -13,13 +14,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from olapdb.config import tuning
 from olapdb.storage.checksum import checksum_of_file
-from olapdb.storage.parquet.row_group_writer import (
-    STRETCH_ROWS,
-    OneThreadWriter,
-    RowGroupsWriter,
-    parquet_writer,
-)
+from olapdb.storage.parquet.row_group_writer import OneThreadWriter, RowGroupsWriter, parquet_writer
 
 OPTIONS: Mapping[str, object] = {
     "compression": "lz4",
@@ -31,7 +28,7 @@ ROWS = 10_000
 
 
 def columns() -> dict[str, pa.Array]:
-    """A column of every shape that a table's columns have in a file."""
+    """Return a column of every shape that a table's columns have in a file."""
     rng = np.random.default_rng(7)
     numbers = rng.integers(0, 1 << 40, ROWS)
     few = pa.array([f"name {i}" for i in range(9)] + [""]).take(pa.array(numbers % 10))
@@ -64,7 +61,7 @@ def columns() -> dict[str, pa.Array]:
 def written(
     rows: pa.Table, group_rows: int, options: Mapping[str, object], threads: int, blob: bytes = b""
 ) -> tuple[bytes, pq.FileMetaData]:
-    """The file's bytes and what the writer says it holds; 0 threads: pyarrow alone."""
+    """Return the file's bytes and the writer's metadata; 0 threads: pyarrow alone."""
     sink = pa.BufferOutputStream()
     writer = (
         RowGroupsWriter(sink, rows.schema, options, threads, stretch_rows=1_500)
@@ -117,15 +114,18 @@ def test_every_option_of_the_writer(options: dict[str, object]) -> None:
 
 
 def test_bytes_between_pages_and_page_indexes() -> None:
-    """Where skip indexes lie."""
+    """Bytes between pages and footer, where skip indexes lie, survive."""
     rows = pa.table({"k": columns()["sorted"], "s": columns()["few"]})
     serial = written(rows, 700, OPTIONS, threads=0, blob=b"skip index" * 99)
     assert written(rows, 700, OPTIONS, threads=2, blob=b"skip index" * 99)[0] == serial[0]
 
 
 def test_small_tables_are_written_on_one_thread() -> None:
-    rows = pa.table({"k": np.arange(STRETCH_ROWS + 1)})
-    for count, kind in ((STRETCH_ROWS, OneThreadWriter), (STRETCH_ROWS + 1, RowGroupsWriter)):
+    rows = pa.table({"k": np.arange(tuning.STRETCH_ROWS + 1)})
+    for count, kind in (
+        (tuning.STRETCH_ROWS, OneThreadWriter),
+        (tuning.STRETCH_ROWS + 1, RowGroupsWriter),
+    ):
         sink = pa.BufferOutputStream()
         with parquet_writer(
             sink, rows.schema, OPTIONS, rows=count, row_group_size=65_536, threads=4

@@ -97,7 +97,7 @@ def test_a_read_only_store_writes_nothing(tmp_path: Path) -> None:
 def test_a_fork_while_names_are_made_durable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By another thread, which the child does not have: it must not wait for that one's lock."""
+    """The child of a fork must not wait for a lock that a thread of the parent held."""
     store, amid = LocalStore(tmp_path), threading.Event()
     store.write("data/a", lambda sink: sink.write(b"a"))
 

@@ -1,4 +1,5 @@
-"""The pool of olapdb's threads: as that of concurrent.futures, but it works until the very end."""
+"""olapdb's thread pool works like that of concurrent.futures, but until the very end of the
+process."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import olapdb
-from olapdb.compute import shared_group_codes
+from olapdb.config import tuning
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import Error, ThrowIfNonZero, TooManyParts
 from olapdb.ingest import block_stager
@@ -31,7 +31,7 @@ ROWS = (
 
 @pytest.fixture
 def connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
-    monkeypatch.setattr(block_stager, "BESIDE_ROWS_MIN", 1_000)
+    monkeypatch.setattr(tuning, "BESIDE_ROWS_MIN", 1_000)
     with olapdb.connect(str(tmp_path)) as opened:
         opened.execute("SYSTEM STOP MERGES")
         opened.execute("SET inline_bytes_max = 0")
@@ -59,8 +59,8 @@ def test_siblings_make_the_same_with_and_without(
     views(connection, "", "", "WHERE v % 2 = 0", "WHERE kind != 'b'")
     connection.execute(ROWS)
     read = [rows(connection, f"SELECT * FROM t{at} ORDER BY day, kind") for at in range(4)]
-    monkeypatch.setattr(block_stager, "BESIDE_ROWS_MIN", 1 << 40)
-    monkeypatch.setattr(shared_group_codes, "ROWS_MIN", 1 << 40)
+    monkeypatch.setattr(tuning, "BESIDE_ROWS_MIN", 1 << 40)
+    monkeypatch.setattr(tuning, "SHARED_CODES_ROWS_MIN", 1 << 40)
     for at in range(4):
         connection.execute(f"TRUNCATE TABLE t{at}")
     connection.execute("TRUNCATE TABLE s")

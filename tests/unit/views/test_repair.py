@@ -149,6 +149,7 @@ def test_a_planted_row_with_a_true_ledger_is_found(connection: Connection) -> No
 
     from olapdb.model.changes import AddPart, Commit, RemoveParts
     from olapdb.model.schema import Table
+    from olapdb.storage.part_plan import PartPlan
     from olapdb.storage.reader import PartReader
     from olapdb.storage.writer import write_part
 
@@ -168,12 +169,14 @@ def test_a_planted_row_with_a_true_ledger_is_found(connection: Connection) -> No
         services.store,
         target,
         wrong.cast(found.schema),
-        partition_id=part.partition_id,
-        partition_value=part.partition_value,
-        blocks=part.block_range,
+        PartPlan(
+            part.partition_id,
+            part.partition_value,
+            part.block_range,
+            part.contributions,
+            inline_bytes_max=1 << 20,
+        ),
         lease_id=services.lease_id,
-        contributions=part.contributions,
-        inline_bytes_max=1 << 20,
     )
     planted = replace(staged.part, level=part.level)
     services.catalog.apply(

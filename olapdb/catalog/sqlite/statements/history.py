@@ -12,11 +12,11 @@ from olapdb.catalog.sqlite.statements.base import CatalogStatement, P, listed
 
 def _without_parts() -> Any:
     """Return the condition that a table was dropped up to `up_to` and none of its parts remain."""
-    kept = sa.exists().where(
+    has_parts = sa.exists().where(
         t.parts.c.dropped_commit == t.dropped_tables.c.dropped_commit,
         t.parts.c.table_id == t.dropped_tables.c.table_id,
     )
-    return sa.and_(t.dropped_tables.c.dropped_commit <= P("up_to"), sa.not_(kept))
+    return sa.and_(t.dropped_tables.c.dropped_commit <= P("up_to"), sa.not_(has_parts))
 
 
 purge_dropped_tables = CatalogStatement(lambda: sa.delete(t.dropped_tables).where(_without_parts()))

@@ -100,8 +100,8 @@ def _due() -> Any:
     """Return until when a part must have been dropped to be due: `until_of` (a JSON object) its
     table's id, else `until_ms`."""
     own = sa.func.json_each(P("until_of")).table_valued("key", "value").c
-    found = sa.select(own.value).where(own.key == t.parts.c.table_id).scalar_subquery()
-    return sa.func.coalesce(found, P("until_ms"))
+    of_table = sa.select(own.value).where(own.key == t.parts.c.table_id).scalar_subquery()
+    return sa.func.coalesce(of_table, P("until_ms"))
 
 
 def _is_due() -> Any:

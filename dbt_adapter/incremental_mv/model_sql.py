@@ -1,8 +1,8 @@
-"""From dbt's compiled SQL to the SELECT that is maintained.
+"""Turns dbt's compiled SQL into the SELECT that the trigger maintains.
 
-dbt limits what a ref gives under --empty and --sample; a trigger that had the limit in it would
-drop rows for ever, so the limits are taken out again.  A last `select * from final` is dissolved,
-since the SELECT that matters is that of `final`.
+Under --empty and --sample, dbt limits the rows of a ref. A trigger with that limit would drop rows
+forever, so the limits are removed. An outer `select * from final` is dissolved into the SELECT of
+`final`, which is the one to maintain.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from olapdb.bind.syntax import is_not_query, rewrite, rewrite_children, walk
 from olapdb.sql import nodes
-from olapdb.sql.format import column_name, to_sql
+from olapdb.sql.format import column_name
 from olapdb.sql.parser import parse_query
 
 from ..relation import SAMPLE_MARK
@@ -22,8 +22,10 @@ _DISSOLVE_MAX = 64
 
 
 def read_model(sql: str) -> nodes.Select:
-    """The model's SELECT, unlimited and dissolved. CompilationError where it is another query;
-    `olapdb.errors.SyntaxError` where it does not parse."""
+    """Return the model's SELECT, without dbt's limits and with outer SELECTs dissolved.
+
+    Raises CompilationError for a UNION, EXCEPT or INTERSECT, and `olapdb.errors.SyntaxError` for SQL
+    that does not parse."""
     query = without_limits(parse_query(sql.strip().rstrip(";")))
     if not isinstance(query, nodes.Select):
         raise refuse(
@@ -35,13 +37,15 @@ def read_model(sql: str) -> nodes.Select:
 
 
 def without_limits(query: nodes.Query) -> nodes.Query:
-    """With `(select * from t where false limit 0)`, as dbt writes t under --empty, as t; and the
-    like for --sample."""
+    """Return the query with refs that dbt limited replaced by their tables.
+
+    dbt writes t as `(select * from t where false limit 0)` under --empty, and similarly under
+    --sample."""
     return rewrite(query, _unlimited)
 
 
 def is_limited(sql: str) -> bool:
-    """Whether dbt limited a ref of the text."""
+    """Return whether dbt limited a ref of this SQL, under --empty or --sample."""
     query = parse_query(sql.strip().rstrip(";"))
     return any(_limited_source(node) is not None for node in walk(query))
 
@@ -58,6 +62,7 @@ def _unlimited(node: nodes.Node) -> nodes.Node | None:
 
 
 def _limited_source(node: nodes.Node) -> nodes.Relation | None:
+    """Return the table of a ref that dbt limited, None for any other node."""
     if not isinstance(node, nodes.SubqueryRelation) or not isinstance(node.query, nodes.Select):
         return None
     select = node.query
@@ -83,7 +88,8 @@ def _has_sample_mark(node: nodes.Expression) -> bool:
 
 
 def dissolve(select: nodes.Select) -> nodes.Select:
-    """The innermost SELECT below any that only pass columns on; CTEs stay before it."""
+    """Return the innermost SELECT below outer ones that only pass columns on, with the columns of the
+    outermost and the CTEs of all."""
     for _ in range(_DISSOLVE_MAX):
         below = _below(select)
         if below is None:
@@ -93,10 +99,12 @@ def dissolve(select: nodes.Select) -> nodes.Select:
 
 
 def _below(select: nodes.Select) -> nodes.Select | None:
+    """Return the SELECT one level below with the columns of this one; None if this one does more than
+    pass columns on."""
     if not _only_passes_on(select):
         return None
     inner, remaining = _inner_query(select)
-    if not isinstance(inner, nodes.Select) or _computes_nothing(inner):
+    if not isinstance(inner, nodes.Select) or not _aggregates(inner):
         return None
     chosen = _chosen(select.columns, inner)
     if chosen is None:
@@ -105,20 +113,20 @@ def _below(select: nodes.Select) -> nodes.Select | None:
 
 
 def _only_passes_on(select: nodes.Select) -> bool:
-    """Nothing but columns and a source."""
+    """Return whether the SELECT has nothing but a source and columns of it."""
     bare = nodes.Select(columns=select.columns, with_items=select.with_items, source=select.source)
-    return bare == select and all(_passed(c) is not None for c in select.columns)
+    return bare == select and all(_passed_column(c) is not None for c in select.columns)
 
 
-def _computes_nothing(select: nodes.Select) -> bool:
-    """A row-wise SELECT is a fine subquery: only an aggregation has to be on top."""
+def _aggregates(select: nodes.Select) -> bool:
+    """Return whether the SELECT aggregates. A row-wise SELECT can stay a subquery."""
     if select.group_by is not None:
-        return False
-    return not any(is_call(n) for c in select.columns for n in walk(c, is_not_query))
+        return True
+    return any(is_call(n) for c in select.columns for n in walk(c, is_not_query))
 
 
-def _passed(column: nodes.Expression) -> str | None:
-    """The name of a column that is passed on; "*" for all."""
+def _passed_column(column: nodes.Expression) -> str | None:
+    """Return the name of a column that is passed on, "*" for all, None for any other expression."""
     if isinstance(column, nodes.Alias):
         column = column.expression
     if isinstance(column, nodes.Identifier):
@@ -129,7 +137,7 @@ def _passed(column: nodes.Expression) -> str | None:
 
 
 def _inner_query(select: nodes.Select) -> tuple[nodes.Query | None, tuple[nodes.WithItem, ...]]:
-    """The query that is passed on, and the CTEs that it may use."""
+    """Return the query in FROM, a subquery or a CTE, and the CTEs that it may use."""
     match select.source:
         case nodes.SubqueryRelation(query=query, column_aliases=()):
             return query, select.with_items
@@ -143,7 +151,8 @@ def _inner_query(select: nodes.Select) -> tuple[nodes.Query | None, tuple[nodes.
 def _chosen(
     columns: tuple[nodes.Expression, ...], inner: nodes.Select
 ) -> tuple[nodes.Expression, ...] | None:
-    """The inner SELECT's columns, as chosen and named by the outer one."""
+    """Return the inner SELECT's columns as the outer one chooses and names them; None if two of
+    them have one name, or if the outer one names another column."""
     by_name = {output_name(c): c for c in inner.columns}
     if len(by_name) != len(inner.columns):
         return None
@@ -152,7 +161,7 @@ def _chosen(
         if isinstance(column, nodes.Star):
             chosen += [c for n, c in by_name.items() if n not in column.excluded]
             continue
-        name = _passed(column)
+        name = _passed_column(column)
         if name not in by_name:
             return None
         chosen.append(nodes.Alias(_unnamed(by_name[name]), output_name(column)))
@@ -160,7 +169,7 @@ def _chosen(
 
 
 def output_name(column: nodes.Expression) -> str:
-    """The name of a result column."""
+    """Return the name of a result column."""
     if isinstance(column, nodes.Alias):
         return column.name
     if isinstance(column, nodes.Identifier):
@@ -170,8 +179,3 @@ def output_name(column: nodes.Expression) -> str:
 
 def _unnamed(column: nodes.Expression) -> nodes.Expression:
     return column.expression if isinstance(column, nodes.Alias) else column
-
-
-def text(node: nodes.Node) -> str:
-    """For messages."""
-    return to_sql(node)

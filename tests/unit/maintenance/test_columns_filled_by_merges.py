@@ -1,4 +1,4 @@
-"""What a merge, or another rewrite of parts, writes down of a column that they were too old to hold."""
+"""What merges and other rewrites write for a column that the old part lacks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def connection() -> Iterator[Connection]:
 
 
 def check_filled(connection: Connection, *, rows: int, table: str = "t") -> None:
-    """The columns hold what the warehouse is at the moment, in each row, for ever."""
+    """Check that each row has the value that the default had when the part was rewritten."""
     query = f"SELECT at, server = serverUUID(), up < 1000000, r FROM {table} ORDER BY n, r"
     found = connection.execute(query).fetchall()
     assert len(found) == rows
@@ -59,7 +59,7 @@ def test_the_end_of_rows_by_ttl(connection: Connection) -> None:
 
 
 def test_parts_that_come_from_another_table(connection: Connection) -> None:
-    """They are written down as they come: a view of the table is provable over them."""
+    """ATTACH copies the filled columns unchanged, so a view over them stays provable."""
     connection.execute("CREATE TABLE u AS t")
     connection.execute("CREATE TABLE w (n UInt64, r UInt64) ENGINE = MergeTree ORDER BY n")
     connection.execute("CREATE MATERIALIZED VIEW v TO w AS SELECT n, r FROM u")

@@ -1,4 +1,4 @@
-"""A model's definition: the three statements that make it, and the digest that tells a change."""
+"""A model's definition: the three statements that create it, and the digest that detects a change."""
 
 from __future__ import annotations
 
@@ -9,21 +9,23 @@ from dataclasses import dataclass
 
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
+from olapdb.sql.parser import parse_expression
 from olapdb.types import DataType, SimpleAggregateFunction, is_nullable
 
 from ..relation import quote, string_literal
-from ..storage_clause import key, settings_clause
+from ..storage_clause import key_expression, settings_clause
 from .errors import refuse
-from .names import Names
-from .shape import STATES, Shape
+from .names import ModelNames
+from .query_split import STATES, SplitQuery
 
 COMMENT_KEY = "olapdb"
 
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """`order_by` and `partition_by` are SQL, "" where not given; `order_by_items` the former's
-    elements."""
+    """The configs of a model that its definition depends on.
+
+    `order_by` and `partition_by` are an SQL expression or a list of them, None if not set."""
 
     unique_id: str
     order_by: object = None
@@ -32,8 +34,8 @@ class ModelConfig:
 
 
 @dataclass(frozen=True)
-class Definition:
-    """What target, trigger and read view are; names are given when the statements are made."""
+class ModelDefinition:
+    """The target, trigger and read view of a model, without their names."""
 
     unique_id: str
     columns: tuple[tuple[str, str], ...]
@@ -44,12 +46,12 @@ class Definition:
     trigger: str
     outputs: str
     group_by: str
-    facts: Mapping[str, tuple[str, str]]
+    column_kinds: Mapping[str, tuple[str, str]]
     upstream: str = ""
 
     @property
     def digest(self) -> str:
-        """Of all that makes the stored rows what they are, and of how they are read."""
+        """A hash of all that determines the stored rows and how they are read."""
         parts = [
             list(map(list, self.columns)),
             self.engine,
@@ -65,12 +67,13 @@ class Definition:
 
     @property
     def comment(self) -> str:
-        """The JSON that the materialized view carries: by it the model is known again."""
-        facts = {name: list(fact) for name, fact in self.facts.items()}
-        body = {"model": self.unique_id, "definition": self.digest, "columns": facts}
+        """The comment of the materialized view: JSON by which later runs recognise the model."""
+        column_kinds = {name: list(column_kind) for name, column_kind in self.column_kinds.items()}
+        body = {"model": self.unique_id, "definition": self.digest, "columns": column_kinds}
         return json.dumps({COMMENT_KEY: body})
 
-    def create_target(self, names: Names) -> str:
+    def create_target(self, names: ModelNames) -> str:
+        """Return the CREATE TABLE statement of the target."""
         columns = ", ".join(f"{quote(n)} {t}" for n, t in self.columns)
         clauses = [f"CREATE TABLE {_name(names, names.target)} ({columns}) ENGINE = {self.engine}"]
         if self.partition_by:
@@ -80,14 +83,16 @@ class Definition:
             clauses.append(self.settings)
         return " ".join(clauses)
 
-    def create_view(self, names: Names) -> str:
+    def create_view(self, names: ModelNames) -> str:
+        """Return the CREATE MATERIALIZED VIEW statement of the trigger."""
         return (
             f"CREATE MATERIALIZED VIEW {_name(names, names.view)} "
             f"TO {_name(names, names.target)} AS {self.trigger} "
             f"COMMENT {string_literal(self.comment)}"
         )
 
-    def create_read_view(self, names: Names) -> str:
+    def create_read_view(self, names: ModelNames) -> str:
+        """Return the CREATE OR REPLACE VIEW statement of the read view."""
         group_by = f" GROUP BY {self.group_by}" if self.group_by else ""
         return (
             f"CREATE OR REPLACE VIEW {_name(names, names.model)} AS SELECT {self.outputs} "
@@ -95,46 +100,48 @@ class Definition:
         )
 
 
-def define(
-    shape: Shape,
+def define_model(
+    split: SplitQuery,
     types: Sequence[tuple[str, DataType]],
     source_partition_key: str,
     config: ModelConfig,
     upstream: str = "",
-) -> Definition:
-    """The definition of a model of that shape. `types` are those of the trigger's columns;
-    `upstream` changes when the model that it is chained on is rebuilt."""
-    if not shape.aggregated:
-        return _row_wise(shape, types, source_partition_key, config, upstream)
-    storages = {s.name: s.storage for s in shape.states}
+) -> ModelDefinition:
+    """Return the definition of a model whose query is split into `split`.
+
+    `types` are those of the trigger's columns. `upstream` identifies the target that the model is
+    chained on: it changes when that model is rebuilt."""
+    if not split.aggregated:
+        return _row_wise(split, types, source_partition_key, config, upstream)
+    storages = {s.name: s.storage for s in split.states}
     columns = tuple(
         (name, str(storages[name].column_type(data_type) if name in storages else data_type))
         for name, data_type in types
     )
-    keys = [k.name for k in shape.keys]
-    return Definition(
+    keys = [k.name for k in split.keys]
+    return ModelDefinition(
         unique_id=config.unique_id,
         columns=columns,
         engine="AggregatingMergeTree",
         order_by=_sorting(keys, config),
-        partition_by=partition_clause(shape, source_partition_key, config),
+        partition_by=partition_clause(split, source_partition_key, config),
         settings=_settings(config, [t for n, t in types if n in keys]),
-        trigger=to_sql(shape.trigger),
-        outputs=", ".join(to_sql(o) for o in shape.outputs),
+        trigger=to_sql(split.trigger),
+        outputs=", ".join(to_sql(o) for o in split.outputs),
         group_by=", ".join(f"{STATES}.{quote(k)}" for k in keys),
-        facts=shape.meanings(),
+        column_kinds=split.column_kinds(),
         upstream=upstream,
     )
 
 
 def _row_wise(
-    shape: Shape,
+    split: SplitQuery,
     types: Sequence[tuple[str, DataType]],
     source_partition_key: str,
     config: ModelConfig,
     upstream: str,
-) -> Definition:
-    order_by = key(config.order_by, "order_by")
+) -> ModelDefinition:
+    order_by = key_expression(config.order_by, "order_by")
     if not order_by:
         raise refuse(
             "the model aggregates nothing, so the order of its rows",
@@ -145,29 +152,31 @@ def _row_wise(
         t for n, t in types if quote(n) in order_by or n in order_by.strip("()").split(", ")
     ]
     stored = [(n, t.inner if isinstance(t, SimpleAggregateFunction) else t) for n, t in types]
-    return Definition(
+    return ModelDefinition(
         unique_id=config.unique_id,
         columns=tuple((n, str(t)) for n, t in stored),
         engine="MergeTree",
         order_by=order_by,
-        partition_by=partition_clause(shape, source_partition_key, config),
+        partition_by=partition_clause(split, source_partition_key, config),
         settings=_settings(config, sorted_by),
-        trigger=to_sql(shape.trigger),
+        trigger=to_sql(split.trigger),
         outputs=", ".join(f"{STATES}.{quote(n)} AS {quote(n)}" for n, _ in types),
         group_by="",
-        facts={n: ("column", "") for n, _ in types},
+        column_kinds={n: ("column", "") for n, _ in types},
         upstream=upstream,
     )
 
 
 def _sorting(keys: list[str], config: ModelConfig) -> str:
-    """The keys, in the order of config order_by where that names them all."""
+    """Return the sorting key of the target: the keys, in the order of config order_by if it is set.
+
+    Raises CompilationError if order_by does not name exactly the keys."""
     if config.order_by:
-        given = config.order_by
-        listed = [given] if isinstance(given, str) else list(given)  # type: ignore[call-overload]
+        order_by = config.order_by
+        listed = [order_by] if isinstance(order_by, str) else list(order_by)  # type: ignore[call-overload]
         if len(listed) == 1:
             listed = [part.strip() for part in listed[0].strip("() ").split(",")]
-        bare = [str(one).strip("` ") for one in listed]
+        bare = [str(name).strip("` ") for name in listed]
         if set(bare) != set(keys):
             raise refuse(
                 f"config order_by ({', '.join(bare)}) and GROUP BY ({', '.join(keys)}) differ,",
@@ -181,13 +190,14 @@ def _sorting(keys: list[str], config: ModelConfig) -> str:
 
 
 def _settings(config: ModelConfig, key_types: Sequence[DataType]) -> str:
-    given = dict(config.table_settings or {})
+    """Return the SETTINGS clause; Nullable keys need allow_nullable_key."""
+    settings = dict(config.table_settings or {})
     if any(is_nullable(t) for t in key_types):
-        given.setdefault("allow_nullable_key", 1)
-    return settings_clause(given)
+        settings.setdefault("allow_nullable_key", 1)
+    return settings_clause(settings)
 
 
-# Functions of a time that keep its month, and those that keep its day
+# Functions of a time whose result lies in the same day, or in the same month.
 _WITHIN_DAY = frozenset(
     {
         "todate",
@@ -207,60 +217,57 @@ _OF_MONTH = frozenset({"toyyyymm", "tostartofmonth"})
 _OF_DAY = frozenset({"toyyyymmdd", "todate", "tostartofday"})
 
 
-def partition_clause(shape: Shape, source_partition_key: str, config: ModelConfig) -> str:
-    """Config first; else the source's partitioning, where a key determines it: a slice of the
-    target is then made from one partition of the source."""
-    given = key(config.partition_by, "partition_by")
-    if given or not source_partition_key:
-        return given
-    from olapdb.sql.parser import parse_expression
+def partition_clause(split: SplitQuery, source_partition_key: str, config: ModelConfig) -> str:
+    """Return the target's PARTITION BY expression, "" for none.
 
+    It is config partition_by if set. Otherwise it is the source's partitioning if a key of the model
+    determines it: each partition of the target is then made from one partition of the source."""
+    configured = key_expression(config.partition_by, "partition_by")
+    if configured or not source_partition_key:
+        return configured
     expression = parse_expression(source_partition_key)
     candidates = (
-        [(k.name, k.expression) for k in shape.keys]
-        if shape.aggregated
-        else [(_row_name(c), _plain(c)) for c in shape.trigger.columns]
+        [(k.name, k.expression) for k in split.keys]
+        if split.aggregated
+        else [(_row_name(c), _plain(c)) for c in split.trigger.columns]
     )
-    for name, made_from in candidates:
-        if _same(expression, made_from):
+    for name, key in candidates:
+        if _same(expression, key):
             return quote(name)
-        if _is_kept(expression, made_from):
+        if _determines(key, expression):
             assert isinstance(expression, nodes.Function)
             return f"{expression.name}({quote(name)})"
     return ""
 
 
-def _is_kept(partitioning: nodes.Expression, made_from: nodes.Expression) -> bool:
-    """Whether rows that agree in the second are in one partition of the first."""
+def _determines(key: nodes.Expression, partitioning: nodes.Expression) -> bool:
+    """Return whether rows of equal `key` always lie in one partition of `partitioning`."""
     if not isinstance(partitioning, nodes.Function) or len(partitioning.arguments) != 1:
         return False
-    return _keeps(partitioning.name.lower(), partitioning.arguments[0], made_from)
-
-
-def _keeps(partitioning: str, column: nodes.Expression, made_from: nodes.Expression) -> bool:
-    if _same(column, made_from):
+    column = partitioning.arguments[0]
+    if _same(column, key):
         return True
-    if not isinstance(made_from, nodes.Function) or len(made_from.arguments) != 1:
+    if not isinstance(key, nodes.Function) or len(key.arguments) != 1:
         return False
-    if not _same(column, made_from.arguments[0]):
+    if not _same(column, key.arguments[0]):
         return False
-    function = made_from.name.lower()
-    return (partitioning in _OF_MONTH and function in _WITHIN_MONTH) or (
-        partitioning in _OF_DAY and function in _WITHIN_DAY
+    period, function = partitioning.name.lower(), key.name.lower()
+    return (period in _OF_MONTH and function in _WITHIN_MONTH) or (
+        period in _OF_DAY and function in _WITHIN_DAY
     )
 
 
-def _same(one: nodes.Expression, other: nodes.Expression) -> bool:
-    """Equal but for qualifiers of columns."""
-    if isinstance(one, nodes.Identifier) and isinstance(other, nodes.Identifier):
-        return one.parts[-1] == other.parts[-1]
-    if isinstance(one, nodes.Function) and isinstance(other, nodes.Function):
+def _same(left: nodes.Expression, right: nodes.Expression) -> bool:
+    """Return whether two expressions are equal, qualifiers of columns ignored."""
+    if isinstance(left, nodes.Identifier) and isinstance(right, nodes.Identifier):
+        return left.parts[-1] == right.parts[-1]
+    if isinstance(left, nodes.Function) and isinstance(right, nodes.Function):
         return (
-            one.name.lower() == other.name.lower()
-            and len(one.arguments) == len(other.arguments)
-            and all(map(_same, one.arguments, other.arguments))
+            left.name.lower() == right.name.lower()
+            and len(left.arguments) == len(right.arguments)
+            and all(map(_same, left.arguments, right.arguments))
         )
-    return one == other
+    return left == right
 
 
 def _plain(column: nodes.Expression) -> nodes.Expression:
@@ -273,5 +280,5 @@ def _row_name(column: nodes.Expression) -> str:
     return column.parts[-1] if isinstance(column, nodes.Identifier) else ""
 
 
-def _name(names: Names, name: str) -> str:
+def _name(names: ModelNames, name: str) -> str:
     return f"{quote(names.database)}.{quote(name)}"

@@ -1,4 +1,4 @@
-"""Merges on a real warehouse: the same answers from fewer parts, and nothing of the ledger lost."""
+"""Merges on a real warehouse: the same answers from fewer parts, and an intact ledger."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from olapdb.storage.store import LocalStore
 
 
 class Warehouse:
-    """A connection whose background merges stand still."""
+    """Yield a connection whose background merges are stopped."""
 
     def __init__(self, location: str) -> None:
         self.connection = olapdb.connect(location)
@@ -232,7 +232,7 @@ def test_optimize_of_many_partitions_is_few_commits(
 def test_a_batch_commits_what_did_not_lose_the_race(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A mutation, or another merge, of one partition of ten costs that one."""
+    """A concurrent change of one partition of ten makes only that partition's merge fail."""
     many(warehouse, 10)
     services, table = warehouse.services, warehouse.table("many")
     stale = services.catalog.snapshot()

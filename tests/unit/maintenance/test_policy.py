@@ -1,4 +1,4 @@
-"""What may merge, and what is worth it: pure functions, tried on simulated days."""
+"""Which parts may merge and which merges are worthwhile, on simulated days."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_parts_of_one_coverage_merge() -> None:
 
 
 def test_a_hull_over_a_gap_without_rows_is_not_one_coverage() -> None:
-    """Blocks 1 and 3 are seen, block 2 (of another partition) is not: 1..3 would be neither."""
+    """Blocks 1 and 3 are covered, block 2 (of another partition) is not: 1..3 would be mixed."""
     seen = Coverage("v", (BlockRange(1, 1), BlockRange(3, 3)))
     state = TableState(make_table("s"), (seen,))
     assert blocks(runs(state, [part(1), part(3)])) == [[1], [3]]
@@ -107,7 +107,7 @@ def test_inline_parts_become_files_with_age() -> None:
 
 
 def test_a_day_of_inserts_keeps_parts_few_and_rewrites_bounded() -> None:
-    """One INSERT every two seconds for a day, merged as soon as the policy wants."""
+    """Simulate an INSERT every two seconds for a day, with merges as soon as the policy allows."""
     state = TableState(make_table("s"))
     parts: list[Part] = []
     inserted = written = most = 0

@@ -1,4 +1,4 @@
-"""The shape of a model: its keys, the states that a trigger keeps, and how they are read."""
+"""Splits a model's SELECT into keys, stored states, the trigger's query and the read view's columns."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from olapdb.bind.syntax import is_not_query, rewrite, walk
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 
-from .aggregates import Meaning, Storage, is_call, storage_of
+from .aggregates import Storage, is_call, storage_of
 from .errors import refuse
-from .inputs import output_name
+from .model_sql import output_name
 
 STATES = "states"
-"""Alias of the target in the read view, so that no column is taken for an alias of the same name."""
+"""The alias of the target in the read view; qualified columns cannot be mistaken for aliases."""
 
 
 @dataclass(frozen=True)
 class Key:
-    """A group key; `name` is its column in the target, hidden where the model does not show it."""
+    """A group key. `name` is its column in the target, a hidden name if the model does not select it."""
 
     name: str
     expression: nodes.Expression
@@ -27,18 +27,19 @@ class Key:
 
 @dataclass(frozen=True)
 class State:
-    """A stored aggregate. Hidden columns, which only expressions use, have names that begin with
-    two underscores."""
+    """A stored aggregate. Names of hidden columns, which only expressions use, begin with two
+    underscores."""
 
     name: str
     storage: Storage
 
 
 @dataclass(frozen=True)
-class Shape:
-    """`trigger` is the SELECT of the materialized view; `outputs` are the model's columns in their
-    order, each as an expression over the target named `STATES`.  Without `keys` and `states` the
-    model is row-wise."""
+class SplitQuery:
+    """A model's SELECT, split into the stored columns and their reading.
+
+    `trigger` is the SELECT of the materialized view. `outputs` are the model's columns in order, as
+    expressions over the target, whose alias is STATES. A row-wise model has no keys and no states."""
 
     keys: tuple[Key, ...]
     states: tuple[State, ...]
@@ -46,29 +47,26 @@ class Shape:
     trigger: nodes.Select
     aggregated: bool
 
-    def meanings(self) -> dict[str, tuple[Meaning | str, str]]:
-        """What a chained model may do with each column: ("key", ""), ("sum", ""),
-        ("state", "uniq"), ("expression", "")."""
-        return dict(self._meanings())
-
-    def _meanings(self) -> list[tuple[str, tuple[str, str]]]:
+    def column_kinds(self) -> dict[str, tuple[str, str]]:
+        """Return the kind of each column, on which its use in chained models depends: ("key", ""),
+        ("sum", ""), ("state", "uniq"), ("expression", ""), or ("column", "") in a row-wise model."""
         if not self.aggregated:
-            return [(o.name, ("column", "")) for o in self.outputs]
+            return {o.name: ("column", "") for o in self.outputs}
         stored: dict[str, tuple[str, str]] = {k.name: ("key", "") for k in self.keys}
         for state in self.states:
             read = state.storage.read.removesuffix("State").removesuffix("Merge")
             function = read if state.storage.meaning == "state" else ""
             stored[state.name] = (state.storage.meaning, function)
-        return [(o.name, stored.get(o.name, ("expression", ""))) for o in self.outputs]
+        return {o.name: stored.get(o.name, ("expression", "")) for o in self.outputs}
 
 
-def shape_of(select: nodes.Select) -> Shape:
-    """The shape of a SELECT whose clauses have been checked."""
-    items = _expanded(select)
-    aggregated = select.group_by is not None or any(_has_call(e) for e in items.values())
+def split_query(select: nodes.Select) -> SplitQuery:
+    """Split a SELECT whose clauses `refuse_clauses` has accepted."""
+    columns = _expanded_columns(select)
+    aggregated = select.group_by is not None or any(_has_call(e) for e in columns.values())
     if not aggregated:
-        return _row_wise(select)
-    return _Aggregation(select, items).shape()
+        return _split_row_wise(select)
+    return _AggregatingSplit(select, columns).split()
 
 
 def _has_call(expression: nodes.Expression) -> bool:
@@ -78,18 +76,18 @@ def _has_call(expression: nodes.Expression) -> bool:
 # --- row by row
 
 
-def _row_wise(select: nodes.Select) -> Shape:
+def _split_row_wise(select: nodes.Select) -> SplitQuery:
     columns = tuple(_named(c) for c in select.columns)
     outputs = tuple(
         nodes.Alias(nodes.Identifier((output_name(c),)), output_name(c))
         for c in columns
         if not isinstance(c, nodes.Star)
     )
-    return Shape((), (), outputs, replace(select, columns=columns), aggregated=False)
+    return SplitQuery((), (), outputs, replace(select, columns=columns), aggregated=False)
 
 
 def _named(column: nodes.Expression) -> nodes.Expression:
-    """With its name spelt out, where that is not plain already."""
+    """Return the column with an alias, unless its name is plain."""
     if isinstance(column, nodes.Star | nodes.Alias):
         return column
     if isinstance(column, nodes.Identifier) and len(column.parts) == 1:
@@ -100,9 +98,10 @@ def _named(column: nodes.Expression) -> nodes.Expression:
 # --- aggregations
 
 
-def _expanded(select: nodes.Select) -> dict[str, nodes.Expression]:
-    """The columns by name, with aliases of other columns (and of WITH) replaced by what they mean,
-    as in ClickHouse; inside its own definition a name is the column's."""
+def _expanded_columns(select: nodes.Select) -> dict[str, nodes.Expression]:
+    """Return the columns' expressions by name, with aliases of other columns and of WITH expanded.
+
+    Inside its own definition a name is the source column's, as in ClickHouse."""
     aliases = {i.name: i.expression for i in select.with_items if i.expression is not None}
     named: dict[str, nodes.Expression] = {}
     for column in select.columns:
@@ -116,8 +115,10 @@ def _expanded(select: nodes.Select) -> dict[str, nodes.Expression]:
 
 
 def _without_aliases(
-    expression: nodes.Expression, aliases: Mapping[str, nodes.Expression], open_: frozenset[str]
+    expression: nodes.Expression, aliases: Mapping[str, nodes.Expression], expanding: frozenset[str]
 ) -> nodes.Expression:
+    """Return the expression with aliases expanded, except those being expanded already."""
+
     def change(node: nodes.Node) -> nodes.Node | None:
         if isinstance(node, nodes.Query):
             return node
@@ -125,43 +126,44 @@ def _without_aliases(
             return rewrite(node.expression, change)
         if isinstance(node, nodes.Identifier) and len(node.parts) == 1:
             name = node.parts[0]
-            if name in aliases and name not in open_:
-                return _without_aliases(aliases[name], aliases, open_ | {name})
+            if name in aliases and name not in expanding:
+                return _without_aliases(aliases[name], aliases, expanding | {name})
         return None
 
     return rewrite(expression, change)
 
 
-class _Aggregation:
-    """The shape of a SELECT with aggregates."""
+class _AggregatingSplit:
+    """The split of a SELECT with aggregates."""
 
-    def __init__(self, select: nodes.Select, items: Mapping[str, nodes.Expression]) -> None:
+    def __init__(self, select: nodes.Select, columns: Mapping[str, nodes.Expression]) -> None:
         self._select = select
-        self._items = items
-        for name, expression in items.items():
+        self._columns = columns
+        for name, expression in columns.items():
             if isinstance(expression, nodes.Star):
                 raise refuse("* beside aggregates", "has no fixed columns.", "Name the columns.")
             _refuse_nested(name, expression)
         self._keys = self._find_keys()
         self._states: list[State] = []
 
-    def shape(self) -> Shape:
-        outputs = tuple(nodes.Alias(self._reading(n, e), n) for n, e in self._items.items())
+    def split(self) -> SplitQuery:
+        """Return the split query; raise CompilationError if nothing would be stored."""
+        outputs = tuple(nodes.Alias(self._read_column(n, e), n) for n, e in self._columns.items())
         columns = [_aliased(k.expression, k.name) for k in self._keys]
-        columns += [nodes.Alias(s.storage.fired, s.name) for s in self._states]
+        columns += [nodes.Alias(s.storage.trigger_call, s.name) for s in self._states]
         if not columns:
             raise refuse("the model stores nothing:", "it has neither keys nor aggregates.", "")
         trigger = replace(
             self._select,
             columns=tuple(columns),
-            # by alias: inside an expression a name would be taken for the alias again
+            # By alias: inside an expression a name would be expanded as the alias again.
             group_by=tuple(nodes.Identifier((k.name,)) for k in self._keys) or None,
         )
-        return Shape(self._keys, tuple(self._states), outputs, trigger, aggregated=True)
+        return SplitQuery(self._keys, tuple(self._states), outputs, trigger, aggregated=True)
 
     def _find_keys(self) -> tuple[Key, ...]:
         keys: list[Key] = []
-        names = {e: n for n, e in reversed(list(self._items.items()))}
+        names = {e: n for n, e in reversed(list(self._columns.items()))}
         for expression in self._group_expressions():
             if any(k.expression == expression for k in keys):
                 continue
@@ -174,18 +176,19 @@ class _Aggregation:
         if group_by is None:
             return []
         if group_by == "ALL":
-            return [e for e in self._items.values() if not _has_call(e)]
-        listed = list(self._items.values())
-        found: list[nodes.Expression] = []
+            return [e for e in self._columns.values() if not _has_call(e)]
+        listed = list(self._columns.values())
+        expressions: list[nodes.Expression] = []
         for element in group_by:
             assert isinstance(element, nodes.Expression)
-            for one in element.elements if isinstance(element, nodes.TupleLiteral) else (element,):
-                found.append(self._key_expression(one, listed))
-        return found
+            keys = element.elements if isinstance(element, nodes.TupleLiteral) else (element,)
+            expressions += [self._key_expression(key, listed) for key in keys]
+        return expressions
 
     def _key_expression(
         self, element: nodes.Expression, listed: list[nodes.Expression]
     ) -> nodes.Expression:
+        """Return the expression that a position, a column's name or an expression in GROUP BY means."""
         if isinstance(element, nodes.Literal) and isinstance(element.value, int):
             position = int(element.value)
             if not 1 <= position <= len(listed):
@@ -195,17 +198,18 @@ class _Aggregation:
             return listed[position - 1]
         if isinstance(element, nodes.Identifier) and len(element.parts) == 1:
             name = element.parts[0]
-            if name in self._items:
-                return self._items[name]
+            if name in self._columns:
+                return self._columns[name]
         aliases = {
             n: e
-            for n, e in self._items.items()
+            for n, e in self._columns.items()
             if not (isinstance(e, nodes.Identifier) and e.parts[-1] == n)
         }
         return _without_aliases(element, aliases, frozenset())
 
-    def _reading(self, name: str, expression: nodes.Expression) -> nodes.Expression:
-        """The column over the target: keys by name, aggregates merged and finished."""
+    def _read_column(self, name: str, expression: nodes.Expression) -> nodes.Expression:
+        """Return the column as the read view computes it from the target: keys by name, aggregates
+        merged and finished."""
 
         def change(node: nodes.Node) -> nodes.Node | None:
             if isinstance(node, nodes.Query):
@@ -215,7 +219,7 @@ class _Aggregation:
                     return _stored(key.name)
             if isinstance(node, nodes.Function) and is_call(node):
                 state = self._stored_state(node, name if node is expression else None)
-                return state.storage.reading(_stored(state.name))
+                return state.storage.read_call(_stored(state.name))
             if isinstance(node, nodes.Lambda):
                 return node
             if isinstance(node, nodes.Identifier):
@@ -229,13 +233,15 @@ class _Aggregation:
         return rewrite(expression, change)
 
     def _stored_state(self, call: nodes.Function, name: str | None) -> State:
+        """Return the stored state of an aggregate call, added under `name`, or under a hidden name if
+        it is None. Hidden states of equal calls are stored once."""
         storage = storage_of(call, has_keys=bool(self._keys))
         for state in self._states:
             if state.storage == storage and name is None:
                 return state
-        made = State(name or f"__{call.name}_{len(self._states) + 1}", storage)
-        self._states.append(made)
-        return made
+        added = State(name or f"__{call.name}_{len(self._states) + 1}", storage)
+        self._states.append(added)
+        return added
 
 
 def _refuse_nested(name: str, expression: nodes.Expression) -> None:

@@ -1,5 +1,4 @@
-"""What a killed vacuum left is removed oldest first, so that no part outlives the one that holds its
-rows: a catalog that is rebuilt from what is still there has each row once."""
+"""A killed vacuum's files are deleted oldest first, so that no part outlives its replacement."""
 
 from __future__ import annotations
 
@@ -27,7 +26,8 @@ class _Killed(BaseException):
 
 
 def _forgotten(folder: Path) -> None:
-    """Parts that two merges replaced, one the outcome of the other: forgotten, not yet deleted."""
+    """Return parts that two merges replaced, the second merging the first's result: purged from the
+    catalog, their files not yet deleted."""
     with olapdb.connect(folder) as connection:
         connection.execute("SYSTEM STOP MERGES")
         connection.execute(

@@ -1,4 +1,4 @@
-"""The rows kept hold the ends of all rows, whatever the texts look like."""
+"""The candidate rows include the minimum and the maximum, whatever the texts look like."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from olapdb.storage.min_max import ROWS_MIN, min_max_candidates
+from olapdb.config import tuning
+from olapdb.storage.min_max import min_max_candidates
 
-ROWS = 3 * ROWS_MIN
+ROWS = 3 * tuning.MIN_MAX_ROWS_MIN
 RANDOM = np.random.default_rng(11)
 
 

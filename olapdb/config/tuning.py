@@ -1,0 +1,174 @@
+"""The sizes at which a faster way of doing the same begins, in one table.
+
+An answer never depends on a value here.  `OFF` turns every fast path off and `EAGER` turns each on
+from the first rows; tests run the same statements under both.  Read a value as an attribute of this
+module (`tuning.TOP_ROWS_MIN`), so that a test can set it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+# --- grouping, joins and sets --------------------------------------------------------------------
+
+DENSE_RADIX_MIN = 1 << 12
+"""Group values by a table where they lie this near to each other, or as near as there are rows.
+A table of 4,096 codes stays in a processor's first cache; others are numbered by hashing."""
+
+SLICED_ROWS_MIN = 1 << 20
+"""Group mostly distinct rows slice by slice from here on. One hash table of them all would be many
+times their size and fit no processor's cache."""
+
+SLICE_ROWS = 1 << 15
+"""Rows of such a slice: with its hash table it stays in a processor's second cache."""
+
+SAMPLE_ROWS = 1 << 14
+"""Rows that are sampled to see whether rows are mostly distinct."""
+
+SHARED_CODES_ROWS_MIN = 1_024
+"""Share the codes of a block's columns between views from here on. Below, finding shared codes
+costs as much as making them."""
+
+RENUMBER_RADIX_MAX = 1 << 20
+"""Renumber packed codes below this through a table (8 MiB), above it by hashing."""
+
+INDEXED_VALUES_MIN = 1 << 14
+"""Keep an index of hashes for JOIN and IN from this many values on. A hash table of so many costs
+about what a batch of rows does."""
+
+EQUAL_HASHES_MAX = 16
+"""Do without that index where more distinct rows than this share one hash: of numbers of 256 bits
+only the lower half is hashed."""
+
+HASHED_ROWS = 1 << 15
+HASHED_BYTES = 1 << 19
+"""Hash at most so many rows, or about so many bytes of them, at a time. The columns between stay in
+a processor's second cache."""
+
+MERGE_ROWS_MIN = 1_000_000
+"""Merge the partial states of a GROUP BY when they hold this many rows, and again at twice what was
+left: each row is merged a bounded number of times."""
+
+TOP_ROWS_MIN = 16_384
+"""Cut the rows of ORDER BY … LIMIT back when twice the limit are held, but no fewer than this: the
+cost of one sort is spread over them."""
+
+# --- reading -------------------------------------------------------------------------------------
+
+READ_AT_ONCE_ROWS_MAX = 8_192
+"""Read all columns of a part with at most so many rows before the condition is known. A second read
+costs more than it can save."""
+
+TASK_ROWS = 65_536
+"""Read row groups and small parts together up to this many rows."""
+
+LARGE_TASK_ROWS = 131_072
+MANY_ROWS = 1_000_000
+"""The same where a scan has at least MANY_ROWS: all threads have tasks anyway, and a task holds the
+interpreter's lock while it begins and ends."""
+
+JOINED_PIECE_ROWS_MIN = 16_384
+"""Join the chunks of a block that are smaller than this on average: a batch has its own cost."""
+
+LISTED_VALUES_MAX = 1 << 16
+"""Compare each value of an IN with a part's bounds up to this many, beyond only the least and the
+greatest."""
+
+# --- keys and statistics -------------------------------------------------------------------------
+
+MONOTONIC_ROWS_MIN = 1_000
+MONOTONIC_ROWS_PER_VALUE_MIN = 4
+"""Evaluate a monotonic key once for each value in a column's span where a block has so many rows,
+and so many for each value. Fewer rows are evaluated one by one."""
+
+MIN_MAX_ROWS_MIN = 4_096
+"""Narrow a text column down to rows that may be least or greatest from here on; Arrow compares
+fewer texts in less time than the sample takes."""
+
+CALENDAR_ROWS_MIN = 1_000
+"""Make a table of the calendar days of a column from here on, where the span has fewer days."""
+
+# --- writing -------------------------------------------------------------------------------------
+
+PARALLEL_COLUMNS_ROWS_MIN = 1 << 18
+"""Make the columns of a block in threads from here on. Below, threads cost what they save."""
+
+BESIDE_ROWS_MIN = 131_072
+"""Write a block in a thread while views fire on it from here on."""
+
+PLAIN_ROWS_MAX = 65_536
+"""Run a view of projections, filters and one GROUP BY without pipeline, threads and cursor on blocks
+of at most so many rows."""
+
+SORTED_WHOLE_ROWS_MAX = 1 << 18
+"""Sort a block before it is split up to this: once, not for each of a thousand partitions. The
+partitions of a larger one are often sorted already."""
+
+STRETCH_ROWS = 1 << 17
+"""Rows that one thread encodes at a time: what a Parquet writer costs by itself is little of it."""
+
+THREADED_MERGES_MIN = 8
+"""Flush the files of a batch of at least so many merges in threads."""
+
+JSON_TEXT_MAX = 1 << 20
+"""Read VALUES of at most so many characters as JSON. Beyond, the CSV reader is the faster one."""
+
+_NEVER = 1 << 62
+
+OFF: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "DENSE_RADIX_MIN": 0,
+        "SLICED_ROWS_MIN": _NEVER,
+        "SHARED_CODES_ROWS_MIN": _NEVER,
+        "RENUMBER_RADIX_MAX": 0,
+        "INDEXED_VALUES_MIN": _NEVER,
+        "MERGE_ROWS_MIN": _NEVER,
+        "TOP_ROWS_MIN": _NEVER,
+        "READ_AT_ONCE_ROWS_MAX": 0,
+        "MANY_ROWS": _NEVER,
+        "JOINED_PIECE_ROWS_MIN": 0,
+        "LISTED_VALUES_MAX": 0,
+        "MONOTONIC_ROWS_MIN": _NEVER,
+        "MIN_MAX_ROWS_MIN": _NEVER,
+        "CALENDAR_ROWS_MIN": _NEVER,
+        "PARALLEL_COLUMNS_ROWS_MIN": _NEVER,
+        "BESIDE_ROWS_MIN": _NEVER,
+        "PLAIN_ROWS_MAX": -1,
+        "SORTED_WHOLE_ROWS_MAX": -1,
+        "THREADED_MERGES_MIN": _NEVER,
+        "JSON_TEXT_MAX": -1,
+    }
+)
+"""The values at which no fast path is taken."""
+
+EAGER: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "DENSE_RADIX_MIN": 1 << 16,
+        "SLICED_ROWS_MIN": 2,
+        "SLICE_ROWS": 2,
+        "SHARED_CODES_ROWS_MIN": 1,
+        "INDEXED_VALUES_MIN": 1,
+        "HASHED_ROWS": 2,
+        "MERGE_ROWS_MIN": 2,
+        "TOP_ROWS_MIN": 1,
+        "READ_AT_ONCE_ROWS_MAX": _NEVER,
+        "TASK_ROWS": 2,
+        "LARGE_TASK_ROWS": 4,
+        "MANY_ROWS": 8,
+        "JOINED_PIECE_ROWS_MIN": _NEVER,
+        "LISTED_VALUES_MAX": _NEVER,
+        "MONOTONIC_ROWS_MIN": 1,
+        "MONOTONIC_ROWS_PER_VALUE_MIN": 1,
+        "MIN_MAX_ROWS_MIN": 1,
+        "CALENDAR_ROWS_MIN": 0,
+        "PARALLEL_COLUMNS_ROWS_MIN": 0,
+        "BESIDE_ROWS_MIN": 1,
+        "PLAIN_ROWS_MAX": _NEVER,
+        "SORTED_WHOLE_ROWS_MAX": _NEVER,
+        "THREADED_MERGES_MIN": 1,
+        "JSON_TEXT_MAX": _NEVER,
+    }
+)
+"""The values at which every fast path is taken from the first rows."""

@@ -1,0 +1,158 @@
+"""Functions of maps that take a lambda."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.errors import IllegalTypeOfArgument, NumberOfArgumentsDoesntMatch
+from olapdb.functions.arrays.lambda_conditions import (
+    ListKernel,
+    all_true,
+    any_true,
+    require_condition,
+    scalar_kernel,
+    true_elements,
+)
+from olapdb.functions.arrays.lambdas import (
+    Elements,
+    LambdaCall,
+    LambdaDefinition,
+    lambda_over_lists,
+)
+from olapdb.functions.arrays.nested_equality import rankable_values
+from olapdb.functions.arrays.ordering import sorted_positions
+from olapdb.functions.arrays.search import ranks_with_null
+from olapdb.functions.base import Argument, ScalarCall
+from olapdb.functions.casts.cast import map_from
+from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.nested import count_marked, map_parts
+from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, define, illegal
+from olapdb.types import UINT8, DataType, Map, Tuple, is_nullable, plain
+
+
+def _map_parameters(name: str, types: Sequence[DataType]) -> tuple[DataType, ...]:
+    """Return the types of the lambda's parameters: the map's key and value."""
+    if len(types) != 1:
+        raise NumberOfArgumentsDoesntMatch(f"Function {name} takes a lambda and one Map.")
+    container = plain(types[0])
+    if not isinstance(container, Map):
+        raise illegal(name, types[0], "a Map")
+    return container.key, container.value
+
+
+def _map_elements(arrays: list[pa.Array]) -> Elements:
+    offsets, keys, items = map_parts(arrays[0])
+    return Elements(offsets, (keys, items))
+
+
+def _over_map(
+    name: str, result: Callable[[str, DataType, Map], DataType], kernel: ListKernel
+) -> LambdaDefinition:
+    """Return the definition of a function whose kernel takes the body's values and a map.
+
+    `result(name, type of the body, the map's type)` gives the result's type."""
+
+    def resolve(spelt: str, body: DataType, types: Sequence[DataType]) -> LambdaCall:
+        container = plain(types[0])
+        assert isinstance(container, Map)
+        call = ScalarCall(spelt, result(spelt, body, container), scalar_kernel(kernel))
+        return lambda_over_lists(spelt, body, call, _map_elements)
+
+    return LambdaDefinition(name, _map_parameters, resolve)
+
+
+def _filtered_map_type(name: str, body: DataType, container: Map) -> DataType:
+    require_condition(name, body)
+    return container
+
+
+def _map_condition_type(name: str, body: DataType, container: Map) -> DataType:
+    require_condition(name, body)
+    return UINT8
+
+
+def _map_apply_type(name: str, body: DataType) -> Map:
+    """Return the map type of mapApply, whose lambda must give tuples of a key and a value."""
+    pair = plain(body)
+    if not isinstance(pair, Tuple) or len(pair.elements) != 2 or is_nullable(pair.elements[0]):
+        raise IllegalTypeOfArgument(
+            f"The lambda of function {name} must give a tuple of a key and a value, not {body}.",
+            hint=f"{name}((k, v) -> (k, v), m) keeps the map as it is.",
+        )
+    return Map(pair.elements[0], pair.elements[1])
+
+
+def _map_filter(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
+    _, keys, items = map_parts(arrays[0])
+    keep = true_elements(mapped)
+    kept_offsets = columns.offsets_from_counts(count_marked(offsets, keep))
+    mask = pa.array(keep)
+    return _map_array(kept_offsets, keys.filter(mask), items.filter(mask), arrays[0].type)
+
+
+def _map_sort(*, reverse: bool) -> ListKernel:
+    def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
+        _, keys, items = map_parts(arrays[0])
+        order = pa.array(
+            sorted_positions(
+                offsets, mapped, ranks_with_null(rankable_values(mapped)), reverse=reverse
+            )
+        )
+        return _map_array(offsets, keys.take(order), items.take(order), arrays[0].type)
+
+    return kernel
+
+
+def _map_array(
+    offsets: np.ndarray, keys: pa.Array, items: pa.Array, arrow: pa.DataType
+) -> pa.Array:
+    array = pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), keys, items)
+    return array if array.type == arrow else array.cast(arrow)
+
+
+def _map_apply() -> LambdaDefinition:
+    def resolve(spelt: str, body: DataType, types: Sequence[DataType]) -> LambdaCall:
+        result = _map_apply_type(spelt, body)
+
+        def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
+            keys, items = columns.struct_fields(mapped)
+            return map_from(offsets, keys, items, result)
+
+        call = ScalarCall(spelt, result, scalar_kernel(kernel))
+        return lambda_over_lists(spelt, body, call, _map_elements)
+
+    return LambdaDefinition("mapApply", _map_parameters, resolve)
+
+
+def _map_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    if not isinstance(types[0], Map):
+        raise illegal(name, types[0], "a Map")
+    return types[0]
+
+
+def _by_key(*, reverse: bool) -> Kernel:
+    """Return the kernel of mapSort(m) (mapReverseSort(m)), which sorts by key."""
+
+    def run(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        offsets, keys, _ = map_parts(arrays[0])
+        return _map_sort(reverse=reverse)(offsets, keys, arrays)
+
+    return run
+
+
+MAP_LAMBDAS: tuple[LambdaDefinition, ...] = (
+    _map_apply(),
+    _over_map("mapFilter", _filtered_map_type, _map_filter),
+    _over_map("mapExists", _map_condition_type, any_true),
+    _over_map("mapAll", _map_condition_type, all_true),
+    _over_map("mapSort", lambda n, body, container: container, _map_sort(reverse=False)),
+    _over_map("mapReverseSort", lambda n, body, container: container, _map_sort(reverse=True)),
+)
+
+DEFINITIONS: tuple[ScalarDefinition, ...] = (
+    define("mapSort", _map_rule, _by_key(reverse=False)),
+    define("mapReverseSort", _map_rule, _by_key(reverse=True)),
+)
