@@ -135,8 +135,6 @@ class Result:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        from olapdb.types.arrow import arrow_schema  # pyarrow: `olapdb.dbapi` loads none
-
         return arrow_schema(self.names, self.types)
 
     def on_close(self, callback: Callable[[], None]) -> None:
