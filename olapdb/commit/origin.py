@@ -23,7 +23,7 @@ class CommitOrigin:
 
     `kind` is the commit's in system.snapshots ("INSERT", "REPLAY"); the function that commits sets
     it with `of_kind`.  `statement` is cut to `STATEMENT_CHARACTERS_MAX` characters.  `settings` are
-    the statement's.  `environment` has the warehouse's time zone unless it is given.  Another
+    the statement's.  `environment` is that of the warehouse now unless it is given.  Another
     thread sets `cancelled` to end the statement.
     """
 
@@ -51,7 +51,7 @@ class CommitOrigin:
 
     @property
     def threads(self) -> int:
-        """Threads that may encode and decode files for the statement."""
+        """Threads that may encode and decode files for the statement; 0 means all cores."""
         return Settings.of(self.settings).threads
 
     def now_ms(self) -> int:

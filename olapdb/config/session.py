@@ -2,335 +2,352 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from olapdb.config.definition import SettingDefinition, SettingValue
 
-
-def _session() -> Iterable[SettingDefinition]:
-    s = SettingDefinition
-    yield s(
+_DEFINED = (
+    SettingDefinition(
         "max_insert_block_size",
         1_048_576,
         "Rows of a block: what one trigger firing sees.",
         minimum=1,
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "min_insert_block_size_rows",
         1_048_576,
         "Smaller blocks of one INSERT are joined up to this.",
         minimum=0,
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "min_insert_block_size_bytes",
         268_402_944,
         "Smaller blocks of one INSERT are joined up to this.",
         minimum=0,
-    )
-    yield s("max_block_size", 65_409, "Rows of a batch inside a query.", minimum=1)
-    yield s("max_threads", 0, "Threads of a query; 0 means the number of cores.", minimum=0)
-    yield s(
+    ),
+    SettingDefinition("max_block_size", 65_409, "Rows of a batch inside a query.", minimum=1),
+    SettingDefinition(
+        "max_threads", 0, "Threads of a query; 0 means the number of cores.", minimum=0
+    ),
+    SettingDefinition(
         "max_memory_usage",
         0,
         "Bytes that a query may hold; 0 means half of the machine's.",
         minimum=0,
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "max_execution_time",
         0.0,
         "Seconds after which a query ends with TIMEOUT_EXCEEDED; 0 means never.",
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "max_result_rows", 0, "More rows in a result are an error; 0 means no limit.", minimum=0
-    )
-    yield s("max_rows_to_read", 0, "More rows read are an error; 0 means no limit.", minimum=0)
-    yield s("join_use_nulls", False, "Rows without a partner get NULL, not default values.")
-    yield s("final", False, "Every table of a merging engine is read FINAL.")
-    yield s(
+    ),
+    SettingDefinition(
+        "max_rows_to_read", 0, "More rows read are an error; 0 means no limit.", minimum=0
+    ),
+    SettingDefinition(
+        "join_use_nulls", False, "Rows without a partner get NULL, not default values."
+    ),
+    SettingDefinition("final", False, "Every table of a merging engine is read FINAL."),
+    SettingDefinition(
         "do_not_merge_across_partitions_select_final",
         False,
         "FINAL combines rows of each partition apart.",
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "union_default_mode",
         "",
         "What a bare UNION means: ALL, DISTINCT, or '' (an error).",
         only=("", "ALL", "DISTINCT"),
-    )
-    yield s("except_default_mode", "ALL", "What a bare EXCEPT means.", only=("ALL", "DISTINCT"))
-    yield s(
+    ),
+    SettingDefinition(
+        "except_default_mode", "ALL", "What a bare EXCEPT means.", only=("ALL", "DISTINCT")
+    ),
+    SettingDefinition(
         "intersect_default_mode", "ALL", "What a bare INTERSECT means.", only=("ALL", "DISTINCT")
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "data_type_default_nullable",
         False,
         "Columns of CREATE TABLE are Nullable unless said otherwise.",
-    )
-    yield s("enable_positional_arguments", True, "GROUP BY 1 and ORDER BY 1 mean the first column.")
-    yield s("prefer_column_name_to_alias", False, "A column wins over an alias of the same name.")
-    yield s(
+    ),
+    SettingDefinition(
+        "enable_positional_arguments", True, "GROUP BY 1 and ORDER BY 1 mean the first column."
+    ),
+    SettingDefinition(
+        "prefer_column_name_to_alias", False, "A column wins over an alias of the same name."
+    ),
+    SettingDefinition(
         "aggregate_functions_null_for_empty",
         False,
         "Aggregates over nothing are NULL.",
         only=(False,),
-    )
-    yield s("transform_null_in", False, "NULL IN (NULL) is true.", only=(False,))
-    yield s("cast_keep_nullable", False, "CAST keeps Nullable.")
-    yield s(
+    ),
+    SettingDefinition("transform_null_in", False, "NULL IN (NULL) is true.", only=(False,)),
+    SettingDefinition("cast_keep_nullable", False, "CAST keeps Nullable."),
+    SettingDefinition(
         "single_join_prefer_left_table",
         True,
         "A column that both sides of a join have is the left's, not an error.",
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "count_distinct_implementation",
         "uniqExact",
         "What count(DISTINCT x) is.",
         only=("uniqExact", "uniq"),
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "group_by_use_nulls",
         False,
         "Keys that are not in a row's grouping set are NULL instead of their type's default.",
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "force_grouping_standard_compatibility",
         True,
         "grouping() is 1 where the key is not in the row's set, as in the standard; else 0.",
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "input_format_null_as_default",
         True,
         "An inserted NULL becomes a non-Nullable column's default.",
-    )
-    yield s("insert_null_as_default", True, "As input_format_null_as_default, for INSERT SELECT.")
-    yield s(
+    ),
+    SettingDefinition(
+        "insert_null_as_default", True, "As input_format_null_as_default, for INSERT SELECT."
+    ),
+    SettingDefinition(
         "insert_allow_lossy_conversion",
         False,
         "Inserted values that a column cannot hold are converted as CAST does: integers wrap, fractions are cut, dates stop at their type's end; else they are an error.",
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "optimize_on_insert", True, "A block of a merging engine is combined before it is written."
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "insert_deduplication_token",
         "",
         "Names the whole INSERT; a second one with it does nothing.",
-    )
-    yield s("insert_deduplicate", True, "Whether insert_deduplication_token is heeded.")
-    yield s(
+    ),
+    SettingDefinition("insert_deduplicate", True, "Whether insert_deduplication_token is heeded."),
+    SettingDefinition(
         "source_offsets",
         "",
         'Where the rows of an INSERT lie in their streams, as JSON: {"orders-0": [4711, 4730]}.',
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "materialized_views_ignore_errors",
         False,
         "A failing view leaves a gap, by name, instead of failing the INSERT.",
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "dimensions",
         "current",
         "Whether a change of a joined table makes what new views made with it stale.",
         only=("current", "at_insert"),
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "dimension_lookup_rows_max",
         50_000_000,
         "Rows of a view's source that a change of its dimension reads to find what is stale; beyond, all of it is.",
         minimum=0,
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "log_query_views",
         True,
         "Whether system.query_views_log shows the views that an INSERT fires.",
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "parallel_view_processing", False, "Views of one table in parallel; the result is the same."
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "max_partitions_per_insert_block",
         100,
         "More partitions in one block are an error; 0 means no limit.",
         minimum=0,
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "lock_acquire_timeout_ms", 30_000, "How long a commit waits for the catalog.", minimum=1
-    )
-    yield s("session_timezone", "", "Another zone than the warehouse's.", only=("", "UTC"))
-    yield s(
+    ),
+    SettingDefinition(
+        "session_timezone", "", "Another zone than the warehouse's.", only=("", "UTC")
+    ),
+    SettingDefinition(
         "snapshot",
         0,
         "The commit as of which a SELECT reads, see system.snapshots; 0 means the newest.",
         minimum=0,
-    )
-    yield s("use_skip_indexes", True, "Whether SELECT skips granules by the skip indexes.")
-    yield s("optimizer", True, "Whether plans are optimized; for tests that compare.")
-    yield s(
+    ),
+    SettingDefinition(
+        "use_skip_indexes", True, "Whether SELECT skips granules by the skip indexes."
+    ),
+    SettingDefinition("optimizer", True, "Whether plans are optimized; for tests that compare."),
+    SettingDefinition(
         "engine",
         "in_process",
         "Where SYSTEM BACKFILL, REPLAY, RECONCILE, ADOPT and REBUILD VIEW run: in_process or spark.",
         only=("in_process", "spark"),
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "backfill_threads",
         0,
         "Chunks computed at a time; 0 means the number of cores, at most 4.",
         minimum=0,
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "backfill_chunk_rows_max",
         16_777_216,
         "A backfill cuts a partition with more source rows into several chunks.",
         minimum=1,
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "backfill_chunk_bytes_max",
         1_073_741_824,
         "As backfill_chunk_rows_max, in uncompressed bytes; less where max_memory_usage is.",
         minimum=1,
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "backfill_staging",
         False,
         "A backfill publishes all of its chunks in one commit, when all are there.",
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "view_limits_mode",
         "throw",
         "What a view beyond a max_view_… setting does: throw fails the INSERT, warn says so.",
         only=("throw", "warn"),
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "max_view_milliseconds",
         0,
         "Time that one view may take of an INSERT; 0 means no limit.",
         minimum=0,
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "max_view_rows_expansion",
         0.0,
         "Rows that a view may make of each row of a block; 0 means no limit.",
         minimum=0,
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "max_view_parts",
         0,
         "Parts that one view may write in an INSERT; 0 means no limit.",
         minimum=0,
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "max_view_memory_usage",
         0,
         "Bytes that one view may hold while it makes a block; 0 means no limit.",
         minimum=0,
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "inline_bytes_max",
         262_144,
         "Smaller blocks are kept in the catalog until they are merged.",
         minimum=0,
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "materialize_ttl_after_modify", True, "MODIFY TTL removes at once what has expired by it."
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "retain",
         False,
         "DROP, DETACH and MOVE PARTITION are retention: what views made of the rows is frozen, not stale.",
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "discard_retained",
         False,
         "REPLAY, DELETE, TRUNCATE and DROP PARTITION may remove what was made of rows that left by retention.",
-    )
-    yield s("allow_drop_detached", False, "Whether DROP DETACHED PARTITION is allowed.")
-    yield s(
+    ),
+    SettingDefinition("allow_drop_detached", False, "Whether DROP DETACHED PARTITION is allowed."),
+    SettingDefinition(
         "allow_replace_partition_from_empty_source",
         False,
         "REPLACE PARTITION from a table without the partition empties it, instead of failing.",
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "flatten_nested",
         True,
         "A column of type Nested is one array for each of its elements.",
         only=(True,),
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "describe_include_virtual_columns",
         False,
         "DESCRIBE TABLE lists virtual columns too, marked is_virtual.",
-    )
-    yield s("describe_compact_output", False, "DESCRIBE gives names and types only.")
-    yield s("describe_include_subcolumns", False, "DESCRIBE lists subcolumns.", only=(False,))
-    yield s(
+    ),
+    SettingDefinition("describe_compact_output", False, "DESCRIBE gives names and types only."),
+    SettingDefinition(
+        "describe_include_subcolumns", False, "DESCRIBE lists subcolumns.", only=(False,)
+    ),
+    SettingDefinition(
         "asterisk_include_materialized_columns", False, "* stands for MATERIALIZED columns too."
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "asterisk_include_alias_columns",
         False,
         "* stands for ALIAS columns too, behind the others.",
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "force_primary_key",
         False,
         "A SELECT whose conditions cannot use a table's primary key is an error.",
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "force_index_by_date",
         False,
         "A SELECT whose conditions cannot use a table's partition key is an error.",
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "force_data_skipping_indices",
         "",
         "Skip indexes, separated by commas: a SELECT that does not use each is an error.",
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "allow_materialized_view_with_bad_select",
         False,
         "A view whose query does not bind would never fire: CREATE its tables first.",
         only=(False,),
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "materialized_views_populate_atomically",
         True,
         "POPULATE is a backfill of what was there before the view: no row is missed or doubled.",
         only=(True,),
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "min_insert_block_size_rows_for_materialized_views",
         0,
         "A view fires on the blocks of its source; min_insert_block_size_rows says how large they are.",
         only=(0,),
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "min_insert_block_size_bytes_for_materialized_views",
         0,
         "A view fires on the blocks of its source; min_insert_block_size_bytes says how large they are.",
         only=(0,),
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "wait_for_part_commit_in_dependent_materialized_views",
         False,
         "An INSERT and all that its views make are one commit: a view never reads it half done.",
         only=(False,),
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "readonly",
         0,
         "1: statements that change something, and changes of settings, are refused; 2: settings but"
         " this one may be changed.",
         only=(0, 1, 2),
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "date_time_input_format",
         "best_effort",
         "Texts of times are read in every format that parseDateTimeBestEffort knows.",
         only=("best_effort",),
-    )
-    for name, default in (*_NEUTRAL, *_NEUTRAL_OF_VIEWS):
-        yield s(name, default, "Accepted; it means nothing in process.", neutral=True)
+    ),
+)
 
 
 _NEUTRAL: tuple[tuple[str, SettingValue], ...] = (
@@ -386,6 +403,12 @@ _NEUTRAL_OF_VIEWS: tuple[tuple[str, SettingValue], ...] = (
     ("window_view_heartbeat_interval", 15),
 )
 
-SESSION_SETTINGS: Mapping[str, SettingDefinition] = MappingProxyType(
-    {d.name: d for d in _session()}
+_ACCEPTED = tuple(
+    SettingDefinition(name, default, "Accepted; it means nothing in process.", neutral=True)
+    for name, default in (*_NEUTRAL, *_NEUTRAL_OF_VIEWS)
 )
+
+SESSION_SETTINGS: Mapping[str, SettingDefinition] = MappingProxyType(
+    {definition.name: definition for definition in (*_DEFINED, *_ACCEPTED)}
+)
+"""The settings of queries and sessions by name."""

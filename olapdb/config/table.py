@@ -2,89 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
-from olapdb.config.definition import SettingDefinition, SettingValue
+from olapdb.config.definition import SettingDefinition
 
-
-def _table() -> Iterable[SettingDefinition]:
-    def s(
-        name: str,
-        default: SettingValue,
-        description: str,
-        *,
-        minimum: int | None = None,
-        neutral: bool = False,
-    ) -> SettingDefinition:
-        return SettingDefinition(
-            name, default, description, scope="table", minimum=minimum, neutral=neutral
-        )
-
-    yield s(
+_DEFINED = (
+    SettingDefinition(
         "index_granularity", 65_536, "Rows of a granule, which is a Parquet row group.", minimum=1
-    )
-    yield s("parts_to_delay_insert", 1_000, "Parts in a partition that slow an INSERT.", minimum=1)
-    yield s(
+    ),
+    SettingDefinition(
+        "parts_to_delay_insert", 1_000, "Parts in a partition that slow an INSERT.", minimum=1
+    ),
+    SettingDefinition(
         "parts_to_throw_insert", 3_000, "Parts in a partition that refuse an INSERT.", minimum=1
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "old_parts_lifetime",
         480,
         "Seconds for which replaced parts are kept for readers.",
         minimum=0,
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "inline_bytes_max",
         262_144,
         "Smaller blocks are kept in the catalog until merged.",
         minimum=0,
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "max_bytes_to_merge", 2_147_483_648, "A background merge makes no larger part.", minimum=1
-    )
-    yield s("allow_nullable_key", False, "Whether keys may be Nullable.")
-    yield s(
+    ),
+    SettingDefinition("allow_nullable_key", False, "Whether keys may be Nullable."),
+    SettingDefinition(
         "deduplicate_by",
         "",
         "Columns that identify a row: one that was accepted before is dropped by INSERT.",
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "deduplicate_window",
         0,
         "Seconds for which accepted keys are remembered; 0 means as deduplicate_window_rows says.",
         minimum=0,
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "deduplicate_window_rows",
         10_000_000,
         "Accepted keys that are remembered, the newest.",
         minimum=1,
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "ttl_retain",
         True,
         "Rows that leave by TTL leave what views made of them frozen; 0 makes it stale.",
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "ttl_only_drop_parts",
         False,
         "TTL removes a part when all of its rows have expired, and no part of one.",
-    )
-    yield s(
+    ),
+    SettingDefinition(
         "merge_with_ttl_timeout",
         14_400,
         "Seconds between two looks for expired rows in the background.",
         minimum=0,
-    )
-    yield s("storage_policy", "default", "There is one.", neutral=True)
-    yield s("min_bytes_for_wide_part", 0, "Parts have one form.", neutral=True)
-    yield s("min_rows_for_wide_part", 0, "Parts have one form.", neutral=True)
-    yield s("index_granularity_bytes", 0, "Granules are counted in rows.", neutral=True)
-    yield s("replicated_deduplication_window", 0, "A warehouse has no replicas.", neutral=True)
+    ),
+    SettingDefinition("storage_policy", "default", "There is one.", neutral=True),
+    SettingDefinition("min_bytes_for_wide_part", 0, "Parts have one form.", neutral=True),
+    SettingDefinition("min_rows_for_wide_part", 0, "Parts have one form.", neutral=True),
+    SettingDefinition("index_granularity_bytes", 0, "Granules are counted in rows.", neutral=True),
+    SettingDefinition(
+        "replicated_deduplication_window", 0, "A warehouse has no replicas.", neutral=True
+    ),
+)
 
 
-TABLE_SETTINGS: Mapping[str, SettingDefinition] = MappingProxyType({d.name: d for d in _table()})
+TABLE_SETTINGS: Mapping[str, SettingDefinition] = MappingProxyType(
+    {one.name: replace(one, scope="table") for one in _DEFINED}
+)
+"""The settings of tables by name."""
 
 
 def is_deduplication(name: str) -> bool:

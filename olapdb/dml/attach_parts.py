@@ -40,7 +40,8 @@ from olapdb.storage.part_plan import PartPlan, inline_limit
 
 @dataclass(frozen=True, slots=True)
 class MoveResult:
-    """Rows and parts that came, went or moved; `commit` None where there was nothing to do."""
+    """The outcome of a partition command: rows and parts that came, went or moved; `commit` is None
+    where there was nothing to do."""
 
     rows: int
     parts: int
@@ -49,9 +50,9 @@ class MoveResult:
 
 @dataclass
 class Incoming:
-    """Parts of `source` on their way to `target`, as data for one commit.
+    """Parts of `source` on their way to `target`, composed as one commit.
 
-    `detached`: the parts are detached ones of the target itself.
+    `detached`: they are detached parts of the target itself.
     """
 
     change: RowChange
@@ -63,8 +64,8 @@ class Incoming:
     draft: CommitDraft = field(default_factory=CommitDraft)
 
     def bring(self, parts: Sequence[Part]) -> None:
-        """In the order of their blocks, each as a block of its own. Parts whose file does not fit
-        the target's columns as it is are written anew."""
+        """Add the parts to the draft in the order of their blocks, each as a block of its own. A
+        part whose file does not fit the target's columns is written again."""
         ordered = sorted(parts, key=lambda p: (p.block_range.first, p.block_range.last, p.id))
         context = self.change.context(self.snapshot)
         for index, part in enumerate(ordered):
@@ -80,7 +81,7 @@ class Incoming:
         )
 
     def also_dimension(self) -> None:
-        """What the rows that come mean to views that join the target; last of all changes."""
+        """Add what the rows that come mean to views that join the target; after all other changes."""
         rows = sum(c.rows for c in self.draft.changes if isinstance(c, AddBlock))
         write = TableWrite(frozenset((self.target.id,)), rows)
         origin = self.change.origin
@@ -145,9 +146,10 @@ def _newest_version(table: Table) -> int:
 
 
 def fits_as_it_is(part: Part, source: Table, target: Table) -> bool:
-    """Whether the part's bytes mean the same read through the target: columns are found by id, and
-    what a part is too old to have is filled by the table's own defaults. It may hold columns that
-    the source has dropped: their ids must not be those that the target gives next."""
+    """Return whether the part's bytes mean the same when they are read through the target: columns
+    are found by id, and what a part is too old to have is filled by the table's own defaults. It
+    may hold columns that the source has dropped: their ids must not be those that the target gives
+    next."""
     if source.id == target.id:
         return True
     if part.schema_version < settled_version(source):
@@ -159,8 +161,8 @@ def fits_as_it_is(part: Part, source: Table, target: Table) -> bool:
 
 
 def check_structure(source: Table, target: Table) -> None:
-    """IncompatibleColumns or BadArguments where parts of the one cannot be parts of the other, as
-    in ClickHouse (MergeTreeData::checkStructureAndGetMergeTreeData)."""
+    """Raise IncompatibleColumns or BadArguments unless parts of the one table can be parts of the
+    other, as in ClickHouse (MergeTreeData::checkStructureAndGetMergeTreeData)."""
     own = {(c.name, c.type.name) for c in source.stored_columns}
     wanted = {(c.name, c.type.name) for c in target.stored_columns}
     names = f"{source.database}.{source.name} and {target.database}.{target.name}"
@@ -186,7 +188,7 @@ def check_structure(source: Table, target: Table) -> None:
 
 
 def attach_detached(change: RowChange, table_id: str, selection: PartSelection) -> MoveResult:
-    """Detached parts are the table's again, as new blocks."""
+    """Make detached parts of the table live again, as new blocks."""
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
         table = stored_table(snapshot, table_id, change.cause, any_engine=True)
@@ -201,7 +203,7 @@ def attach_detached(change: RowChange, table_id: str, selection: PartSelection) 
 def attach_from(
     change: RowChange, table_id: str, selection: PartSelection, source_id: str
 ) -> MoveResult:
-    """Parts of another table are this table's too."""
+    """Make parts of another table parts of this table too, by reference."""
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
         table = stored_table(snapshot, table_id, change.cause)
@@ -214,7 +216,7 @@ def attach_from(
 
 
 def drop_detached(change: RowChange, table_id: str, selection: PartSelection) -> MoveResult:
-    """Detached parts are gone for good."""
+    """Remove detached parts for good."""
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
         table = stored_table(snapshot, table_id, change.cause, any_engine=True)
@@ -232,8 +234,8 @@ def drop_detached(change: RowChange, table_id: str, selection: PartSelection) ->
 
 
 def with_columns_of(table: Table, source: Table | None) -> Table:
-    """A table that is being made as a clone: its columns have the ids of the source's, so that it
-    can share the source's parts."""
+    """Return the table, which CLONE AS makes, with the column ids of the source, so that it can
+    share the source's parts. Without a source return it unchanged."""
     if source is None:
         return table
     columns = tuple(replace(column, since=1) for column in source.columns)

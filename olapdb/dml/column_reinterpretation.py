@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from olapdb.bind.syntax import rewrite, walk
+from olapdb.dml.default_readability import check_readable, may_not_convert
 from olapdb.dml.mutation import Mutation
 from olapdb.dml.mutation_steps import FillNullsStep
 from olapdb.errors import DataError
+from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.invalidation import invalidate
 from olapdb.lineage.type_change import same_result, widened_only
 from olapdb.model.changes import Change
@@ -25,7 +27,7 @@ from olapdb.sql import nodes
 from olapdb.sql.parser import parse_expression
 from olapdb.storage.column_statistics import bounds_hold
 from olapdb.storage.reader import PartReader
-from olapdb.types import Decimal, Float, Integer, String, is_nullable, make_nullable, plain
+from olapdb.types import is_nullable, make_nullable
 
 
 @dataclass
@@ -38,9 +40,10 @@ class ColumnReinterpretation:
     tried: set[str] = field(default_factory=set)
 
     def apply(self, mutation: Mutation) -> None:
-        """Tries conversions, stages parts without NULLs, and notes what views must learn.
+        """Try conversions, stage parts without NULLs, and note what views must learn.
 
-        Raises the DataError of the first value that does not convert, with its column."""
+        Raises the DataError of the first value that does not convert, with its column.
+        """
         parts = [p for p in mutation.snapshot.parts(self.before.id) if p.rows]
         pairs = list(self._pairs())
         risky = [new for old, new in pairs if _may_fail(old, new)]
@@ -51,6 +54,10 @@ class ColumnReinterpretation:
         holed = self._holed(pairs, parts)
         if holed:
             mutation.run(FillNullsStep(holed))
+        kept = [part for part in parts if part.id not in mutation.replaced]
+        context = TriggerContext.of(mutation.origin, mutation.snapshot)
+        if check_readable(self.before, self.after, kept, context, self.tried):
+            mutation.whole = True
         mutation.reread(
             self._closed(self._changed(parts) | self._retyped(pairs, joined=False), parts),
             self._closed(self._changed(parts) | self._retyped(pairs, joined=True), parts),
@@ -58,8 +65,8 @@ class ColumnReinterpretation:
         )
 
     def told_by_writers(self, mutation: Mutation) -> list[Change]:
-        """Views that write the table, where its rows read otherwise: all that they made is to be
-        looked at."""
+        """Return invalidations of all that views which write the table made, where its rows read
+        otherwise from now on."""
         parts = [p for p in mutation.snapshot.parts(self.before.id) if p.rows]
         if not parts or not self.changed_names(parts):
             return []
@@ -70,7 +77,7 @@ class ColumnReinterpretation:
         ]
 
     def changed_names(self, parts: list[Part]) -> frozenset[str]:
-        """Columns of `before` that may show another value of some row than they did."""
+        """Return the columns of `before` that may show another value of some row from now on."""
         return self._closed(self._changed(parts), parts)
 
     def _changed(self, parts: list[Part]) -> set[str]:
@@ -151,12 +158,7 @@ class ColumnReinterpretation:
 
 def _may_fail(old: Column, new: Column) -> bool:
     """Whether some value of the one type is none of the other; numbers wrap, as CAST does."""
-    before, after = plain(old.type), plain(new.type)
-    if bounds_hold(old.type, new.type) or isinstance(after, String):
-        return False
-    return not (
-        isinstance(before, Integer | Float | Decimal) and isinstance(after, Integer | Float)
-    )
+    return not bounds_hold(old.type, new.type) and may_not_convert(old.type, new.type)
 
 
 def default_by_ids(column: Column, table: Table) -> object:

@@ -2,7 +2,7 @@
 
 Parts are immutable: a part with deleted rows is replaced, in one commit, by one without them, of
 the same blocks.  The same commit raises the data version of the partition, so that a backfill or
-a replay that read the old rows cannot publish, and says to views what `leave` knows (rules 4, 5).
+a replay that read the old rows cannot publish, and has what `RowRemoval` says of views (rules 4, 5).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.staging import Staging
+from olapdb.config import Settings
 from olapdb.dml.find_rows import Parameters, in_partition, matching_offsets
 from olapdb.errors import IncorrectQuery
 from olapdb.ingest.block_stager import layout_of
@@ -31,7 +32,8 @@ from olapdb.sql import nodes
 
 @dataclass(frozen=True, slots=True)
 class DeleteResult:
-    """Rows that left, parts that were replaced or removed; `commit` None where nothing matched."""
+    """The outcome of a DELETE: rows that left, parts that were replaced or removed; `commit` is
+    None where nothing matched."""
 
     rows: int
     parts: int
@@ -49,13 +51,13 @@ def delete_rows(
     partition_id: str | None = None,
     parameters: Parameters = None,
 ) -> DeleteResult:
-    """Deletes the rows for which the condition is true (NULL is not), as of one snapshot.
+    """Delete the rows for which the condition is true (NULL is not), as of one snapshot.
 
-    Rows inserted meanwhile stay.  In a view's target the slices are stale, or the view's gap where
-    nothing is left of them.  Raises RetainedRows for rows that could not be made again (unless the
+    Rows inserted meanwhile stay. In a view's target the slices are stale, or the view's gap where
+    nothing is left of them. Raises RetainedRows for rows that could not be made again (unless the
     settings say `discard_retained`), UnsupportedMethod where the engine stores no parts.
     """
-    discards_retained = bool(origin.settings.get("discard_retained", False))
+    discards_retained = Settings.of(origin.settings).boolean("discard_retained")
     change = RowChange(origin, "DELETE", discard_retained=discards_retained)
     where = in_partition(condition, partition_id)
 
@@ -109,7 +111,7 @@ def remove_rows(
 
 
 def require_condition(condition: nodes.Expression | None) -> nodes.Expression:
-    """IncorrectQuery for a DELETE without WHERE."""
+    """Return the condition; raise IncorrectQuery for a DELETE without WHERE."""
     if condition is None:
         raise IncorrectQuery("DELETE needs a WHERE.", hint="TRUNCATE TABLE removes all rows.")
     return condition

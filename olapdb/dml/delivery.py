@@ -39,7 +39,7 @@ POSITION_MAX = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Of a stream: positions from `first` up to, without, `after`."""
+    """A stretch of a stream: the positions from `first` up to, without, `after`."""
 
     stream: str
     first: int
@@ -50,7 +50,7 @@ Stretches = tuple[Stretch, ...]
 
 
 def stretches_of(offsets: Mapping[str, Sequence[int]] | None) -> Stretches:
-    """`{stream: (from, to)}`, checked; BadArguments says which is wrong."""
+    """Return `{stream: (from, to)}` as stretches; raise BadArguments that says which is wrong."""
     if not offsets:
         return ()
     if not isinstance(offsets, Mapping):
@@ -61,7 +61,7 @@ def stretches_of(offsets: Mapping[str, Sequence[int]] | None) -> Stretches:
 
 
 def read_offsets(text: str) -> Stretches:
-    """The setting `source_offsets`: JSON, '{"orders-0": [4711, 4730]}'; "" is none."""
+    """Read the setting `source_offsets`, JSON such as '{"orders-0": [4711, 4730]}'; "" gives none."""
     if not text:
         return ()
     try:
@@ -108,7 +108,8 @@ def _stretch(stream: object, pair: object) -> Stretch:
 
 @dataclass
 class Delivery:
-    """Of one INSERT, while it runs. `positions` are those of its streams that were last seen."""
+    """The delivery guards of one INSERT, while it runs. `positions` are those of its streams that
+    were last seen."""
 
     services: Services
     table: Table
@@ -125,20 +126,20 @@ class Delivery:
 
     @property
     def dropped(self) -> int:
-        """Rows that were not inserted, their keys being known."""
+        """The number of rows that were not inserted, since their keys were known."""
         return 0 if self.admission is None else self.admission.dropped
 
     @property
     def leaves_a_trace(self) -> bool:
-        """Whether there is something to commit, though no row be left."""
+        """Whether there is something to commit even if no row is left."""
         return bool(self.stretches or self.dropped)
 
     def came_before(self) -> bool:
-        """Whether an INSERT with the token, or all that the offsets say, is in the table, as of now:
-        then nothing is to be done, and no view is to be asked, which might fail.
+        """Return whether an INSERT with the token, or all that the offsets say, is in the table
+        now: then nothing is to be done, and no view is to be asked, which might fail.
 
-        Raises OffsetHole, naming the stream, where something between is missing, where a part of
-        it is there, or where some streams are there and others are not.
+        Raises OffsetHole, naming the stream, where something between is missing, where a part of it
+        is there, or where some streams are there and others are not.
         """
         if self.token and self.services.catalog.violated((TokenIsNew(self.table.id, self.token),)):
             return True
@@ -180,11 +181,11 @@ class Delivery:
         return f"{self.table.database}.{self.table.name}"
 
     def admit(self, block: pa.Table) -> pa.Table:
-        """The rows that are new; the block itself where all are."""
+        """Return the rows whose keys are new; the block itself where all are."""
         return block if self.admission is None else self.admission.admit(block)
 
     def again(self, table: Table) -> None:
-        """Before the blocks that were admitted are admitted anew, to the table as it is now."""
+        """Prepare to admit the same blocks once more, to the table as it is now."""
         self.table = table
         if self.admission is not None:
             self.admission.again(table)

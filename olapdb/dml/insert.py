@@ -54,9 +54,9 @@ KEPT_BYTES_MAX = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class InsertResult:
-    """`commit` is None where there was nothing to insert, or where all of it came before, by its
-    token or its offsets (`duplicate`). `rows` are without `duplicates_dropped`, those whose key was
-    known."""
+    """The outcome of an INSERT. `commit` is None where there was nothing to insert, or where all of
+    it came before, by its token or its offsets (`duplicate`). `rows` are without
+    `duplicates_dropped`, those whose key was known."""
 
     rows: int
     blocks: int
@@ -78,13 +78,14 @@ def insert(
     offsets: Stretches = (),
     snapshot: Snapshot | None = None,
 ) -> InsertResult:
-    """Inserts blocks (see `block.make_blocks`) and all that their views make: all or nothing.
+    """Insert blocks (see `block.make_blocks`) and all that their views make: all or nothing.
 
-    Blocks are drawn one by one and staged, so memory is bounded by a block and what its views
-    hold; with `deduplicate_by` by about 50 bytes for each row besides.  With a `token` that was committed
-    before, or `offsets` that the table has, nothing happens and `duplicate` is set.
-    Raises OffsetHole where the offsets do not follow those that the table has, UnknownTable, TooManyParts, what a view raises (naming it), Aborted when the table was
-    altered meanwhile, CommitConflict when others kept changing the views, CommitUnknown.
+    Blocks are drawn one by one and staged, so memory is bounded by a block and what its views hold;
+    with `deduplicate_by` by about 50 bytes for each row besides. With a `token` that was committed
+    before, or `offsets` that the table has, nothing happens and `duplicate` is set. Raises
+    OffsetHole where the offsets do not follow those that the table has, UnknownTable, TooManyParts,
+    what a view raises (naming it), Aborted when the table was altered meanwhile, CommitConflict
+    when others kept changing the views, CommitUnknown.
     """
     snapshot = snapshot or origin.services.catalog.snapshot()
     table = _table(snapshot, table_id)
@@ -99,9 +100,10 @@ def insert(
 def commit_staged(
     origin: CommitOrigin, staged: Sequence[StagedInsert], *, token: str | None = None
 ) -> InsertResult:
-    """One commit of what several tasks staged for one table under this process's lease.
+    """Commit once what several tasks staged for one table under this process's lease.
 
-    Where the table deduplicates, its keys are read back; blocks with a known one are staged anew."""
+    Where the table deduplicates, its keys are read back; blocks with a known one are staged anew.
+    """
     if not staged:
         return InsertResult(0, 0, None)
     joined = join_staged(staged)
@@ -116,15 +118,16 @@ def commit_staged(
 
 
 def snapshot_for_insert(snapshot: Snapshot, table_id: str) -> FrozenSnapshot:
-    """What a task without a catalog needs for `stage_insert` into the table.
+    """Return what a task without a catalog needs for `stage_insert` into the table.
 
-    NotSupportedError where what tasks stage cannot be deduplicated."""
+    Raises NotSupportedError where what tasks stage cannot be deduplicated.
+    """
     refuse_tasks(_table(snapshot, table_id))
     return freeze(snapshot, (table_id,))
 
 
 def reads_dimensions(snapshot: Snapshot, table_id: str) -> bool:
-    """Whether a view along the cascade of the table reads another table."""
+    """Return whether a view along the cascade of the table reads another table."""
     waiting, seen = [table_id], set[str]()
     while waiting:
         one = waiting.pop()
@@ -157,14 +160,14 @@ class _Writer:
         return self.origin.services
 
     def pinned(self, snapshot: Snapshot, table_id: str) -> AbstractContextManager[None]:
-        """Keeps what the cascade reads of other tables; most cascades read none."""
+        """Pin the snapshot where the cascade reads other tables; most cascades read none."""
         if reads_dimensions(snapshot, table_id):
             return Pin(self.services, snapshot.number)
         return nullcontext()
 
     def discard(self, paths: Iterable[str]) -> None:
-        """Deletes files of a commit that surely did not happen; those handed in by a caller, who
-        may have committed them before, are left to vacuum."""
+        """Delete files of a commit that surely did not happen. Files that the caller handed in, and
+        may have committed before, are left to vacuum."""
         if self.owns_files:
             discard(self.services, paths)
 
@@ -204,7 +207,7 @@ class _Writer:
         return self.publish(staged, kept, snapshot)
 
     def _wait_for_merges(self, staged: StagedInsert, snapshot: Snapshot) -> None:
-        """Slows down where parts pile up; TooManyParts where they have."""
+        """Sleep where parts pile up; raise TooManyParts where too many have."""
         partitions: dict[str, set[str]] = {}
         for change in staged.changes:
             if isinstance(change, AddPart) and change.part.rows:
@@ -220,9 +223,9 @@ class _Writer:
     def publish(
         self, staged: StagedInsert, kept: list[pa.Table] | None, snapshot: Snapshot
     ) -> InsertResult:
-        """Commits, firing again on conflict: after a few with the catalog's turn, so that views which
-        come and go all the time cannot keep it out. `kept` are the blocks, where they are in memory;
-        the snapshot is pinned."""
+        """Commit, and fire the views again after each conflict. After a few conflicts the INSERT
+        takes the catalog's turn, so that views which come and go cannot keep it out. `kept` are the
+        blocks, where they are in memory; the snapshot is pinned."""
         publication = _Publication(self, self.settle(staged, kept, snapshot), kept, snapshot)
         attempts_max = ATTEMPTS_MAX if self.delivery.admission is None else KEY_ATTEMPTS_MAX
         policy = RetryPolicy(
@@ -281,8 +284,9 @@ class _Writer:
         fired_on: Snapshot,
         snapshot: Snapshot,
     ) -> tuple[StagedInsert, list[pa.Table] | None]:
-        """The same source parts with the cascade as the views are now; with the blocks, where they
-        are in memory. A block with rows that came meanwhile from elsewhere is staged anew."""
+        """Return the same source parts with the cascade of the views as they are now, and the
+        blocks where they are in memory. A block with rows whose keys arrived meanwhile from
+        elsewhere is staged again."""
         table, before = (_table(one, staged.table_id) for one in (snapshot, fired_on))
         mine = staged.parts_of(staged.table_id)
         versions = {p.part.schema_version for p in mine}
@@ -322,8 +326,9 @@ class _Writer:
     def settle(
         self, staged: StagedInsert, kept: list[pa.Table] | None, snapshot: Snapshot
     ) -> StagedInsert:
-        """As staged, with a cascade that joins what the INSERT itself brings: see `settle`. Where
-        the blocks cannot be read back, the views stay unsettled, and what they made is stale."""
+        """Return what was staged, with a cascade that joins what the INSERT itself brings: see
+        `settle.settled`. Where the blocks cannot be read back, the views stay unsettled, and what
+        they made is stale."""
         if not staged.unsettled:
             return staged
         if kept is None and not self._can_read_back(_table(snapshot, staged.table_id)):
@@ -337,7 +342,7 @@ class _Writer:
     def _fire_with(
         self, joined: Brought, staged: StagedInsert, kept: list[pa.Table] | None, snapshot: Snapshot
     ) -> StagedInsert:
-        """The same source parts with a cascade that joins these staged parts."""
+        """Return the same source parts with a cascade that joins these staged parts."""
         table = _table(snapshot, staged.table_id)
         mine = staged.parts_of(table.id)
         stager = self._stager(snapshot, joined)
@@ -352,7 +357,8 @@ class _Writer:
         return stager.staged(table.id, staged.rows)
 
     def came_before(self, staged: StagedInsert) -> bool:
-        """Whether another attempt of this INSERT was faster; what was staged is deleted then."""
+        """Return whether another attempt of this INSERT was faster; what was staged is deleted
+        then."""
         try:
             before = self.delivery.came_before()
         except errors.Error:
@@ -365,7 +371,8 @@ class _Writer:
     def admit_staged(
         self, staged: StagedInsert, table: Table, admission: Admission, snapshot: Snapshot
     ) -> StagedInsert:
-        """What tasks staged, without rows whose key is known; nearly always that is all of it."""
+        """Return what tasks staged without the rows whose key is known; nearly always that is all
+        of it."""
         trial = Admission.of(self.services, table)
         assert trial is not None
         for one in staged.parts_of(table.id):
@@ -376,16 +383,14 @@ class _Writer:
         return staged
 
     def _can_read_back(self, table: Table) -> bool:
-        """Whether the staged parts hold the rows of their block as it came."""
+        """Return whether the staged parts hold the rows of their block as it came."""
         if not table.engine.stores_rows:
             return False
-        return not (
-            table.engine.combines
-            and Settings.of(self.origin.settings).boolean("optimize_on_insert")
-        )
+        settings = Settings.of(self.origin.settings)
+        return not (table.engine.combines and settings.boolean("optimize_on_insert"))
 
     def _read_back(self, table: Table, parts: tuple[AddPart, ...]) -> pa.Table:
-        """A block from its staged parts: the same rows, sorted."""
+        """Return a block from its staged parts: the same rows, sorted."""
         if not self._can_read_back(table):
             raise errors.Aborted(
                 f"The views on {table.database}.{table.name} changed while a large INSERT ran.",
@@ -399,8 +404,8 @@ class _Writer:
         return BlockStager(context, self.services.lease_id, joined=joined)
 
     def log(self, staged: StagedInsert, snapshot: Snapshot, *, lands: bool) -> None:
-        """What the views did, for system.query_views_log; of an INSERT that failed only those that
-        raised."""
+        """Record what the views did for system.query_views_log; of an INSERT that failed only the
+        views that raised."""
         if not staged.views or not Settings.of(self.origin.settings).boolean("log_query_views"):
             return
         now_ms = self.services.clock_ms()

@@ -1,7 +1,7 @@
 """Whole parts leave a table: DROP, DETACH, MOVE and REPLACE of partitions and parts.
 
 One commit each.  Files are never copied or renamed: a part that goes elsewhere is another row of
-the catalog about the same file, see `attach`.
+the catalog about the same file, see `attach_parts`.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ NOTHING = MoveResult(0, 0, None)
 
 
 def drop_parts(change: RowChange, table_id: str, selection: PartSelection) -> MoveResult:
-    """Removes them.  The views' slices that their rows reached become stale, or frozen where the
-    change is retention; what leaves a view's target: see `target_rows`.
+    """Remove the chosen parts. The slices of views that their rows reached become stale, or frozen
+    where the change is retention; what leaves a view's target: see `target_deletion`.
 
-    Raises RetainedRows for frozen rows, NoSuchDataPart for a part that is not there."""
+    Raises RetainedRows for frozen rows, NoSuchDataPart for a part that is not there.
+    """
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
         table = stored_table(snapshot, table_id, change.cause)
@@ -42,7 +43,8 @@ def drop_parts(change: RowChange, table_id: str, selection: PartSelection) -> Mo
 
 
 def detach_parts(change: RowChange, table_id: str, selection: PartSelection) -> MoveResult:
-    """As `drop_parts`; the rows are kept beside the table, and ATTACH brings them back."""
+    """Remove the chosen parts as `drop_parts` does, and keep the rows beside the table; ATTACH
+    brings them back."""
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
         table = stored_table(snapshot, table_id, change.cause)
@@ -56,7 +58,7 @@ def detach_parts(change: RowChange, table_id: str, selection: PartSelection) -> 
 def move_parts(
     change: RowChange, table_id: str, selection: PartSelection, target_id: str
 ) -> MoveResult:
-    """They leave the table and are new blocks of the other one."""
+    """Move the chosen parts to the other table, as new blocks of it."""
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
         table = stored_table(snapshot, table_id, change.cause)
@@ -74,9 +76,10 @@ def move_parts(
 def replace_parts(
     change: RowChange, table_id: str, selection: PartSelection, source_id: str, *, allow_empty: bool
 ) -> MoveResult:
-    """The partition of the table leaves, that of the other table comes (and stays there too).
+    """Replace the table's partition by that of the other table, which keeps it too.
 
-    Raises BadArguments where the other table does not have it, unless `allow_empty`."""
+    Raises BadArguments where the other table does not have it, unless `allow_empty`.
+    """
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
         table = stored_table(snapshot, table_id, change.cause)
@@ -108,7 +111,7 @@ def _with_incoming(
     leaving: Sequence[Part],
     coming: Sequence[Part],
 ) -> MoveResult:
-    """`leaving` go from `table`, `coming` come to the target, in one commit."""
+    """Commit at once that `leaving` go from `table` and `coming` come to the target."""
     if coming:
         incoming.bring(coming)
     done = _remove(
@@ -168,7 +171,7 @@ def _refuse_frozen(
 
 
 def set_aside(snapshot: Snapshot, table: Table, part: Part, reason: str = "") -> AddPart:
-    """The part as a detached one: the same bytes, another owner, no claim on source blocks."""
+    """Return the part as a detached one: the same bytes, another owner, no claim on source blocks."""
     kept = replace(
         part,
         id=new_part_id(),

@@ -24,7 +24,13 @@ from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.staging import Staging
 from olapdb.compute.batches import single_chunk
 from olapdb.compute.group_codes import factorise
-from olapdb.dml.find_rows import Assignments, Parameters, in_partition, matching_rows
+from olapdb.dml.find_rows import (
+    Assignments,
+    Parameters,
+    in_partition,
+    matching_offsets,
+    matching_rows,
+)
 from olapdb.dml.mutation_steps import (
     DeduplicateStep,
     DeleteStep,
@@ -64,10 +70,12 @@ from olapdb.storage.part_plan import PartPlan
 
 @dataclass
 class Mutation:
-    """Steps over `table`, which may be newer than the snapshot's (an ALTER that is not made yet).
+    """The steps of one statement over `table`, which may be newer than the snapshot's (an ALTER
+    that is not committed yet).
 
-    `replaced` has the live parts that are not as they were, with what stands for them; `whole`
-    tells that the parts must be just those of the snapshot at the commit."""
+    `replaced` maps the ids of live parts that changed to their replacements, None for a part that
+    is gone; `whole` says that the parts must be just those of the snapshot at the commit.
+    """
 
     origin: CommitOrigin
     staging: Staging
@@ -89,7 +97,7 @@ class Mutation:
         )
 
     def run(self, step: Step) -> None:
-        """Rewrites what the step changes; nothing is visible."""
+        """Rewrite what the step changes; nothing is visible before the commit."""
         if not self.table.engine.is_merge_tree:
             raise UnsupportedMethod(
                 f"Mutations need a table of the MergeTree family, not {self.table.engine.name}.",
@@ -113,9 +121,10 @@ class Mutation:
     def reread(
         self, columns: frozenset[str], joined: frozenset[str], wider: frozenset[str]
     ) -> None:
-        """Rows that nobody rewrites read otherwise from now on, in these columns of the snapshot's
-        table: for the views that is as if they had been updated. `joined` are the columns that do
-        so where the table is joined, `wider` those whose integers only got a wider type."""
+        """Note that rows which no step rewrites read otherwise from now on, in these columns of the
+        snapshot's table: for the views that is as if they had been updated. `joined` are the
+        columns that do so where the table is joined, `wider` those whose integers only got a wider
+        type."""
         parts = [part for part in self.snapshot.parts(self.table.id) if part.rows]
         told = self._views.told(columns, joined, wider, self._around())
         if not self._views.rejoined and not (parts and (told or columns)):
@@ -186,9 +195,13 @@ class Mutation:
 
     def _delete(self, step: DeleteStep) -> None:
         self._refuse_target("DELETE beside other actions")
-        for part, found in self._matching(step):
+        where = in_partition(step.where, step.partition_id)
+        parts = [p for p in self._parts() if step.partition_id in (None, p.partition_id)]
+        for part, offsets in matching_offsets(
+            self._around(), self.table, parts, where, self.parameters
+        ):
             gone = np.zeros(part.rows, dtype=bool)
-            gone[found.column("_part_offset").to_numpy().astype(np.int64)] = True
+            gone[offsets] = True
             self._remove(part, gone)
 
     def _deduplicate(self, step: DeduplicateStep) -> None:
@@ -229,14 +242,16 @@ class Mutation:
     def _write_anew(
         self, parts: Iterable[Part], partition_id: str | None = None, without: str = ""
     ) -> None:
-        """The parts as they are read, but for a skip index: no row changes."""
+        """Rewrite the parts as they are read, without one skip index where it is named: no row
+        changes."""
         for part in parts:
             if partition_id in (None, part.partition_id):
                 rows = read_rows(self._around(), self.table, part)
                 self._stage(part, rows, 0, changes_rows=False, without=without)
 
     def _refuse_target(self, action: str) -> None:
-        """What a view wrote is what it makes of its source; rows of it are not set by hand."""
+        """Raise HaveDependentObjects where a view writes the table: it claims to hold what its
+        query makes, so rows are not set by hand."""
         views = self.snapshot.views_into(self.table.id)
         if not views:
             return
@@ -279,9 +294,7 @@ class Mutation:
     def _defaults(self) -> DefaultColumns:
         return DefaultColumns.of(self.table, self._visible(), self.origin.environment, self._cache)
 
-    def _matching(
-        self, step: SetStep | DeleteStep, assignments: Assignments = ()
-    ) -> Iterator[tuple[Part, pa.Table]]:
+    def _matching(self, step: SetStep, assignments: Assignments) -> Iterator[tuple[Part, pa.Table]]:
         parts = [p for p in self._parts() if step.partition_id in (None, p.partition_id)]
         where = in_partition(step.where, step.partition_id)
         return matching_rows(self.table, parts, where, assignments, self._around(), self.parameters)
@@ -297,7 +310,7 @@ class Mutation:
         changes_rows: bool = True,
         without: str = "",
     ) -> None:
-        """`rows` stand for the part from now on; `part` is live, or staged by an earlier step."""
+        """Stage `rows` in place of the part, which is live, or was staged by an earlier step."""
         self.origin.refuse_cancelled()
         origin, before = self._origin(part)
         staged = None
@@ -323,7 +336,7 @@ class Mutation:
         self._views.rewritten(origin, written, changed)
 
     def _origin(self, part: Part) -> tuple[Part, AddPart | None]:
-        """The live part that `part` is, or stands for."""
+        """Return the live part that `part` is, or replaces, and what an earlier step staged for it."""
         for live in self.snapshot.parts(self.table.id):
             staged = self.replaced.get(live.id)
             if live.id == part.id or (staged is not None and staged.part.id == part.id):
@@ -332,7 +345,8 @@ class Mutation:
 
 
 def _computed_from(table: Table, defaults: DefaultColumns, changed: set[str]) -> list[str]:
-    """MATERIALIZED columns whose value hangs on the changed ones, directly or through another."""
+    """Return the MATERIALIZED columns whose value depends on the changed ones, directly or through
+    another."""
     needs = {c.name: c.needs for c in defaults.columns}
     found: list[str] = []
     reached = set(changed)
@@ -353,7 +367,7 @@ def _with_columns(rows: pa.Table, columns: Mapping[str, pa.Array]) -> pa.Table:
 
 
 def _scattered(values: pa.ChunkedArray, at: np.ndarray, new: pa.ChunkedArray) -> pa.Array:
-    """`values` with `new[i]` at position `at[i]`."""
+    """Return `values` with `new[i]` at position `at[i]`."""
     take = np.arange(len(values))
     take[at] = len(values) + np.arange(len(at))
     both = pa.concat_arrays([single_chunk(values), single_chunk(new).cast(values.type)])

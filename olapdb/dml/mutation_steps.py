@@ -14,8 +14,8 @@ from olapdb.sql import nodes
 
 @dataclass(frozen=True, slots=True)
 class SetStep:
-    """`UPDATE a = x, b = y WHERE …`; `where` None: every row. `recompute` names MATERIALIZED
-    columns whose expression is evaluated again for these rows."""
+    """The step `UPDATE a = x, b = y WHERE …`; `where` None: every row. `recompute` names
+    MATERIALIZED columns whose expression is evaluated again for these rows."""
 
     assignments: tuple[tuple[str, nodes.Expression], ...]
     where: nodes.Expression | None
@@ -31,7 +31,8 @@ class DeleteStep:
 
 @dataclass(frozen=True, slots=True)
 class WriteDownStep:
-    """Parts that are too old to hold the column get it, as it is read: no row changes."""
+    """A step that writes a column, as it is read, into the parts that are too old to hold it: no
+    row changes."""
 
     column: str
     partition_id: str | None = None
@@ -39,8 +40,8 @@ class WriteDownStep:
 
 @dataclass(frozen=True, slots=True)
 class RewriteStep:
-    """Every file is written anew, as the table is now, but for the skip index `without`: no row
-    changes."""
+    """A step that writes every file again as the table is now, without the skip index `without`: no
+    row changes."""
 
     partition_id: str | None = None
     without: str = ""
@@ -48,14 +49,15 @@ class RewriteStep:
 
 @dataclass(frozen=True, slots=True)
 class FillNullsStep:
-    """Columns that are Nullable no more: where a part has a NULL, it gets the column's default."""
+    """A step for columns that are not Nullable any more: a NULL in a part becomes the column's
+    default."""
 
     columns: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DeduplicateStep:
-    """Of rows of a partition that are equal in these columns the first one stays."""
+    """A step that keeps the first of the rows of a partition that are equal in these columns."""
 
     columns: tuple[str, ...]
     partition_id: str | None = None
@@ -67,7 +69,7 @@ Step: TypeAlias = (
 
 
 def check_assignments(table: Table, names: Sequence[str]) -> None:
-    """Refuses what an UPDATE may not set: keys and engines' columns (they decide where a row lies,
+    """Refuse what an UPDATE may not set: keys and engines' columns (they decide where a row lies,
     and which of two stays), MATERIALIZED columns, and what is no stored column."""
     keys = _placing(table)
     where = f"{table.database}.{table.name}"
@@ -94,7 +96,7 @@ def check_assignments(table: Table, names: Sequence[str]) -> None:
 
 
 def refuse_computed_keys(table: Table, again: Sequence[str], given: Collection[str]) -> None:
-    """Refuses what a key or an engine's column is computed `again` from, of the columns `given`."""
+    """Refuse to compute `again` a column of a key, or of the engine, from the columns `given`."""
     for name in again:
         if name in _placing(table):
             raise CannotUpdateColumn(

@@ -24,8 +24,8 @@ from olapdb.types import is_nullable, make_nullable
 def read_without_nulls(
     around: TriggerContext, table: Table, part: Part, columns: Sequence[str]
 ) -> tuple[pa.Table, pa.Array | None]:
-    """All of the part, NULL of the named columns replaced by the column's default; and which rows
-    had one (None: no row did)."""
+    """Return all rows of the part with NULLs of the named columns replaced by the column's default;
+    and a mask of the rows that had one (None: no row did)."""
     wide = replace(
         table,
         columns=tuple(
@@ -51,7 +51,7 @@ def read_without_nulls(
 
 
 def once_nullable(table: Table, part: Part) -> tuple[str, ...]:
-    """Columns that are not Nullable, but were since the part was written."""
+    """Return the columns that are not Nullable, but were when, or after, the part was written."""
     known = PartColumns(table)
     return tuple(
         column.name
@@ -62,7 +62,7 @@ def once_nullable(table: Table, part: Part) -> tuple[str, ...]:
 
 
 def converts(table: Table, part: Part) -> bool:
-    """Whether a column's type was changed since the part was written, in any way."""
+    """Return whether a column's type was changed in any way since the part was written."""
     known = PartColumns(table)
     return any(
         {*known.types_in(part, column)} - {column.type.name} for column in table.stored_columns

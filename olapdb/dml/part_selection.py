@@ -14,7 +14,8 @@ from olapdb.model.schema import Table
 
 @dataclass(frozen=True, slots=True)
 class PartSelection:
-    """A partition by its id, a part by its name, or (neither given) everything."""
+    """The parts that a command names: a partition by its id, a part by its name, or (neither given)
+    all."""
 
     partition: str | None = None
     part: str | None = None
@@ -22,8 +23,8 @@ class PartSelection:
     def choose(
         self, table: Table, parts: Sequence[Part], *, detached: bool = False
     ) -> tuple[Part, ...]:
-        """Of these parts, those with rows; NoSuchDataPart, or BadDataPartName for detached parts,
-        where none bears the name."""
+        """Return the named ones of these parts, if they have rows. Raises NoSuchDataPart, or
+        BadDataPartName for detached parts, where no part has the name."""
         if self.part is not None:
             found = tuple(p for p in parts if p.rows and p.name == self.part)
             if not found:
@@ -45,8 +46,8 @@ class PartSelection:
     def requirements(
         self, table: Table, chosen: Sequence[Part], live: Sequence[Part]
     ) -> list[Requirement]:
-        """That the chosen parts are still what was asked for, of the table's `live` ones. A
-        partition has parts without rows as well, which none chooses."""
+        """Return the requirements that the chosen parts are still what the command named, of the
+        table's `live` ones. A partition has parts without rows as well, which are never chosen."""
         if self.part is not None:
             return [PartsLive(table.id, tuple(sorted(part.id for part in chosen)))]
         by_partition: dict[str, list[str]] = {} if self.partition is None else {self.partition: []}

@@ -25,7 +25,7 @@ from olapdb.runtime.failpoints import failpoint
 
 @dataclass(frozen=True, slots=True)
 class QuarantinedPart:
-    """`path` is "" for a part that lies in the catalog."""
+    """The part that was set aside. `path` is "" for a part that lies in the catalog."""
 
     part: str
     partition: str
@@ -35,9 +35,10 @@ class QuarantinedPart:
 
 
 def quarantine_part(change: RowChange, table_id: str, part: str) -> QuarantinedPart:
-    """One commit. `part` is a name, or an id as errors name it.
+    """Set the part aside in one commit. `part` is a name, or an id as errors name it.
 
-    Raises NoSuchDataPart where the table has none of that name."""
+    Raises NoSuchDataPart where the table has none of that name.
+    """
 
     def attempt(snapshot: Snapshot, staging: Staging) -> QuarantinedPart:
         table = stored_table(snapshot, table_id, change.cause)

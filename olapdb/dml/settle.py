@@ -58,7 +58,7 @@ def settled(
 
 
 def _differing(before: Brought, after: Brought, snapshot: Snapshot, store: Store) -> frozenset[str]:
-    """The tables of which the two do not bring the same rows."""
+    """Return the tables of which the two firings do not bring the same rows."""
     return frozenset(
         table_id
         for table_id in before.keys() | after.keys()

@@ -36,14 +36,15 @@ from olapdb.runtime.failpoints import failpoint
 def truncate(
     origin: CommitOrigin, table_ids: Sequence[str], *, discard_retained: bool = False
 ) -> DeleteResult:
-    """Removes all rows of these tables, in one commit.  In a view's target the coverage leaves with
-    them (rule 5): everything is the view's gap again.  Views that read a table are stale as a whole,
-    but for those whose target is emptied too.  What tells that rows were delivered before (keys,
+    """Remove all rows of these tables, in one commit. In a view's target the coverage leaves with
+    them (rule 5): everything is the view's gap again. Views that read a table are stale as a whole,
+    but for those whose target is emptied too. What tells that rows were delivered before (keys,
     tokens, source offsets) is forgotten: they may come again.
 
     Raises RetainedRows where a slice is frozen, unless `discard_retained`, and NotSupportedError
     where the engine stores nothing; where several tables may not be truncated, the error names all
-    of them.  Of several tables those that are dropped meanwhile are left out."""
+    of them. Of several tables those that are dropped meanwhile are left out.
+    """
     change = RowChange(origin, "TRUNCATE", discard_retained=discard_retained)
 
     def attempt(snapshot: Snapshot, staging: Staging) -> DeleteResult:
@@ -68,7 +69,7 @@ class _Truncation:
     _sources: list[SourceChange] = field(default_factory=list)
 
     def refuse(self, table_ids: Sequence[str]) -> None:
-        """Before anything is done, all that may not be truncated is named."""
+        """Raise one error that names all tables that may not be truncated, before anything is done."""
         refused: list[Error] = []
         for table_id in table_ids:
             try:
@@ -83,7 +84,7 @@ class _Truncation:
             raise type(refused[0])(message, hint=" ".join(hints))
 
     def add(self, table_id: str) -> None:
-        """All rows of the table."""
+        """Add the removal of all rows of the table."""
         snapshot = self.snapshot
         forgets = self.change.origin.services.catalog.has_deliveries(table_id)
         if _stores_nothing(snapshot, table_id):

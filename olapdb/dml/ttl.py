@@ -45,14 +45,14 @@ Share: TypeAlias = Literal["none", "some", "all"]
 
 @dataclass(frozen=True, slots=True)
 class TtlRule:
-    """Rows whose `expires` is over, where `where` holds (None: always)."""
+    """A rule: rows whose `expires` has passed leave, if `where` holds (None: always)."""
 
     expires: nodes.Expression
     where: nodes.Expression | None
 
 
 def rules_of(table: Table) -> tuple[TtlRule, ...]:
-    """The rules in the table's TTL text."""
+    """Return the rules in the table's TTL text."""
     if not table.ttl:
         return ()
     statement = parse(f"ALTER TABLE t MODIFY TTL {table.ttl}")[0]
@@ -69,9 +69,10 @@ def rules_of(table: Table) -> tuple[TtlRule, ...]:
 def apply_ttl(
     origin: CommitOrigin, table_id: str, *, partition_id: str | None = None
 ) -> DeleteResult:
-    """Removes the rows that have expired by now, in one commit; `commit` None where none had.
+    """Remove the rows that have expired by now, in one commit; `commit` is None where no row had.
 
-    Raises CommitConflict where others kept changing the parts; nothing was changed then.
+    Raises CommitConflict where concurrent commits kept changing the parts; nothing was changed
+    then.
     """
     services = origin.services
     origin = replace(origin, environment=services.environment(origin.query_id))
@@ -90,7 +91,7 @@ def apply_ttl(
 def _expired(
     change: RowChange, snapshot: Snapshot, table: Table, partition_id: str | None
 ) -> list[tuple[Part, np.ndarray | None]]:
-    """Each part with expired rows, and their offsets in it (None: all of them)."""
+    """Return each part with expired rows, and their offsets in it (None: all of them)."""
     judge = _Judge(table, change.origin.services)
     whole: list[tuple[Part, np.ndarray | None]] = []
     unsure: list[Part] = []
@@ -113,7 +114,7 @@ def _expired(
 
 
 class _Judge:
-    """What is over at one moment, by the rules of one version of a table."""
+    """The rules of one version of a table, applied at one moment."""
 
     def __init__(self, table: Table, services: Services) -> None:
         self._rules = rules_of(table)
@@ -130,7 +131,7 @@ class _Judge:
         self._columns = PartColumns(table)
 
     def condition(self) -> nodes.Expression:
-        """True for the rows that have expired. The start of time never expires, as in
+        """Return a condition that is true for expired rows. The start of time never expires, as in
         ClickHouse."""
         alternatives: list[nodes.Expression] = []
         for rule, bound in zip(self._rules, self._bound, strict=True):
@@ -146,7 +147,7 @@ class _Judge:
         return nodes.Function("or", tuple(alternatives))
 
     def share(self, part: Part) -> Share:
-        """How much of the part has expired, as its bounds tell; "some" where they do not."""
+        """Return how much of the part has expired by its bounds; "some" where they do not say."""
         shares = [self._share(part, r, b) for r, b in zip(self._rules, self._bound, strict=True)]
         if "all" in shares:
             return "all"

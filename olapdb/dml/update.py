@@ -20,8 +20,8 @@ from olapdb.runtime.failpoints import failpoint
 
 @dataclass(frozen=True, slots=True)
 class UpdateResult:
-    """Rows that a step changed or removed, parts that were replaced; `commit` None where there was
-    nothing to do."""
+    """The outcome of a mutation: rows that a step changed or removed, parts that were replaced;
+    `commit` is None where there was nothing to do."""
 
     rows: int
     parts: int
@@ -31,8 +31,8 @@ class UpdateResult:
 def mutate(
     origin: CommitOrigin, table_id: str, step: Step, *, parameters: Parameters = None
 ) -> UpdateResult:
-    """One step, as of one snapshot, anew on each conflict, bounded.  Rows inserted meanwhile stay
-    as they are.
+    """Run one step as of one snapshot and commit it; repeat it after each conflict, bounded. Rows
+    inserted meanwhile stay as they are.
 
     Raises what `check_assignments` raises, and HaveDependentObjects on the target of a view.
     """

@@ -1,13 +1,13 @@
-"""Incoming data to blocks: the rows that one trigger firing sees.
+"""From incoming data to blocks, the rows that one firing of a trigger sees.
 
 A block is a `pa.Table` of the table's stored columns, in their order, of exactly their Arrow
 types.  A value that its column cannot hold unchanged is an error that names its column, row and
 value, and is raised before anything is written (`olapdb.functions.casts.lossless`).  Where a column of the
-data has the table's type, or a narrower one, nothing is compared.
+data has the table's type, or a narrower one, no value is compared.
 
 NULL in a column that is not Nullable becomes the column's default where `null_as_default` says so
 (ClickHouse's `input_format_null_as_default` and `insert_null_as_default`, for SQL); Arrow data
-handed in by a program is taken at its word, and raises CannotInsertNull.
+that a program hands over raises CannotInsertNull instead.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from olapdb import errors
 from olapdb.compute.batches import single_chunk
 from olapdb.config import Settings, tuning
 from olapdb.engine.column_defaults import DefaultColumns
-from olapdb.functions import cast_column, store_column
+from olapdb.functions import cast_column, parse_type, store_column
 from olapdb.functions.base import Environment
 from olapdb.ingest.constraints import check_constraints
 from olapdb.ingest.nested_columns import check_nested_sizes
@@ -42,16 +42,16 @@ ALLOW_LOSSY = "insert_allow_lossy_conversion"
 
 
 def insertable_columns(table: Table) -> tuple[Column, ...]:
-    """The columns that an INSERT without a column list takes, in order."""
+    """Return the columns that an INSERT without a column list takes, in order."""
     return tuple(c for c in table.columns if c.default_kind in ("", "DEFAULT"))
 
 
 @dataclass(frozen=True)
 class BlockMaker:
-    """Makes blocks of `table` from columns called `names`, of `types`; no state, any thread.
+    """A converter of columns called `names`, of `types`, into blocks of `table`. Thread-safe.
 
-    `null_as_default`: what NULL does in a column that is not Nullable.  `lossy`: values are
-    converted as CAST converts them, where else one that would be changed is an error.
+    With `null_as_default` a NULL becomes the default of a column that is not Nullable.  With
+    `lossy` values are converted as CAST does; otherwise a value that would change is an error.
     """
 
     table: Table
@@ -68,7 +68,10 @@ class BlockMaker:
     def make(
         self, arrays: Sequence[pa.Array], rows: int, environment: Environment, first_row: int = 0
     ) -> pa.Table:
-        """The block of the columns `arrays`, each of `rows`; `first_row` counts for errors."""
+        """Return the block of the columns `arrays` of `rows` rows each.
+
+        `first_row` is the row of the INSERT that the block begins with, for error messages.  Raises
+        DataError, which names column and row."""
         given = {
             name: self._convert(name, arrays[at], self.types[at], environment, first_row)
             for name, at in self.positions.items()
@@ -112,7 +115,7 @@ class BlockMaker:
     def _without_nulls(
         self, given: dict[str, pa.Array], rows: int, environment: Environment
     ) -> dict[str, pa.Array]:
-        """NULLs of columns that are not Nullable replaced by the column's default."""
+        """Replace NULLs in columns that are not Nullable by the columns' defaults."""
         holed = [
             name
             for name, array in given.items()
@@ -145,11 +148,12 @@ def make_blocks(
     types: Sequence[DataType] | None = None,
     null_as_default: bool = False,
 ) -> Iterator[pa.Table]:
-    """Blocks of the table from data whose columns are `columns` by position (None: by name).
+    """Yield blocks of the table from data whose columns are `columns` by position (None: by name).
 
-    `types` are the ClickHouse types of the data's columns; None: those that Arrow's stand for.
-    Small batches are joined until they have `min_insert_block_size_rows` or `_bytes`, blocks cut
-    at `max_insert_block_size`.  Empty data give no block.  Raises NoSuchColumn, NumberOfColumnsDoesntMatch and DataError.
+    `types` are the ClickHouse types of the data's columns; None takes those of `type_of_arrow`.
+    Small batches are joined until they have `min_insert_block_size_rows` or `_bytes`, and blocks
+    are cut at `max_insert_block_size`.  Empty data gives no block.  Raises NoSuchColumn,
+    NumberOfColumnsDoesntMatch and DataError.
     """
     cache = cache or Cache()
     defaults = DefaultColumns.of(table, snapshot, environment, cache)
@@ -185,7 +189,7 @@ def make_blocks(
 
 
 def allows_lossy(settings: Mapping[str, object] | None) -> bool:
-    """Whether an INSERT with these settings converts values as CAST does."""
+    """Return whether an INSERT with these settings converts values as CAST does."""
     return Settings.of(settings).boolean(ALLOW_LOSSY)
 
 
@@ -232,7 +236,7 @@ def _positions(table: Table, names: Sequence[str]) -> dict[str, int]:
 
 
 def _named(error: errors.DataError, table: Table, name: str, first_row: int) -> errors.DataError:
-    """The error with the place: table, column, and the row of the whole INSERT, from 1."""
+    """Return the error with its place: table, column, and the row of the whole INSERT, from 1."""
     row = None if error.row is None else first_row + error.row
     place = f"Column {name} of {table.database}.{table.name}"
     place += "" if row is None else f", row {row + 1}"
@@ -258,21 +262,21 @@ def _cut(
 ) -> Iterator[pa.Table]:
     if max_rows < 1:
         raise errors.ArgumentOutOfBound("max_insert_block_size is at least 1.")
-    held: list[pa.Table] = []
-    rows, held_bytes = 0, 0
+    pieces: list[pa.Table] = []
+    rows, piece_bytes = 0, 0
     for table in tables:
         start = 0
         while start < table.num_rows:
             piece = table.slice(start, max_rows - rows)
-            held.append(piece)
+            pieces.append(piece)
             start += piece.num_rows
             rows += piece.num_rows
-            held_bytes += piece.nbytes
-            if rows >= min_rows or rows >= max_rows or (min_bytes and held_bytes >= min_bytes):
-                yield _joined(held)
-                held, rows, held_bytes = [], 0, 0
+            piece_bytes += piece.nbytes
+            if rows >= min_rows or rows >= max_rows or (min_bytes and piece_bytes >= min_bytes):
+                yield _joined(pieces)
+                pieces, rows, piece_bytes = [], 0, 0
     if rows:
-        yield _joined(held)
+        yield _joined(pieces)
 
 
 def _joined(held: list[pa.Table]) -> pa.Table:
@@ -280,7 +284,7 @@ def _joined(held: list[pa.Table]) -> pa.Table:
 
 
 def _plain_arrays(rows: pa.Table, threads: int) -> list[pa.Array]:
-    """The columns as blocks have them; those of many rows are copied into one piece in `threads`."""
+    """Return the columns as blocks have them; long columns are joined in `threads` threads."""
     copied = sum(column.num_chunks > 1 for column in rows.columns)
     if copied < 2 or threads == 1 or rows.num_rows < tuning.PARALLEL_COLUMNS_ROWS_MIN:
         return [_plain_array(column) for column in rows.columns]
@@ -289,11 +293,11 @@ def _plain_arrays(rows: pa.Table, threads: int) -> list[pa.Array]:
 
 
 def _plain_array(column: pa.ChunkedArray) -> pa.Array:
-    """One array without dictionaries and large offsets, which blocks never have."""
-    wanted = _plain_arrow(column.type)
-    if wanted != column.type:
+    """Return one array without dictionaries and large offsets, which blocks never have."""
+    target = _plain_arrow(column.type)
+    if target != column.type:
         try:
-            column = column.cast(wanted)
+            column = column.cast(target)
         except pa.ArrowInvalid as error:  # bytes that are no UTF-8
             raise errors.CannotConvertType(f"Arrow type {column.type}: {error}.") from error
     return single_chunk(column)
@@ -320,12 +324,10 @@ def _plain_arrow(kind: pa.DataType) -> pa.DataType:
 
 
 def type_of_arrow(kind: pa.DataType) -> DataType:
-    """The ClickHouse type that an Arrow column is read as, always Nullable where it can be.
+    """Return the ClickHouse type that an Arrow column is read as, Nullable where it can be.
 
     Naive timestamps are taken as UTC.  Raises CannotConvertType for types that no column has.
     """
-    from olapdb.functions import parse_type
-
     name = _type_name(_plain_arrow(kind))
     if name is None:
         raise errors.CannotConvertType(

@@ -59,7 +59,8 @@ INLINE_BYTES_MAX = int(SESSION_SETTINGS["inline_bytes_max"].default)
 INLINE_ROWS_MAX = 10_000
 INLINE_PARTS_UNCOUNTED = 256
 INLINE_TABLE_BYTES_MAX = INLINE_PARTS_UNCOUNTED * INLINE_BYTES_MAX
-"""What the catalog keeps of a table at most; so few parts as `UNCOUNTED` cannot be more."""
+"""The bytes of a table that the catalog keeps at most. Up to INLINE_PARTS_UNCOUNTED parts cannot
+hold more, so that they are not counted."""
 
 
 def stage_insert(
@@ -74,16 +75,16 @@ def stage_insert(
     cache: Cache,
     cancelled: threading.Event | None = None,
 ) -> StagedInsert:
-    """Stages a block of `table` and the cascade of its views, as they are at `snapshot`.
+    """Stage a block of `table` and the cascade of its views as of `snapshot`.
 
-    The block has the table's stored columns, see `olapdb.ingest.block`.  Runs anywhere that has
-    the store.  Raises what views raise, naming the view; staged files are then the lease's
-    leavings, for vacuum.
+    The block has the table's stored columns, see `olapdb.ingest.block`.  Needs the store, not the
+    catalog.  Raises what views raise, naming the view; vacuum then deletes the staged files when
+    the lease has ended.
     """
-    around = TriggerContext(
+    context = TriggerContext(
         snapshot, store, cache, settings, environment, cancelled or threading.Event()
     )
-    stager = BlockStager(around, lease_id)
+    stager = BlockStager(context, lease_id)
     stager.add_block(table, block)
     return stager.staged(table.id, block.num_rows)
 
@@ -92,14 +93,14 @@ def stage_insert(
 class BlockStager:
     """Collects the parts, coverage and requirements of blocks that one commit will publish.
 
-    `inline` False keeps every part out of the catalog (a cluster's tasks); `swap`: of a replay, see
-    `olapdb.storage.replay_manifest`.  `parallel` None: as
-    the setting parallel_view_processing says; `earlier` is what the views did before, in the same
-    INSERT.  `joined` None: a view that joins a table of the same commit joins what is staged of it
-    so far; else these parts, which an earlier firing staged.
+    With `inline` False no part is kept in the catalog (a cluster's tasks).  `parallel` overrides
+    the setting parallel_view_processing; None follows it.  `earlier` is the work of the views in
+    the same INSERT so far, for its guardrails.  `swap` names a replay, see
+    `olapdb.storage.replay_manifest`.  A view that joins a table of the same commit joins the parts
+    that are staged of it so far, or those of `joined`, which an earlier firing staged.
     """
 
-    around: TriggerContext
+    context: TriggerContext
     lease_id: str
     inline: bool = True
     parallel: bool | None = None
@@ -117,14 +118,14 @@ class BlockStager:
     _late: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        self._settings = Settings.of(self.around.settings)
+        self._settings = Settings.of(self.context.settings)
         if self.parallel is None:
             self.parallel = self._settings.boolean("parallel_view_processing")
         self._limits = ViewLimits.of(self._settings)
-        self._cascade = Cascade(self.around.snapshot)
+        self._cascade = Cascade(self.context.snapshot)
 
     def add_block(self, table: Table, block: pa.Table) -> NewBlock:
-        """A block of rows that no view made, and all that it triggers."""
+        """Stage a block of inserted rows and its cascade; return the block's number in the commit."""
         number = self._new_block(table, block.num_rows, "insert")
         self._late = self._cascade.late_tables(table.id)
         beside = block.num_rows >= tuning.BESIDE_ROWS_MIN and self._is_watched(table)
@@ -137,11 +138,13 @@ class BlockStager:
         return number
 
     def _is_watched(self, table: Table) -> bool:
-        return any(view.attached for view in self.around.snapshot.views_on(table.id))
+        return any(view.attached for view in self.context.snapshot.views_on(table.id))
 
     def _write_beside(self, table: Table, block: pa.Table, number: NewBlock) -> None:
-        """A large block is sorted and written by a thread of its own while the views fire on it.
-        Whatever fails, what was written is among the changes, for whoever discards it."""
+        """Sort and write a large block in a thread while the views fire on it.
+
+        After a failure the parts that were written are among the changes, so that the caller can
+        delete them."""
         at = len(self._changes)
         written: list[Change] = []
         with ThreadPool(1, "olapdb-write") as pool:
@@ -155,7 +158,7 @@ class BlockStager:
         failpoint("insert.source_staged")
 
     def adopt_block(self, table: Table, parts: tuple[AddPart, ...], block: pa.Table) -> None:
-        """A block whose own parts were staged before: only its cascade is made anew."""
+        """Take a block whose own parts were staged before, and stage its cascade again."""
         mine = self._new_block(table, block.num_rows, "insert")
         self._changes.extend(replace(p, part=replace(p.part, blocks=mine)) for p in parts)
         self._late = self._cascade.late_tables(table.id)
@@ -171,10 +174,11 @@ class BlockStager:
         *,
         fires: bool = True,
     ) -> NewBlock:
-        """A block of a view's target that a backfill or a replay made; a replay fires nothing.
+        """Stage a block of a view's target that a backfill or a replay made; return its number.
 
-        A chunk may come as several blocks: in each partition of the target its first part names
-        the source blocks, so that the ledger finds each block once; `booked` remembers where."""
+        A replay passes `fires` False: views of the target do not see its blocks.  A chunk may come
+        as several blocks.  In each partition of the target only its first part names the source
+        blocks, so that the ledger counts each block once; `booked` collects these partitions."""
         number = self._new_block(table, block.num_rows, kind)
         self._write(table, block, number, contributions, booked=booked)
         if fires:
@@ -183,9 +187,10 @@ class BlockStager:
         return number
 
     def staged(self, table_id: str, rows: int) -> StagedInsert:
+        """Return what was staged so far; `rows` are those inserted into `table_id` itself."""
         return StagedInsert(
             table_id=table_id,
-            snapshot=self.around.snapshot.number,
+            snapshot=self.context.snapshot.number,
             rows=rows,
             block_count=self._next_index.get(table_id, 0),
             requirements=tuple(self._requirements),
@@ -216,7 +221,7 @@ class BlockStager:
         booked: set[str] | None = None,
         unique: bool = False,
     ) -> None:
-        """Stages the block's parts; `into` (None: our changes) has each one as it is written."""
+        """Stage the block's parts, appending each to `into` (None: the stager's changes) when written."""
         if table.engine.name == "Null":
             return
         changes = self._changes if into is None else into
@@ -226,7 +231,7 @@ class BlockStager:
             inline_bytes_max = self._inline_bytes(table, rows)
             in_file = rows.nbytes > inline_bytes_max
             staged = write_part(
-                self.around.store,
+                self.context.store,
                 table,
                 rows,
                 PartPlan(
@@ -236,8 +241,8 @@ class BlockStager:
                     _without_blocks(contributions) if again else contributions,
                     inline_bytes_max=inline_bytes_max,
                     swap=self.swap,
-                    after=self.around.snapshot.next_block(table) - 1 if in_file else None,
-                    index_values=layout_of(table, self.around).index_values(rows),
+                    after=self.context.snapshot.next_block(table) - 1 if in_file else None,
+                    index_values=layout_of(table, self.context).index_values(rows),
                 ),
                 lease_id=self.lease_id,
                 threads=self._settings.threads,
@@ -251,12 +256,14 @@ class BlockStager:
     def _pieces(
         self, table: Table, block: pa.Table, unique: bool
     ) -> list[tuple[str, tuple[object, ...], pa.Table]]:
-        """The block as sorted rows by partition; merging engines' rows combined. `unique`: no two
-        rows have one sorting key."""
+        """Return (partition id, value, sorted rows) of each partition of the block.
+
+        Rows of engines that combine are combined; `unique` says that no two rows have one sorting
+        key.  Raises TooManyParts past max_partitions_per_insert_block."""
         check_markers(table, block)
-        layout = layout_of(table, self.around)
-        # A block is sorted, and combined, before it is split: once, not for each of a thousand
-        # partitions.  The partitions of a large one are often sorted already.
+        layout = layout_of(table, self.context)
+        # Sort and combine before the split: once, not for each of a thousand partitions.  The
+        # partitions of a large block are often sorted already.
         combines = table.engine.combines and self._settings.boolean("optimize_on_insert")
         if block.num_rows > tuning.SORTED_WHOLE_ROWS_MAX:
             split = [(i, v, layout.sort(rows)) for i, v, rows in layout.split(block)]
@@ -278,21 +285,24 @@ class BlockStager:
         return [one for one in split if one[2].num_rows]
 
     def _inline_bytes(self, table: Table, rows: pa.Table) -> int:
+        """Return the most bytes of a part of these rows that the catalog may keep, 0 for a file."""
         if not self.inline or rows.num_rows > INLINE_ROWS_MAX:
             return 0
         limit = self._settings.integer("inline_bytes_max")
         limit = min(limit, int(table.setting("inline_bytes_max")))
-        parts = self.around.snapshot.parts(table.id) if limit else ()
+        parts = self.context.snapshot.parts(table.id) if limit else ()
         if len(parts) < INLINE_PARTS_UNCOUNTED:
             return limit
-        held = sum(part.bytes for part in parts if part.inline)
-        return limit if held + rows.nbytes <= INLINE_TABLE_BYTES_MAX else 0
+        inline_bytes = sum(part.bytes for part in parts if part.inline)
+        return limit if inline_bytes + rows.nbytes <= INLINE_TABLE_BYTES_MAX else 0
 
     # --- views
 
     def cascade(self, table: Table, block: pa.Table, number: NewBlock, depth: int) -> None:
-        """Fires the attached views of `table` on its new block, and theirs on what they make."""
-        views = tuple(v for v in self.around.snapshot.views_on(table.id) if v.attached)
+        """Fire the attached views of `table` on its new block, and theirs on the blocks that they make.
+
+        Raises TooDeepRecursion below CASCADE_DEPTH_MAX levels of views."""
+        views = tuple(v for v in self.context.snapshot.views_on(table.id) if v.attached)
         self._require(ViewsAre(table.id, tuple((v.id, v.version) for v in views)))
         if views and depth >= CASCADE_DEPTH_MAX:
             raise TooDeepRecursion(
@@ -301,9 +311,9 @@ class BlockStager:
                 hint="Look for a circle among the views in system.view_dependencies.",
             )
         if block.num_rows == 0:
-            # The block contributed nothing: an empty block triggers no view, but is covered.
+            # An empty block triggers no view, but the views cover it.
             for view in views:
-                self._cover_void(view, number, depth)
+                self._cover_empty(view, number, depth)
             return
         large = bool(views) and block.num_rows >= tuning.SHARED_CODES_ROWS_MIN
         codes = SharedCodes(block, len(views)) if large else None
@@ -323,9 +333,11 @@ class BlockStager:
         depth: int,
         codes: SharedCodes | None,
     ) -> None:
-        """Each view into a branch; what was staged and is not absorbed goes again."""
+        """Fire each view into a stager of its own; delete what a failing INSERT does not absorb."""
         branches = {
-            view.id: BlockStager(self.around, self.lease_id, self.inline, False, tuple(self._views))
+            view.id: BlockStager(
+                self.context, self.lease_id, self.inline, False, tuple(self._views)
+            )
             for view in views
         }
         of = {view.id: view for view in views}
@@ -339,13 +351,13 @@ class BlockStager:
             branches[view_id]._fire(of[view_id], block, number, depth, codes)
 
         try:
-            run_branches(list(branches), fire_branch, absorb, self.around.settings)
+            run_branches(list(branches), fire_branch, absorb, self.context.settings)
         finally:
             for view_id in branches.keys() - absorbed:
                 branches[view_id]._undo(0, {})
 
     def _absorb(self, branch: BlockStager) -> None:
-        """What a branch has staged, its new blocks numbered on from ours."""
+        """Append what a branch staged; its new blocks are numbered after those of this stager."""
         shifts = {table_id: self._next_index.get(table_id, 0) for table_id in branch._next_index}
         self._changes += [shifted(change, shifts) for change in branch._changes]
         for table_id, count in branch._next_index.items():
@@ -398,7 +410,7 @@ class BlockStager:
         started: int,
         statistics: QueryStatistics,
     ) -> ViewWrite:
-        """What the firing came to; ViewLimitExceeded where the view has cost the INSERT too much."""
+        """Return the view's work on the block. Raises ViewLimitExceeded past a guardrail of the INSERT."""
         parts = sum(isinstance(c, AddPart) and c.part.rows > 0 for c in self._changes[mark:])
         peak_bytes = max(statistics.memory_peak_bytes, made.nbytes)
         write = ViewWrite(
@@ -428,24 +440,24 @@ class BlockStager:
         statistics: QueryStatistics,
         codes: SharedCodes | None,
     ) -> tuple[Table, pa.Table, NewBlock]:
-        """Stages what the view makes of the block: its target, the rows, their block."""
-        target = target_of(self.around.snapshot, view)
+        """Run the view on the block and stage its rows; return its target, the rows and their block."""
+        target = target_of(self.context.snapshot, view)
         try:
-            bound = bound_view(view, self.around)
+            bound = bound_view(view, self.context)
         except Error as error:
             raise pushing_to(view, error) from error
-        made = self._made(view, bound, block, statistics, codes)
+        rows = self._made(view, bound, block, statistics, codes)
         self._require_dimensions(view)
         contribution = Contribution(
-            view.id, view.version, view.source_id, None, (number,), made.num_rows
+            view.id, view.version, view.source_id, None, (number,), rows.num_rows
         )
-        new = self._new_block(target, made.num_rows, "view")
+        new = self._new_block(target, rows.num_rows, "view")
         try:
-            self._write(target, made, new, (contribution,), unique=bound.unique)
+            self._write(target, rows, new, (contribution,), unique=bound.unique)
         except Error as error:
             raise pushing_to(view, error) from error
         self._changes.append(AddCoverage(CoverageRow(view.id, None, number)))
-        return target, made, new
+        return target, rows, new
 
     def _made(
         self,
@@ -455,21 +467,29 @@ class BlockStager:
         statistics: QueryStatistics,
         codes: SharedCodes | None,
     ) -> pa.Table:
-        """What the view makes of the block; it joins what the commit brings to its dimensions."""
-        around, parts = self.around, None
-        late = self._late.intersection(view.dimension_ids)
-        if late:
-            staged: Mapping[str, Sequence[AddPart]] = brought(self._changes, late)
+        """Return the rows that the view makes of the block.
+
+        Its dimensions include the parts that the same commit adds to them."""
+        context, parts = self.context, None
+        late_tables = self._late.intersection(view.dimension_ids)
+        if late_tables:
+            staged: Mapping[str, Sequence[AddPart]] = brought(self._changes, late_tables)
             if self.joined is not None:
-                staged = {one: self.joined[one] for one in late if one in self.joined}
-            parts = parts_with(around.snapshot, staged)
-            inline = inline_of(one for found in staged.values() for one in found)
-            around = replace(around, snapshot=OverlaySnapshot(around.snapshot, inline=inline))
-            self._joined += [Joined(view.id, one, len(staged.get(one, ()))) for one in late]
+                staged = {
+                    table_id: self.joined[table_id]
+                    for table_id in late_tables
+                    if table_id in self.joined
+                }
+            parts = parts_with(context.snapshot, staged)
+            inline = inline_of(table_id for found in staged.values() for table_id in found)
+            context = replace(context, snapshot=OverlaySnapshot(context.snapshot, inline=inline))
+            self._joined += [
+                Joined(view.id, table_id, len(staged.get(table_id, ()))) for table_id in late_tables
+            ]
         return fire(
             bound,
             block,
-            around,
+            context,
             parts=parts,
             limits=self._limits,
             statistics=statistics,
@@ -477,22 +497,23 @@ class BlockStager:
         )
 
     def _ignores(self, view: MaterializedView, error: Error) -> bool:
-        """Whether the failure becomes a gap; that the statement was cancelled is no failure.
+        """Return whether the view's failure becomes its gap instead of failing the INSERT.
 
-        A version beside a view never fails an INSERT: a rebuild stops at its gap."""
+        A cancelled statement is no failure.  A version that a rebuild makes beside a view never
+        fails an INSERT: the rebuild stops at its gap."""
         ignored = self._settings.boolean("materialized_views_ignore_errors")
         return bool(ignored or view.standing) and not isinstance(error, QueryWasCancelled)
 
     def _undo(self, changes: int, next_index: dict[str, int]) -> None:
-        """Back to `changes` staged changes; the files of the others are deleted."""
+        """Keep the first `changes` staged changes; delete the files of the others."""
         for change in self._changes[changes:]:
             if isinstance(change, AddPart) and change.part.path:
-                self.around.store.delete(change.part.path)
+                self.context.store.delete(change.part.path)
         del self._changes[changes:]
         self._next_index = next_index
 
-    def _cover_void(self, view: MaterializedView, number: NewBlock, depth: int) -> None:
-        target = target_of(self.around.snapshot, view)
+    def _cover_empty(self, view: MaterializedView, number: NewBlock, depth: int) -> None:
+        target = target_of(self.context.snapshot, view)
         contribution = Contribution(view.id, view.version, view.source_id, None, (number,), 0)
         new = self._new_block(target, 0, "view")
         self._write(target, pa.table({}), new, (contribution,))
@@ -500,8 +521,8 @@ class BlockStager:
         self.cascade(target, pa.table({}), new, depth + 1)
 
     def _require_dimensions(self, view: MaterializedView) -> None:
-        """What was read of other tables must be what they hold at the commit."""
-        for requirement, pair in dimension_requirements(view, self.around.snapshot):
+        """Require at the commit that the view's dimensions are as they were read."""
+        for requirement, pair in dimension_requirements(view, self.context.snapshot):
             self._require(requirement)
             if pair is not None:
                 self._dimensions[pair] = None
@@ -513,27 +534,30 @@ class BlockStager:
 def dimension_requirements(
     view: MaterializedView, snapshot: Snapshot
 ) -> list[tuple[Requirement, tuple[str, str] | None]]:
-    """(requirement, (view, table) of a dimension's rows) for every table but the source. Rows of
-    dimensions that are read at_insert may change while they are read: nothing keeps up with them."""
-    needed: list[tuple[Requirement, tuple[str, str] | None]] = []
+    """Return the requirements that the view's dimensions are as the snapshot has them.
+
+    Each comes with the (view id, table id) whose rows it is about, None where it is about the
+    schema.  Rows of dimensions that are read at_insert are not required: they may change while
+    they are read."""
+    requirements: list[tuple[Requirement, tuple[str, str] | None]] = []
     for table_id in view.dimension_ids:
-        found = snapshot.by_id(table_id)
-        if not isinstance(found, Table):
+        table = snapshot.by_id(table_id)
+        if not isinstance(table, Table):
             continue
         ids = tuple(sorted(part.id for part in snapshot.parts(table_id)))
-        needed.append((SchemaIs(table_id, found.version), None))
+        requirements.append((SchemaIs(table_id, table.version), None))
         if view.dimension_mode == "current":
-            needed.append((PartsOfPartitionAre(table_id, None, ids), (view.id, table_id)))
-    return needed
+            requirements.append((PartsOfPartitionAre(table_id, None, ids), (view.id, table_id)))
+    return requirements
 
 
 def _without_blocks(contributions: tuple[Contribution, ...]) -> tuple[Contribution, ...]:
     return tuple(replace(one, blocks=()) for one in contributions)
 
 
-def layout_of(table: Table, around: TriggerContext) -> TableLayout:
+def layout_of(table: Table, context: TriggerContext) -> TableLayout:
     """Return the table's layout from the context's cache, under the zone of the warehouse."""
-    return shared_layout(table, around.cache, around.environment.zone)
+    return shared_layout(table, context.cache, context.environment.zone)
 
 
 PLACEHOLDER_PARTITION = ""

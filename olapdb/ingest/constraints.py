@@ -1,4 +1,4 @@
-"""CHECK constraints: whether rows that are about to be written may be."""
+"""CHECK constraints, asked of rows before they are written."""
 
 from __future__ import annotations
 
@@ -24,17 +24,19 @@ def check_constraints(
     environment: Environment,
     first_row: int,
 ) -> None:
-    """Raises ViolatedConstraint for the first row that breaks one, with the values that it has in
-    the columns that the condition names. `first_row` counts for the row's number."""
-    for one in constraints:
-        names = sorted(columns_of(one.condition))
+    """Raise ViolatedConstraint for the first row that violates a constraint.
+
+    The error shows the row's values in the columns that the condition names.  `first_row` is the
+    number of the first row, from 0."""
+    for constraint in constraints:
+        names = sorted(columns_of(constraint.condition))
         arrays = [columns[name] for name in names] or [pa.nulls(rows)]
         batch = pa.RecordBatch.from_arrays(arrays, names=names or ["-"])
-        kept = pc.fill_null(evaluate_predicate(one.condition, batch, environment), False)
-        if kept.true_count == rows:
+        passes = pc.fill_null(evaluate_predicate(constraint.condition, batch, environment), False)
+        if passes.true_count == rows:
             continue
-        row = int(pc.index(kept, False).as_py())
-        raise _violated(one, table, batch.slice(row, 1), names, first_row + row)
+        row = int(pc.index(passes, False).as_py())
+        raise _violated(constraint, table, batch.slice(row, 1), names, first_row + row)
 
 
 def _violated(

@@ -5,12 +5,12 @@ the rows with a new key go on, before anything is split, written or triggered.  
 key wins, within a block, across the blocks of an INSERT, and across INSERTs, processes and
 restarts.  A row with NULL in a column of its key has no identity and always goes on.
 
-    refresh what is known of the keys  ->  admit block after block  ->  commit, which requires
-    that nobody accepted one of our keys since (KeysAreNew); else refresh and look again
+    refresh the keys  ->  admit block after block  ->  commit, which requires that no concurrent
+    commit accepted one of the INSERT's keys (KeysAreNew); else refresh and look again
 
-The window is judged when an INSERT begins: the newest `deduplicate_window_rows` accepted keys,
-and of those, where `deduplicate_window` is not 0, the ones accepted in the last so many seconds.
-Keys of the INSERT itself are always in it.
+The window is fixed when an INSERT begins: the newest `deduplicate_window_rows` accepted keys, and
+of those, where `deduplicate_window` is not 0, the ones accepted in the last so many seconds.  The
+INSERT's own keys are always in it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from olapdb.runtime.services import Services
 _NO_TIMES = np.zeros(0, np.int64)
 
 
-# --- what is known of the keys --------------------------------------------------------------------
+# --- the keys of a table --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class KeyHistory:
     runs: tuple[KeyRun, ...] = ()
 
     def oldest(self, rule: KeyRule, now_ms: int) -> int:
-        """The first ordinal in the window."""
+        """Return the first ordinal in the window."""
         oldest = max(self.ledger.oldest, self.ledger.next - rule.window_rows)
         if not rule.window_ms:
             return oldest
@@ -54,7 +54,7 @@ class KeyHistory:
         return max(oldest, first)
 
     def found(self, keys: SortedKeys, oldest: int) -> np.ndarray:
-        """Whether each key is among those from the ordinal `oldest` on."""
+        """Return for each key whether it was accepted with an ordinal of at least `oldest`."""
         found = np.zeros(len(keys), bool)
         for run in self.runs:
             found |= run.found(keys, oldest)
@@ -63,7 +63,7 @@ class KeyHistory:
 
 @dataclass
 class KeyIndex:
-    """The keys of a table as this process knows them, read from the catalog by what is new.
+    """This process's copy of a table's accepted keys; a refresh reads only new ones of the catalog.
 
     Thread-safe.  Memory: about 20 bytes a key of the window, twice that for a moment while runs
     are joined.
@@ -74,14 +74,14 @@ class KeyIndex:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def refresh(self, catalog: Catalog) -> KeyHistory:
-        """All that is accepted by now."""
+        """Read the keys accepted since the last refresh, and return all."""
         with self._lock:
-            known = self._history
+            history = self._history
             ledger, batches = catalog.accepted_keys(
-                self.table_id, known.ledger.epoch, known.ledger.next
+                self.table_id, history.ledger.epoch, history.ledger.next
             )
-            runs = list(known.runs) if ledger.epoch == known.ledger.epoch else []
-            since = known.ledger.next if runs else ledger.oldest
+            runs = list(history.runs) if ledger.epoch == history.ledger.epoch else []
+            since = history.ledger.next if runs else ledger.oldest
             for batch in batches:
                 _append(runs, batch.run_since(max(since, ledger.oldest)), ledger.oldest)
             runs = [run for run in runs if run.end > ledger.oldest]
@@ -91,12 +91,13 @@ class KeyIndex:
 
 @dataclass
 class KeyIndexes:
-    """The indexes of a process, by table: gone with their tables."""
+    """The key indexes of a process, by table id. Those of dropped tables are removed."""
 
     _by_table: dict[str, KeyIndex] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def of(self, table_id: str, catalog: Catalog) -> KeyIndex:
+        """Return the table's index, a new one at its first use."""
         with self._lock:
             found = self._by_table.get(table_id)
         if found is not None:
@@ -109,7 +110,9 @@ class KeyIndexes:
 
 
 def _append(runs: list[KeyRun], run: KeyRun, oldest: int) -> None:
-    """Runs grow by doubling: there are few of them, and a key is moved a few times."""
+    """Append a run, joined with the last ones that are not twice as long.
+
+    So there are few runs, and a key is moved only a few times."""
     while runs and len(runs[-1]) < 2 * len(run):
         run = runs.pop().joined(run, oldest)
     runs.append(run)
@@ -120,7 +123,9 @@ def _append(runs: list[KeyRun], run: KeyRun, oldest: int) -> None:
 
 @dataclass
 class Admission:
-    """Which rows of one INSERT are new; of one thread. `dropped` counts those that were not."""
+    """The admission of one INSERT's rows: rows of known keys are dropped and counted in `dropped`.
+
+    Not thread-safe."""
 
     table: Table
     rule: KeyRule
@@ -130,20 +135,20 @@ class Admission:
     _history: KeyHistory = field(init=False)
     _oldest: int = field(init=False)
     _seen: int = field(init=False)
-    """None of our keys is among those of earlier ordinals that are in the window."""
+    """No key of this INSERT is among the accepted ones of earlier ordinals in the window."""
     _pending: list[np.ndarray] = field(default_factory=list)
     _own: list[KeyRun] = field(default_factory=list)
     _own_count: int = 0
     _accepted_bytes: bytes | None = None
     _known: int = 0
-    """Rows dropped because of keys that were there before the INSERT."""
+    """Rows dropped because of keys that were accepted before the INSERT."""
 
     def __post_init__(self) -> None:
         self._look()
 
     @classmethod
     def of(cls, services: Services, table: Table) -> Admission | None:
-        """For an INSERT into the table; None where its rows have no identity."""
+        """Return the admission of an INSERT into the table, None where its rows have no identity."""
         rule = key_rule(table)
         if rule is None:
             return None
@@ -151,36 +156,36 @@ class Admission:
         return cls(table, rule, indexes.of(table.id, services.catalog), services)
 
     def admit(self, block: pa.Table) -> pa.Table:
-        """The rows of the block that are new, in their order; the block itself where all are."""
-        keys, whole = self.keys_of(block)
-        fresh = SortedKeys.of(keys, None if whole.all() else np.flatnonzero(whole))
-        known = self._history.found(fresh, self._oldest)
-        self._known += int(known.sum())
+        """Return the rows of the block with new keys, in their order; the block itself if all are new."""
+        keys, has_key = self.keys_of(block)
+        fresh = SortedKeys.of(keys, None if has_key.all() else np.flatnonzero(has_key))
+        is_known = self._history.found(fresh, self._oldest)
+        self._known += int(is_known.sum())
         for run in self._own:
-            known |= run.found(fresh)
-        fresh = fresh.where(~known)
+            is_known |= run.found(fresh)
+        fresh = fresh.where(~is_known)
         fresh = fresh.where(fresh.first_of_each())
         self._accept(keys, fresh)
-        stays = ~whole
-        stays[fresh.rows] = True
-        gone = len(stays) - int(stays.sum())
-        self.dropped += gone
-        return block.filter(pa.array(stays)) if gone else block
+        admitted = ~has_key
+        admitted[fresh.rows] = True
+        dropped = len(admitted) - int(admitted.sum())
+        self.dropped += dropped
+        return block.filter(pa.array(admitted)) if dropped else block
 
     def keys_of(self, block: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-        """The rows' keys, and whether each row has one."""
+        """Return the rows' keys, shape (rows, 2), and for each row whether it has one."""
         arrays = [single_chunk(block.column(name)) for name in self.rule.columns]
-        whole = np.ones(block.num_rows, bool)
+        has_key = np.ones(block.num_rows, bool)
         for array in arrays:
             if array.null_count:
-                whole &= np.asarray(array.is_valid())
-        return row_keys(arrays, block.num_rows), whole
+                has_key &= np.asarray(array.is_valid())
+        return row_keys(arrays, block.num_rows), has_key
 
     def again(self, table: Table) -> None:
-        """Before the blocks that were admitted are admitted anew, against what is there now.
+        """Forget the admitted blocks and refresh the keys, before the INSERT admits them again.
 
-        TableAltered where the rule is another one now, or rows were dropped because of keys that are
-        forgotten: they are not at hand any more.
+        Raises TableAltered where the table's rule has changed, or where rows were dropped because
+        of keys that the table has forgotten since: these rows are not in memory any more.
         """
         rule, epoch = key_rule(table), self._history.ledger.epoch
         self._look()
@@ -195,16 +200,18 @@ class Admission:
         self._accepted_bytes = None
 
     def take(self, trial: Admission) -> None:
-        """What another admission to the same table came to, as this one's."""
+        """Take over the outcome of another admission to the same table."""
         self._history, self._oldest, self._seen = trial._history, trial._oldest, trial._seen
         self._pending, self._own, self._own_count = trial._pending, trial._own, trial._own_count
 
     def requirements(self) -> list[Requirement]:
+        """Return the requirement that no other commit has accepted one of the keys."""
         self._catch_up()
         epoch = self._history.ledger.epoch
         return [KeysAreNew(self.table.id, epoch, self._seen, self._accepted())]
 
     def changes(self) -> list[Change]:
+        """Return the change that records the accepted keys."""
         rule = self.rule
         return [
             RecordKeys(
@@ -218,8 +225,10 @@ class Admission:
         ]
 
     def _catch_up(self) -> None:
-        """Looks at what was accepted while the INSERT ran, so that the commit, which other writers
-        wait for, has little left to look at. It decides: where a key is there, it will see it."""
+        """Compare with the keys that were accepted while the INSERT ran.
+
+        Other writers wait for the commit, which then compares only the newest keys.  The commit
+        decides: it also sees a key that is found here."""
         now = self.index.refresh(self.services.catalog)
         if now.ledger.next == self._seen or now.ledger.epoch != self._history.ledger.epoch:
             return
@@ -248,7 +257,7 @@ class Admission:
         _append(self._own, run, 0)
 
     def _accepted(self) -> bytes:
-        """The same bytes as long as nothing is admitted: an INSERT may have many."""
+        """Return the accepted keys as bytes, made once as long as no block is admitted."""
         if self._accepted_bytes is None:
             self._accepted_bytes = keys_to_bytes(np.concatenate((no_keys(), *self._pending)))
         return self._accepted_bytes

@@ -1,4 +1,4 @@
-"""What identifies a row of a table: its settings `deduplicate_by` and `deduplicate_window…`, checked."""
+"""The identity of a table's rows: its settings `deduplicate_by` and `deduplicate_window…`, checked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
 
 WINDOW_ROWS_MAX = 100_000_000
-"""Of a table: about 2 GB of memory in each process that inserts into it, 1.6 GB in the catalog."""
+"""The largest window. It takes about 2 GB of memory in each process that inserts into the table, and
+1.6 GB in the catalog."""
 _KEY_TYPES = (
     types.Integer,
     types.String,
@@ -27,8 +28,10 @@ _KEY_TYPES = (
 
 @dataclass(frozen=True, slots=True)
 class KeyRule:
-    """How a table tells rows that it had before. `definition` is equal where keys are hashed alike:
-    columns by their ids, so that a renamed one is the same, with the form of their values."""
+    """The columns and the window by which a table drops rows that it had before.
+
+    Rules of one `definition` hash keys alike: it lists the columns by id, so that a renamed one is
+    the same, with the form of their values.  `window_ms` 0 is no bound in time."""
 
     columns: tuple[str, ...]
     definition: str
@@ -37,7 +40,7 @@ class KeyRule:
 
 
 def key_rule(table: Table) -> KeyRule | None:
-    """The rule of a table's settings; None where its rows have no identity.
+    """Return the rule of a table's settings, None where its rows have no identity.
 
     Raises NoSuchColumn, IllegalColumn and BadTypeOfField for columns that cannot be a key,
     BadArguments for settings that make no sense together, NotSupportedError for other engines.
@@ -74,13 +77,15 @@ def key_rule(table: Table) -> KeyRule | None:
 
 
 def check_deduplication(table: Table, snapshot: Snapshot) -> None:
-    """As `key_rule`; and refused where a view writes the table, whose rows are what the view makes
-    of its source, with none left out."""
+    """Raise what `key_rule` raises, and NotSupportedError where a view writes the table.
+
+    A view's target holds every row that the view makes, so that it cannot drop any."""
     if key_rule(table) is not None and snapshot.views_into(table.id):
         raise refused_target(table)
 
 
 def refused_target(table: Table) -> errors.NotSupportedError:
+    """Return the error for a view whose target drops rows by key."""
     return errors.NotSupportedError(
         f"{table.database}.{table.name} drops rows by deduplicate_by, and cannot be the target of a"
         " view: it would not hold what the view makes of its source.",
@@ -89,7 +94,9 @@ def refused_target(table: Table) -> errors.NotSupportedError:
 
 
 def refuse_tasks(table: Table) -> None:
-    """NotSupportedError where rows that tasks staged cannot be read back as they came."""
+    """Raise NotSupportedError where the driver cannot read the rows that tasks staged to find keys.
+
+    Such are tables with deduplicate_by that combine rows or store none."""
     if key_rule(table) is not None and (table.engine.combines or not table.engine.stores_rows):
         raise errors.NotSupportedError(
             f"A cluster cannot insert into {table.database}.{table.name}, which has deduplicate_by"
@@ -101,7 +108,7 @@ def refuse_tasks(table: Table) -> None:
 def renamed_key(
     settings: tuple[tuple[str, SettingValue], ...], old: str, new: str
 ) -> tuple[tuple[str, SettingValue], ...]:
-    """A table's settings with one of its columns called otherwise; its keys stay known."""
+    """Return a table's settings after RENAME COLUMN; its accepted keys stay known."""
     return tuple(
         (name, ", ".join(new if one == old else one for one in _names(str(value))))
         if name == "deduplicate_by"
@@ -140,7 +147,7 @@ def _key_column(table: Table, name: str) -> Column:
 
 
 def _form(column: Column) -> str:
-    """What its values are hashed as."""
+    """Return the form in which the column's values are hashed."""
     kind = types.plain(column.type)
     if isinstance(kind, types.Integer | types.Boolean):
         return "integer"

@@ -3,7 +3,7 @@
 Two lanes of 64 bits run over the words of a value, of 8 bytes each, little-endian, the last one
 padded with zeros: `high` is splitmix64 of (high xor word), `low` of (low + word) times an odd
 constant; both begin with the length in bytes.  A value of up to 64 bits is one word.  Columns
-follow each other.  It is no defence against forgers who choose their keys.
+follow each other.  The hash does not withstand an attacker who chooses keys.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PIECE_ROWS = 65_536
 
 
 def row_keys(arrays: Sequence[pa.Array], rows: int) -> np.ndarray:
-    """Shape (rows, 2). What a row with a null gets means nothing."""
+    """Return the keys' hashes (high, low), shape (rows, 2). That of a row with a NULL is undefined."""
     keys = np.empty((rows, 2), np.uint64)
     for start in range(0, rows, PIECE_ROWS):
         pieces = [one.slice(start, PIECE_ROWS) for one in arrays]
@@ -36,14 +36,14 @@ def row_keys(arrays: Sequence[pa.Array], rows: int) -> np.ndarray:
 
 
 class _Lanes:
-    """The hashes of some rows so far."""
+    """The two lanes of the hashes of some rows."""
 
     def __init__(self, rows: int) -> None:
         self.high = np.full(rows, _HIGH_SEED)
         self.low = np.full(rows, _LOW_SEED)
 
     def take(self, words: np.ndarray, rows: np.ndarray | slice = slice(None)) -> None:
-        """One word more, for each of `rows`."""
+        """Hash one more word of each of `rows`."""
         with np.errstate(over="ignore"):
             self.high[rows] = mix(self.high[rows] ^ words)
             self.low[rows] = mix((self.low[rows] + words) * _ODD)
@@ -62,7 +62,7 @@ def _take(lanes: _Lanes, array: pa.Array) -> None:
 
 
 def _take_decimals(lanes: _Lanes, array: pa.Array) -> None:
-    """As their 128 or 256 bits."""
+    """Hash decimals by their 128 or 256 bits."""
     words = array.type.byte_width // 8
     buffer = array.buffers()[1]
     if buffer is None:
@@ -93,7 +93,7 @@ def _take_bytes(lanes: _Lanes, array: pa.Array) -> None:
 def _words(
     offsets: np.ndarray, data: np.ndarray, lengths: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(words of all values one after another, how many each has)"""
+    """Return (the 8-byte words of all values in order, the number of words of each value)."""
     counts = (lengths + 7) >> 3
     length = int(lengths[0])
     padded = np.zeros(int(counts.sum()) * 8, np.uint8)

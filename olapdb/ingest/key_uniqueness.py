@@ -1,7 +1,7 @@
-"""Whether the rows that a view makes of a block have each sorting key of its target once.
+"""Views whose block has each sorting key of the target once.
 
 A GROUP BY gives each group once.  Where all its keys are columns of the target's sorting key, as
-they are, no two rows of the view's block have one key, and there is nothing to combine.
+unchanged, no two rows of the view's block have one key, and no rows need to be combined.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from olapdb.types import Float, plain
 
 
 def gives_each_key_once(plan: Plan, target: Table) -> bool:
-    """Of a plan whose output's names are columns of the target. False where it is not known."""
+    """Return whether the plan's rows have each sorting key of the target once; False where unknown.
+
+    The names of the plan's output are columns of the target."""
     order = {item.expression.strip("`") for item in target.sorting_key}
     types = {field.name: field.type for field in plan.root.schema}
     fields = set()

@@ -1,4 +1,4 @@
-"""Columns `n.a`, `n.b` of one nested structure have arrays of one length in each row."""
+"""Lengths of nested columns: `n.a` and `n.b` have arrays of one length in each row."""
 
 from __future__ import annotations
 
@@ -14,19 +14,21 @@ from olapdb.types import Array
 
 
 def check_nested_sizes(table: Table, columns: Mapping[str, pa.Array], first_row: int) -> None:
-    """Raises SizesOfArraysDoNotMatch, as ClickHouse does at INSERT and UPDATE, and names the row:
-    `first_row` and those after it."""
-    known: dict[str, tuple[str, np.ndarray]] = {}
+    """Raise SizesOfArraysDoNotMatch where arrays of one nested structure differ in length.
+
+    As ClickHouse does at INSERT and UPDATE.  `first_row` is the number of the first row, for the
+    error message."""
+    first_of: dict[str, tuple[str, np.ndarray]] = {}
     for column in table.stored_columns:
         structure, dot, _ = column.name.partition(".")
         if not dot or not isinstance(column.type, Array):
             continue
         lengths: np.ndarray = columns[column.name].value_lengths().to_numpy(zero_copy_only=False)
-        other, wanted = known.setdefault(structure, (column.name, lengths))
-        differing = np.flatnonzero(lengths != wanted)
+        other, expected = first_of.setdefault(structure, (column.name, lengths))
+        differing = np.flatnonzero(lengths != expected)
         if differing.size:
             row = int(differing[0])
-            _refuse(other, int(wanted[row]), column.name, int(lengths[row]), first_row + row)
+            _refuse(other, int(expected[row]), column.name, int(lengths[row]), first_row + row)
 
 
 def _refuse(first: str, first_size: int, second: str, second_size: int, row: int) -> NoReturn:

@@ -1,4 +1,4 @@
-"""What views join of the very commit that fires them.
+"""Views that join tables which the same commit writes.
 
 A view that joins a table which the same cascade writes joins the table as the commit leaves it:
 its rows before the commit, and those that the commit brings.
@@ -7,8 +7,8 @@ its rows before the commit, and those that the commit brings.
     s -> v -> t         a fires first; v joins hi with what a made of the block
 
 `Cascade` orders the views of one table so that a view that writes a table fires before those that
-join it.  Where no order does (a circle, or a later block of the INSERT brings more), `Joined` tells
-which views joined too little, and the INSERT fires them again or names what they made as stale.
+join it.  Where no order does (a circle, or a later block of the INSERT adds more), `Joined` records
+which views joined too few parts.  The INSERT fires them again, or invalidates what they made.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ OTHER_PARTS = -1
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """`view_id` joined the table with `parts` parts of those that its own commit brings to it;
-    with fewer than there are at the end, or with other ones (`OTHER_PARTS`), it joined a state that
-    never was."""
+    """The number of parts, of those that its own commit adds to a table, that a view joined.
+
+    With fewer parts than the commit adds, or with other ones (`OTHER_PARTS`), the view joined a
+    state that no snapshot ever has."""
 
     view_id: str
     table_id: str
@@ -41,35 +42,35 @@ class Joined:
 
 
 def least(joined: Iterable[Joined]) -> tuple[Joined, ...]:
-    """For each view and table the firing that joined the fewest parts."""
-    found: dict[tuple[str, str], Joined] = {}
+    """Return for each view and table the firing that joined the fewest parts."""
+    fewest: dict[tuple[str, str], Joined] = {}
     for one in joined:
         key = (one.view_id, one.table_id)
-        if key not in found or one.parts < found[key].parts:
-            found[key] = one
-    return tuple(found.values())
+        if key not in fewest or one.parts < fewest[key].parts:
+            fewest[key] = one
+    return tuple(fewest.values())
 
 
 def brought(changes: Iterable[Change], table_ids: frozenset[str]) -> Brought:
-    """The staged parts with rows of these tables, in the order in which they were staged."""
-    found: dict[str, list[AddPart]] = {}
+    """Return the staged parts with rows of these tables by table, in the order of staging."""
+    parts_of: dict[str, list[AddPart]] = {}
     for change in changes:
         if isinstance(change, AddPart) and change.part.rows and change.part.table_id in table_ids:
-            found.setdefault(change.part.table_id, []).append(change)
-    return {table_id: tuple(parts) for table_id, parts in found.items()}
+            parts_of.setdefault(change.part.table_id, []).append(change)
+    return {table_id: tuple(parts) for table_id, parts in parts_of.items()}
 
 
 def unsettled(joined: Sequence[Joined], changes: Iterable[Change]) -> frozenset[str]:
-    """The views that joined fewer parts than the commit brings."""
+    """Return the ids of the views that joined fewer parts than the commit adds."""
     if not joined:
         return frozenset()
-    found = brought(changes, frozenset(one.table_id for one in joined))
-    return frozenset(one.view_id for one in joined if one.parts < len(found.get(one.table_id, ())))
+    added = brought(changes, frozenset(one.table_id for one in joined))
+    return frozenset(one.view_id for one in joined if one.parts < len(added.get(one.table_id, ())))
 
 
 @dataclass
 class Cascade:
-    """The attached views below a table, and which of them read a table that others write."""
+    """The attached views below tables, and the order in which those of one table fire."""
 
     snapshot: Snapshot
     _writes: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -78,9 +79,9 @@ class Cascade:
     _order: dict[str, tuple[MaterializedView, ...]] = field(default_factory=dict)
 
     def late_tables(self, table_id: str) -> frozenset[str]:
-        """The tables that an INSERT into this one both writes and joins."""
-        found = self._late.get(table_id)
-        if found is None:
+        """Return the ids of the tables that an INSERT into this one both writes and joins."""
+        tables = self._late.get(table_id)
+        if tables is None:
             writes, reads = {table_id}, set[str]()
             waiting = [table_id]
             while waiting:
@@ -89,12 +90,14 @@ class Cascade:
                     if view.target_id not in writes:
                         writes.add(view.target_id)
                         waiting.append(view.target_id)
-            found = self._late[table_id] = frozenset(writes & reads)
-        return found
+            tables = self._late[table_id] = frozenset(writes & reads)
+        return tables
 
     def ordered(self, views: tuple[MaterializedView, ...]) -> tuple[MaterializedView, ...]:
-        """The views of one table: those that write what others join come first, else as they
-        come. In a circle no order is right, and the first goes first."""
+        """Return the views of one table in the order of firing.
+
+        A view that writes what another one joins comes first; otherwise the order stays.  In a
+        circle no order is right, and the first of its views stays first."""
         if len(views) < 2:
             return views
         table_id = views[0].source_id
@@ -133,16 +136,16 @@ class Cascade:
         writes, reads = set[str](), set[str]()
         waiting = [view]
         while waiting:
-            one = waiting.pop()
-            reads.update(one.dimension_ids)
-            if one.target_id not in writes:
-                writes.add(one.target_id)
-                waiting += self._attached(one.target_id)
+            current = waiting.pop()
+            reads.update(current.dimension_ids)
+            if current.target_id not in writes:
+                writes.add(current.target_id)
+                waiting += self._attached(current.target_id)
         self._writes[view.id], self._reads[view.id] = frozenset(writes), frozenset(reads)
 
 
 def numbered(part: Part, first: int) -> Part:
-    """The staged part as the commit would number it if it came next."""
+    """Return the staged part with the block number that it gets if its commit is the next one."""
     if not isinstance(part.blocks, NewBlock):
         return part
     number = first + part.blocks.index
@@ -150,18 +153,19 @@ def numbered(part: Part, first: int) -> Part:
 
 
 def inline_of(staged: Iterable[AddPart]) -> dict[str, bytes]:
+    """Return the Arrow IPC bytes of the staged inline parts, by part id."""
     return {one.part.id: one.inline_rows for one in staged if one.inline_rows is not None}
 
 
 def parts_with(
     snapshot: Snapshot, staged: Mapping[str, Sequence[AddPart]]
 ) -> dict[str, Sequence[Part]]:
-    """The parts of these tables at the snapshot, and behind them those that are staged."""
-    found: dict[str, Sequence[Part]] = {}
+    """Return by table the live parts and the staged ones, numbered and sorted by block."""
+    parts_of: dict[str, Sequence[Part]] = {}
     for table_id, more in staged.items():
         table = snapshot.by_id(table_id)
         assert isinstance(table, Table)
         first = snapshot.next_block(table)
         parts = [*snapshot.parts(table_id), *(numbered(one.part, first) for one in more)]
-        found[table_id] = sorted(parts, key=lambda p: (p.block_range, p.partition_id))
-    return found
+        parts_of[table_id] = sorted(parts, key=lambda p: (p.block_range, p.partition_id))
+    return parts_of

@@ -1,9 +1,8 @@
 """parallel_view_processing: the sibling views of one table fire in threads.
 
-Each view fires into a stager of its own, a branch, with all that it cascades to.  Afterwards the
-branches are joined in the order in which the views would have fired one by one, so the commit is the
-same: blocks have the same numbers, parts the same rows, and of several failures the first one's
-view is named.
+Each view fires into a stager of its own, a branch, with all that it cascades to.  The branches are
+then joined in the order in which the views would have fired one by one.  So the commit is the same:
+blocks have the same numbers, parts the same rows, and of several failures the first one is raised.
 """
 
 from __future__ import annotations
@@ -24,8 +23,10 @@ def run_branches(
     absorb: Callable[[Branch], None],
     settings: Mapping[str, object],
 ) -> None:
-    """Fires all branches, then absorbs them in their order, up to and including the first that
-    failed; its error is raised. The caller drops what the others have staged."""
+    """Fire all branches in threads, then absorb them in their order.
+
+    Absorbs up to and including the first branch that failed, and raises its error.  The caller
+    deletes what the other branches staged."""
     threads = Settings.of(settings).threads
     with ThreadPool(min(threads, len(branches)), "olapdb-view") as pool:
         futures: list[Future[None]] = [pool.submit(fire, one) for one in branches]

@@ -1,4 +1,4 @@
-"""Rows of parts, live and staged, in full; pins and leavings."""
+"""Reading the rows of live and staged parts; pins; deletion of staged files."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from olapdb.storage.store import Store
 
 
 def read_rows(
-    around: TriggerContext, table: Table, part: Part, columns: Sequence[str] | None = None
+    context: TriggerContext, table: Table, part: Part, columns: Sequence[str] | None = None
 ) -> pa.Table:
-    """Stored columns (None: all) of a live part, in the table's order; those that the part is too
-    old to have are filled with their defaults."""
-    return pa.concat_tables(read_pieces(around, table, part, 1 << 62, columns))
+    """Return stored columns (None: all) of a live part, in the table's order.
+
+    Columns that are newer than the part are filled with their defaults."""
+    return pa.concat_tables(read_pieces(context, table, part, 1 << 62, columns))
 
 
 def read_pieces(
-    around: TriggerContext,
+    context: TriggerContext,
     table: Table,
     part: Part,
     rows_max: int,
@@ -36,25 +37,27 @@ def read_pieces(
     coded: Collection[str] = (),
     granules: range | None = None,
 ) -> Iterator[pa.Table]:
-    """As `read_rows`, in pieces of whole row groups of about `rows_max` rows; at least one. Text
-    columns named in `coded` come as dictionaries where the part has them so. `granules` None: all."""
+    """Yield what `read_rows` returns in pieces of whole row groups of about `rows_max` rows.
+
+    Yields at least one piece.  Text columns named in `coded` come as dictionaries where the part
+    stores them so.  `granules` restricts the row groups by index; None reads all."""
     names = [c.name for c in table.stored_columns if columns is None or c.name in columns]
-    reader = PartReader(around.store, around.snapshot, part, table, around.environment)
+    reader = PartReader(context.store, context.snapshot, part, table, context.environment)
     groups: list[int] = []
     rows = 0
     for group in reader.row_groups:
         if granules is not None and group.index not in granules:
             continue
         if groups and rows + group.rows > rows_max:
-            yield _filled(around, table, reader, names, groups, rows, coded)
+            yield _filled(context, table, reader, names, groups, rows, coded)
             groups, rows = [], 0
         groups.append(group.index)
         rows += group.rows
-    yield _filled(around, table, reader, names, groups, rows, coded)
+    yield _filled(context, table, reader, names, groups, rows, coded)
 
 
 def _filled(
-    around: TriggerContext,
+    context: TriggerContext,
     table: Table,
     reader: PartReader,
     names: list[str],
@@ -63,17 +66,17 @@ def _filled(
     coded: Collection[str],
 ) -> pa.Table:
     def defaults() -> DefaultColumns:
-        return DefaultColumns.of(table, around.snapshot, around.environment, around.cache)
+        return DefaultColumns.of(table, context.snapshot, context.environment, context.cache)
 
-    found = read_filled(
-        reader, table, names, groups, count, defaults, around.environment, coded=coded
+    columns = read_filled(
+        reader, table, names, groups, count, defaults, context.environment, coded=coded
     )
-    return pa.Table.from_arrays([found[n] for n in names], names=names)
+    return pa.Table.from_arrays([columns[n] for n in names], names=names)
 
 
 @dataclass(frozen=True)
 class _InlineRows:
-    """Inline bytes of a part that is in no snapshot yet."""
+    """The inline bytes of a staged part, which no snapshot has yet."""
 
     rows: bytes | None
 
@@ -85,13 +88,13 @@ class _InlineRows:
 def read_staged(
     store: Store, table: Table, staged: AddPart, columns: Sequence[str] | None = None
 ) -> pa.Table:
-    """All rows of a part that is staged, not committed; of `columns`, or of all that are stored."""
+    """Return all rows of a part that is staged, not committed, with `columns` (None: all stored)."""
     names = [c.name for c in table.stored_columns if columns is None or c.name in columns]
     return PartReader(store, _InlineRows(staged.inline_rows), staged.part, table).read(names)
 
 
 class Pin:
-    """Keeps a snapshot's parts from being deleted while they are read."""
+    """A context manager that keeps vacuum from deleting a snapshot's parts while they are read."""
 
     def __init__(self, services: Services, number: int) -> None:
         self._catalog, self._number = services.catalog, number
@@ -104,7 +107,7 @@ class Pin:
 
 
 def discard(services: Services, paths: Iterable[str]) -> None:
-    """Deletes staged files of a commit that surely did not happen."""
+    """Delete staged files of a commit that certainly did not happen."""
     for path in paths:
         services.store.delete(path)
 

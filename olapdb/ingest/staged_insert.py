@@ -1,7 +1,7 @@
-"""What staging an INSERT gives: plain data that a commit is made of.
+"""The outcome of staging an INSERT: plain data that a commit is made of.
 
-It can be pickled: a task elsewhere stages blocks, and whoever has the catalog joins what several
-tasks staged into one commit.
+It can be pickled: tasks of a cluster stage blocks, and the driver joins what they staged into one
+commit.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from olapdb.model.part import Blocks, Contribution, NewBlock
 class ViewWrite:
     """One view's work in an INSERT: rows of blocks that it read, rows that it wrote.
 
-    `exception` is what it raised, first, with its code; "" where it succeeded.  `parts` are those
-    that it wrote itself, `peak_bytes` what it held at most, `warnings` the guardrails that it
-    passed."""
+    `exception` is the text of its first error, with its code; "" where it succeeded.  `parts`
+    counts the parts that it wrote itself, `peak_bytes` is the most that it held, and `warnings`
+    name the guardrails that it exceeded."""
 
     view_id: str
     rows_read: int
@@ -48,9 +48,9 @@ class ViewWrite:
 class StagedInsert:
     """Files and inline rows that are written but invisible, and what their commit needs.
 
-    `rows` and `block_count` are those of `table_id` itself; `dimensions` are the (view, table)
-    pairs that were read as they are at the commit `snapshot`, whose PartsOfPartitionAre is among
-    the requirements.
+    `rows` and `block_count` count `table_id` itself.  `dimensions` are the (view id, table id)
+    pairs whose rows were read as of the commit `snapshot`; the requirements hold their
+    PartsOfPartitionAre.
     """
 
     table_id: str
@@ -62,29 +62,33 @@ class StagedInsert:
     dimensions: tuple[tuple[str, str], ...] = ()
     views: tuple[ViewWrite, ...] = ()
     joined: tuple[Joined, ...] = ()
-    """What views joined of the tables that the same commit writes."""
+    """How many parts of the tables that the same commit writes each view joined."""
 
     @property
     def unsettled(self) -> frozenset[str]:
-        """The views that joined less than this commit brings to their dimensions."""
+        """The ids of the views that joined fewer parts of their dimensions than this commit adds."""
         return unsettled(self.joined, self.changes)
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The files that were staged, for whoever has to delete them."""
+        """The staged files, which the caller deletes if the commit fails."""
         return tuple(c.part.path for c in self.changes if isinstance(c, AddPart) and c.part.path)
 
     def parts_of(self, table_id: str) -> tuple[AddPart, ...]:
+        """Return the staged parts of one table."""
         return tuple(
             c for c in self.changes if isinstance(c, AddPart) and c.part.table_id == table_id
         )
 
     def without_dimension_requirements(self) -> tuple[Requirement, ...]:
+        """Return the requirements but those that the rows of dimensions are unchanged."""
         return tuple(r for r in self.requirements if not isinstance(r, PartsOfPartitionAre))
 
 
 def join_staged(staged: Sequence[StagedInsert]) -> StagedInsert:
-    """Several as one: new blocks are numbered on, requirements united, in the given order."""
+    """Join several staged INSERTs into one, in the given order.
+
+    New blocks are numbered on from one to the next; equal requirements are kept once."""
     if len(staged) == 1:
         return staged[0]
     counts: dict[str, int] = {}
@@ -110,7 +114,7 @@ def join_staged(staged: Sequence[StagedInsert]) -> StagedInsert:
 
 
 def shifted(change: Change, shifts: Mapping[str, int]) -> Change:
-    """The change with its new blocks numbered on, by table; those of other tables stay."""
+    """Return the change with its new blocks' numbers raised by `shifts` of their table."""
     match change:
         case AddBlock(block=block):
             return replace(change, block=_shift_block(block, shifts))
@@ -139,6 +143,7 @@ def _shift_contribution(contribution: Contribution, shifts: Mapping[str, int]) -
 
 
 def join_views(writes: Iterable[ViewWrite]) -> tuple[ViewWrite, ...]:
+    """Sum the work of each view; the first error counts, and the highest peak of memory."""
     joined: dict[str, ViewWrite] = {}
     for one in writes:
         have = joined.get(one.view_id)

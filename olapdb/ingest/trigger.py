@@ -1,7 +1,7 @@
 """A view's SELECT on one block: the block function.
 
 The trigger of an INSERT, a backfill chunk, a replay, a reconciliation and the search for slices
-that a DELETE made stale all call `fire`; so they cannot disagree.
+that a DELETE made stale all call `fire`, so that they cannot disagree.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -93,57 +94,59 @@ NO_LIMITS = ViewLimits()
 LIMITS = ("max_memory_usage", "max_execution_time", "max_threads")
 
 
-def bound_view(view: MaterializedView, around: TriggerContext) -> BoundView:
-    """Bound once for each definition and each version of what it reads and writes.
+def bound_view(view: MaterializedView, context: TriggerContext) -> BoundView:
+    """Return the view ready to run, from the cache or bound now.
 
-    Raises UnknownTable where its target or a table that it reads is gone, and the binder's
-    errors where the definition no longer fits them.
+    It is bound once for each definition of it and each version of the tables that it reads and
+    writes.  Raises UnknownTable where its target or a table that it reads was dropped, and the
+    binder's errors where the definition no longer fits them.
     """
-    key = ("view", view.id, view.version, view.query, _versions(view, around.snapshot))
-    return around.cache.get_or_make(key, lambda: _bind(view, around))
+    key = ("view", view.id, view.version, view.query, _versions(view, context.snapshot))
+    return context.cache.get_or_make(key, lambda: _bind(view, context))
 
 
 def fire(
     bound: BoundView,
     block: pa.Table,
-    around: TriggerContext,
+    context: TriggerContext,
     *,
     parts: Mapping[str, Sequence[Part]] | None = None,
     limits: ViewLimits | None = None,
     statistics: QueryStatistics | None = None,
     codes: SharedCodes | None = None,
 ) -> pa.Table:
-    """The block of the target that the view makes of a block of its source.
+    """Return the block of the target that the view makes of a block of its source.
 
-    Every occurrence of the source is the block; other tables are read at the snapshot, `parts` of
-    them where given.  Errors name the view: "while pushing to view db.v".  `limits` cap its memory;
-    `statistics`, where given, hear what it held; `codes` are those of the block, for all its views.
+    Every occurrence of the source reads the block; other tables are read at the snapshot, only
+    `parts` of those that it names.  `limits` cap the view's memory, and `statistics` receives what
+    it read and held.  `codes` are the group codes that the views of one block share.  Errors name
+    the view: "while pushing to view db.v".
     """
     view, limits = bound.view, limits or NO_LIMITS
-    environment = _environment(view, around.environment)
-    context = ExecutionContext(
-        snapshot=around.snapshot,
-        store=around.store,
-        settings=_settings(view, around),
+    environment = _environment(view, context.environment)
+    execution = ExecutionContext(
+        snapshot=context.snapshot,
+        store=context.store,
+        settings=_settings(view, context),
         environment=environment,
         blocks={view.source_id: block},
         parts=dict(parts or {}),
-        cancelled=around.cancelled,
+        cancelled=context.cancelled,
         statistics=statistics or QueryStatistics(),
         codes=codes,
     )
     cap_bytes = limits.memory_cap_bytes
-    if cap_bytes and not 0 < context.memory.limit_bytes <= cap_bytes:
-        context.memory.limit_bytes = cap_bytes
+    if cap_bytes and not 0 < execution.memory.limit_bytes <= cap_bytes:
+        execution.memory.limit_bytes = cap_bytes
     try:
         if bound.plain and block.num_rows <= tuning.PLAIN_ROWS_MAX:
-            rows = run_simple(bound.plan, context)
+            rows = run_simple(bound.plan, execution)
         else:
-            rows = run(bound.plan, context).read_all()
+            rows = run(bound.plan, execution).read_all()
         arrays = [single_chunk(column) for column in rows.columns]
         return bound.maker.make(arrays, rows.num_rows, environment)
     except MemoryLimitExceeded as error:
-        if context.memory.limit_bytes == cap_bytes:
+        if execution.memory.limit_bytes == cap_bytes:
             raise over_memory(view, limits, error) from error
         raise pushing_to(view, error) from error
     except Error as error:
@@ -151,39 +154,47 @@ def fire(
 
 
 def pushing_to(view: MaterializedView, error: Error) -> Error:
-    """The same error, saying which view failed."""
+    """Return the error with a message that names the view that failed."""
     message = f"{error.message} (while pushing to view {view.database}.{view.name})"
     return type(error)(message, hint=error.hint, position=error.position)
 
 
 def _versions(view: MaterializedView, snapshot: Snapshot) -> tuple[tuple[str, int], ...]:
-    found = (snapshot.by_id(one) for one in (*view.references, view.source_id, view.target_id))
-    return tuple((item.id, item.version) for item in found if item is not None)
+    items = (snapshot.by_id(one) for one in (*view.references, view.source_id, view.target_id))
+    return tuple((item.id, item.version) for item in items if item is not None)
 
 
-def _bind(view: MaterializedView, around: TriggerContext) -> BoundView:
-    target = target_of(around.snapshot, view)
-    environment = _environment(view, around.environment)
+def _bind(view: MaterializedView, context: TriggerContext) -> BoundView:
+    target = target_of(context.snapshot, view)
+    environment = _environment(view, context.environment)
     scope = BindScope(
-        snapshot=around.snapshot,
+        snapshot=context.snapshot,
         database=view.database,
         settings=Settings(dict(view.settings)),
         environment=environment,
     )
     plan = optimize(bind_query(parse_query(view.query), scope))
-    known = {name for name in plan.names if target.column(name) is not None}
-    if not known:
+    names = {name for name in plan.names if target.column(name) is not None}
+    if not names:
         raise InternalError(f"View {view.database}.{view.name} has no column of its target.")
-    plan = replace(plan, output=tuple(o for o in plan.output if o[1] in known))
-    defaults = DefaultColumns.of(target, around.snapshot, environment, around.cache)
+    plan = replace(plan, output=tuple(o for o in plan.output if o[1] in names))
+    defaults = DefaultColumns.of(target, context.snapshot, environment, context.cache)
     maker = BlockMaker(target, plan.names, plan.types, defaults)
     return BoundView(view, target, plan, maker, gives_each_key_once(plan, target), is_simple(plan))
 
 
 def _environment(view: MaterializedView, environment: Environment) -> Environment:
+    if (environment.zone, environment.database) == (view.zone, view.database):
+        return environment
     return replace(environment, zone=view.zone, database=view.database)
 
 
-def _settings(view: MaterializedView, around: TriggerContext) -> Mapping[str, object]:
-    limits = {n: around.settings[n] for n in LIMITS if n in around.settings}
-    return {**dict(view.settings), **limits}
+def _settings(view: MaterializedView, context: TriggerContext) -> Settings:
+    limits = tuple((n, context.settings[n]) for n in LIMITS if n in context.settings)
+    return _parsed((*view.settings, *limits))
+
+
+@lru_cache(maxsize=1_024)
+def _parsed(changed: tuple[tuple[str, object], ...]) -> Settings:
+    """Parse settings; hundreds of views of one INSERT have the same."""
+    return Settings(dict(changed))

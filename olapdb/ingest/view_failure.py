@@ -1,8 +1,8 @@
-"""materialized_views_ignore_errors: what is kept of a view that failed on a block.
+"""materialized_views_ignore_errors: the note that is kept of a view that failed on a block.
 
-Its block is no part of its coverage, so it is the view's gap; why that is so is a note in the
-ledger, beside the invalidations of no partition.  The block stager writes the note, and whoever
-commits gives it the statement's name.
+The block is not in the view's coverage, so it is a gap of the view.  A note in the ledger, an
+invalidation of no partition, gives the reason.  The block stager writes the note, and the commit
+adds the statement.
 """
 
 from __future__ import annotations
@@ -23,35 +23,37 @@ REASON_LENGTH_MAX = 1_000
 
 
 def failure_note(view: MaterializedView, rows: int, error: Error) -> Invalidate:
-    """The view failed on a block of `rows` rows; the reason is the note's only key."""
+    """Return the note that the view failed on a block of `rows` rows; its only key is the reason."""
     reason = str(error)[:REASON_LENGTH_MAX]
     return Invalidate(Invalidation(view.id, NO_PARTITION, FAILED, "", "", rows, 0, (reason,)))
 
 
 def signed(changes: Iterable[Change], origin: CommitOrigin) -> list[Change]:
-    """The same changes, each failure signed by its statement; a view's several are one, with the
-    first reason and the rows of all."""
-    kept: list[Change] = []
+    """Return the changes with the statement of the origin in each failure note.
+
+    Several notes of one view become one, with the first reason and the rows of all."""
+    signed_changes: list[Change] = []
     notes: dict[str, Invalidation] = {}
     for change in changes:
         if not is_failure_note(change):
-            kept.append(change)
+            signed_changes.append(change)
             continue
         assert isinstance(change, Invalidate)
-        one = change.invalidation
-        before = notes.get(one.view_id)
-        rows = one.rows + (before.rows if before else 0)
-        notes[one.view_id] = replace(before or one, rows=rows)
-    kept += [
+        note = change.invalidation
+        before = notes.get(note.view_id)
+        rows = note.rows + (before.rows if before else 0)
+        notes[note.view_id] = replace(before or note, rows=rows)
+    signed_changes += [
         Invalidate(
             replace(
-                one, statement=origin.statement, query_id=origin.query_id, since_ms=origin.now_ms()
+                note, statement=origin.statement, query_id=origin.query_id, since_ms=origin.now_ms()
             )
         )
-        for one in notes.values()
+        for note in notes.values()
     ]
-    return kept
+    return signed_changes
 
 
 def is_failure_note(change: Change) -> bool:
+    """Return whether the change is the note of a view that failed."""
     return isinstance(change, Invalidate) and change.invalidation.cause == FAILED

@@ -1,9 +1,9 @@
-"""Guardrails: what one view may cost an INSERT.
+"""Guardrails: the most that one view may cost an INSERT.
 
 Every `max_view_…` setting is off at 0.  A view beyond one of them fails like a view that raises
 (`view_limits_mode = 'throw'`: nothing of the INSERT lands, or its block is the view's gap, as
-`materialized_views_ignore_errors` says), or is only warned about (`'warn'`).  Time is looked at
-when a block is done, memory while it is made.
+`materialized_views_ignore_errors` says), or only gives a warning (`'warn'`).  Time is checked
+after a block, memory while the block is made.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ HINT = (
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one view has cost an INSERT so far; `expansion` is that of its last block."""
+    """The cost of one view in an INSERT so far; `expansion` is rows made for each row of its last
+    block."""
 
     elapsed_ns: int
     expansion: float
@@ -39,6 +40,8 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class ViewLimits:
+    """The guardrails of one INSERT, 0 for none; `throws` False only warns."""
+
     milliseconds: int = 0
     rows_expansion: float = 0.0
     parts: int = 0
@@ -47,57 +50,58 @@ class ViewLimits:
 
     @classmethod
     def of(cls, settings: Mapping[str, object]) -> ViewLimits:
-        known = Settings.of(settings)
+        """Return the guardrails that the settings ask for."""
+        values = Settings.of(settings)
         return cls(
-            known.integer("max_view_milliseconds"),
-            known.number("max_view_rows_expansion"),
-            known.integer("max_view_parts"),
-            known.integer("max_view_memory_usage"),
-            known.text("view_limits_mode") != "warn",
+            values.integer("max_view_milliseconds"),
+            values.number("max_view_rows_expansion"),
+            values.integer("max_view_parts"),
+            values.integer("max_view_memory_usage"),
+            values.text("view_limits_mode") != "warn",
         )
 
     @property
     def memory_cap_bytes(self) -> int:
-        """What the view's query must not pass while it runs; 0: it is looked at afterwards."""
+        """The bytes that end the view's query while it runs; 0 where they are only checked after it."""
         return self.memory_bytes if self.throws else 0
 
     def check(self, view: MaterializedView, cost: Cost) -> tuple[str, ...]:
-        """The warnings; ViewLimitExceeded for the first of them where the mode is to throw."""
-        found = tuple(self._exceeded(f"{view.database}.{view.name}", cost))
-        if found and self.throws:
-            raise ViewLimitExceeded(f"{found[0]}", hint=HINT)
-        return found
+        """Return the warnings of the view's cost; raise ViewLimitExceeded for the first in mode throw."""
+        warnings = tuple(self._exceeded(f"{view.database}.{view.name}", cost))
+        if warnings and self.throws:
+            raise ViewLimitExceeded(f"{warnings[0]}", hint=HINT)
+        return warnings
 
     def _exceeded(self, name: str, cost: Cost) -> list[str]:
-        found: list[str] = []
+        warnings: list[str] = []
         elapsed_ms = cost.elapsed_ns / 1_000_000
         if self.milliseconds and elapsed_ms > self.milliseconds:
-            found.append(
+            warnings.append(
                 f"View {name} has taken {elapsed_ms:.1f} ms of the INSERT; max_view_milliseconds is"
                 f" {self.milliseconds}."
             )
         if self.rows_expansion and cost.expansion > self.rows_expansion:
-            found.append(
+            warnings.append(
                 f"View {name} made {cost.expansion:.2f} rows of each row of its block;"
                 f" max_view_rows_expansion is {self.rows_expansion:g}."
             )
         if self.parts and cost.parts > self.parts:
-            found.append(
+            warnings.append(
                 f"View {name} has written {cost.parts} parts in the INSERT; max_view_parts is"
                 f" {self.parts}."
             )
         if self.memory_bytes and cost.peak_bytes > self.memory_bytes:
-            found.append(
+            warnings.append(
                 f"View {name} held {cost.peak_bytes:,} bytes; max_view_memory_usage is"
                 f" {self.memory_bytes:,}."
             )
-        return found
+        return warnings
 
 
 def over_memory(
     view: MaterializedView, limits: ViewLimits, error: MemoryLimitExceeded
 ) -> ViewLimitExceeded:
-    """The same failure, by the name of the setting that caused it."""
+    """Return the error of a view that exceeded max_view_memory_usage, which it names."""
     return ViewLimitExceeded(
         f"View {view.database}.{view.name} would hold more than {limits.memory_bytes:,} bytes;"
         f" max_view_memory_usage is that. {error.message}",

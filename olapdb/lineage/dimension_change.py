@@ -45,7 +45,7 @@ SLICES_MAX = 1_000
 
 
 def dimension_views(snapshot: Snapshot, table_ids: Collection[str]) -> list[MaterializedView]:
-    """The views that read one of the tables beside their source."""
+    """Return the views that read one of the tables beside their source."""
     return [
         item
         for item in snapshot.objects()
@@ -110,7 +110,7 @@ def dimension_changed(
 
 
 def changed_tables(snapshot: Snapshot, changes: Sequence[Change]) -> set[str]:
-    """The tables of the snapshot of which the changes remove or add rows."""
+    """Return the tables of the snapshot of which the changes remove or add rows."""
     found = {
         change.table_id if isinstance(change, RemoveParts) else change.part.table_id
         for change in changes
@@ -122,7 +122,7 @@ def changed_tables(snapshot: Snapshot, changes: Sequence[Change]) -> set[str]:
 def _moved(
     snapshot: Snapshot, table_ids: Collection[str], changes: Sequence[Change]
 ) -> dict[str, TableChange] | None:
-    """What the commit does to the tables that it changes; None where that cannot be told."""
+    """Return what the commit does to the tables that it changes; None where that is unknown."""
     moved: dict[str, TableChange] = {}
     for table_id in sorted(table_ids):
         table = snapshot.by_id(table_id)
@@ -138,7 +138,7 @@ def _moved(
 
 @dataclass
 class _Lookup:
-    """The slices of one view that changed dimensions reach, at one snapshot."""
+    """A search for the slices of one view that changed dimensions reach, at one snapshot."""
 
     origin: CommitOrigin
     snapshot: Snapshot
@@ -147,12 +147,13 @@ class _Lookup:
     _unseen: list[Requirement] = field(default_factory=list)
 
     def stale(self) -> StaleSlices | None:
-        """None where it cannot be told, so that all is stale."""
+        """Return the slices; None where they are unknown, so that all is stale."""
         changes = {i: c for i, c in self.moved.items() if i in self.view.dimension_ids}
         slices = StaleSlices.of(self.view)
         if not changes:
             return slices
-        rows_max = Settings.of(self.origin.settings).integer("dimension_lookup_rows_max")
+        settings = Settings.of(self.origin.settings)
+        rows_max = settings.integer("dimension_lookup_rows_max")
         source = self.snapshot.by_id(self.view.source_id)
         if not rows_max or not isinstance(source, Table) or not _keeps_rows(source):
             return None
@@ -177,7 +178,8 @@ class _Lookup:
         return slices
 
     def requirements(self) -> list[Requirement]:
-        """That what was read is all that the view has seen, and is as it was read."""
+        """Return the requirements that the rows which were read are all that the view has seen, and
+        are as they were read."""
         needed: list[Requirement] = [*self._unseen]
         for table_id in (self.view.source_id, self.view.target_id):
             table = self.snapshot.by_id(table_id)

@@ -184,8 +184,8 @@ class DimensionImpact:
             if scan.table.id == self.bound.view.source_id:
                 layout = TableLayout(scan.table, context.environment)
                 parts = live_parts(scan, context)
-                kept = Selector(scan, scan.predicate, layout, context).keep_parts(parts)
-                rows += sum(part.rows for part in kept)
+                selected = Selector(scan, scan.predicate, layout, context).keep_parts(parts)
+                rows += sum(part.rows for part in selected)
         return rows
 
     def _context(self, *, after: bool, alone: bool = False) -> ExecutionContext:

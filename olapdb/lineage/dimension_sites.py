@@ -103,9 +103,9 @@ def _sites(
             if not _is_plain(node) or any(_reads(one, changed) for one in subqueries_of(node)):
                 yield None
             elif _reads(right, changed):
-                known = _is_row_wise(left) and bool(right.schema)
-                known = known and not _reads(right, frozenset({source_id}))
-                yield JoinSite(path, right, join=node) if known else None
+                is_known = _is_row_wise(left) and bool(right.schema)
+                is_known = is_known and not _reads(right, frozenset({source_id}))
+                yield JoinSite(path, right, join=node) if is_known else None
             below: tuple[nodes.Node, ...] = (left,)
         case nodes.Aggregate(child=child):
             if grouped:
@@ -136,17 +136,19 @@ def _sites_in_expressions(
     node: nodes.Node, changed: frozenset[str], path: Path
 ) -> Iterator[JoinSite | None]:
     for expression in expressions_of(node):
-        for one in expressions.walk(expression):
-            match one:
+        for part in expressions.walk(expression):
+            match part:
                 case expressions.ScalarSubquery(plan=plan) if _reads(plan, changed):
                     yield None
                 case expressions.InSubquery(plan=plan) if _reads(plan, changed):
-                    known = isinstance(
+                    is_known = isinstance(
                         node, nodes.Filter | nodes.Project | nodes.Aggregate | nodes.Scan
                     )
-                    known = known and all(_is_row_wise(child) for child in node.children())
-                    known = known and not any(_has_subquery_over(a, changed) for a in one.arguments)
-                    yield JoinSite(path, plan, subquery=one) if known else None
+                    is_known = is_known and all(_is_row_wise(child) for child in node.children())
+                    is_known = is_known and not any(
+                        _has_subquery_over(a, changed) for a in part.arguments
+                    )
+                    yield JoinSite(path, plan, subquery=part) if is_known else None
 
 
 def _has_subquery_over(expression: expressions.Expression, changed: frozenset[str]) -> bool:
@@ -219,7 +221,7 @@ def _with_matching_rows(
         left = left if of_left is None else nodes.Filter(left, of_left)
         right = right if of_right is None else nodes.Filter(right, of_right)
     matches = nodes.Values(join.right.schema, matched)
-    kept = nodes.Join(
+    matching = nodes.Join(
         left,
         matches,
         "LEFT",
@@ -229,7 +231,7 @@ def _with_matching_rows(
         join.residual,
         join.left.schema,
     )
-    return replace(join, left=kept, right=right)
+    return replace(join, left=matching, right=right)
 
 
 def _with_matching_keys(
@@ -237,9 +239,9 @@ def _with_matching_keys(
 ) -> nodes.Node:
     values = nodes.Values(subquery.plan.schema, matched)
     conditions: list[expressions.Expression] = [
-        one
+        condition
         for argument, column in zip(subquery.arguments, matched.columns, strict=True)
-        if (one := _in_values(argument, single_chunk(column))) is not None
+        if (condition := _in_values(argument, single_chunk(column))) is not None
     ]
     conditions.append(expressions.InSubquery(UINT8, subquery.arguments, values, False))
     if isinstance(node, nodes.Scan):

@@ -45,9 +45,9 @@ class StaleSlices:
         return StaleSlices(view, {}, {})
 
     def add(self, around: TriggerContext, *blocks: pa.Table) -> None:
-        """The slices that source rows (the source's stored columns) contribute to. `blocks` are one
-        piece of the change, such as rows as they were and as they are: a key that several of them
-        reach counts once."""
+        """Add the slices that source rows (the source's stored columns) contribute to. `blocks` are
+        one piece of the change, such as rows as they were and as they are: a key that several of
+        them reach counts once."""
         pieces = [block for block in blocks if block.num_rows]
         if not pieces:
             return
@@ -62,7 +62,8 @@ class StaleSlices:
             self.add_made(bound.target, whole, around)
 
     def add_made(self, target: Table, rows: pa.Table, around: TriggerContext) -> None:
-        """Rows of the target that the change adds, takes or alters: keys count once."""
+        """Add the slices of rows of the target that the change adds, removes or alters: a key
+        counts once."""
         for partition, _, piece in layout_of(target, around).split(rows):
             self.note(target, partition, piece, around)
             distinct = one_of_each_key(target, piece)
@@ -74,14 +75,14 @@ class StaleSlices:
                 del examples[KEY_EXAMPLES_MAX:]
 
     def note(self, target: Table, partition: str, rows: pa.Table, around: TriggerContext) -> None:
-        """Told of every piece of a slice that was reached."""
+        """Receive every piece of a slice that was reached; for subclasses."""
 
     def add_all(self, rows: int) -> None:
         self.rows[None] = self.rows.get(None, 0) + rows
 
     def add_named(self, partitions: Collection[str] | None, rows: int) -> None:
-        """These slices (None: all), of which no more is known than that `rows` rows had reached
-        them."""
+        """Add these slices (None: all), of which only the number of rows that reached them is
+        known."""
         for partition in (None,) if partitions is None else partitions:
             self.rows[partition] = self.rows.get(partition, 0) + rows
 
@@ -120,7 +121,7 @@ def invalidate(
 
 
 def one_of_each_key(target: Table, rows: pa.Table) -> pa.Table:
-    """A row of each sorting key and partition; all rows of a target that has neither."""
+    """Return a row of each sorting key and partition; all rows of a target that has neither."""
     layout = TableLayout(target)
     names = [
         c.name
@@ -134,7 +135,7 @@ def one_of_each_key(target: Table, rows: pa.Table) -> pa.Table:
 
 
 def key_texts(table: Table, rows: pa.Table, limit: int) -> list[str]:
-    """Sorting keys of the first rows as text: "JFK" or "(JFK, 2013-01-01)"."""
+    """Return the sorting keys of the first rows as text: "JFK" or "(JFK, 2013-01-01)"."""
     found = (table.column(name) for name in key_columns(table) if name is not None)
     columns = [column for column in found if column is not None]
     if not columns:
@@ -147,14 +148,15 @@ def key_texts(table: Table, rows: pa.Table, limit: int) -> list[str]:
 
 
 def column_texts(column: pa.ChunkedArray, data_type: DataType) -> list[str]:
-    """The values as ClickHouse prints them, NULL as "NULL"."""
+    """Return the values as ClickHouse prints them, NULL as "NULL"."""
     return readable(single_chunk(column), data_type)
 
 
 def touched_parts(
     view: MaterializedView, parts: Iterable[Part], snapshot: Snapshot
 ) -> tuple[list[Part], list[Requirement]]:
-    """Parts of the source that the view has seen; and for the others, that it still has not."""
+    """Return the parts of the source that the view has seen; and for the others the requirements
+    that it still has not."""
     coverage = snapshot.coverage(view.id)
     seen: list[Part] = []
     unseen: list[Requirement] = []
@@ -169,9 +171,10 @@ def touched_parts(
 def reached_by_names(
     view: MaterializedView, part: Part, snapshot: Snapshot
 ) -> frozenset[str] | None:
-    """The slices of the view that a part of its source had reached, without reading it: those whose
-    parts name blocks of it.  None (all of them) where the target keeps no parts; or where it drops
-    sums of zero, and what the part had reached may have come to nothing before it was written.
+    """Return the slices of the view that a part of its source had reached, without reading the
+    part: those whose parts name blocks of it. None (all of them) where the target keeps no parts;
+    or where it drops sums of zero, and what the part had reached may have come to nothing before it
+    was written.
 
     A slice that is stale already may lack the names of what a replay will bring to it, so it is
     among them: the replay may be under way.
@@ -206,5 +209,6 @@ def reached_by_names(
 
 
 def watchers_are(snapshot: Snapshot, table_id: str) -> ViewsOnTableAre:
-    """That the views that were asked are still all that there are."""
+    """Return the requirement that the views on the table are still those of the snapshot,
+    unchanged."""
     return ViewsOnTableAre(table_id, tuple((v.id, v.version) for v in snapshot.views_on(table_id)))

@@ -27,10 +27,12 @@ from olapdb.plan.tree import all_nodes, columns_read, expressions_of
 
 @dataclass
 class StaleViews:
-    """`table` as it will be; `around` as of the snapshot: views are bound to the tables as they are.
+    """The views that a mutation makes stale. `table` is as it will be; `around` as of the snapshot:
+    views are bound to the tables as they are.
 
     `slices` by the id of a view on the table; `rejoined` are views that read the table as a
-    dimension, of which all that they joined reads otherwise."""
+    dimension, of which all that they joined reads otherwise.
+    """
 
     snapshot: Snapshot
     table: Table
@@ -52,9 +54,9 @@ class StaleViews:
         wider: frozenset[str],
         after: TriggerContext,
     ) -> list[MaterializedView]:
-        """The views on the table for which rows read otherwise in these columns tell; those for
-        which the table's columns `joined` do are `rejoined`. `wider` are columns whose integers
-        only got a wider type, `after` is as of the altered table."""
+        """Return the views on the table whose results may change when rows read otherwise in these
+        columns; those for which the table's columns `joined` do are `rejoined`. `wider` are columns
+        whose integers only got a wider type, `after` is as of the altered table."""
         for view in dimension_views(self.snapshot, {self.table.id}):
             if self._tells(view, joined, wider, after):
                 self.rejoined.add(view.id)
@@ -65,7 +67,7 @@ class StaleViews:
         ]
 
     def all_of(self, views: Iterable[MaterializedView], parts: Sequence[Part]) -> None:
-        """All slices of these views that have seen one of the parts."""
+        """Add all slices of those views that have seen one of the parts."""
         for view in views:
             seen, _ = touched_parts(view, parts, self.snapshot)
             if seen:
@@ -73,8 +75,8 @@ class StaleViews:
                 slices.add_all(sum(part.rows for part in seen))
 
     def rewritten(self, part: Part, written: frozenset[str], changed: Iterable[pa.Table]) -> None:
-        """The slices of the views that have seen the part and read a column that changes; a view
-        knows the columns by the names that they had before this ALTER."""
+        """Add the slices of the views that have seen the part and read a column that changes; a
+        view knows the columns by the names that they had before this ALTER."""
         ids = {c.id for c in self.table.columns if c.name in written}
         written = frozenset(c.name for c in self.table_before.columns if c.id in ids)
         for view in self.snapshot.views_on(self.table.id):

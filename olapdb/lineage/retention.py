@@ -51,7 +51,8 @@ class FrozenKeys:
 
     @staticmethod
     def of(snapshot: Snapshot, target_id: str) -> FrozenKeys:
-        """Of all views that write the target: rows of one key are combined, whoever made them."""
+        """Return the frozen keys of all views that write the target: rows of one key are combined,
+        whichever view made them."""
         found: dict[tuple[str | None, KeyBounds | None], None] = {}
         for view in snapshot.views_into(target_id):
             for one in snapshot.retained(view.id):
@@ -65,15 +66,15 @@ class FrozenKeys:
         return [bounds for p, bounds in self.slices if p in (None, partition)]
 
     def holds(self, partition: str) -> bool:
-        """Whether anything of the partition is frozen."""
+        """Return whether anything of the partition is frozen."""
         return bool(self.in_partition(partition))
 
     def holds_all(self, partition: str) -> bool:
-        """Whether the partition is frozen whatever the key."""
+        """Return whether every key of the partition is frozen."""
         return None in self.in_partition(partition)
 
     def inside(self, layout: TableLayout, partition: str, rows: pa.Table) -> pa.Array:
-        """For each of the target's rows whether its key is frozen; never NULL."""
+        """Return for each of the target's rows whether its key is frozen; never NULL."""
         boxes = self.in_partition(partition)
         if not boxes or not rows.num_rows:
             return pa.repeat(pa.scalar(False), rows.num_rows)
@@ -87,14 +88,14 @@ class FrozenKeys:
         return found
 
     def outside(self, layout: TableLayout, partition: str, rows: pa.Table) -> pa.Table:
-        """The rows whose keys are not frozen."""
+        """Return the rows whose keys are not frozen."""
         if not self.holds(partition):
             return rows
         return rows.filter(pc.invert(self.inside(layout, partition, rows)))
 
 
 def key_bounds(layout: TableLayout, rows: pa.Table) -> KeyBounds | None:
-    """The bounds of the rows' sorting keys; None for a table without one, or without rows."""
+    """Return the bounds of the rows' sorting keys; None for a table without one, or without rows."""
     if not layout.table.sorting_key or not rows.num_rows:
         return None
     low: list[KeyValue] = []
@@ -168,7 +169,7 @@ def _within(bounds: KeyBounds, keys: list[pa.Array | None], rows: int) -> pa.Arr
 
 @dataclass
 class FrozenSlices(StaleSlices):
-    """As `StaleSlices`, for rows that leave by retention: with the bounds of what they reached."""
+    """The slices that rows leaving by retention had reached, with the bounds of their keys."""
 
     bounds: dict[str | None, list[KeyBounds | None]] = field(default_factory=dict)
 
@@ -197,8 +198,8 @@ class FrozenSlices(StaleSlices):
 
 @dataclass
 class WatchedSlices(StaleSlices):
-    """As `StaleSlices`, and which slices have frozen keys among those that were reached: what is
-    frozen of them is not what it was said to be any more."""
+    """Stale slices that also remember which of them have frozen keys among the reached ones: the
+    verdict on what is frozen there does not hold any more."""
 
     frozen: FrozenKeys = field(default_factory=FrozenKeys)
     hit: set[str | None] = field(default_factory=set)
@@ -239,7 +240,7 @@ TOLD_CAUSES: frozenset[Cause] = frozenset(
 def frozen_hit(
     view: MaterializedView, snapshot: Snapshot, partitions: Collection[str | None]
 ) -> list[Change]:
-    """What is frozen of these slices (None: of all) is known to be stale."""
+    """Return changes that mark what is frozen of these slices (None: of all) as stale."""
     changes: list[Change] = []
     for one in snapshot.retained(view.id):
         slices = tuple(
@@ -254,7 +255,7 @@ def frozen_hit(
 
 
 def joined_bounds(several: Iterable[KeyBounds | None]) -> KeyBounds | None:
-    """The narrowest bounds around all of them; None as soon as one has none."""
+    """Return the narrowest bounds around all of them; None as soon as one is None."""
     found: KeyBounds | None = None
     for one in several:
         if one is None:
@@ -272,7 +273,7 @@ def retained_of(
     origin: CommitOrigin,
     cause: Cause,
 ) -> Retained:
-    """One row for the ledger: what left of one partition."""
+    """Return the row of the ledger for what left of one partition."""
     some = list(parts)
     whole = sum(part.rows for part in some) or 1
     return Retained(
@@ -292,8 +293,8 @@ def retained_of(
 
 
 def made_otherwise(view: MaterializedView, snapshot: Snapshot) -> bool:
-    """Whether the target may hold what another definition, or another state of a dimension, made
-    of source rows: then running the view does not tell which keys they had reached."""
+    """Return whether the target may hold what another definition, or another state of a dimension,
+    made of source rows: then running the view does not tell which keys they had reached."""
     if view.unprovable and view.dimension_ids:
         return True
     return any(
@@ -305,7 +306,7 @@ def made_otherwise(view: MaterializedView, snapshot: Snapshot) -> bool:
 def frozen_verdict(
     view: MaterializedView, snapshot: Snapshot, partition: str | None
 ) -> FrozenVerdict:
-    """What is known of the slice now, and stays known of it."""
+    """Return what is known of the slice now, which stays known of its frozen keys."""
     for one in snapshot.invalidations(view.id):
         if one.cause != "VIEW FAILED" and (
             partition is None or one.target_partition in (None, partition)

@@ -2,9 +2,9 @@
 
     the views that read the table     the slices that the rows reached are stale, by name; or, where
                                       the rows leave by retention, frozen
-    the views that write the table    what they had made of their source is gone: see `target_rows`
+    the views that write the table    what they had made of their source is gone: see `target_deletion`
 
-Statements gather the rows in a `Leaving`, part by part, and publish it with their own changes.
+A statement gathers the rows in a `RowRemoval`, part by part, and publishes it with its own changes.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from olapdb.runtime.failpoints import failpoint
 
 @dataclass(frozen=True)
 class RowChange:
-    """One statement that removes, or replaces, rows.
+    """A statement that removes or replaces rows.
 
     `retain`: the rows leave by retention, so slices that they reached are frozen, not stale;
     `discard_retained`: rows that are frozen may go.
@@ -99,7 +99,7 @@ class _Watching:
 
 
 class RowRemoval:
-    """Gathers the rows of `parts` that leave, for one commit at one snapshot."""
+    """The rows of `parts` that leave a table, gathered for one commit at one snapshot."""
 
     def __init__(
         self, change: RowChange, snapshot: Snapshot, table: Table, parts: Sequence[Part]
@@ -136,8 +136,8 @@ class RowRemoval:
         return bool(self._watching) or (self._target is not None and self._target.reads_rows)
 
     def add(self, part: Part, rows: pa.Table | None, count: int) -> None:
-        """`count` rows of the part leave; `rows` (stored columns) may be None where `reads_rows`
-        says so. All of the part's rows: the part is gone."""
+        """Add `count` rows of the part; `rows` (stored columns) may be None where `reads_rows` is
+        False. All of the rows of the part: the part is gone."""
         self._removed += count
         for one in self._watching:
             if part.id in one.seen and rows is not None:
@@ -148,7 +148,7 @@ class RowRemoval:
             self._target.add(part, rows, count)
 
     def add_unread(self, part: Part) -> None:
-        """All rows of a part leave that cannot be read: the ledger tells what they had reached, see
+        """Add all rows of a part that cannot be read: the ledger says what they had reached, see
         `reached_by_names`."""
         self._unread = True
         self._removed += part.rows
@@ -217,7 +217,8 @@ class RowRemoval:
 
 
 def raised(table: Table, parts: Sequence[Part]) -> list[Change]:
-    """The next data version of the table as a whole, and of the parts' partitions."""
+    """Return changes to the next data version of the table as a whole, and of the parts'
+    partitions."""
     partitions = dict.fromkeys((PLACEHOLDER_PARTITION, *(part.partition_id for part in parts)))
     return [RaiseDataVersion(table.id, partition) for partition in partitions]
 
@@ -229,8 +230,8 @@ OF_ANY_ENGINE = frozenset({"TRUNCATE", "QUARANTINE PART"})
 def stored_table(
     snapshot: Snapshot, table_id: str, action: str, *, any_engine: bool = False
 ) -> Table:
-    """The table, of the MergeTree family or, with `any_engine` and for some actions, of any engine
-    that stores rows."""
+    """Return the table, of the MergeTree family or, with `any_engine` and for some actions, of any
+    engine that stores rows. Raises UnknownTable, NotSupportedError, UnsupportedMethod."""
     found = snapshot.by_id(table_id)
     if not isinstance(found, Table):
         raise UnknownTable(f"The table of this {action} does not exist any more.")

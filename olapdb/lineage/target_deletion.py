@@ -80,7 +80,7 @@ ROWS_LEFT: frozenset[Cause] = frozenset(
 
 @dataclass
 class TargetRows:
-    """What leaves a table that views write, gathered part by part."""
+    """The rows that leave a table which views write, gathered part by part."""
 
     snapshot: Snapshot
     table: Table
@@ -101,7 +101,7 @@ class TargetRows:
         return self.retain or bool(self.frozen)
 
     def add(self, part: Part, rows: pa.Table | None, count: int) -> None:
-        """Raises RetainedRows where a row is among those that retention froze."""
+        """Add `count` rows of the part. Raises RetainedRows where retention froze one of them."""
         self._parts[part.id] = part
         self._rows[part.id] = count
         if rows is None:
@@ -115,8 +115,8 @@ class TargetRows:
                 refuse_frozen(self.table, part.partition_id)
 
     def add_unread(self, part: Part) -> None:
-        """All rows of a part that cannot be read; frozen ones that may be among them are not what
-        they were said to be any more."""
+        """Add all rows of a part that cannot be read; the verdict on frozen rows of its partition
+        does not hold any more."""
         self._parts[part.id] = part
         self._rows[part.id] = part.rows
         if part.contributions and self.frozen.holds(part.partition_id):
@@ -125,66 +125,71 @@ class TargetRows:
     def finish(self, draft: CommitDraft, origin: CommitOrigin, cause: Cause) -> CommitDraft:
         """Return the statement's draft with all that follows from it for the views that write the
         table; parts in it name only the source blocks that they still hold rows of."""
-        changes: list[Change] = []
-        requirements: list[Requirement] = [
+        follows = CommitDraft(
             DataVersionIs(self.table.id, p, self.snapshot.data_version(self.table.id, p))
             for p in sorted({PLACEHOLDER_PARTITION, *(x.partition_id for x in self._all)})
-        ]
+        )
         lost: dict[str, dict[str, tuple[BlockRange, ...]]] = {}
         for view in self.snapshot.views_into(self.table.id):
             own = [part for part in self._parts.values() if part.made_by({view.id})]
             if not own:
                 continue
-            requirements.append(ViewIs(view.id, view.version))
             # Or source rows leave meanwhile by retention, and what leaves here is frozen.
             version = self.snapshot.data_version(view.source_id, PLACEHOLDER_PARTITION)
-            requirements.append(DataVersionIs(view.source_id, PLACEHOLDER_PARTITION, version))
+            follows.require(
+                ViewIs(view.id, view.version),
+                DataVersionIs(view.source_id, PLACEHOLDER_PARTITION, version),
+            )
             if self.retain:
-                changes += self._frozen(view, own, origin, cause)
-                continue
-            partitions = dict.fromkeys(part.partition_id for part in own)
-            if self._frozen_lost:
-                changes += frozen_hit(view, self.snapshot, self._frozen_lost)
-            if self.discard_retained:
-                changes += [
-                    ReleaseRetained(view.id, p, self.snapshot.number)
-                    for p in partitions
-                    if self._empties(view, p)
-                ]
-            changes += [
-                ClearInvalidations(view.id, p, self.snapshot.number)
-                for p in partitions
-                if self._empties(view, p) and self._right_when_empty(view, p)
-            ]
-            gaps, stale, read = self._reached(view, own)
-            requirements += read
-            lost[view.id] = gaps
-            for partition, blocks in gaps.items():
-                changes.append(RemoveCoverage(view.id, partition, blocks))
-                requirements.append(PartsWithinRanges(view.source_id, partition, blocks))
-            changes += [
-                invalidate(
-                    origin,
-                    view.id,
-                    p,
-                    "TARGET CHANGED",
-                    sum(self._rows[x.id] for x in own if x.partition_id == p),
-                )
-                for p in stale
-            ]
+                follows.change(*self._frozen(view, own, origin, cause))
+            else:
+                lost[view.id] = self._lose(view, own, origin, follows)
         more, live = self._renamed(lost)
         return CommitDraft(
-            (*draft.requirements, *requirements, *live),
-            (*self._named_as_left(draft.changes, lost), *changes, *more),
+            (*draft.requirements, *follows.requirements, *live),
+            (*self._named_as_left(draft.changes, lost), *follows.changes, *more),
         )
+
+    def _lose(
+        self,
+        view: MaterializedView,
+        own: Sequence[Part],
+        origin: CommitOrigin,
+        follows: CommitDraft,
+    ) -> dict[str, tuple[BlockRange, ...]]:
+        """Return the source blocks, by their partition, that are the view's gap again, since all that
+        it made of them is in `own`; add to `follows` what the commit says of the view."""
+        partitions = dict.fromkeys(part.partition_id for part in own)
+        empty = [p for p in partitions if self._empties(view, p)]
+        if self._frozen_lost:
+            follows.change(*frozen_hit(view, self.snapshot, self._frozen_lost))
+        if self.discard_retained:
+            follows.change(*(ReleaseRetained(view.id, p, self.snapshot.number) for p in empty))
+        follows.change(
+            *(
+                ClearInvalidations(view.id, p, self.snapshot.number)
+                for p in empty
+                if self._right_when_empty(view, p)
+            )
+        )
+        gaps, stale, read = self._reached(view, own)
+        follows.require(*read)
+        for partition, blocks in gaps.items():
+            follows.change(RemoveCoverage(view.id, partition, blocks))
+            follows.require(PartsWithinRanges(view.source_id, partition, blocks))
+        for partition in stale:
+            rows = sum(self._rows[part.id] for part in own if part.partition_id == partition)
+            follows.change(invalidate(origin, view.id, partition, "TARGET CHANGED", rows))
+        return gaps
 
     @property
     def _all(self) -> tuple[Part, ...]:
         return self.snapshot.parts(self.table.id)
 
     def _right_when_empty(self, view: MaterializedView, partition: str) -> bool:
-        """Whether the marks of the slice mean nothing once all of it is a gap: they are about source
-        rows that left. Any other may be the only one who knows of rows that no part here names."""
+        """Return whether the marks of the slice are about source rows that left, so that they mean
+        nothing once all of it is a gap. Any other mark may be the only trace of rows that no part
+        here names."""
         return all(
             one.cause in ROWS_LEFT
             for one in self.snapshot.invalidations(view.id)
@@ -195,7 +200,7 @@ class TargetRows:
         return self._rows.get(part.id) == part.rows
 
     def _empties(self, view: MaterializedView, partition: str) -> bool:
-        """Whether nothing that the view made is left in the partition."""
+        """Return whether nothing that the view made is left in the partition."""
         return all(
             self._gone(part)
             for part in self._all
@@ -207,7 +212,7 @@ class TargetRows:
     def _reached(
         self, view: MaterializedView, own: Sequence[Part]
     ) -> tuple[dict[str, tuple[BlockRange, ...]], list[str], list[Requirement]]:
-        """(blocks by source partition that are a gap now, partitions of the target that are
+        """Return (blocks by source partition that are a gap now, partitions of the target that are
         stale, what was read to know it)."""
         source = self.snapshot.by_id(view.source_id)
         if not isinstance(source, Table) or not source.engine.stores_rows:
@@ -297,7 +302,7 @@ class TargetRows:
     def _named_as_left(
         self, made: Sequence[Change], lost: Mapping[str, Mapping[str, tuple[BlockRange, ...]]]
     ) -> list[Change]:
-        """Parts that stand for ones of which rows are left name no block that is a gap now."""
+        """Return the changes with parts that name no block which is a gap now."""
         kept = {
             (part.partition_id, part.blocks): part
             for part in self._parts.values()

@@ -103,6 +103,7 @@ def _write_catalog(root: Path, new: Path) -> tuple[RebuildReport, list[str]]:
     named, renamed = _named(tables)
     catalog = SqliteCatalog(new)
     try:
+        # The catalog is new and no process has it open, so nothing can conflict.
         catalog.apply(_commit(survivors, named))
         catalog.copy_to(f"{new}.whole")
     finally:

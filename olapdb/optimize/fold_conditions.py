@@ -22,7 +22,7 @@ def _fold(node: Node) -> Node:
         schema = node.schema
         rows = empty_rows([f.name for f in schema], [f.type.arrow for f in schema])
         return Values(schema, rows)
-    kept = [p for p, value in zip(parts, values, strict=True) if value is None]
-    if len(kept) == len(parts):
+    unknown = [p for p, value in zip(parts, values, strict=True) if value is None]
+    if len(unknown) == len(parts):
         return node
-    return Filter(node.child, all_of(kept)) if kept else node.child
+    return Filter(node.child, all_of(unknown)) if unknown else node.child

@@ -47,10 +47,10 @@ def optimize_node(root: Node) -> Node:
 
     node = bottom_up(root, lambda n: map_subqueries(n, subquery))
     for rule in RULES:
-        made = rule(node)
-        if made.schema != node.schema:
+        changed = rule(node)
+        if changed.schema != node.schema:
             raise InternalError(
-                f"The rule {rule.__name__} changed the schema {node.schema} to {made.schema}."
+                f"The rule {rule.__name__} changed the schema {node.schema} to {changed.schema}."
             )
-        node = made
+        node = changed
     return node

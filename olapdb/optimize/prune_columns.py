@@ -86,8 +86,8 @@ def _exactly(node: nodes.Node, schema: tuple[nodes.Field, ...]) -> nodes.Node:
 
 def _scan(node: nodes.Scan, needed: Names) -> nodes.Scan:
     """Keep the needed columns; move those that only a condition reads to `predicate_columns`."""
-    known = {unique: (name, t) for unique, name, t in node.predicate_columns}
-    known |= {u: (name, t) for (u, name), t in zip(node.columns, node.types, strict=True)}
+    columns = {unique: (name, t) for unique, name, t in node.predicate_columns}
+    columns |= {u: (name, t) for (u, name), t in zip(node.columns, node.types, strict=True)}
     conditions = [e for e in (node.predicate, node.prewhere) if e is not None]
     only_read = sorted(_used(conditions) - needed)
     kept = [(c, t) for c, t in zip(node.columns, node.types, strict=True) if c[0] in needed]
@@ -95,7 +95,7 @@ def _scan(node: nodes.Scan, needed: Names) -> nodes.Scan:
         node,
         columns=tuple(c for c, _ in kept),
         types=tuple(t for _, t in kept),
-        predicate_columns=tuple((u, *known[u]) for u in only_read),
+        predicate_columns=tuple((u, *columns[u]) for u in only_read),
     )
 
 

@@ -127,8 +127,8 @@ def _through_join(node: nodes.Join, conditions: list[Expression]) -> nodes.Node:
             right.append(condition)
         else:
             stay.append(condition)
-    made = replace(node, left=_push(node.left, left), right=_push(node.right, right))
-    return _filtered(made, stay)
+    joined = replace(node, left=_push(node.left, left), right=_push(node.right, right))
+    return _filtered(joined, stay)
 
 
 def _picks_rows(node: nodes.Join) -> bool:

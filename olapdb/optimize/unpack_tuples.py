@@ -50,10 +50,14 @@ def _simpler(expression: Expression) -> Expression | None:
     pairs = zip(_elements(left), _elements(right), strict=False)
     same = [_equal(one, other) for one, other in pairs]
     whole = len(same) == len(_elements(left)) == len(_elements(right)) > 0
-    found = [one for one in same if one is not None]
-    if not whole or len(found) < len(same) or any(one.type != expression.type for one in found):
+    equalities = [one for one in same if one is not None]
+    if (
+        not whole
+        or len(equalities) < len(same)
+        or any(one.type != expression.type for one in equalities)
+    ):
         return None
-    return all_of(found)
+    return all_of(equalities)
 
 
 def _element(call: Call, made: Expression, index: Expression) -> Expression | None:
@@ -88,5 +92,5 @@ def _equal(left: Expression, right: Expression) -> Expression | None:
         resolved = functions.resolve_scalar("equals", arguments)
     except Error:
         return None
-    made = Call(resolved.type, "equals", (left, right), resolved)
-    return _simpler(made) or made
+    equality = Call(resolved.type, "equals", (left, right), resolved)
+    return _simpler(equality) or equality

@@ -29,16 +29,13 @@ _PLAIN_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_$]*\Z")
 _PARAMETER = re.compile(r"\$[A-Za-z0-9_]+\Z")
 _EXPONENT = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+")
 _TUPLE_ELEMENT = re.compile(r"[0-9]+(?:\.[0-9]*)?(?:\.[A-Za-z0-9_]+)*\Z")
-_HEREDOC = re.compile(
-    r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`\\]|\\.|``)*`|--[^\n]*|#[ !][^\n]*"
-    r"|/\*.*?\*/|(?P<mark>\$\w*\$)(?P<body>.*?)(?P=mark)",
-    re.DOTALL,
-)
-_QUOTED_OR_COMMENT = re.compile(
-    r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`\\]|\\.|``)*`|--[^\n]*|#[ !][^\n]*"
-    r"|/\*.*?\*/|(?P<open>['\"`]|/\*)",
-    re.DOTALL,
-)
+COMMENT = r"--[^\n]*+|\#[ !][^\n]*+|/\*.*?\*/"
+QUOTED = r"'(?:[^'\\]|\\.|'')*+'|\"(?:[^\"\\]|\\.|\"\")*+\"|`(?:[^`\\]|\\.|``)*+`|" + COMMENT
+HEREDOC = r"(?P<mark>\$\w*\$)(?P<body>.*?)(?P=mark)"
+"""Patterns, for DOTALL, of pieces of text inside which nothing else begins."""
+
+_HEREDOC = re.compile(f"{QUOTED}|{HEREDOC}", re.DOTALL)
+_QUOTED_OR_OPEN = re.compile(QUOTED + r"|(?P<open>['\"`]|/\*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{2}|.)|''|\"\"|``", re.DOTALL)
 _ESCAPED = {
     "a": "\a",
@@ -75,10 +72,10 @@ class Token(NamedTuple):
 
 
 class SourceText:
-    """The whole text of what is parsed; finds the line and column of an offset.
+    """A whole SQL text, which finds the line and column of an offset.
 
-    It counts lines from the offset that was asked last, since a parser asks from left to right:
-    counting from the beginning each time takes the square of the text's length.
+    It counts lines from the offset of the last call, since a parser goes from left to right:
+    counting from the beginning each time takes time in the square of the text's length.
     """
 
     def __init__(self, text: str) -> None:
@@ -306,7 +303,7 @@ def _hide_heredocs(piece: str, heredocs: dict[int, str]) -> str:
 
 def _not_closed(source: SourceText, piece: str, start: int) -> SyntaxError:
     """Return the error for the quote or comment of `piece` that is not closed."""
-    for match in _QUOTED_OR_COMMENT.finditer(piece):
+    for match in _QUOTED_OR_OPEN.finditer(piece):
         if match["open"]:
             what = "comment" if match["open"] == "/*" else f"quote {match['open']}"
             return SyntaxError(

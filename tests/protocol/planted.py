@@ -370,7 +370,7 @@ FAULTS: Mapping[str, Fault] = {
         patched(
             "6.bypass_stays",
             "a replay takes rows that no view made",
-            olapdb__views__replay__is_bypass=lambda part, views: False,
+            olapdb__views__jobs__replay__is_bypass=lambda part, views: False,
         ),
         Fault(
             "7.bypass_apart",

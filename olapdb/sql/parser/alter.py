@@ -55,8 +55,10 @@ def _flattened(action: nodes.AlterAction) -> tuple[nodes.AlterAction, ...]:
 
 def _parse_action(cursor: TokenCursor) -> nodes.AlterAction:
     if cursor.take("("):  # ALTER TABLE t (ADD COLUMN …), as ClickHouse formats it
+        cursor.enter()
         action = _parse_action(cursor)
         cursor.expect(")")
+        cursor.leave()
         return action
     start = cursor.at
     known_action = _parse_known_action(cursor)

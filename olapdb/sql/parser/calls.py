@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from olapdb.errors import SyntaxError
 from olapdb.sql import nodes
 from olapdb.sql.parser import expressions, operands, queries, stars, type_names, windows
-from olapdb.sql.parser.cursor import TokenCursor
+from olapdb.sql.parser.cursor import TokenCursor, whole_number
 from olapdb.sql.parser.keywords import INTERVAL_UNITS, NOT_AN_ALIAS, words
 from olapdb.sql.parser.lookahead import count_commas, query_follows
 from olapdb.sql.parser.precedence import COMPARE, LAMBDA, NOT
@@ -99,9 +99,9 @@ def _parse_interval(cursor: TokenCursor, token: Token) -> nodes.Expression | Non
         unit = INTERVAL_UNITS.get(cursor.key)
         if unit is not None:
             cursor.advance()
-            quoted = first.kind == "string" and isinstance(amount, nodes.Literal)
-            if quoted and first.text.isdigit():
-                amount = nodes.Literal(int(first.text), first.text, position=amount.position)
+            number = whole_number(first.text) if first.kind == "string" else None
+            if number is not None and isinstance(amount, nodes.Literal):
+                amount = nodes.Literal(number, first.text, position=amount.position)
             return nodes.IntervalLiteral(amount, unit, position=cursor.position(token))
     # a column of that name, as in `interval - 1`
     cursor.move_to(start)
@@ -119,15 +119,17 @@ def _begins_operand(cursor: TokenCursor) -> bool:
 def _parse_interval_text(cursor: TokenCursor, token: Token) -> nodes.IntervalLiteral:
     """Parse the string of `INTERVAL '1 day'`."""
     parts = cursor.token.text.split()
-    digits = parts[0].lstrip("+-") if parts else ""
+    amount_text = parts[0] if parts else ""
+    magnitude = whole_number(amount_text[1:] if amount_text[:1] in ("-", "+") else amount_text)
     unit = INTERVAL_UNITS.get(parts[1].upper()) if len(parts) == 2 else None
-    if unit is None or not digits.isdigit():
+    if unit is None or magnitude is None:
         if len(parts) > 2:
             raise cursor.refused("An INTERVAL of several units", "Add one INTERVAL for each unit.")
         raise cursor.expected("an interval such as '1 day'")
     cursor.advance()
     position = cursor.position(token)
-    amount = nodes.Literal(int(parts[0]), str(int(parts[0])), position=position)
+    number = -magnitude if amount_text.startswith("-") else magnitude
+    amount = nodes.Literal(number, str(number), position=position)
     return nodes.IntervalLiteral(amount, unit, position=position)
 
 

@@ -13,6 +13,9 @@ DEPTH_MAX = 100
 """How deep expressions may nest; a query counts twice.  One level takes up to eight of Python's
 1,000 frames, of which the caller has some too (ClickHouse: max_parser_depth)."""
 
+_WHOLE_DIGITS_MAX = 20
+"""The digits of the largest UInt64."""
+
 _OPENING = frozenset("([{")
 _CLOSING = frozenset(")]}")
 
@@ -47,6 +50,7 @@ class TokenCursor:
 
     @property
     def ended(self) -> bool:
+        """Whether the current token is the end."""
         return self.token.kind == "end"
 
     def sees(self, *keys: str) -> bool:
@@ -174,7 +178,7 @@ class TokenCursor:
     # --- errors, returned for the caller to raise
 
     def expected(self, what: str) -> SyntaxError:
-        """Return the error that `what` should stand here, with the token that does."""
+        """Return the error that `what` should be next; it names the token that is."""
         token = self.token
         if token.kind == "end":
             actual = "the end of the statement"
@@ -233,12 +237,21 @@ class TokenCursor:
 
     def integer(self, what: str = "a whole number") -> int:
         """Step over a number without sign and fraction and return it; `what` is for the error."""
-        if self.token.kind != "number" or not self.token.text.isdigit():
+        value = whole_number(self.token.text) if self.token.kind == "number" else None
+        if value is None:
             raise self.expected(what)
-        return int(self.advance().text)
+        self.advance()
+        return value
 
     def if_exists(self) -> bool:
+        """Step over IF EXISTS if it is next; return whether it was."""
         return self.take("IF", "EXISTS")
 
     def if_not_exists(self) -> bool:
+        """Step over IF NOT EXISTS if it is next; return whether it was."""
         return self.take("IF", "NOT", "EXISTS")
+
+
+def whole_number(text: str) -> int | None:
+    """Return the value of decimal digits; None for other text, and for more digits than UInt64 has."""
+    return int(text) if text.isdecimal() and len(text) <= _WHOLE_DIGITS_MAX else None

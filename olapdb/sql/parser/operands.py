@@ -5,7 +5,7 @@ from __future__ import annotations
 from olapdb.errors import SyntaxError
 from olapdb.sql import nodes
 from olapdb.sql.parser import calls, expressions, queries, stars, type_names
-from olapdb.sql.parser.cursor import TokenCursor
+from olapdb.sql.parser.cursor import TokenCursor, whole_number
 from olapdb.sql.parser.keywords import LITERAL_WORDS, RESERVED_OPERANDS
 from olapdb.sql.parser.lookahead import alias_follows, query_follows
 from olapdb.sql.parser.precedence import NEGATE
@@ -126,8 +126,9 @@ def parse_number(cursor: TokenCursor, negative: bool = False) -> nodes.Literal:
     token = cursor.advance()
     position = cursor.position(token)
     text = f"-{token.text}" if negative else token.text
-    if token.text.isdigit():
-        number = int(text)
+    magnitude = whole_number(token.text)
+    if magnitude is not None:
+        number = -magnitude if negative else magnitude
         if -(2**63) <= number < 2**64:
             return nodes.Literal(number, text, position=position)
     try:
@@ -218,12 +219,13 @@ def _parse_parameter(cursor: TokenCursor) -> nodes.Parameter:
 def _parse_dollar_parameter(cursor: TokenCursor) -> nodes.Parameter:
     """Parse `$1` or `$name`."""
     name = cursor.token.text
-    if name.isdigit() and int(name) == 0:
+    number = whole_number(name)
+    if name.isdigit() and not number:
         raise cursor.expected("a parameter from $1 on")
     position = cursor.position(cursor.advance())
-    if name.isdigit():
-        return nodes.Parameter(None, int(name) - 1, position=position)
-    return nodes.Parameter(name, None, position=position)
+    if number is None:
+        return nodes.Parameter(name, None, position=position)
+    return nodes.Parameter(None, number - 1, position=position)
 
 
 def _parse_typed_parameter(cursor: TokenCursor) -> nodes.Parameter:

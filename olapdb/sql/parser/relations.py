@@ -111,9 +111,11 @@ def _parse_table_expression(cursor: TokenCursor) -> nodes.Relation:
     if cursor.key == "(":
         if query_follows(cursor):
             return _parse_subquery(cursor)
+        cursor.enter()
         cursor.advance()
         relation = parse_relation(cursor)
         cursor.expect(")")
+        cursor.leave()
         return relation
     if call_follows(cursor):
         return _parse_table_function(cursor)

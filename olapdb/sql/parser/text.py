@@ -15,17 +15,14 @@ from olapdb.errors import SyntaxError
 from olapdb.sql.nodes import Expression, Query, Statement, TableName, ValuesData
 from olapdb.sql.parser import data, operands, queries, statements
 from olapdb.sql.parser.cursor import TokenCursor
-from olapdb.sql.tokens import SourceText
+from olapdb.sql.tokens import COMMENT, HEREDOC, QUOTED, SourceText
 
 Parsed = TypeVar("Parsed")
 
-_QUOTED = (
-    r"'(?:[^'\\]|\\.|'')*+'|\"(?:[^\"\\]|\\.|\"\")*+\"|`(?:[^`\\]|\\.|``)*+`"
-    r"|--[^\n]*+|\#[ !][^\n]*+|/\*.*?\*/|(\$\w*\$).*?\1"
-)
-_LEXEME = re.compile(_QUOTED + r"|\w+|[^\s\w]", re.DOTALL)
-_BLANK = re.compile(r"(?:\s|--[^\n]*|\#[ !][^\n]*|/\*.*?\*/)*", re.DOTALL)
-_STATEMENT_END = re.compile(r"(?:[^;'\"`\-#/$]++|" + _QUOTED + r"|[\"'`\-#/$])*+", re.DOTALL)
+_OPAQUE = f"{QUOTED}|{HEREDOC}"
+_LEXEME = re.compile(_OPAQUE + r"|\w+|[^\s\w]", re.DOTALL)
+_BLANK = re.compile(rf"(?:\s|{COMMENT})*", re.DOTALL)
+_STATEMENT_END = re.compile(r"(?:[^;'\"`\-#/$]++|" + _OPAQUE + r"|[\"'`\-#/$])*+", re.DOTALL)
 _DATA_END = re.compile(
     r"(?:[^;'\-#/]++|'(?:[^'\\]++|\\.|'')*+'|--[^\n]*+|/\*.*?\*/|[\-#/])*+", re.DOTALL
 )

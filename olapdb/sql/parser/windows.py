@@ -15,6 +15,7 @@ _FRAME_UNITS: tuple[_FrameUnit, ...] = get_args(_FrameUnit)
 
 def parse_window(cursor: TokenCursor) -> WindowSpec:
     """Parse `([base] [PARTITION BY …] [ORDER BY …] [frame])`."""
+    cursor.enter()
     position = cursor.position()
     cursor.expect("(")
     base = None
@@ -35,6 +36,7 @@ def parse_window(cursor: TokenCursor) -> WindowSpec:
             cursor.expect("AND")
             end = _parse_frame_bound(cursor)
     cursor.expect(")")
+    cursor.leave()
     return WindowSpec(partition_by, order_by, unit, start, end, base, position=position)
 
 

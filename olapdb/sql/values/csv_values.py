@@ -126,6 +126,7 @@ class _ShiftedText(SourceText):
         self._start = start or Position(1, 1, 0)
 
     def position(self, offset: int) -> Position:
+        """Return the position of `offset` of this text in the longer one."""
         inner = super().position(offset)
         column = inner.column + (self._start.column - 1 if inner.line == 1 else 0)
         return Position(inner.line + self._start.line - 1, column, offset + self._start.offset)

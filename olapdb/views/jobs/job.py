@@ -80,14 +80,12 @@ class ViewJob:
         """Return the job of the origin's statement; without an executor, in threads of this process
         (see `default_executor`)."""
         origin = origin.of_kind(operation)
+        settings = Settings.of(origin.settings)
         record = JobRecord(
-            origin.services,
+            origin,
             operation,
-            query_id=origin.query_id,
-            statement=origin.statement,
-            cancelled=origin.cancelled,
-            executor=str(origin.settings.get("engine", "in_process")),
-            staged=operation == "BACKFILL" and bool(origin.settings.get("backfill_staging", False)),
+            executor=settings.text("engine"),
+            staged=operation == "BACKFILL" and settings.boolean("backfill_staging"),
         )
         return ViewJob(
             origin,

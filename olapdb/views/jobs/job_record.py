@@ -7,18 +7,17 @@ computed and waits, one that failed) is noted every few seconds, and when the jo
 from __future__ import annotations
 
 import os
-import threading
 import time
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
+from olapdb.commit.origin import CommitOrigin
 from olapdb.errors import Error, QueryWasCancelled
 from olapdb.model.changes import Change, CloseJob, JobRuns, NoteChunks, Requirement
 from olapdb.model.job import ChunkState, JobChunk, JobKind, JobState, ViewJob
 from olapdb.model.schema import MaterializedView
-from olapdb.runtime.services import Services
 
 NOTE_SECONDS = 2.0
 """How often progress is written that no commit carries."""
@@ -30,24 +29,22 @@ ERROR_LENGTH_MAX = 2_000
 class JobRecord:
     """One job. It begins with the first plan; a job that has nothing to do leaves no record.
 
-    Used by the thread of the statement; `cancelled` is set by others.
+    Used by the thread of the statement. A job that was cancelled in the catalog sets the origin's
+    `cancelled`.
     """
 
     def __init__(
         self,
-        services: Services,
+        origin: CommitOrigin,
         kind: JobKind,
         *,
-        query_id: str = "",
-        statement: str = "",
         executor: str = "in_process",
         staged: bool = False,
-        cancelled: threading.Event | None = None,
     ) -> None:
         self.id = str(uuid.uuid4())
-        self._services = services
-        self._facts = kind, query_id, statement, executor, staged
-        self._cancelled = cancelled or threading.Event()
+        self._origin, self._services = origin, origin.services
+        self._facts = kind, executor, staged
+        self._cancelled = origin.cancelled
         self._chunks: dict[int, JobChunk] = {}
         self._unwritten: dict[int, JobChunk] = {}
         self._open = False
@@ -84,7 +81,7 @@ class JobRecord:
         if self._open:
             self._services.catalog.plan_job(self.id, planned)
             return
-        kind, query_id, statement, executor, staged = self._facts
+        kind, executor, staged = self._facts
         self._services.catalog.open_job(
             ViewJob(
                 self.id,
@@ -93,8 +90,8 @@ class JobRecord:
                 kind,
                 self._services.lease_id,
                 os.getpid(),
-                query_id,
-                statement,
+                self._origin.query_id,
+                self._origin.statement,
                 executor,
                 staged,
                 self._services.clock_ms(),

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 from olapdb.commit.draft import CommitDraft, publish
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import ATTEMPTS_MAX, RetryPolicy, retry_commit
+from olapdb.config import Settings
 from olapdb.errors import BadArguments, Error, UnknownIdentifier
 from olapdb.functions.base import Environment
 from olapdb.model.changes import (
@@ -80,7 +81,7 @@ class RebuildRequest:
     @property
     def discards_retained(self) -> bool:
         """Whether what was made of rows that left by retention may be given up."""
-        return bool(self.origin.settings.get("discard_retained", False))
+        return Settings.of(self.origin.settings).boolean("discard_retained")
 
     @property
     def services(self) -> Services:

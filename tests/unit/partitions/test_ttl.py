@@ -189,7 +189,9 @@ def test_in_the_background(connection: Connection) -> None:
     make(connection)
     connection.execute(f"INSERT INTO t VALUES ('{ago(9)}', 1), ('{ago(0)}', 2)")
     services = connection.database.services
-    scheduler = MergeScheduler(services, expire=apply_ttl)
+    scheduler = MergeScheduler(
+        services, expire=lambda ours, table_id: apply_ttl(CommitOrigin(ours), table_id)
+    )
     scheduler.start()
     scheduler.notify(table(connection).id)
     assert scheduler.wait_idle(20)

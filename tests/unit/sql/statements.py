@@ -1,4 +1,4 @@
-"""Statements that people use, by kind; each must parse, and where it can be written, read back."""
+"""Common statements by kind: each must parse; the formatter's text of it must parse to the same."""
 
 QUERIES = """
 SELECT 1

@@ -1,4 +1,4 @@
-"""What is written reads back as the same tree, whatever the tree."""
+"""The formatter's text of any tree parses to the same tree."""
 
 from __future__ import annotations
 

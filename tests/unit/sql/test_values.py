@@ -1,4 +1,4 @@
-"""Literal rows: the scan of bytes gives what the grammar gives, and gives way where it must."""
+"""Literal rows: the scan of bytes reads the same values as the grammar, or leaves them to it."""
 
 from __future__ import annotations
 
