@@ -53,10 +53,10 @@ class OlapdbCredentials(Credentials):
         """Validate the profile, and refuse unknown keys, which dbt accepts.
 
         A misspelt `path` would otherwise open a warehouse in memory."""
-        known = [f.name for f in fields(cls)]
+        allowed = [f.name for f in fields(cls)]
         for name in data:
-            if name not in (*known, *_KEYS_OF_DBT):
-                close = get_close_matches(str(name), known, n=1)
+            if name not in (*allowed, *_KEYS_OF_DBT):
+                close = get_close_matches(str(name), allowed, n=1)
                 hint = f" Maybe you meant {close[0]}." if close else ""
                 raise DbtRuntimeError(
                     f"The profile has the key {name}, which means nothing to olapdb.{hint} There "

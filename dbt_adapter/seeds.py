@@ -65,9 +65,9 @@ def to_arrow(agate_table: agate.Table, types: Mapping[str, str]) -> pa.Table:
     columns: dict[str, pa.Array] = {}
     for index, name in enumerate(agate_table.column_names):
         if name not in types:
-            known = ", ".join(types)
+            table_columns = ", ".join(types)
             raise DbtRuntimeError(
-                f"The seed has a column {name} that the table lacks (it has {known}). "
+                f"The seed has a column {name} that the table lacks (it has {table_columns}). "
                 "Run dbt seed --full-refresh."
             )
         values = list(agate_table.columns[index].values())

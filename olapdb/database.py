@@ -26,6 +26,7 @@ from olapdb.statements.introspect.show import require_database
 from olapdb.storage.store import LocalStore, MemoryStore, Store
 from olapdb.system.all_tables import SYSTEM_TABLES
 from olapdb.threads import end_with_process
+from olapdb.views.definition.judgement import judge_older_views
 from olapdb.views.jobs.executor import Executor
 from olapdb.views.jobs.job import default_executor
 
@@ -58,6 +59,7 @@ class Database:
             notify_written=self._written,
         )
         if not read_only:
+            judge_older_views(self.services)
             self._scheduler = MergeScheduler(self.services, expire=apply_ttl)
             self._scheduler.start()
         end_with_process(self)

@@ -119,9 +119,9 @@ def _missing_trigger(names: ModelNames) -> Finding:
     )
 
 
-def findings_sql(found: Sequence[Finding]) -> str:
+def findings_sql(reported: Sequence[Finding]) -> str:
     """Return a query with one row for each finding, for dbt's test to count and store."""
-    listed = list(found[:FINDINGS_MAX])
+    listed = list(reported[:FINDINGS_MAX])
     if not listed:
         return f"select * from ({_row_sql(_EMPTY)}) where 1 = 0"
     return "\nunion all\n".join(_row_sql(f) for f in listed)

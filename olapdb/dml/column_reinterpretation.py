@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from olapdb.bind.syntax import rewrite, walk
+from olapdb.dml.default_readability import check_readable, may_not_convert
 from olapdb.dml.mutation import Mutation
 from olapdb.dml.mutation_steps import FillNullsStep
 from olapdb.errors import DataError
+from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.invalidation import invalidate
 from olapdb.lineage.type_change import same_result, widened_only
 from olapdb.model.changes import Change
@@ -25,7 +27,7 @@ from olapdb.sql import nodes
 from olapdb.sql.parser import parse_expression
 from olapdb.storage.column_statistics import bounds_hold
 from olapdb.storage.reader import PartReader
-from olapdb.types import Decimal, Float, Integer, String, is_nullable, make_nullable, plain
+from olapdb.types import is_nullable, make_nullable
 
 
 @dataclass
@@ -51,6 +53,10 @@ class ColumnReinterpretation:
         holed = self._holed(pairs, parts)
         if holed:
             mutation.run(FillNullsStep(holed))
+        kept = [part for part in parts if part.id not in mutation.replaced]
+        context = TriggerContext.of(mutation.origin, mutation.snapshot)
+        if check_readable(self.before, self.after, kept, context, self.tried):
+            mutation.whole = True
         mutation.reread(
             self._closed(self._changed(parts) | self._retyped(pairs, joined=False), parts),
             self._closed(self._changed(parts) | self._retyped(pairs, joined=True), parts),
@@ -151,12 +157,7 @@ class ColumnReinterpretation:
 
 def _may_fail(old: Column, new: Column) -> bool:
     """Whether some value of the one type is none of the other; numbers wrap, as CAST does."""
-    before, after = plain(old.type), plain(new.type)
-    if bounds_hold(old.type, new.type) or isinstance(after, String):
-        return False
-    return not (
-        isinstance(before, Integer | Float | Decimal) and isinstance(after, Integer | Float)
-    )
+    return not bounds_hold(old.type, new.type) and may_not_convert(old.type, new.type)
 
 
 def default_by_ids(column: Column, table: Table) -> object:

@@ -67,7 +67,7 @@ def run_simple(plan: nodes.Plan, context: ExecutionContext) -> pa.Table:
     batches or looks for subqueries, and the rows need no `Result`."""
     fields = [field for field, _ in plan.output]
     try:
-        batches = [_select(batch, fields) for batch in _run_unchecked(plan.root, context)]
+        batches = [_select(batch, fields) for batch in _operator(plan.root, context)]
     finally:
         context.close()
     schema = pa.schema([(f, t.arrow) for f, t in zip(fields, plan.types, strict=True)])
@@ -81,14 +81,12 @@ def run_node(node: nodes.Node, context: ExecutionContext) -> Iterator[pa.RecordB
     return checked(_operator(node, context, run_node), node)
 
 
-def _run_unchecked(node: nodes.Node, context: ExecutionContext) -> Iterator[pa.RecordBatch]:
-    return _operator(node, context, _run_unchecked)
-
-
 def _operator(
-    node: nodes.Node, context: ExecutionContext, run_child: RunNode
+    node: nodes.Node, context: ExecutionContext, run_child: RunNode | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Start the operator of a node; `run_child(child, context)` yields its input."""
+    """Start the operator of a node; `run_child(child, context)` yields its input, by default
+    unchecked."""
+    run_child = run_child or _operator
     match node:
         case nodes.Scan():
             return scan_batches(node, context)
@@ -138,7 +136,7 @@ def _input(
     if not isinstance(child, nodes.Scan):
         return run_child(child, context)
     if (block := context.blocks.get(child.table.id)) is not None:
-        if not any(map(pa.types.is_dictionary, block.schema.types)):
+        if pa.DictionaryType not in map(type, block.schema.types):
             return run_child(child, context)
     elif (counted := counted_batch(child, context)) is not None:
         return iter((counted,))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -186,9 +187,17 @@ def _bind(view: MaterializedView, context: TriggerContext) -> BoundView:
 
 
 def _environment(view: MaterializedView, environment: Environment) -> Environment:
+    if (environment.zone, environment.database) == (view.zone, view.database):
+        return environment
     return replace(environment, zone=view.zone, database=view.database)
 
 
-def _settings(view: MaterializedView, context: TriggerContext) -> Mapping[str, object]:
-    limits = {n: context.settings[n] for n in LIMITS if n in context.settings}
-    return {**dict(view.settings), **limits}
+def _settings(view: MaterializedView, context: TriggerContext) -> Settings:
+    limits = tuple((n, context.settings[n]) for n in LIMITS if n in context.settings)
+    return _parsed((*view.settings, *limits))
+
+
+@lru_cache(maxsize=1_024)
+def _parsed(changed: tuple[tuple[str, object], ...]) -> Settings:
+    """Parse settings; hundreds of views of one INSERT have the same."""
+    return Settings(dict(changed))

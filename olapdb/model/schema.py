@@ -200,7 +200,8 @@ class Table:
 
     def setting(self, name: str) -> SettingValue:
         """Return a setting of the table, its default where CREATE TABLE did not give it."""
-        return dict(self.settings).get(name, TABLE_SETTINGS[name].default)
+        given = (value for key, value in self.settings if key == name)
+        return next(given, TABLE_SETTINGS[name].default)
 
     @property
     def stored_columns(self) -> tuple[Column, ...]:
@@ -245,7 +246,8 @@ class MaterializedView:
     as of CREATE.  `references` are the ids of all tables that it reads, the source first; when one
     of them is renamed, `query` is rewritten in the same commit.  `version` is the definition's
     version.  `inner` means that the view owns its target.  `unprovable` is the reason why the view
-    cannot be proven, or "".
+    cannot be proven, or "", by the rules of release `judged_by`
+    (`olapdb.views.provability.RULES`); 0 where it was made before there were rules.
     """
 
     id: str
@@ -263,6 +265,7 @@ class MaterializedView:
     settings: tuple[tuple[str, str | int | float | bool], ...] = ()
     zone: str = "UTC"
     unprovable: str = ""
+    judged_by: int = 0
     comment: str = ""
     created_ms: int = 0
     first_block: int = 1

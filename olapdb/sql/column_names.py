@@ -1,19 +1,19 @@
-"""What ClickHouse calls a result column that has no alias: `plus(x, 1)`, `count()`, `[1, 2]`."""
+"""ClickHouse's names of result columns without alias: `plus(x, 1)`, `count()`, `[1, 2]`."""
 
 from __future__ import annotations
 
 from olapdb.errors import InternalError
 from olapdb.sql import nodes
-from olapdb.sql.formatter.queries import QueryFormatter
+from olapdb.sql.formatter.expressions import format_expression
 from olapdb.sql.literals import literal_text, quote_string
 
 
 def column_name(expression: nodes.Expression) -> str:
-    """The name, with aliases for what they name and columns as they are written.
+    """Return the name that ClickHouse gives to the result column of `expression`.
 
-    Operators show as the functions that they are, tuples and arrays as literals, DISTINCT and
-    FILTER as combinators.  A subquery is `_subquery_1`: ClickHouse numbers them in the order of
-    its analysis, which has no meaning here.
+    An alias is its name, a column its name as written.  Operators appear as functions, tuples and
+    arrays as literals, DISTINCT and FILTER as combinators.  A subquery is `_subquery_1`:
+    ClickHouse numbers them in the order of its analysis, which has no meaning here.
     """
     match expression:
         case nodes.Alias():
@@ -45,7 +45,7 @@ def column_name(expression: nodes.Expression) -> str:
         case nodes.Exists():
             return "exists(_subquery_1)"
         case nodes.Parameter() | nodes.Star():
-            return QueryFormatter().expression(expression)
+            return format_expression(expression)
         case _:
             raise InternalError(f"No column name is known for {type(expression).__name__}.")
 
@@ -55,7 +55,7 @@ def _list(expressions: tuple[nodes.Expression, ...]) -> str:
 
 
 def _right_side(right: nodes.Expression) -> str:
-    """One element in parentheses is no tuple to ClickHouse."""
+    """Return the right side of IN: ClickHouse takes one element in parentheses for no tuple."""
     if isinstance(right, nodes.TupleLiteral) and len(right.elements) == 1:
         return column_name(right.elements[0])
     return column_name(right)

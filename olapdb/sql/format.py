@@ -5,46 +5,45 @@ from __future__ import annotations
 from olapdb.errors import NotSupportedError
 from olapdb.sql import nodes
 from olapdb.sql.column_names import column_name
-from olapdb.sql.formatter.definitions import DefinitionFormatter
+from olapdb.sql.formatter import definitions, expressions, queries
 
 __all__ = ["column_name", "to_sql"]
 
 
 def to_sql(node: nodes.Node) -> str:
-    """The SQL of a node, on one line, as ClickHouse formats it.
+    """Return the SQL of a node, on one line, as ClickHouse formats it.
 
-    Expressions, queries, relations, names, the CREATE statements, INSERT and EXPLAIN; reading the
-    text gives an equal node.  Numbers keep the text that they had.  Raises NotSupportedError for
-    other statements.
+    Takes expressions, queries, relations, names, the CREATE statements, INSERT and EXPLAIN.
+    Parsing the text gives an equal node; numbers keep the text they were written with.  Raises
+    NotSupportedError for other statements.
     """
-    formatter = DefinitionFormatter()
     match node:
         case nodes.Expression():
-            return formatter.expression(node)
+            return expressions.format_expression(node)
         case nodes.Query():
-            return formatter.query(node)
+            return queries.format_query(node)
         case nodes.Relation():
-            return formatter.relation(node)
+            return queries.format_relation(node)
         case nodes.TableName():
-            return formatter.table(node)
+            return queries.format_table(node)
         case nodes.OrderItem():
-            return formatter.order_items((node,))
+            return expressions.format_order_items((node,))
         case nodes.ColumnDefinition():
-            return formatter.column(node)
+            return definitions.format_column(node)
         case nodes.StorageClause():
-            return " ".join(formatter.storage(node))
+            return " ".join(definitions.format_storage(node))
         case nodes.CreateDatabase():
-            return formatter.create_database(node)
+            return definitions.format_create_database(node)
         case nodes.CreateTable():
-            return formatter.create_table(node)
+            return definitions.format_create_table(node)
         case nodes.CreateView():
-            return formatter.create_view(node)
+            return definitions.format_create_view(node)
         case nodes.CreateMaterializedView():
-            return formatter.create_materialized_view(node)
+            return definitions.format_create_materialized_view(node)
         case nodes.Insert():
-            return formatter.insert(node)
+            return definitions.format_insert(node)
         case nodes.Explain():
-            settings = formatter.settings(node.settings)
+            settings = queries.format_settings(node.settings)
             words = ("EXPLAIN", node.kind, settings, to_sql(node.statement))
             return " ".join(word for word in words if word)
         case _:

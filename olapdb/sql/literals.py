@@ -1,4 +1,4 @@
-"""Literals and names as ClickHouse writes them."""
+"""Literals and names in ClickHouse's form."""
 
 from __future__ import annotations
 
@@ -24,24 +24,30 @@ _ESCAPES = str.maketrans(
 
 
 def quote_string(text: str) -> str:
-    """`'it\\'s'`"""
+    """Return a string as a literal: `'it\\'s'`."""
     return f"'{text.translate(_ESCAPES)}'"
 
 
 def quote_name(name: str) -> str:
-    """As it is where it reads back as a name, else in backquotes."""
+    """Return a name, in backquotes where the parser would not read it back as a name."""
     if _PLAIN_NAME.match(name) and name.upper() not in MUST_QUOTE:
         return name
     return backquote(name)
 
 
+def quote_dotted_name(name: str) -> str:
+    """Return `a.b` with each part quoted where needed."""
+    return ".".join(map(quote_name, name.split(".")))
+
+
 def backquote(name: str) -> str:
+    """Return a name in backquotes."""
     escaped = name.translate(_ESCAPES).replace("\\'", "'").replace("`", "\\`")
     return f"`{escaped}`"
 
 
 def float_text(value: float) -> str:
-    """ClickHouse's shortest form: `1.`, `0.1`, `1e100`, `1e-7`, `inf`, `nan`."""
+    """Return the shortest text in ClickHouse's form: `1.`, `0.1`, `1e100`, `1e-7`, `inf`, `nan`."""
     if math.isnan(value):
         return "nan"
     if math.isinf(value):
@@ -60,7 +66,7 @@ def float_text(value: float) -> str:
 
 
 def literal_text(value: bool | int | float | str | None) -> str:
-    """A value as ClickHouse names it in a result column."""
+    """Return a value as ClickHouse writes it in the name of a result column."""
     match value:
         case None:
             return "NULL"

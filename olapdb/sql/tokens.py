@@ -1,11 +1,11 @@
-"""ClickHouse's lexical rules: SQL text to tokens, each with its place in the text.
+"""ClickHouse's lexical rules: SQL text to tokens, each with its position in the text.
 
 The scanner is sqlglot's `Tokenizer`, subclassed by its class attributes only, which works where
-sqlglot is compiled (`sqlglotc`) and where it is not.  It finds where tokens begin and end; what a
-token *means* is read here from its piece of the text, so that escapes, numbers and operators
-follow ClickHouse and have one home:
+sqlglot is compiled (`sqlglotc`) and where it is not.  It finds where tokens begin and end.  This
+module reads their meaning from the text, so that escapes, numbers and operators follow ClickHouse
+and have one home:
 
-* no word is a keyword: the grammar decides by place, so a column may be called `date` or `when`;
+* no word is a keyword: the grammar decides by context, so a column may be called `date` or `when`;
 * the number in `t.1.2` is two tuple elements, `.5` one number, `1abc` an identifier;
 * `$1` and `$name` are parameters, `$$…$$` and `$tag$…$tag$` are strings.
 
@@ -29,16 +29,13 @@ _PLAIN_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_$]*\Z")
 _PARAMETER = re.compile(r"\$[A-Za-z0-9_]+\Z")
 _EXPONENT = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+")
 _TUPLE_ELEMENT = re.compile(r"[0-9]+(?:\.[0-9]*)?(?:\.[A-Za-z0-9_]+)*\Z")
-_HEREDOC = re.compile(
-    r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`\\]|\\.|``)*`|--[^\n]*|#[ !][^\n]*"
-    r"|/\*.*?\*/|(?P<mark>\$\w*\$)(?P<body>.*?)(?P=mark)",
-    re.DOTALL,
-)
-_QUOTED_OR_COMMENT = re.compile(
-    r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`\\]|\\.|``)*`|--[^\n]*|#[ !][^\n]*"
-    r"|/\*.*?\*/|(?P<open>['\"`]|/\*)",
-    re.DOTALL,
-)
+COMMENT = r"--[^\n]*+|\#[ !][^\n]*+|/\*.*?\*/"
+QUOTED = r"'(?:[^'\\]|\\.|'')*+'|\"(?:[^\"\\]|\\.|\"\")*+\"|`(?:[^`\\]|\\.|``)*+`|" + COMMENT
+HEREDOC = r"(?P<mark>\$\w*\$)(?P<body>.*?)(?P=mark)"
+"""Patterns, for DOTALL, of pieces of text inside which nothing else begins."""
+
+_HEREDOC = re.compile(f"{QUOTED}|{HEREDOC}", re.DOTALL)
+_QUOTED_OR_OPEN = re.compile(QUOTED + r"|(?P<open>['\"`]|/\*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{2}|.)|''|\"\"|``", re.DOTALL)
 _ESCAPED = {
     "a": "\a",
@@ -61,9 +58,11 @@ _ESCAPED = {
 
 
 class Token(NamedTuple):
-    """`text` is the value (unquoted, unescaped); `key` what the grammar compares with: the word in
-    capitals or the operator, and "" for quoted names, strings, numbers and parameters, so that a
-    quoted `"select"` is never taken for the keyword.  `start` and `end` index the whole text."""
+    """A piece of the text from offset `start` to `end`, with its value `text`, unquoted, unescaped.
+
+    The grammar compares `key`: the word in capitals or the operator, and "" for quoted names,
+    strings, numbers and parameters, so that a quoted `"select"` is never taken for the keyword.
+    """
 
     kind: Kind
     text: str
@@ -73,17 +72,36 @@ class Token(NamedTuple):
 
 
 class SourceText:
-    """The whole text of what is parsed; knows lines."""
+    """The whole text of what is parsed; finds the line and column of an offset.
+
+    It counts lines from the offset that was asked last, since a parser asks from left to right:
+    counting from the beginning each time takes the square of the text's length.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self._offset = 0
+        self._line = 1
+        self._line_start = 0
 
     def position(self, offset: int) -> Position:
-        line = self.text.count("\n", 0, offset) + 1
-        return Position(line, offset - self.text.rfind("\n", 0, offset), offset)
+        """Return the position of `offset`: line and column from 1, and the offset itself."""
+        text = self.text
+        if offset < self._line_start:
+            self._line -= text.count("\n", offset, self._line_start)
+            self._line_start = text.rfind("\n", 0, offset) + 1
+        elif offset > self._offset:
+            newlines = text.count("\n", self._offset, offset)
+            if newlines:
+                self._line += newlines
+                self._line_start = text.rfind("\n", self._offset, offset) + 1
+        self._offset = offset
+        return Position(self._line, offset - self._line_start + 1, offset)
 
 
 class _ClickHouseTokenizer(Tokenizer):
+    """sqlglot's scanner with ClickHouse's quotes and comments; it knows no keyword."""
+
     COMMANDS: ClassVar[set[TokenType]] = set()
     KEYWORDS = dict.fromkeys(_OPERATORS, TokenType.UNKNOWN)
     IDENTIFIERS = ['"', "`"]
@@ -96,8 +114,11 @@ class _ClickHouseTokenizer(Tokenizer):
 
 
 def unescape(text: str) -> str:
-    r"""The value of the inside of a quoted string or name: `\n`, `\x41`, `''`; an unknown escape
-    such as `\d` keeps its backslash, as in ClickHouse.  Consecutive `\xHH` are UTF-8 bytes."""
+    r"""Return the value of the inside of a quoted string or name: `\n`, `\x41`, `''` are read.
+
+    An unknown escape such as `\d` keeps its backslash, as in ClickHouse.  Consecutive `\xHH` are
+    UTF-8 bytes; raises SyntaxError where they are not valid.
+    """
     if "\\x" not in text:
         return _ESCAPE.sub(_unescape_one, text)
     raw = re.sub(
@@ -114,6 +135,7 @@ def unescape(text: str) -> str:
 
 
 def _protect(byte: int) -> bytes:
+    """Return a byte of `\\xHH`, escaped where a second pass would read it as an escape or quote."""
     return b"\\" + bytes([byte]) if byte in b"\\'\"`" else bytes([byte])
 
 
@@ -127,10 +149,10 @@ def _unescape_one(match: re.Match[str]) -> str:
 
 
 def tokenize(source: SourceText, start: int = 0, end: int | None = None) -> list[Token]:
-    """The tokens of `source.text[start:end]` with a last one of kind "end".
+    """Return the tokens of `source.text[start:end]`, then one of kind "end".
 
     Raises SyntaxError with the position of a quote or comment that is not closed, or of a
-    character that no token has.
+    character that begins no token.
     """
     end = len(source.text) if end is None else end
     piece = source.text if start == 0 and end == len(source.text) else source.text[start:end]
@@ -149,10 +171,8 @@ def tokenize(source: SourceText, start: int = 0, end: int | None = None) -> list
             case TokenType.STRING if at in heredocs:
                 tokens.append(Token("string", heredocs[at], "", start + at, start + after))
             case TokenType.STRING:
-                inside = piece[at + 1 : after - 1]
-                if "\\" in inside or "'" in inside:
-                    inside = _unescape_at(source, inside, start + at)
-                tokens.append(Token("string", inside, "", start + at, start + after))
+                value = _unquote(source, piece[at:after], start + at)
+                tokens.append(Token("string", value, "", start + at, start + after))
             case TokenType.NUMBER:
                 number = _EXPONENT.match(scan.text)
                 stop = len(scan.text) if number is None else number.end()
@@ -163,10 +183,8 @@ def tokenize(source: SourceText, start: int = 0, end: int | None = None) -> list
                 base = 16 if scan.token_type == TokenType.HEX_STRING else 2
                 tokens.append(_based(source, piece[at], scan.text, base, start + at, start + after))
             case TokenType.IDENTIFIER if piece[at] in '"`':
-                inside = piece[at + 1 : after - 1]
-                if "\\" in inside or piece[at] in inside:
-                    inside = _unescape_at(source, inside, start + at)
-                tokens.append(Token("name", inside, "", start + at, start + after))
+                value = _unquote(source, piece[at:after], start + at)
+                tokens.append(Token("name", value, "", start + at, start + after))
             case TokenType.PLACEHOLDER:
                 tokens.append(Token("operator", "?", "?", start + at, start + after))
             case (
@@ -187,6 +205,7 @@ def tokenize(source: SourceText, start: int = 0, end: int | None = None) -> list
 
 
 def _word(tokens: list[Token], source: SourceText, text: str, start: int) -> None:
+    """Append what the scanner takes for a word: a word, a parameter, elements or a number."""
     end = start + len(text)
     if _PLAIN_WORD.match(text):
         tokens.append(Token("word", text, text.upper(), start, end))
@@ -207,7 +226,7 @@ def _word(tokens: list[Token], source: SourceText, text: str, start: int) -> Non
 
 
 def _after_dot(tokens: list[Token], start: int) -> bool:
-    """Whether what starts here is the element of something: `t.`, `f(x).`, `a[1].`, `"t".`"""
+    """Return whether the offset `start` is right behind `t.`, `f(x).`, `a[1].` or `"t".`"""
     if len(tokens) < 2 or tokens[-1].key != "." or tokens[-1].end != start:
         return False
     before = tokens[-2]
@@ -217,6 +236,7 @@ def _after_dot(tokens: list[Token], start: int) -> bool:
 
 
 def _number(tokens: list[Token], text: str, start: int, end: int) -> None:
+    """Append a number: `1.2` behind `t.` as two elements, `5` behind a lone dot as `0.5`."""
     if _after_dot(tokens, start) and _TUPLE_ELEMENT.match(text):
         _elements(tokens, text, start)
     elif tokens and tokens[-1].key == "." and tokens[-1].end == start:
@@ -227,6 +247,7 @@ def _number(tokens: list[Token], text: str, start: int, end: int) -> None:
 
 
 def _elements(tokens: list[Token], text: str, start: int) -> None:
+    """Append the elements of `1.2.x` and the dots between them."""
     for index, part in enumerate(text.split(".")):
         if index:
             tokens.append(Token("operator", ".", ".", start - 1, start))
@@ -238,7 +259,7 @@ def _elements(tokens: list[Token], text: str, start: int) -> None:
 
 
 def _based(source: SourceText, first: str, digits: str, base: int, start: int, end: int) -> Token:
-    """`0x1F` and `0b101` are numbers, `x'41'` and `b'01000001'` strings of bytes."""
+    """Return the token of `0x1F` or `0b101`, numbers, or of `x'41'` or `b'01000001'`, strings."""
     if first == "0":
         return Token("number", str(int(digits, base)), "", start, end)
     width = 2 if base == 16 else 8
@@ -254,32 +275,39 @@ def _based(source: SourceText, first: str, digits: str, base: int, start: int, e
         ) from None
 
 
-def _unescape_at(source: SourceText, inside: str, offset: int) -> str:
+def _unquote(source: SourceText, quoted: str, offset: int) -> str:
+    """Return the value of a quoted string or name, which is at `offset`."""
+    inside = quoted[1:-1]
+    if "\\" not in inside and quoted[0] not in inside:
+        return inside
     try:
         return unescape(inside)
     except SyntaxError as error:
         raise error.at(source.position(offset)) from None
 
 
-def _hide_heredocs(piece: str, found: dict[int, str]) -> str:
-    """The text with every heredoc replaced by a quoted string of the same length, so that offsets
-    hold; what was inside goes to `found`, by offset."""
+def _hide_heredocs(piece: str, heredocs: dict[int, str]) -> str:
+    """Replace every heredoc by a quoted string of the same length, so that offsets stay right.
+
+    Puts the inside of each into `heredocs`, by offset.
+    """
 
     def hide(match: re.Match[str]) -> str:
         if match["mark"] is None:
             return match[0]
-        found[match.start()] = match["body"]
+        heredocs[match.start()] = match["body"]
         return "'" + "." * (len(match[0]) - 2) + "'"
 
     return _HEREDOC.sub(hide, piece)
 
 
 def _not_closed(source: SourceText, piece: str, start: int) -> SyntaxError:
-    for match in _QUOTED_OR_COMMENT.finditer(piece):
+    """Return the error for the quote or comment of `piece` that is not closed."""
+    for match in _QUOTED_OR_OPEN.finditer(piece):
         if match["open"]:
             what = "comment" if match["open"] == "/*" else f"quote {match['open']}"
             return SyntaxError(
                 f"The {what} is not closed.", position=source.position(start + match.start())
             )
-    comment = max(piece.find("/*"), 0)  # a nested one: the pattern above knows no nesting
+    comment = max(piece.find("/*"), 0)  # a nested one, which the pattern cannot see
     return SyntaxError("The comment is not closed.", position=source.position(start + comment))

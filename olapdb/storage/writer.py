@@ -34,7 +34,8 @@ from olapdb.types import AggregateFunction, Date, Date32, DateTime, DateTime64, 
 
 ROW_GROUP_ROWS = 65_536
 DATA_FOLDER = "data"
-
+_IPC_OPTIONS = pa.ipc.IpcWriteOptions()
+"""Given explicitly: pyarrow looks into os.environ for each writer without."""
 _FIELD_ID = b"PARQUET:field_id"
 
 
@@ -170,7 +171,7 @@ def _check_rows(table: Table, rows: pa.Table) -> None:
 def _inline_part(part: Part, layout: _Layout, rows: pa.Table) -> StagedPart:
     sink = pa.BufferOutputStream()
     shaped = pa.Table.from_arrays(rows.columns, schema=layout.schema)
-    with pa.ipc.new_file(sink, layout.schema) as writer:
+    with pa.ipc.new_file(sink, layout.schema, options=_IPC_OPTIONS) as writer:
         writer.write_table(shaped)
     data = sink.getvalue().to_pybytes()
     sizes = {n: _bytes(values) for n, values in zip(rows.column_names, rows.columns, strict=True)}

@@ -27,10 +27,10 @@ def distinct_lists(arguments: Sequence[pa.Array], groups: Groups, arrow: pa.Data
     ranking = group_kernels.rank_rows(arguments)
     offsets, ranks = group_kernels.distinct_ranks(ranking, groups)
     rows = pa.array(ranking.rows[ranks])
-    taken = [a.take(rows) for a in arguments]
-    if len(taken) == 1:
-        return columns.lists_from(offsets, columns.retype(taken[0], arrow.value_type))
-    return columns.lists_from(offsets, columns.structs_from(taken, arrow.value_type))
+    representatives = [a.take(rows) for a in arguments]
+    if len(representatives) == 1:
+        return columns.lists_from(offsets, columns.retype(representatives[0], arrow.value_type))
+    return columns.lists_from(offsets, columns.structs_from(representatives, arrow.value_type))
 
 
 def union_lists(states: pa.Array, groups: Groups) -> pa.Array:

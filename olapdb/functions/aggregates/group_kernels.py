@@ -77,8 +77,8 @@ def decimal_limbs(array: pa.Array, count: int) -> np.ndarray:
     buffer = array.buffers()[1]
     if buffer is None or not len(array):
         return np.zeros((len(array), count), np.uint32)
-    taken = np.frombuffer(buffer, np.uint32, len(array) * count, array.offset * 4 * count)
-    return taken.reshape(len(array), count)
+    limbs = np.frombuffer(buffer, np.uint32, len(array) * count, array.offset * 4 * count)
+    return limbs.reshape(len(array), count)
 
 
 def extreme_rows(keys: np.ndarray, groups: Groups, *, largest: bool) -> np.ndarray:

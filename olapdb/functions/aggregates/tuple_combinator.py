@@ -49,19 +49,21 @@ def resolve_tuple_combinator(
     full_name = f"{name}Tuple"
     if not types:
         raise NumberOfArgumentsDoesntMatch(f"Aggregate function {full_name} takes a Tuple.")
-    tuples = [one for one in types if isinstance(one, Tuple) and one.elements]
+    tuples = [
+        data_type for data_type in types if isinstance(data_type, Tuple) and data_type.elements
+    ]
     if len(tuples) < len(types):
-        wrong = next(one for one in types if one not in tuples)
+        wrong = next(data_type for data_type in types if data_type not in tuples)
         raise illegal_argument(full_name, wrong, "a Tuple that is not empty")
-    sizes = {len(one.elements) for one in tuples}
+    sizes = {len(tuple_type.elements) for tuple_type in tuples}
     if len(sizes) > 1:
         raise illegal_argument(full_name, types[-1], "tuples of one size")
     inners = [
         resolve(name, parameters, elements)
-        for elements in zip(*(one.elements for one in tuples), strict=True)
+        for elements in zip(*(tuple_type.elements for tuple_type in tuples), strict=True)
     ]
-    states = Tuple(tuple(one.state_type.state for one in inners))
-    result = Tuple(tuple(one.result_type for one in inners), tuples[0].names)
+    states = Tuple(tuple(inner.state_type.state for inner in inners))
+    result = Tuple(tuple(inner.result_type for inner in inners), tuples[0].names)
     full_name = f"{inners[0].name}Tuple"
     return TupleElements(
         full_name,
@@ -70,7 +72,7 @@ def resolve_tuple_combinator(
         result,
         state_type_of(full_name, inners[0].parameters, types, states),
         tuple(inners),
-        merge_class=_weakest([one.merge_class for one in inners]),
+        merge_class=_weakest([inner.merge_class for inner in inners]),
     )
 
 

@@ -210,9 +210,7 @@ def _split(*, reverse: bool) -> ListKernel:
 def _sort(*, reverse: bool) -> ListKernel:
     def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
         _, elements = columns.elements_of(arrays[0])
-        order = sorted_positions(
-            offsets, mapped, ranks_with_null(rankable_values(mapped)), reverse=reverse
-        )
+        order = sorted_positions(offsets, mapped, reverse=reverse)
         return columns.lists_from(offsets, elements.take(pa.array(order)))
 
     return kernel

@@ -22,9 +22,7 @@ from olapdb.functions.arrays.lambdas import (
     LambdaDefinition,
     lambda_over_lists,
 )
-from olapdb.functions.arrays.nested_equality import rankable_values
 from olapdb.functions.arrays.ordering import sorted_positions
-from olapdb.functions.arrays.search import ranks_with_null
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.casts.cast import map_from
 from olapdb.functions.kernels import columns
@@ -96,11 +94,7 @@ def _map_filter(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -
 def _map_sort(*, reverse: bool) -> ListKernel:
     def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
         _, keys, items = map_parts(arrays[0])
-        order = pa.array(
-            sorted_positions(
-                offsets, mapped, ranks_with_null(rankable_values(mapped)), reverse=reverse
-            )
-        )
+        order = pa.array(sorted_positions(offsets, mapped, reverse=reverse))
         return _map_array(offsets, keys.take(order), items.take(order), arrays[0].type)
 
     return kernel

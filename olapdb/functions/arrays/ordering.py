@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.functions import scalar
+from olapdb.functions.arrays.nested_equality import rankable_values
 from olapdb.functions.arrays.search import ranks_with_null
 from olapdb.functions.arrays.type_rules import array_rule, same_type
 from olapdb.functions.kernels import columns
@@ -24,19 +25,18 @@ def reverse_lists(array: pa.Array) -> pa.Array:
 def _sort(*, reverse: bool) -> scalar.Kernel:
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         offsets, elements = columns.elements_of(arrays[0])
-        order = sorted_positions(offsets, elements, ranks_with_null(elements), reverse=reverse)
+        order = sorted_positions(offsets, elements, reverse=reverse)
         return columns.lists_from(offsets, elements.take(pa.array(order)))
 
     return kernel
 
 
-def sorted_positions(
-    offsets: np.ndarray, keys: pa.Array, ranks: np.ndarray, *, reverse: bool
-) -> np.ndarray:
+def sorted_positions(offsets: np.ndarray, keys: pa.Array, *, reverse: bool) -> np.ndarray:
     """Return the positions of all elements in the order that sorts each row by its keys.
 
-    `ranks` are those of the keys, 0 for NULL. Ties keep their order. NULL is last in both
-    directions, after NaN, which is last but for NULL."""
+    Ties, -0.0 and 0.0 among them, keep their order. NULL is last in both directions, NaN comes
+    right before it."""
+    ranks = ranks_with_null(rankable_values(keys))
     order_keys = -ranks if reverse else ranks
     if pa.types.is_floating(keys.type):
         order_keys = np.where(np.isnan(columns.numpy_values(keys)), len(ranks) + 1, order_keys)

@@ -50,8 +50,8 @@ def _aggregate_kernel(kind: str) -> scalar.Kernel:
         container = call.types[0]
         assert isinstance(container, Array)
         offsets, elements = columns.elements_of(arrays[0])
-        taken = container.inner if kind in ("min", "max") else plain(container.inner)
-        aggregate = resolve_aggregate(kind, (), (taken,))
+        argument_type = container.inner if kind in ("min", "max") else plain(container.inner)
+        aggregate = resolve_aggregate(kind, (), (argument_type,))
         groups = Groups(columns.parents_of(offsets), len(arrays[0]))
         values = aggregate.finalize(aggregate.state([elements], groups))
         if kind == "avg":  # of an empty array it is 0, while avg() gives NaN

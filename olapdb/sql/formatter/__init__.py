@@ -1,1 +1,1 @@
-"""Syntax tree to SQL text, in the same chain as the parser: expressions, queries, definitions."""
+"""Syntax tree to SQL text: expressions, queries and definitions, a module of functions each."""

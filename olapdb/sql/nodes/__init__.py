@@ -1,8 +1,8 @@
-"""The syntax tree: frozen nodes, each with its place in the text.
+"""The syntax tree: frozen nodes, each with its position in the text.
 
 Nothing is resolved here: names are as written, functions are not looked up, `*` is a node.
-A tuple is used wherever there is a list, None where a clause is absent.  `position` takes no
-part in equality, so two texts with the same meaning of tokens give equal trees.
+Lists are tuples, and an absent clause is None.  Equality ignores `position`, so texts that
+differ in white space and comments only give equal trees.
 
 In the order of the grammar: `base`, `expressions`, `queries`, `definitions`, `alter`, `data`,
 `administration`.

@@ -1,4 +1,4 @@
-"""What looks after a warehouse: OPTIMIZE, SYSTEM, SHOW, SET and the like."""
+"""Statements that run, show and configure a warehouse: OPTIMIZE, SYSTEM, SHOW, SET, …"""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from olapdb.sql.nodes.definitions import StorageClause
 
 @dataclass(frozen=True, slots=True)
 class Optimize(Statement):
+    """OPTIMIZE TABLE t [PARTITION p] [FINAL] [CLEANUP] [DEDUPLICATE [BY …]]."""
+
     table: TableName
     partition: PartitionReference | None = None
     final: bool = False
@@ -23,7 +25,7 @@ class Optimize(Statement):
 
 @dataclass(frozen=True, slots=True)
 class SystemView(Statement):
-    """SYSTEM BACKFILL | REPLAY | RECONCILE | ADOPT | REBUILD | ROLLBACK | STOP | START VIEW v …"""
+    """SYSTEM `action` VIEW v …; `storage` and `query` are the new ones of a REBUILD."""
 
     action: Lit[
         "BACKFILL",
@@ -55,8 +57,10 @@ class SystemView(Statement):
 
 @dataclass(frozen=True, slots=True)
 class System(Statement):
-    """Any other SYSTEM command: `command` in capitals ("STOP MERGES"), `table` where it has one,
-    `argument` a string or path where it has one."""
+    """Any other SYSTEM command: `command` is in capitals ("STOP MERGES").
+
+    `table` and `argument`, a string or path, are None where the command takes none.
+    """
 
     command: str
     table: TableName | None = None
@@ -65,7 +69,7 @@ class System(Statement):
 
 @dataclass(frozen=True, slots=True)
 class CheckTable(Statement):
-    """CHECK TABLE t [PARTITION p | PART 'name']; `table` None: CHECK ALL TABLES."""
+    """CHECK TABLE t [PARTITION p | PART 'name']; `table` is None for CHECK ALL TABLES."""
 
     table: TableName | None
     partition: PartitionReference | None = None
@@ -74,8 +78,11 @@ class CheckTable(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Show(Statement):
-    """SHOW TABLES | DATABASES | CREATE TABLE | COLUMNS | SETTINGS …; `full` of TABLES and COLUMNS,
-    `changed` of SETTINGS, `named` of GRANTS (the user) and CLUSTER."""
+    """SHOW `kind`: TABLES, DATABASES, CREATE TABLE, COLUMNS, SETTINGS, …
+
+    `full` is for TABLES and COLUMNS, `changed` for SETTINGS; `named` is the user of GRANTS or the
+    cluster of CLUSTER; `like` is a pattern, None without LIKE and ILIKE.
+    """
 
     kind: str
     table: TableName | None = None
@@ -92,6 +99,8 @@ class Show(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Describe(Statement):
+    """DESCRIBE of either a table or a query; the other is None."""
+
     table: TableName | None = None
     query: Query | None = None
     settings: tuple[Setting, ...] = ()
@@ -99,28 +108,36 @@ class Describe(Statement):
 
 @dataclass(frozen=True, slots=True)
 class ExistsObject(Statement):
+    """EXISTS [TABLE | VIEW | DATABASE] name."""
+
     kind: Lit["TABLE", "VIEW", "DATABASE"]
     name: TableName
 
 
 @dataclass(frozen=True, slots=True)
 class Use(Statement):
+    """USE database."""
+
     database: str
 
 
 @dataclass(frozen=True, slots=True)
 class SetSettings(Statement):
+    """SET a = 1, …"""
+
     settings: tuple[Setting, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Kill(Statement):
+    """KILL QUERY | MUTATION WHERE …"""
+
     kind: Lit["QUERY", "MUTATION"]
     where: Expression
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionStatement(Statement):
-    """BEGIN, COMMIT, ROLLBACK: accepted where they can mean nothing, see docs/differences.md."""
+    """BEGIN, COMMIT, ROLLBACK: accepted where they change nothing, see docs/differences.md."""
 
     action: Lit["BEGIN", "COMMIT", "ROLLBACK"]

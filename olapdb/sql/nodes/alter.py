@@ -17,7 +17,7 @@ from olapdb.sql.nodes.expressions import OrderItem
 
 @dataclass(frozen=True, slots=True)
 class PartitionReference(Node):
-    """`PARTITION expr` (value), `PARTITION ID 'x'` (id), `PARTITION ALL`, `PART 'name'`."""
+    """`PARTITION expr` has `value`, `PARTITION ID 'x'` and `PART 'name'` have `id`, ALL neither."""
 
     kind: Lit["VALUE", "ID", "ALL", "PART"]
     value: Expression | None = None
@@ -26,11 +26,13 @@ class PartitionReference(Node):
 
 @dataclass(frozen=True, slots=True)
 class AlterAction(Node):
-    pass
+    """Base of the actions of ALTER."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddColumn(AlterAction):
+    """ADD COLUMN …, FIRST or AFTER a column."""
+
     column: ColumnDefinition
     if_not_exists: bool = False
     first: bool = False
@@ -39,12 +41,16 @@ class AddColumn(AlterAction):
 
 @dataclass(frozen=True, slots=True)
 class DropColumn(AlterAction):
+    """DROP COLUMN name."""
+
     name: str
     if_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ClearColumn(AlterAction):
+    """CLEAR COLUMN name [IN PARTITION p]: its values become the default."""
+
     name: str
     partition: PartitionReference | None = None
     if_exists: bool = False
@@ -52,6 +58,8 @@ class ClearColumn(AlterAction):
 
 @dataclass(frozen=True, slots=True)
 class RenameColumn(AlterAction):
+    """RENAME COLUMN name TO new_name."""
+
     name: str
     new_name: str
     if_exists: bool = False
@@ -59,6 +67,8 @@ class RenameColumn(AlterAction):
 
 @dataclass(frozen=True, slots=True)
 class ModifyColumn(AlterAction):
+    """MODIFY COLUMN …; `remove` is the property that REMOVE names, None without REMOVE."""
+
     column: ColumnDefinition
     if_exists: bool = False
     remove: str | None = None
@@ -68,6 +78,8 @@ class ModifyColumn(AlterAction):
 
 @dataclass(frozen=True, slots=True)
 class CommentColumn(AlterAction):
+    """COMMENT COLUMN name 'comment'."""
+
     name: str
     comment: str
     if_exists: bool = False
@@ -75,45 +87,59 @@ class CommentColumn(AlterAction):
 
 @dataclass(frozen=True, slots=True)
 class ModifyComment(AlterAction):
+    """MODIFY COMMENT 'comment' of the table."""
+
     comment: str
 
 
 @dataclass(frozen=True, slots=True)
 class ModifyQuery(AlterAction):
+    """MODIFY QUERY SELECT … of a view."""
+
     query: Query
 
 
 @dataclass(frozen=True, slots=True)
 class ModifySetting(AlterAction):
+    """MODIFY SETTING `settings`, or RESET SETTING `reset`."""
+
     settings: tuple[Setting, ...] = ()
     reset: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ModifyTtl(AlterAction):
-    """`ttl` empty: REMOVE TTL."""
+    """MODIFY TTL …; REMOVE TTL where `ttl` is empty."""
 
     ttl: tuple[TtlItem, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class MaterializeTtl(AlterAction):
+    """MATERIALIZE TTL [IN PARTITION p]."""
+
     partition: PartitionReference | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ModifyOrderBy(AlterAction):
+    """MODIFY ORDER BY …"""
+
     order_by: tuple[OrderItem, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteWhere(AlterAction):
+    """DELETE [IN PARTITION p] WHERE …"""
+
     where: Expression
     partition: PartitionReference | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateWhere(AlterAction):
+    """UPDATE a = x, … [IN PARTITION p] WHERE …; `assignments` are (column, value)."""
+
     assignments: tuple[tuple[str, Expression], ...]
     where: Expression
     partition: PartitionReference | None = None
@@ -121,7 +147,7 @@ class UpdateWhere(AlterAction):
 
 @dataclass(frozen=True, slots=True)
 class PartitionAction(AlterAction):
-    """`table` is the other table of ATTACH/REPLACE … FROM and MOVE … TO TABLE."""
+    """`action` on a partition; `table` is that of ATTACH or REPLACE … FROM and MOVE … TO TABLE."""
 
     action: Lit["DROP", "DETACH", "ATTACH", "REPLACE", "MOVE", "DROP DETACHED", "FREEZE", "FETCH"]
     partition: PartitionReference
@@ -130,8 +156,11 @@ class PartitionAction(AlterAction):
 
 @dataclass(frozen=True, slots=True)
 class IndexAction(AlterAction):
-    """ADD has `index` and its place; DROP, CLEAR and MATERIALIZE have `name`, the last two a
-    partition. `if_exists` of ADD: IF NOT EXISTS."""
+    """ADD | DROP | CLEAR | MATERIALIZE INDEX `name`.
+
+    `index`, `first` and `after` are for ADD, whose `if_exists` means IF NOT EXISTS; `partition` is
+    for CLEAR and MATERIALIZE.
+    """
 
     action: Lit["ADD", "DROP", "CLEAR", "MATERIALIZE"]
     name: str
@@ -144,6 +173,8 @@ class IndexAction(AlterAction):
 
 @dataclass(frozen=True, slots=True)
 class ConstraintAction(AlterAction):
+    """ADD or DROP CONSTRAINT `name`; `if_exists` of ADD means IF NOT EXISTS."""
+
     action: Lit["ADD", "DROP"]
     name: str
     constraint: ConstraintDefinition | None = None
@@ -152,19 +183,23 @@ class ConstraintAction(AlterAction):
 
 @dataclass(frozen=True, slots=True)
 class MaterializeColumn(AlterAction):
+    """MATERIALIZE COLUMN name [IN PARTITION p]: writes the default into the parts."""
+
     name: str
     partition: PartitionReference | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class OtherAction(AlterAction):
-    """An action that is ClickHouse's and parsed no further; refused by its name."""
+    """An action of ClickHouse that olapdb does not have: its text, refused by name later."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Alter(Statement):
+    """ALTER TABLE `table` and its actions, in order."""
+
     table: TableName
     actions: tuple[AlterAction, ...]
     settings: tuple[Setting, ...] = ()

@@ -1,4 +1,4 @@
-"""What every node of the tree is, and what its kinds have in common."""
+"""The base classes of the tree's nodes, names of tables, settings."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from olapdb.errors import Position
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
+    """A node of the tree; `position` is where it begins, None where it was not parsed."""
+
     position: Position | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class TableName(Node):
-    """`database` is None where it was not written."""
+    """The name of a table, view or dictionary; `database` is None where it was not written."""
 
     name: str
     database: str | None = None
@@ -25,21 +27,23 @@ class TableName(Node):
 
 @dataclass(frozen=True, slots=True)
 class Expression(Node):
-    pass
+    """Base of everything that has a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Relation(Node):
-    pass
+    """Base of what stands behind FROM."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement(Node):
-    pass
+    """Base of whole statements."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting(Node):
+    """`name = value`; `value` is None for DEFAULT."""
+
     name: str
     value: bool | int | float | str | None
 

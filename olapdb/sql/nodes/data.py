@@ -10,16 +10,23 @@ from olapdb.sql.nodes.base import Expression, Node, Query, Setting, Statement, T
 
 @dataclass(frozen=True, slots=True)
 class ValuesData(Node):
-    """Literal rows, read without the tokenizer: `text` is what follows VALUES, up to the end of
-    the statement; `olapdb.sql.values.csv_values` turns it into columns."""
+    """The literal rows of an INSERT, which no tokenizer reads.
+
+    `text` is what follows VALUES, up to the end of the statement; `olapdb.sql.values.csv_values`
+    turns it into columns.
+    """
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Insert(Statement):
-    """`columns` None: all in order. `excluded`: `(* EXCEPT (a))`. Just one of `query`, `values`,
-    or neither: data come through the interface (`format` may name theirs, `data` hold it)."""
+    """INSERT INTO t, with either `query` or `values` or neither.
+
+    `columns` is None for all columns in order, but those `excluded` by `(* EXCEPT (a))`.  With
+    neither query nor values the data come through the interface, or `data` holds them; `format`
+    names theirs.
+    """
 
     table: TableName
     columns: tuple[str, ...] | None = None
@@ -33,7 +40,7 @@ class Insert(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Delete(Statement):
-    """DELETE FROM t [IN PARTITION p] WHERE …; `where` None is kept, and refused later."""
+    """DELETE FROM t [IN PARTITION p] WHERE …; without WHERE, `where` is None and refused later."""
 
     table: TableName
     where: Expression | None
@@ -43,6 +50,8 @@ class Delete(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Update(Statement):
+    """UPDATE t SET a = x, … [WHERE …]; `assignments` are (column, value)."""
+
     table: TableName
     assignments: tuple[tuple[str, Expression], ...]
     where: Expression | None

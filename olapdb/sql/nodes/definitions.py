@@ -1,4 +1,4 @@
-"""CREATE, and what else makes, renames or removes whole objects."""
+"""Statements that create, rename, detach or drop whole objects, and the clauses of CREATE."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from olapdb.types import Array, DataType
 
 @dataclass(frozen=True, slots=True)
 class ColumnDefinition(Node):
-    """`type` None where it comes from the default expression. `nested` are the elements of a type
-    Nested, which stands for an array each: see `flattened`."""
+    """A column of CREATE or ALTER; `type` is None where the default expression decides it.
+
+    `nested` are the elements (name, type) of a type Nested; each becomes an array: `flattened`.
+    """
 
     name: str
     type: DataType | None
@@ -26,7 +28,7 @@ class ColumnDefinition(Node):
     nested: tuple[tuple[str, DataType], ...] = ()
 
     def flattened(self) -> tuple[ColumnDefinition, ...]:
-        """`n Nested(a T, b U)` as `n.a Array(T)`, `n.b Array(U)`; any other column as it is."""
+        """Return `n Nested(a T, b U)` as `n.a Array(T)`, `n.b Array(U)`; another column unchanged."""
         if not self.nested:
             return (self,)
         return tuple(
@@ -37,6 +39,8 @@ class ColumnDefinition(Node):
 
 @dataclass(frozen=True, slots=True)
 class IndexDefinition(Node):
+    """INDEX name expression TYPE type [GRANULARITY n]; `type` is a call, `set(100)`."""
+
     name: str
     expression: Expression
     type: Function
@@ -45,6 +49,8 @@ class IndexDefinition(Node):
 
 @dataclass(frozen=True, slots=True)
 class ConstraintDefinition(Node):
+    """CONSTRAINT name CHECK | ASSUME expression."""
+
     name: str
     kind: Lit["CHECK", "ASSUME"]
     expression: Expression
@@ -52,13 +58,18 @@ class ConstraintDefinition(Node):
 
 @dataclass(frozen=True, slots=True)
 class ProjectionDefinition(Node):
+    """PROJECTION name (SELECT …)."""
+
     name: str
     query: Select
 
 
 @dataclass(frozen=True, slots=True)
 class TtlItem(Node):
-    """`detail` is the text of what follows GROUP BY, RECOMPRESS or TO."""
+    """One rule of TTL: when, `action`, which rows.
+
+    `detail` is the text behind GROUP BY, RECOMPRESS or TO.
+    """
 
     expression: Expression
     action: Lit["DELETE", "GROUP BY", "RECOMPRESS", "MOVE"] = "DELETE"
@@ -68,7 +79,7 @@ class TtlItem(Node):
 
 @dataclass(frozen=True, slots=True)
 class EngineClause(Node):
-    """`ENGINE = name(arguments)`; `has_arguments` tells `MergeTree` from `MergeTree()`."""
+    """`ENGINE = name(arguments)`; `has_arguments` distinguishes `MergeTree()` from `MergeTree`."""
 
     name: str
     arguments: tuple[Expression, ...] = ()
@@ -77,7 +88,7 @@ class EngineClause(Node):
 
 @dataclass(frozen=True, slots=True)
 class StorageClause(Node):
-    """What follows the columns of CREATE TABLE. ORDER BY items keep their direction."""
+    """The clauses behind the columns of CREATE TABLE; items of `order_by` keep their direction."""
 
     engine: EngineClause | None = None
     order_by: tuple[OrderItem, ...] | None = None
@@ -90,6 +101,8 @@ class StorageClause(Node):
 
 @dataclass(frozen=True, slots=True)
 class CreateDatabase(Statement):
+    """CREATE DATABASE."""
+
     name: str
     if_not_exists: bool = False
     engine: EngineClause | None = None
@@ -98,8 +111,11 @@ class CreateDatabase(Statement):
 
 @dataclass(frozen=True, slots=True)
 class CreateTable(Statement):
-    """`source` says where columns or rows come from: AS SELECT (`query`, `empty` for EMPTY AS),
-    AS other table (`like`), CLONE AS (`clone`)."""
+    """CREATE TABLE.
+
+    Columns and rows may come from AS SELECT (`query`; only columns if `empty`, EMPTY AS).  Columns
+    may come from AS another table (`like`), rows too if `clone` (CLONE AS).
+    """
 
     table: TableName
     columns: tuple[ColumnDefinition, ...] = ()
@@ -119,6 +135,8 @@ class CreateTable(Statement):
 
 @dataclass(frozen=True, slots=True)
 class CreateView(Statement):
+    """CREATE VIEW."""
+
     name: TableName
     query: Query
     columns: tuple[ColumnDefinition, ...] = ()
@@ -129,8 +147,10 @@ class CreateView(Statement):
 
 @dataclass(frozen=True, slots=True)
 class CreateMaterializedView(Statement):
-    """`target` for TO; else `storage` describes the inner table. `refresh` is the text of a
-    REFRESH clause, kept so that it can be refused by name."""
+    """CREATE MATERIALIZED VIEW; `target` is that of TO, else `storage` describes the inner table.
+
+    `refresh` is the text of a REFRESH clause, kept so that it can be refused by name.
+    """
 
     name: TableName
     query: Query
@@ -147,6 +167,8 @@ class CreateMaterializedView(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Drop(Statement):
+    """DROP `kind` a, b, …"""
+
     kind: Lit["TABLE", "VIEW", "DATABASE", "DICTIONARY"]
     names: tuple[TableName, ...]
     if_exists: bool = False
@@ -157,6 +179,8 @@ class Drop(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Detach(Statement):
+    """DETACH `kind` name [PERMANENTLY]."""
+
     kind: Lit["TABLE", "VIEW", "DATABASE"]
     name: TableName
     if_exists: bool = False
@@ -165,6 +189,8 @@ class Detach(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Attach(Statement):
+    """ATTACH `kind` name."""
+
     kind: Lit["TABLE", "VIEW", "DATABASE"]
     name: TableName
     if_not_exists: bool = False
@@ -180,14 +206,18 @@ class Undrop(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Truncate(Statement):
+    """TRUNCATE TABLE t."""
+
     table: TableName
     if_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TruncateAll(Statement):
-    """TRUNCATE ALL TABLES FROM d [[NOT] LIKE | ILIKE 'x']; `drops`: TRUNCATE DATABASE d, which drops
-    what is in it."""
+    """TRUNCATE ALL TABLES FROM d [[NOT] LIKE | ILIKE 'x'].
+
+    With `drops` it is TRUNCATE DATABASE d, which drops the objects of the database.
+    """
 
     database: str
     drops: bool = False
@@ -199,8 +229,11 @@ class TruncateAll(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Rename(Statement):
-    """RENAME TABLE a TO b, c TO d; kind DATABASE for databases. `if_exists` tells of each pair
-    whether it is left out where there is no such object; shorter than `pairs`: the rest is not."""
+    """RENAME TABLE a TO b, c TO d; `kind` is DATABASE for databases.
+
+    `if_exists[i]` says whether `pairs[i]` is skipped if the object does not exist; pairs beyond
+    its length are not skipped.
+    """
 
     kind: Lit["TABLE", "DATABASE"]
     pairs: tuple[tuple[TableName, TableName], ...]
@@ -209,5 +242,7 @@ class Rename(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Exchange(Statement):
+    """EXCHANGE TABLES left AND right."""
+
     left: TableName
     right: TableName

@@ -1,4 +1,4 @@
-"""Expressions; a query is one where it stands in parentheses."""
+"""Expressions; a query in parentheses is one too."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Identifier(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Literal(Expression):
-    """`value` is None (NULL), bool, int, float, str (of any length), or Decimal-free number text.
+    """A constant; `value` is None for NULL.
 
-    Numbers keep their text in `text`, so that a Decimal context can read them exactly.
+    `text` is that of a number, so that a Decimal context can read it exactly; "" otherwise.
     """
 
     value: bool | int | float | str | None
@@ -29,7 +29,10 @@ class Literal(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Parameter(Expression):
-    """`?` (index from 0), `:name`/`%(name)s`/`$name` (name), `$1` (index), `{name:Type}`."""
+    """A parameter: `?` and `$1` have an `index` from 0, `:name`, `%(name)s` and `$name` a `name`.
+
+    `{name:Type}` has a `name` and a `type`.
+    """
 
     name: str | None
     index: int | None
@@ -62,6 +65,8 @@ class Star(Expression):
 
 @dataclass(frozen=True, slots=True)
 class OrderItem(Node):
+    """`expression [DESC] [NULLS FIRST | LAST] [COLLATE …]`; None where left out."""
+
     expression: Expression
     descending: bool = False
     nulls_first: bool | None = None
@@ -111,6 +116,8 @@ class Function(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Cast(Expression):
+    """`CAST(expression AS type)`, `expression::type`."""
+
     expression: Expression
     type: DataType
 
@@ -125,21 +132,26 @@ class IntervalLiteral(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Lambda(Expression):
+    """`x -> body`, `(x, y) -> body`."""
+
     arguments: tuple[str, ...]
     body: Expression
 
 
 @dataclass(frozen=True, slots=True)
 class Subquery(Expression):
-    """A query as a value: scalar, or the right side of IN."""
+    """A query as a value: a scalar, or the right side of IN."""
 
     query: Query
 
 
 @dataclass(frozen=True, slots=True)
 class In(Expression):
-    """`right` is a Subquery, a TupleLiteral, an ArrayLiteral, an Identifier naming a table, or an
-    expression."""
+    """`left [NOT] IN right`.
+
+    `right` is a Subquery, a TupleLiteral, an ArrayLiteral, an Identifier naming a table, or another
+    expression.
+    """
 
     left: Expression
     right: Expression
@@ -148,6 +160,8 @@ class In(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Exists(Expression):
+    """`EXISTS (query)`."""
+
     query: Query
 
 

@@ -1,4 +1,4 @@
-"""SELECT: what stands after FROM, its clauses, UNION and the like; EXPLAIN of one."""
+"""SELECT with its relations and clauses, set operations, EXPLAIN."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from olapdb.sql.nodes.expressions import OrderItem, WindowSpec
 
 @dataclass(frozen=True, slots=True)
 class TableReference(Relation):
+    """`table [AS alias] [FINAL] [SAMPLE x [OFFSET y]]`."""
+
     table: TableName
     alias: str | None = None
     final: bool = False
@@ -29,6 +31,8 @@ class TableFunction(Relation):
 
 @dataclass(frozen=True, slots=True)
 class SubqueryRelation(Relation):
+    """`(query) AS alias (a, b)`."""
+
     query: Query
     alias: str | None = None
     column_aliases: tuple[str, ...] = ()
@@ -36,7 +40,7 @@ class SubqueryRelation(Relation):
 
 @dataclass(frozen=True, slots=True)
 class Join(Relation):
-    """`kind` CROSS also for a comma; `strictness` "" means the default (ALL)."""
+    """A join; a comma is CROSS, and a `strictness` of "" is the default, ALL."""
 
     left: Relation
     right: Relation
@@ -48,7 +52,7 @@ class Join(Relation):
 
 @dataclass(frozen=True, slots=True)
 class ArrayJoin(Relation):
-    """`source ARRAY JOIN a, b AS c`; `left` keeps rows with empty arrays."""
+    """`source ARRAY JOIN a, b AS c`; LEFT keeps rows with empty arrays."""
 
     source: Relation
     arrays: tuple[Expression, ...]
@@ -67,6 +71,8 @@ class WithItem(Node):
 
 @dataclass(frozen=True, slots=True)
 class LimitBy(Node):
+    """`LIMIT count [OFFSET offset] BY a, b`."""
+
     count: Expression
     by: tuple[Expression, ...]
     offset: Expression | None = None
@@ -74,8 +80,9 @@ class LimitBy(Node):
 
 @dataclass(frozen=True, slots=True)
 class Select(Query):
-    """One SELECT. `group_by` None: no clause; "ALL": GROUP BY ALL. `order_by` likewise.
+    """One SELECT.
 
+    `group_by` is None without the clause, "ALL" for GROUP BY ALL; `order_by` is () or "ALL".
     `grouping` is "" (plain), ROLLUP, CUBE or SETS; for SETS each element is a TupleLiteral.
     """
 
@@ -104,10 +111,10 @@ class Select(Query):
 
 @dataclass(frozen=True, slots=True)
 class SetOperation(Query):
-    """`operator` with its mode; a bare UNION has mode "" (an error unless union_default_mode).
+    """UNION, EXCEPT or INTERSECT; a bare UNION has mode "" (an error unless union_default_mode).
 
     ORDER BY and LIMIT after the last branch belong to that branch, as in ClickHouse; parentheses
-    make a Select over a SubqueryRelation.  SETTINGS and FORMAT are of the whole.
+    make a Select over a SubqueryRelation.  SETTINGS and FORMAT belong to the whole.
     """
 
     left: Query
@@ -122,8 +129,11 @@ class SetOperation(Query):
 
 @dataclass(frozen=True, slots=True)
 class Explain(Statement):
-    """`statement` is the name of a table or view for DEPENDENCIES, a SELECT for PROVENANCE, the name
-    of a materialized view or its CREATE for VIEW."""
+    """EXPLAIN `kind` of a statement.
+
+    `statement` is the name of a table or view for DEPENDENCIES, a SELECT for PROVENANCE, and the
+    name of a materialized view or its CREATE for VIEW.
+    """
 
     kind: Lit["PLAN", "SYNTAX", "AST", "PIPELINE", "ESTIMATE", "DEPENDENCIES", "PROVENANCE", "VIEW"]
     statement: Statement | TableName

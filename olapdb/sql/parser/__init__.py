@@ -1,10 +1,15 @@
-"""SQL text to syntax tree: a hand-written parser of ClickHouse's grammar.
+"""SQL text to syntax tree: a hand-written recursive-descent parser of ClickHouse's grammar.
 
-A chain of classes, each a part of the grammar on top of the ones it needs: `cursor` (steps),
-`type_names`, `operands`, `expressions`, `stars`, `windows`, `calls`, `relations`, `sorting`,
-`queries`, `definitions`, then side by side `create`, `alter`, `insert`, `system`, `show`, and all
-of them in `statements`.  `text` splits a whole text and keeps the data of INSERT away from the
-tokenizer.
+Each module holds the functions of one part of the grammar, `parse_x(cursor)`: they take a
+`TokenCursor`, step over what they parse and return its node, or raise SyntaxError at the token
+that does not fit.  Expressions and queries contain each other, so their modules import each other
+as modules and call through them.
+
+* `text` splits a whole text into statements; `statements` chooses a parser by the first word.
+* `cursor` and `lookahead` are the steps, `keywords` and `precedence` the tables.
+* `expressions`, `operands`, `calls`, `stars`, `windows`, `type_names` parse values;
+  `queries`, `relations`, `sorting` SELECT; `columns`, `storage`, `clauses` parts of definitions.
+* `create`, `alter`, `objects`, `data`, `show`, `system`, `administration` parse statements.
 """
 
 from __future__ import annotations

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Literal, TypeAlias
+
 from olapdb.errors import SyntaxError
 from olapdb.sql import nodes
-from olapdb.sql.nodes import Literal as LiteralNode
+from olapdb.sql.parser import expressions, operands, queries, stars, type_names, windows
+from olapdb.sql.parser.cursor import TokenCursor, whole_number
 from olapdb.sql.parser.keywords import INTERVAL_UNITS, NOT_AN_ALIAS, words
+from olapdb.sql.parser.lookahead import count_commas, query_follows
 from olapdb.sql.parser.precedence import COMPARE, LAMBDA, NOT
-from olapdb.sql.parser.windows import WindowParser
 from olapdb.sql.tokens import Token
+
+NullTreatment = Literal["RESPECT", "IGNORE"]
+SpecialForm: TypeAlias = Callable[[TokenCursor, Token], nodes.Expression | None]
 
 _EXTRACTED = {
     "Second": "toSecond",
@@ -23,6 +30,7 @@ _EXTRACTED = {
     "Microsecond": "toMicrosecond",
     "Nanosecond": "toNanosecond",
 }
+_EXTRACTED_DAYS = {"DOY": "toDayOfYear", "ISODOW": "toDayOfWeek", "EPOCH": "toUnixTimestamp"}
 _DATE_ARITHMETIC = {
     "DATE_ADD": "plus",
     "DATEADD": "plus",
@@ -39,333 +47,329 @@ _SHORT_TRIM = {"TRIM": "trimBoth", "LTRIM": "trimLeft", "RTRIM": "trimRight"}
 _BEGINS_OPERAND = ("(", "-", "+", "?", ":", "{", "%")
 
 
-class CallParser(WindowParser):
-    """`f(x)`, `f(p)(x)`, `f(DISTINCT x) FILTER (…) OVER (…)`, and special forms."""
+def parse_special_form(cursor: TokenCursor, token: Token) -> nodes.Expression | None:
+    """Parse CASE, INTERVAL, CAST( and the like; None, without a step, where `token` is no such word."""
+    parse = _OPERANDS.get(token.key)
+    if parse is None and cursor.key_after(1) == "(":
+        parse = _CALLS.get(token.key)
+    return None if parse is None else parse(cursor, token)
 
-    def word_operand(self, token: Token) -> nodes.Expression | None:
-        """What a word begins that is neither a column nor a plain call; None where it is."""
-        key = token.key
-        handler = _OPERANDS.get(key)
-        if handler is not None:
-            return handler(self, token)
-        if self.key_after(1) != "(":
-            return None
-        handler = _CALLS.get(key)
-        return None if handler is None else handler(self, token)
 
-    # --- operands that are no calls
+# --- operands that are no calls
 
-    def _not(self, token: Token) -> nodes.Expression | None:
-        if self.kind_after(1) == "end" or self.key_after(1) in (",", ")", "."):
-            return None  # a column of that name
-        self.at += 1
-        return nodes.Function("not", (self.expression(NOT),), position=self.position(token))
 
-    def _case(self, token: Token) -> nodes.Expression | None:
-        if self.kind_after(1) == "end" or self.key_after(1) in (",", ")", ".", "FROM"):
-            return None
-        self.at += 1
-        arguments: list[nodes.Expression] = []
-        searched = self.sees("WHEN")
-        if not searched:
-            arguments.append(self.expression())
-        if not self.sees("WHEN"):
-            raise self.expected("WHEN")
-        while self.take("WHEN"):
-            arguments.append(self.expression())
-            self.expect("THEN")
-            arguments.append(self.aliased())
-        arguments.append(self.aliased() if self.take("ELSE") else nodes.Literal(None))
-        self.expect("END")
-        name = "multiIf" if searched else "caseWithExpression"
-        return nodes.Function(name, tuple(arguments), position=self.position(token))
+def _parse_not(cursor: TokenCursor, token: Token) -> nodes.Expression | None:
+    if cursor.kind_after(1) == "end" or cursor.key_after(1) in (",", ")", "."):
+        return None  # a column of that name
+    cursor.advance()
+    operand = expressions.parse_expression(cursor, NOT)
+    return nodes.Function("not", (operand,), position=cursor.position(token))
 
-    def _interval(self, token: Token) -> nodes.Expression | None:
-        """`INTERVAL 1 DAY`, `INTERVAL '1 day'`, `INTERVAL '1' DAY`."""
-        start = self.at
-        self.at += 1
-        follows = self.token
-        position = self.position(token)
-        if follows.kind == "string" and self.key_after(1) not in INTERVAL_UNITS:
-            return self._interval_text(token)
-        if not self._operand_follows():
-            self.at = start
-            return None
-        question_marks = self.question_marks
-        amount = self.expression(LAMBDA)
-        unit = INTERVAL_UNITS.get(self.keys[self.at])
-        if unit is None:  # a column of that name, as in `interval - 1`
-            self.at, self.question_marks = start, question_marks
-            return None
-        self.at += 1
-        if (
-            follows.kind == "string"
-            and follows.text.isdigit()
-            and isinstance(amount, nodes.Literal)
-        ):
-            amount = nodes.Literal(int(follows.text), follows.text, position=amount.position)
-        return nodes.IntervalLiteral(amount, unit, position=position)
 
-    def _operand_follows(self) -> bool:
-        token = self.token
-        if token.kind == "operator":
-            return token.key in _BEGINS_OPERAND
-        return token.kind != "end" and (token.key not in NOT_AN_ALIAS or self.key_after(1) == "(")
+def _parse_case(cursor: TokenCursor, token: Token) -> nodes.Expression | None:
+    if cursor.kind_after(1) == "end" or cursor.key_after(1) in (",", ")", ".", "FROM"):
+        return None  # a column of that name
+    cursor.advance()
+    arguments: list[nodes.Expression] = []
+    name = "multiIf"
+    if cursor.key != "WHEN":
+        name = "caseWithExpression"
+        arguments.append(expressions.parse_expression(cursor))
+    if cursor.key != "WHEN":
+        raise cursor.expected("WHEN")
+    while cursor.take("WHEN"):
+        arguments.append(expressions.parse_expression(cursor))
+        cursor.expect("THEN")
+        arguments.append(operands.parse_aliased(cursor))
+    has_else = cursor.take("ELSE")
+    arguments.append(operands.parse_aliased(cursor) if has_else else nodes.Literal(None))
+    cursor.expect("END")
+    return nodes.Function(name, tuple(arguments), position=cursor.position(token))
 
-    def _interval_text(self, token: Token) -> nodes.Expression:
-        words = self.token.text.split()
-        digits = words[0].lstrip("+-") if words else ""
-        unit = INTERVAL_UNITS.get(words[1].upper()) if len(words) == 2 else None
-        if unit is None or not digits.isdigit():
-            if len(words) > 2:
-                raise self.refused(
-                    "An INTERVAL of several units", "Add one INTERVAL for each unit."
-                )
-            raise self.expected("an interval such as '1 day'")
-        self.at += 1
-        position = self.position(token)
-        amount = nodes.Literal(int(words[0]), str(int(words[0])), position=position)
-        return nodes.IntervalLiteral(amount, unit, position=position)
 
-    def _typed_string(self, token: Token) -> nodes.Expression | None:
-        """`DATE '2024-01-01'`, `TIMESTAMP '…'`."""
-        if self.kind_after(1) != "string":
-            return None
-        self.at += 1
-        name = "toDate" if token.key == "DATE" else "toDateTime"
-        value = nodes.Literal(self.string(), position=self.position(token))
-        return nodes.Function(name, (value,), position=self.position(token))
+def _parse_interval(cursor: TokenCursor, token: Token) -> nodes.Expression | None:
+    """Parse `INTERVAL 1 DAY`, `INTERVAL '1 day'`, `INTERVAL '1' DAY`."""
+    start, question_marks = cursor.at, cursor.question_marks
+    cursor.advance()
+    first = cursor.token
+    if first.kind == "string" and cursor.key_after(1) not in INTERVAL_UNITS:
+        return _parse_interval_text(cursor, token)
+    if _begins_operand(cursor):
+        amount = expressions.parse_expression(cursor, LAMBDA)
+        unit = INTERVAL_UNITS.get(cursor.key)
+        if unit is not None:
+            cursor.advance()
+            number = whole_number(first.text) if first.kind == "string" else None
+            if number is not None and isinstance(amount, nodes.Literal):
+                amount = nodes.Literal(number, first.text, position=amount.position)
+            return nodes.IntervalLiteral(amount, unit, position=cursor.position(token))
+    # a column of that name, as in `interval - 1`
+    cursor.move_to(start)
+    cursor.question_marks = question_marks
+    return None
 
-    def _exists(self, token: Token) -> nodes.Expression | None:
-        if not self.query_follows(1):
-            return None
-        self.at += 1
-        self.expect("(")
-        query = self.query()
-        self.expect(")")
-        return nodes.Exists(query, position=self.position(token))
 
-    # --- calls with a syntax of their own
+def _begins_operand(cursor: TokenCursor) -> bool:
+    token = cursor.token
+    if token.kind == "operator":
+        return token.key in _BEGINS_OPERAND
+    return token.kind != "end" and (token.key not in NOT_AN_ALIAS or cursor.key_after(1) == "(")
 
-    def _cast(self, token: Token) -> nodes.Expression:
-        """`CAST(x AS T)` and `CAST(x, 'T')`; with a computed type it stays a function."""
-        self.at += 2
-        position = self.position(token)
-        value = self.expression()
-        if self.take("AS"):
-            if self.key_after(1) == "AS" or self.key_after(1) == ",":
-                value = nodes.Alias(value, self.identifier("an alias"), position=value.position)
-                if not self.take("AS"):
-                    return self._cast_to_text(value, token)
-            data_type = self.data_type()
-            self.expect(")")
-            return nodes.Cast(value, data_type, position=position)
-        return self._cast_to_text(value, token)
 
-    def _cast_to_text(self, value: nodes.Expression, token: Token) -> nodes.Expression:
-        position = self.position(token)
-        self.expect(",")
-        if self.token.kind == "string" and self.key_after(1) == ")":
-            start = self.at
-            data_type = self.type_of(self.string(), start)
-            self.expect(")")
-            return nodes.Cast(value, data_type, position=position)
-        target = self.expression()
-        self.expect(")")
-        return nodes.Function(token.text, (value, target), position=position)
+def _parse_interval_text(cursor: TokenCursor, token: Token) -> nodes.IntervalLiteral:
+    """Parse the string of `INTERVAL '1 day'`."""
+    parts = cursor.token.text.split()
+    amount_text = parts[0] if parts else ""
+    magnitude = whole_number(amount_text[1:] if amount_text[:1] in ("-", "+") else amount_text)
+    unit = INTERVAL_UNITS.get(parts[1].upper()) if len(parts) == 2 else None
+    if unit is None or magnitude is None:
+        if len(parts) > 2:
+            raise cursor.refused("An INTERVAL of several units", "Add one INTERVAL for each unit.")
+        raise cursor.expected("an interval such as '1 day'")
+    cursor.advance()
+    position = cursor.position(token)
+    number = -magnitude if amount_text.startswith("-") else magnitude
+    amount = nodes.Literal(number, str(number), position=position)
+    return nodes.IntervalLiteral(amount, unit, position=position)
 
-    def _extract(self, token: Token) -> nodes.Expression | None:
-        if self.key_after(3) != "FROM":
-            return None
-        self.at += 2
-        position = self.position(token)
-        part = self.token
-        self.advance()
-        self.expect("FROM")
-        value = self.expression()
-        self.expect(")")
-        unit = INTERVAL_UNITS.get(part.key, "")
-        if unit in _EXTRACTED:
-            return nodes.Function(_EXTRACTED[unit], (value,), position=position)
-        match part.key:
-            case "DOY":
-                return nodes.Function("toDayOfYear", (value,), position=position)
-            case "DOW":
-                sunday_first = nodes.Literal(2, "2", position=position)
-                return nodes.Function("toDayOfWeek", (value, sunday_first), position=position)
-            case "ISODOW":
-                return nodes.Function("toDayOfWeek", (value,), position=position)
-            case "EPOCH":
-                return nodes.Function("toUnixTimestamp", (value,), position=position)
-            case _:
-                raise SyntaxError(
-                    f"EXTRACT has no part {part.text}.",
-                    hint="Take YEAR, QUARTER, MONTH, WEEK, DAY, DOW, DOY, HOUR, MINUTE, SECOND.",
-                    position=self.position(part),
-                )
 
-    def _substring(self, token: Token) -> nodes.Expression:
-        """`substring(x, a, b)` or `SUBSTRING(x FROM a FOR b)`."""
-        self.at += 2
-        arguments = [self.aliased()]
-        if self.take("FROM"):
-            arguments.append(self.expression())
-            if self.take("FOR"):
-                arguments.append(self.expression())
-        while self.take(","):
-            arguments.append(self.aliased())
-        self.expect(")")
-        name = "substring" if token.key == "SUBSTRING" else token.text
-        return nodes.Function(name, tuple(arguments), position=self.position(token))
+def _parse_typed_string(cursor: TokenCursor, token: Token) -> nodes.Function | None:
+    """Parse `DATE '2024-01-01'`, `TIMESTAMP '…'`."""
+    if cursor.kind_after(1) != "string":
+        return None
+    cursor.advance()
+    position = cursor.position(token)
+    name = "toDate" if token.key == "DATE" else "toDateTime"
+    value = nodes.Literal(cursor.string(), position=position)
+    return nodes.Function(name, (value,), position=position)
 
-    def _trim(self, token: Token) -> nodes.Expression:
-        """`TRIM(BOTH 'x' FROM y)`, `trim(y)`, `trim(y, 'x')`."""
-        self.at += 2
-        position = self.position(token)
-        name = _SHORT_TRIM[token.key]
-        side = (
-            self.take_one_of(*_TRIMMED) if token.key == "TRIM" and self.key_after(1) != ")" else ""
-        )
-        if side:
-            name = _TRIMMED[side]
-            characters = None if self.sees("FROM") else self.expression()
-            self.expect("FROM")
-            value = self.expression()
-            self.expect(")")
-            arguments = (value,) if characters is None else (value, characters)
-            return nodes.Function(name, arguments, position=position)
-        return nodes.Function(name, self.aliased_list(")"), position=position)
 
-    def _position(self, token: Token) -> nodes.Expression:
-        """`POSITION(needle IN haystack)` or `position(haystack, needle)`."""
-        self.at += 2
-        first = self.expression(COMPARE)
-        if self.take("IN"):
-            haystack = self.expression()
-            self.expect(")")
-            return nodes.Function("position", (haystack, first), position=self.position(token))
-        self.expect(",")
-        rest = self.aliased_list(")")
-        return nodes.Function(token.text, (first, *rest), position=self.position(token))
+def _parse_exists(cursor: TokenCursor, token: Token) -> nodes.Exists | None:
+    if not query_follows(cursor, 1):
+        return None
+    cursor.advance()
+    return nodes.Exists(queries.parse_in_parentheses(cursor), position=cursor.position(token))
 
-    def _date_arithmetic(self, token: Token) -> nodes.Expression:
-        """`DATE_ADD(DAY, 1, d)` and `DATE_ADD(d, INTERVAL 1 DAY)`: `d + INTERVAL 1 DAY`."""
-        self.at += 2
-        position = self.position(token)
-        name = _DATE_ARITHMETIC[token.key]
-        unit = INTERVAL_UNITS.get(self.keys[self.at])
-        # `d` may be a unit or a column: the form with a unit has three arguments
-        if unit is not None and self.key_after(1) == "," and self.commas_ahead() == 2:
-            self.at += 2
-            amount = self.expression()
-            self.expect(",")
-            value = self.expression()
-            self.expect(")")
-            interval: nodes.Expression = nodes.IntervalLiteral(amount, unit, position=position)
-            return nodes.Function(name, (value, interval), position=position)
-        value = self.expression()
-        self.expect(",")
-        interval = self.expression()
-        self.expect(")")
-        return nodes.Function(name, (value, interval), position=position)
 
-    def _date_difference(self, token: Token) -> nodes.Expression:
-        """`DATEDIFF(DAY, a, b)` and `dateDiff('day', a, b[, zone])`."""
-        self.at += 2
-        position = self.position(token)
-        unit = INTERVAL_UNITS.get(self.keys[self.at])
-        if unit is not None and self.key_after(1) == ",":
-            first: nodes.Expression = LiteralNode(
-                unit.lower(), position=self.position(self.advance())
-            )
+# --- calls with a syntax of their own; the cursor is at the name
+
+
+def _parse_cast(cursor: TokenCursor, token: Token) -> nodes.Expression:
+    """Parse `CAST(x AS T)` and `CAST(x, 'T')`; with a computed type it stays a function."""
+    cursor.skip(2)
+    value = expressions.parse_expression(cursor)
+    if not cursor.take("AS"):
+        return _parse_cast_to_text(cursor, value, token)
+    if cursor.key_after(1) in ("AS", ","):
+        value = nodes.Alias(value, cursor.identifier("an alias"), position=value.position)
+        if not cursor.take("AS"):
+            return _parse_cast_to_text(cursor, value, token)
+    data_type = type_names.parse_data_type(cursor)
+    cursor.expect(")")
+    return nodes.Cast(value, data_type, position=cursor.position(token))
+
+
+def _parse_cast_to_text(
+    cursor: TokenCursor, value: nodes.Expression, token: Token
+) -> nodes.Expression:
+    """Parse `, 'T')` behind the value of a CAST."""
+    position = cursor.position(token)
+    cursor.expect(",")
+    if cursor.token.kind == "string" and cursor.key_after(1) == ")":
+        start = cursor.at
+        data_type = type_names.type_of_text(cursor, cursor.string(), start)
+        cursor.expect(")")
+        return nodes.Cast(value, data_type, position=position)
+    target = expressions.parse_expression(cursor)
+    cursor.expect(")")
+    return nodes.Function(token.text, (value, target), position=position)
+
+
+def _parse_extract(cursor: TokenCursor, token: Token) -> nodes.Function | None:
+    """Parse `EXTRACT(YEAR FROM d)`; None where it is a plain call."""
+    if cursor.key_after(3) != "FROM":
+        return None
+    cursor.skip(2)
+    position = cursor.position(token)
+    part = cursor.advance()
+    cursor.expect("FROM")
+    value = expressions.parse_expression(cursor)
+    cursor.expect(")")
+    name = _EXTRACTED.get(INTERVAL_UNITS.get(part.key, "")) or _EXTRACTED_DAYS.get(part.key)
+    if name is not None:
+        return nodes.Function(name, (value,), position=position)
+    if part.key == "DOW":
+        sunday_first = nodes.Literal(2, "2", position=position)
+        return nodes.Function("toDayOfWeek", (value, sunday_first), position=position)
+    raise SyntaxError(
+        f"EXTRACT has no part {part.text}.",
+        hint="Take YEAR, QUARTER, MONTH, WEEK, DAY, DOW, DOY, HOUR, MINUTE, SECOND.",
+        position=cursor.position(part),
+    )
+
+
+def _parse_substring(cursor: TokenCursor, token: Token) -> nodes.Function:
+    """Parse `substring(x, a, b)` or `SUBSTRING(x FROM a FOR b)`."""
+    cursor.skip(2)
+    arguments = [operands.parse_aliased(cursor)]
+    if cursor.take("FROM"):
+        arguments.append(expressions.parse_expression(cursor))
+        if cursor.take("FOR"):
+            arguments.append(expressions.parse_expression(cursor))
+    while cursor.take(","):
+        arguments.append(operands.parse_aliased(cursor))
+    cursor.expect(")")
+    name = "substring" if token.key == "SUBSTRING" else token.text
+    return nodes.Function(name, tuple(arguments), position=cursor.position(token))
+
+
+def _parse_trim(cursor: TokenCursor, token: Token) -> nodes.Function:
+    """Parse `TRIM(BOTH 'x' FROM y)`, `trim(y)`, `trim(y, 'x')`."""
+    cursor.skip(2)
+    position = cursor.position(token)
+    side = ""
+    if token.key == "TRIM" and cursor.key_after(1) != ")":
+        side = cursor.take_one_of(*_TRIMMED)
+    if not side:
+        arguments = operands.parse_list_until(cursor, ")")
+        return nodes.Function(_SHORT_TRIM[token.key], arguments, position=position)
+    characters = () if cursor.key == "FROM" else (expressions.parse_expression(cursor),)
+    cursor.expect("FROM")
+    value = expressions.parse_expression(cursor)
+    cursor.expect(")")
+    return nodes.Function(_TRIMMED[side], (value, *characters), position=position)
+
+
+def _parse_position(cursor: TokenCursor, token: Token) -> nodes.Function:
+    """Parse `POSITION(needle IN haystack)` or `position(haystack, needle)`."""
+    cursor.skip(2)
+    first = expressions.parse_expression(cursor, COMPARE)
+    if cursor.take("IN"):
+        haystack = expressions.parse_expression(cursor)
+        cursor.expect(")")
+        return nodes.Function("position", (haystack, first), position=cursor.position(token))
+    cursor.expect(",")
+    rest = operands.parse_list_until(cursor, ")")
+    return nodes.Function(token.text, (first, *rest), position=cursor.position(token))
+
+
+def _parse_date_arithmetic(cursor: TokenCursor, token: Token) -> nodes.Function:
+    """Parse `DATE_ADD(DAY, 1, d)` and `DATE_ADD(d, INTERVAL 1 DAY)` as `d + INTERVAL 1 DAY`."""
+    cursor.skip(2)
+    position = cursor.position(token)
+    unit = INTERVAL_UNITS.get(cursor.key)
+    # `d` may be a unit or a column: the form with a unit has three arguments
+    has_unit = unit is not None and cursor.key_after(1) == "," and count_commas(cursor) == 2
+    if has_unit:
+        cursor.skip(2)
+    first = expressions.parse_expression(cursor)
+    cursor.expect(",")
+    second = expressions.parse_expression(cursor)
+    cursor.expect(")")
+    if has_unit and unit is not None:
+        first, second = second, nodes.IntervalLiteral(first, unit, position=position)
+    return nodes.Function(_DATE_ARITHMETIC[token.key], (first, second), position=position)
+
+
+def _parse_date_difference(cursor: TokenCursor, token: Token) -> nodes.Function:
+    """Parse `DATEDIFF(DAY, a, b)` and `dateDiff('day', a, b[, zone])`."""
+    cursor.skip(2)
+    unit = INTERVAL_UNITS.get(cursor.key)
+    first: nodes.Expression
+    if unit is not None and cursor.key_after(1) == ",":
+        first = nodes.Literal(unit.lower(), position=cursor.position(cursor.advance()))
+    else:
+        first = expressions.parse_expression(cursor)
+    cursor.expect(",")
+    rest = operands.parse_list_until(cursor, ")")
+    return nodes.Function("dateDiff", (first, *rest), position=cursor.position(token))
+
+
+def _parse_columns(cursor: TokenCursor, token: Token) -> nodes.Expression:
+    return stars.parse_columns_pattern(cursor)
+
+
+# --- plain calls
+
+
+def parse_call(cursor: TokenCursor, token: Token) -> nodes.Function:
+    """Parse `f(x)`, `f(p)(x)` or `f(DISTINCT x) FILTER (…) OVER (…)` behind the name `token`."""
+    name, position = token.text, cursor.position(token)
+    distinct, arguments, nulls = parse_arguments(cursor)
+    parameters: tuple[nodes.Expression, ...] = ()
+    if cursor.key == "(":
+        parameters = arguments
+        distinct, arguments, nulls = parse_arguments(cursor)
+    if name.lower() == "count" and not distinct and arguments == (nodes.Star(),):
+        arguments = ()
+    nulls = _parse_nulls(cursor) or nulls
+    condition = None
+    if cursor.key == "FILTER" and cursor.key_after(1) == "(":
+        cursor.skip(2)
+        cursor.expect("WHERE")
+        condition = operands.parse_aliased(cursor)
+        cursor.expect(")")
+    over: nodes.WindowSpec | str | None = None
+    if cursor.take("OVER"):
+        over_window = cursor.key == "("
+        over = windows.parse_window(cursor) if over_window else cursor.identifier("a window")
+    return nodes.Function(
+        name, arguments, parameters, distinct, condition, over, nulls, position=position
+    )
+
+
+def parse_arguments(
+    cursor: TokenCursor,
+) -> tuple[bool, tuple[nodes.Expression, ...], NullTreatment | None]:
+    """Parse `([DISTINCT] a, b [RESPECT | IGNORE NULLS])`; a query needs no parentheses of its own."""
+    cursor.expect("(")
+    distinct = cursor.key == "DISTINCT" and cursor.key_after(1) not in (",", ")", ".")
+    if distinct:
+        cursor.advance()
+    arguments: list[nodes.Expression] = []
+    nulls: NullTreatment | None = None
+    while not cursor.take(")"):
+        if arguments:
+            cursor.expect(",")
+        if cursor.key == "SELECT" or (cursor.key == "WITH" and cursor.is_name(1)):
+            position = cursor.position()
+            arguments.append(nodes.Subquery(queries.parse_query(cursor), position=position))
         else:
-            first = self.expression()
-        self.expect(",")
-        rest = self.aliased_list(")")
-        return nodes.Function("dateDiff", (first, *rest), position=position)
-
-    def _columns(self, token: Token) -> nodes.Expression:
-        return self.columns_pattern()
-
-    # --- plain calls
-
-    def call(self, name: str, token: Token) -> nodes.Expression:
-        """From the opening parenthesis on."""
-        position = self.position(token)
-        distinct, arguments, nulls = self._arguments()
-        parameters: tuple[nodes.Expression, ...] = ()
-        if self.keys[self.at] == "(":
-            parameters = arguments
-            distinct, arguments, nulls = self._arguments()
-        if name.lower() == "count" and not distinct and arguments == (nodes.Star(),):
-            arguments = ()
-        if self.keys[self.at] in ("RESPECT", "IGNORE") and self.key_after(1) == "NULLS":
-            nulls = self.advance().key
-            self.advance()
-        condition = None
-        if self.keys[self.at] == "FILTER" and self.key_after(1) == "(":
-            self.at += 2
-            self.expect("WHERE")
-            condition = self.aliased()
-            self.expect(")")
-        over = self._over() if self.keys[self.at] == "OVER" else None
-        return nodes.Function(
-            name,
-            arguments,
-            parameters,
-            distinct,
-            condition,
-            over,
-            "RESPECT" if nulls == "RESPECT" else "IGNORE" if nulls == "IGNORE" else None,
-            position=position,
-        )
-
-    def _arguments(self) -> tuple[bool, tuple[nodes.Expression, ...], str]:
-        self.expect("(")
-        distinct = False
-        if self.keys[self.at] == "DISTINCT" and self.key_after(1) not in (",", ")", "."):
-            self.advance()
-            distinct = True
-        found: list[nodes.Expression] = []
-        nulls = ""
-        while not self.take(")"):
-            if found:
-                self.expect(",")
-            if self.keys[self.at] == "SELECT" or (
-                self.keys[self.at] == "WITH" and self.kind_after(1) in ("word", "name")
-            ):
-                position = self.position()
-                found.append(nodes.Subquery(self.query(), position=position))
-            else:
-                found.append(self.aliased())
-            if self.keys[self.at] in ("RESPECT", "IGNORE") and self.key_after(1) == "NULLS":
-                nulls = self.advance().key
-                self.advance()
-            if self.sees("ORDER", "BY"):
-                raise self.refused(
-                    "ORDER BY inside a call", "Sort with arraySort, or in a subquery."
-                )
-        return distinct, tuple(found), nulls
+            arguments.append(operands.parse_aliased(cursor))
+        nulls = _parse_nulls(cursor) or nulls
+        if cursor.sees("ORDER", "BY"):
+            raise cursor.refused("ORDER BY inside a call", "Sort with arraySort, or in a subquery.")
+    return distinct, tuple(arguments), nulls
 
 
-_OPERANDS = {
-    "NOT": CallParser._not,
-    "CASE": CallParser._case,
-    "INTERVAL": CallParser._interval,
-    "DATE": CallParser._typed_string,
-    "TIMESTAMP": CallParser._typed_string,
-    "EXISTS": CallParser._exists,
+def _parse_nulls(cursor: TokenCursor) -> NullTreatment | None:
+    """Parse `RESPECT NULLS` or `IGNORE NULLS` if it is next."""
+    if cursor.key_after(1) != "NULLS":
+        return None
+    treatment: NullTreatment | Literal[""] = cursor.take_one_of("RESPECT", "IGNORE")
+    if treatment:
+        cursor.advance()
+    return treatment or None
+
+
+_OPERANDS: dict[str, SpecialForm] = {
+    "NOT": _parse_not,
+    "CASE": _parse_case,
+    "INTERVAL": _parse_interval,
+    "DATE": _parse_typed_string,
+    "TIMESTAMP": _parse_typed_string,
+    "EXISTS": _parse_exists,
 }
-_CALLS = {
-    "CAST": CallParser._cast,
-    "EXTRACT": CallParser._extract,
-    "SUBSTRING": CallParser._substring,
-    "SUBSTR": CallParser._substring,
-    "TRIM": CallParser._trim,
-    "LTRIM": CallParser._trim,
-    "RTRIM": CallParser._trim,
-    "POSITION": CallParser._position,
-    "COLUMNS": CallParser._columns,
-    **dict.fromkeys(_DATE_ARITHMETIC, CallParser._date_arithmetic),
-    **dict.fromkeys(_DATE_DIFFERENCE, CallParser._date_difference),
+_CALLS: dict[str, SpecialForm] = {
+    "CAST": _parse_cast,
+    "EXTRACT": _parse_extract,
+    "SUBSTRING": _parse_substring,
+    "SUBSTR": _parse_substring,
+    "TRIM": _parse_trim,
+    "LTRIM": _parse_trim,
+    "RTRIM": _parse_trim,
+    "POSITION": _parse_position,
+    "COLUMNS": _parse_columns,
+    **dict.fromkeys(_DATE_ARITHMETIC, _parse_date_arithmetic),
+    **dict.fromkeys(_DATE_DIFFERENCE, _parse_date_difference),
 }

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from olapdb.errors import Position, SyntaxError
 from olapdb.sql import nodes
-from olapdb.sql.parser.definitions import DefinitionParser, TableElements
+from olapdb.sql.parser import clauses, columns, operands, queries, storage
+from olapdb.sql.parser.cursor import TokenCursor
 from olapdb.sql.parser.keywords import words
+from olapdb.sql.parser.lookahead import call_follows, query_follows, query_is_next
 
 _REFUSED = {
     "DICTIONARY": "Read the rows from a table and join it.",
@@ -22,226 +24,242 @@ _REFUSED = {
     "WORKLOAD": "Use the setting max_threads.",
     "RESOURCE": "Use the setting max_threads.",
 }
-_REFRESH_ENDS = words("TO AS ENGINE ORDER PARTITION PRIMARY POPULATE DEFINER SQL COMMENT (")
+_AFTER_REFRESH = words("TO AS ENGINE ORDER PARTITION PRIMARY POPULATE DEFINER SQL COMMENT (")
+_STORAGE = ("ENGINE", "ORDER", "PARTITION", "PRIMARY", "TTL")
 
 
-class CreateParser(DefinitionParser):
-    """Everything that begins with CREATE."""
+def parse_create(cursor: TokenCursor) -> nodes.Statement:
+    """Parse a statement that begins with CREATE."""
+    position = cursor.position()
+    cursor.expect("CREATE")
+    or_replace = cursor.take("OR", "REPLACE")
+    temporary = bool(cursor.take_one_of("TEMPORARY", "TEMP"))
+    if cursor.take("TABLE"):
+        return _parse_table(cursor, or_replace, temporary, position)
+    if temporary:
+        raise cursor.refused("A temporary object that is no table", "Use CREATE TEMPORARY TABLE.")
+    if cursor.take_one_of("DATABASE", "SCHEMA"):
+        if or_replace:
+            raise cursor.refused("CREATE OR REPLACE DATABASE", "Drop it first.")
+        return _parse_database(cursor, position)
+    if cursor.take("VIEW"):
+        return _parse_view(cursor, or_replace, position)
+    if cursor.take("MATERIALIZED", "VIEW"):
+        return _parse_materialized_view(cursor, or_replace, position)
+    if cursor.take("INDEX"):
+        return _parse_index(cursor, position)
+    if cursor.key == "UNIQUE":
+        raise cursor.refused("A unique index", "Use ReplacingMergeTree to keep one row for a key.")
+    if cursor.key in _REFUSED:
+        raise cursor.refused(f"CREATE {cursor.key}", _REFUSED[cursor.key])
+    raise cursor.expected("TABLE, VIEW, MATERIALIZED VIEW, DATABASE or INDEX")
 
-    def create(self) -> nodes.Statement:
-        position = self.position()
-        self.expect("CREATE")
-        or_replace = self.take("OR", "REPLACE")
-        temporary = bool(self.take_one_of("TEMPORARY", "TEMP"))
-        key = self.keys[self.at]
-        if key == "TABLE":
-            self.advance()
-            return self._table(or_replace, temporary, position)
-        if temporary:
-            raise self.refused("A temporary object that is no table", "Use CREATE TEMPORARY TABLE.")
-        if key == "DATABASE" or key == "SCHEMA":
-            self.advance()
-            if or_replace:
-                raise self.refused("CREATE OR REPLACE DATABASE", "Drop it first.")
-            return self._database(position)
-        if key == "VIEW":
-            self.advance()
-            return self._view(or_replace, position)
-        if self.take("MATERIALIZED", "VIEW"):
-            return self._materialized_view(or_replace, position)
-        if key == "INDEX":
-            self.advance()
-            return self._index(position)
-        if key == "UNIQUE":
-            raise self.refused(
-                "A unique index", "Use ReplacingMergeTree to keep one row for a key."
-            )
-        if key in _REFUSED:
-            raise self.refused(f"CREATE {key}", _REFUSED[key])
-        raise self.expected("TABLE, VIEW, MATERIALIZED VIEW, DATABASE or INDEX")
 
-    def _database(self, position: Position) -> nodes.CreateDatabase:
-        if_not_exists = self.if_not_exists()
-        name = self.identifier("the name of a database")
-        self.refuse_on_cluster()
-        engine = self.engine_clause() if self.take("ENGINE") else None
-        return nodes.CreateDatabase(
-            name, if_not_exists, engine, self.comment_clause(), position=position
+def _parse_database(cursor: TokenCursor, position: Position) -> nodes.CreateDatabase:
+    if_not_exists = cursor.if_not_exists()
+    name = cursor.identifier("the name of a database")
+    clauses.refuse_on_cluster(cursor)
+    engine = storage.parse_engine(cursor) if cursor.take("ENGINE") else None
+    comment = clauses.parse_comment_clause(cursor)
+    return nodes.CreateDatabase(name, if_not_exists, engine, comment, position=position)
+
+
+def _parse_new_name(cursor: TokenCursor) -> nodes.TableName:
+    """Parse the name of the table or view to create; refuse a UUID and ON CLUSTER behind it."""
+    name = cursor.table_name()
+    if cursor.key == "UUID" and cursor.kind_after(1) == "string":
+        raise cursor.refused("A UUID of one's own", "Leave it out: it is made.")
+    clauses.refuse_on_cluster(cursor)
+    return name
+
+
+# --- tables
+
+
+def _parse_table(
+    cursor: TokenCursor, or_replace: bool, temporary: bool, position: Position
+) -> nodes.CreateTable:
+    if_not_exists = cursor.if_not_exists()
+    table = _parse_new_name(cursor)
+    elements = columns.TableElements()
+    if cursor.key == "(" and not query_follows(cursor):
+        elements = columns.parse_table_elements(cursor)
+    table_storage, comment = storage.parse_storage(cursor, elements.primary_key)
+    like: nodes.TableName | None = None
+    query: nodes.Query | None = None
+    empty = clone = False
+    if cursor.take("CLONE", "AS"):
+        clone, like = True, cursor.table_name()
+    elif cursor.take("EMPTY", "AS"):
+        empty = True
+        if not query_is_next(cursor):
+            raise cursor.expected("a query")
+        query = queries.parse_query(cursor)
+    elif cursor.take("AS"):
+        if query_is_next(cursor):
+            query = queries.parse_query(cursor)
+        else:
+            like = _parse_like(cursor)
+            if table_storage == nodes.StorageClause():
+                table_storage, later_comment = storage.parse_storage(cursor, elements.primary_key)
+                comment = comment or later_comment
+    return nodes.CreateTable(
+        table,
+        tuple(elements.columns),
+        tuple(elements.indexes),
+        tuple(elements.constraints),
+        tuple(elements.projections),
+        table_storage,
+        if_not_exists,
+        or_replace,
+        temporary,
+        query,
+        empty,
+        like,
+        clone,
+        comment or clauses.parse_comment_clause(cursor),
+        position=position,
+    )
+
+
+def _parse_like(cursor: TokenCursor) -> nodes.TableName:
+    """Parse the name of the table whose columns CREATE TABLE … AS copies."""
+    if call_follows(cursor):
+        raise cursor.refused("CREATE TABLE AS a table function", "Use AS SELECT * FROM …")
+    return cursor.table_name()
+
+
+# --- views
+
+
+def _parse_view(cursor: TokenCursor, or_replace: bool, position: Position) -> nodes.CreateView:
+    if_not_exists = cursor.if_not_exists()
+    name = _parse_new_name(cursor)
+    view_columns = _parse_view_columns(cursor)
+    _refuse_definer(cursor)
+    comment = clauses.parse_comment_clause(cursor)
+    cursor.expect("AS")
+    query = queries.parse_query(cursor)
+    return nodes.CreateView(
+        name,
+        query,
+        view_columns,
+        if_not_exists,
+        or_replace,
+        comment or clauses.parse_comment_clause(cursor),
+        position=position,
+    )
+
+
+def _parse_view_columns(cursor: TokenCursor) -> tuple[nodes.ColumnDefinition, ...]:
+    """Parse the list of columns of a view if it is next; () if it is not."""
+    if cursor.key != "(" or query_follows(cursor):
+        return ()
+    elements = columns.parse_table_elements(cursor)
+    if elements.indexes or elements.constraints or elements.projections:
+        raise cursor.expected("columns only in the list of a view")
+    return tuple(elements.columns)
+
+
+def _refuse_definer(cursor: TokenCursor) -> None:
+    """Raise NotSupportedError if DEFINER or SQL SECURITY is next."""
+    if cursor.key == "DEFINER" or cursor.sees("SQL", "SECURITY"):
+        raise cursor.refused("SQL SECURITY", "Leave it out: a view reads as its caller does.")
+
+
+def _parse_materialized_view(
+    cursor: TokenCursor, or_replace: bool, position: Position
+) -> nodes.CreateMaterializedView:
+    if_not_exists = cursor.if_not_exists()
+    name = _parse_new_name(cursor)
+    refresh = _parse_refresh(cursor) if cursor.key == "REFRESH" else None
+    view_columns = _parse_view_columns(cursor)
+    target: nodes.TableName | None = None
+    populate = cursor.take("POPULATE")
+    if cursor.take("TO"):
+        if cursor.take("INNER"):
+            raise cursor.refused("TO INNER UUID", "Leave it out: the inner table is made.")
+        target = cursor.table_name()
+        view_columns = view_columns or _parse_view_columns(cursor)
+    populate = cursor.take("POPULATE") or populate
+    _refuse_definer(cursor)
+    inner_storage: nodes.StorageClause | None = None
+    if target is None:
+        inner_storage, settings, comment = _parse_inner_storage(cursor)
+    else:
+        settings, comment = _parse_target_clauses(cursor)
+    populate = cursor.take("POPULATE") or populate
+    if cursor.sees("EMPTY", "AS"):
+        raise cursor.refused("EMPTY without REFRESH", "A view is empty unless POPULATE is said.")
+    _refuse_definer(cursor)
+    cursor.expect("AS")
+    query = queries.parse_query(cursor)
+    return nodes.CreateMaterializedView(
+        name,
+        query,
+        target,
+        view_columns,
+        inner_storage,
+        populate,
+        if_not_exists,
+        or_replace,
+        refresh,
+        settings,
+        comment or clauses.parse_comment_clause(cursor),
+        position=position,
+    )
+
+
+def _parse_target_clauses(cursor: TokenCursor) -> tuple[tuple[nodes.Setting, ...], str]:
+    """Parse SETTINGS and COMMENT of a view with TO, which has no storage of its own."""
+    comment = clauses.parse_comment_clause(cursor)
+    settings = clauses.parse_settings_clause(cursor)
+    if cursor.key in _STORAGE:
+        raise SyntaxError(
+            "A view has TO or a storage of its own, not both.",
+            hint="The target's engine and ORDER BY are said in its CREATE TABLE.",
+            position=cursor.position(),
         )
+    return settings, comment or clauses.parse_comment_clause(cursor)
 
-    # --- tables
 
-    def _table(self, or_replace: bool, temporary: bool, position: Position) -> nodes.CreateTable:
-        if_not_exists = self.if_not_exists()
-        table = self.table_name()
-        self._refuse_uuid()
-        self.refuse_on_cluster()
-        elements = TableElements()
-        if self.sees("(") and not self.query_follows():
-            elements = self.table_elements()
-        storage, comment = self.storage_clause(elements.primary_key)
-        like = None
-        query: nodes.Query | None = None
-        empty = clone = False
-        if self.take("CLONE", "AS"):
-            clone, like = True, self.table_name()
-        elif self.sees("EMPTY", "AS") or self.sees("AS"):
-            empty = self.take("EMPTY")
-            self.advance()
-            query, like = self._as(empty)
-            if like is not None and storage == nodes.StorageClause():
-                storage, later = self.storage_clause(elements.primary_key)
-                comment = comment or later
-        comment = comment or self.comment_clause()
-        return nodes.CreateTable(
-            table,
-            tuple(elements.columns),
-            tuple(elements.indexes),
-            tuple(elements.constraints),
-            tuple(elements.projections),
-            storage,
-            if_not_exists,
-            or_replace,
-            temporary,
-            query,
-            empty,
-            like,
-            clone,
-            comment,
-            position=position,
-        )
+def _parse_inner_storage(
+    cursor: TokenCursor,
+) -> tuple[nodes.StorageClause | None, tuple[nodes.Setting, ...], str]:
+    """Parse the storage of a view's inner table, its settings, and a comment.
 
-    def _as(self, empty: bool) -> tuple[nodes.Query | None, nodes.TableName | None]:
-        """After AS: a query, or the name of a table."""
-        if self.keys[self.at] in ("SELECT", "WITH", "FROM") or self.query_follows():
-            return self.query(), None
-        if empty:
-            raise self.expected("a query")
-        if self._is_call():
-            raise self.refused("CREATE TABLE AS a table function", "Use AS SELECT * FROM …")
-        return None, self.table_name()
+    SETTINGS with no other clause belong to the view; the storage is then None.
+    """
+    inner_storage, comment = storage.parse_storage(cursor)
+    if inner_storage == nodes.StorageClause(settings=inner_storage.settings):
+        return None, inner_storage.settings, comment
+    return inner_storage, (), comment
 
-    def _refuse_uuid(self) -> None:
-        if self.sees("UUID") and self.kind_after(1) == "string":
-            raise self.refused("A UUID of one's own", "Leave it out: it is made.")
 
-    # --- views
+def _parse_refresh(cursor: TokenCursor) -> str:
+    """Step over REFRESH … and return its text."""
+    start = cursor.at
+    cursor.advance()
+    while not cursor.ended and cursor.key not in _AFTER_REFRESH:
+        if cursor.sees("EMPTY", "AS"):
+            cursor.advance()
+            break
+        cursor.advance()
+    return cursor.text_since(start)
 
-    def _view(self, or_replace: bool, position: Position) -> nodes.CreateView:
-        if_not_exists = self.if_not_exists()
-        name = self.table_name()
-        self._refuse_uuid()
-        self.refuse_on_cluster()
-        columns = self._view_columns()
-        self._refuse_definer()
-        comment = self.comment_clause()
-        self.expect("AS")
-        query = self.query()
-        return nodes.CreateView(
-            name,
-            query,
-            columns,
-            if_not_exists,
-            or_replace,
-            comment or self.comment_clause(),
-            position=position,
-        )
 
-    def _view_columns(self) -> tuple[nodes.ColumnDefinition, ...]:
-        if not self.sees("(") or self.query_follows():
-            return ()
-        elements = self.table_elements()
-        if elements.indexes or elements.constraints or elements.projections:
-            raise self.expected("columns only in the list of a view")
-        return tuple(elements.columns)
+# --- index
 
-    def _refuse_definer(self) -> None:
-        if self.sees("DEFINER") or self.sees("SQL", "SECURITY"):
-            raise self.refused("SQL SECURITY", "Leave it out: a view reads as its caller does.")
 
-    def _materialized_view(
-        self, or_replace: bool, position: Position
-    ) -> nodes.CreateMaterializedView:
-        if_not_exists = self.if_not_exists()
-        name = self.table_name()
-        self._refuse_uuid()
-        self.refuse_on_cluster()
-        refresh = self._refresh() if self.sees("REFRESH") else None
-        columns = self._view_columns()
-        target: nodes.TableName | None = None
-        populate = self.take("POPULATE")
-        if self.take("TO"):
-            if self.take("INNER"):
-                raise self.refused("TO INNER UUID", "Leave it out: the inner table is made.")
-            target = self.table_name()
-            columns = columns or self._view_columns()
-        populate = self.take("POPULATE") or populate
-        storage, settings, comment = self._view_storage(target)
-        populate = self.take("POPULATE") or populate
-        if self.sees("EMPTY", "AS"):
-            raise self.refused("EMPTY without REFRESH", "A view is empty unless POPULATE is said.")
-        self._refuse_definer()
-        self.expect("AS")
-        query = self.query()
-        return nodes.CreateMaterializedView(
-            name,
-            query,
-            target,
-            columns,
-            storage,
-            populate,
-            if_not_exists,
-            or_replace,
-            refresh,
-            settings,
-            comment or self.comment_clause(),
-            position=position,
-        )
-
-    def _view_storage(
-        self, target: nodes.TableName | None
-    ) -> tuple[nodes.StorageClause | None, tuple[nodes.Setting, ...], str]:
-        """The inner table's storage, or the SETTINGS of a view with TO."""
-        self._refuse_definer()
-        if target is not None:
-            comment = self.comment_clause()
-            settings = self.settings_clause()
-            if self.keys[self.at] in ("ENGINE", "ORDER", "PARTITION", "PRIMARY", "TTL"):
-                raise SyntaxError(
-                    "A view has TO or a storage of its own, not both.",
-                    hint="The target's engine and ORDER BY are said in its CREATE TABLE.",
-                    position=self.position(),
-                )
-            return None, settings, comment or self.comment_clause()
-        storage, comment = self.storage_clause()
-        if storage == nodes.StorageClause():
-            return None, (), comment
-        if storage.engine is None and storage == nodes.StorageClause(settings=storage.settings):
-            return None, storage.settings, comment
-        return storage, (), comment
-
-    def _refresh(self) -> str:
-        """The text of REFRESH …, up to what follows it."""
-        start = self.at
-        self.advance()
-        while not self.ended and self.keys[self.at] not in _REFRESH_ENDS:
-            if self.sees("EMPTY", "AS"):
-                self.advance()
-                break
-            self.advance()
-        return self.text_since(start)
-
-    # --- index
-
-    def _index(self, position: Position) -> nodes.Alter:
-        """`CREATE INDEX i ON t (a) TYPE minmax`: an ALTER TABLE t ADD INDEX."""
-        if_not_exists = self.if_not_exists()
-        name = self.identifier("the name of an index")
-        self.expect("ON")
-        table = self.table_name()
-        self.expect("(")
-        elements = self.aliased_list(")")
-        expression = elements[0] if len(elements) == 1 else nodes.TupleLiteral(elements)
-        index = self.index_body(name, expression, position)
-        action = nodes.IndexAction("ADD", name, index, if_not_exists, position=position)
-        return nodes.Alter(table, (action,), position=position)
+def _parse_index(cursor: TokenCursor, position: Position) -> nodes.Alter:
+    """Parse `CREATE INDEX i ON t (a) TYPE minmax` as ALTER TABLE t ADD INDEX."""
+    if_not_exists = cursor.if_not_exists()
+    name = cursor.identifier("the name of an index")
+    cursor.expect("ON")
+    table = cursor.table_name()
+    cursor.expect("(")
+    elements = operands.parse_list_until(cursor, ")")
+    expression = elements[0] if len(elements) == 1 else nodes.TupleLiteral(elements)
+    index = columns.parse_index_type(cursor, name, expression, position)
+    action = nodes.IndexAction("ADD", name, index, if_not_exists, position=position)
+    return nodes.Alter(table, (action,), position=position)

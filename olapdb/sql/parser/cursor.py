@@ -1,129 +1,169 @@
-"""A place in the tokens, and the small steps that every rule of the grammar is made of."""
+"""The parser's place in the tokens, and the steps that every rule of the grammar is made of."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import Literal, TypeVar
+
 from olapdb.errors import NotSupportedError, Position, SyntaxError
-from olapdb.sql.nodes import Literal, Setting, TableName
-from olapdb.sql.tokens import SourceText, Token
+from olapdb.sql.nodes import TableName
+from olapdb.sql.tokens import SourceText, Token, tokenize
 
 DEPTH_MAX = 100
 """How deep expressions may nest; a query counts twice.  One level takes up to eight of Python's
 1,000 frames, of which the caller has some too (ClickHouse: max_parser_depth)."""
 
+_WHOLE_DIGITS_MAX = 20
+"""The digits of the largest UInt64."""
+
+_OPENING = frozenset("([{")
+_CLOSING = frozenset(")]}")
+
+Item = TypeVar("Item")
+Key = TypeVar("Key", bound=str)
+
 
 class TokenCursor:
-    """Steps over `tokens`, the last of which is of kind "end"."""
+    """A place in `tokens`, the last of which is of kind "end".
+
+    `at` is the number of the current token, `token` the token, `key` its key: the word in capitals
+    or the operator, "" for everything else.  Only the methods that step change the three.
+    `question_marks` counts the `?` parameters that the parser passed.
+    """
 
     def __init__(self, source: SourceText, tokens: list[Token]) -> None:
         self.source = source
         self.tokens = tokens
         self.keys = [token.key for token in tokens]
         self.at = 0
+        self.token = tokens[0]
+        self.key = self.keys[0]
         self.depth = 0
         self.question_marks = 0
+
+    @classmethod
+    def over(cls, source: SourceText, start: int = 0, end: int | None = None) -> TokenCursor:
+        """Tokenize `source.text[start:end]` and return a cursor at its first token."""
+        return cls(source, tokenize(source, start, end))
 
     # --- looking
 
     @property
-    def token(self) -> Token:
-        return self.tokens[self.at]
+    def ended(self) -> bool:
+        return self.token.kind == "end"
 
     def sees(self, *keys: str) -> bool:
-        """Whether the next tokens are these keywords or operators."""
+        """Return whether the next tokens are these keywords or operators."""
         at = self.at
-        return self.keys[at] == keys[0] and self.keys[at : at + len(keys)] == list(keys)
+        return self.key == keys[0] and self.keys[at : at + len(keys)] == list(keys)
 
     def key_after(self, count: int) -> str:
-        """The key of the token `count` after the current one; "" past the end."""
+        """Return the key of the token `count` after the current one; "" past the end."""
         at = self.at + count
         return self.keys[at] if at < len(self.keys) else ""
 
     def kind_after(self, count: int) -> str:
+        """Return the kind of the token `count` after the current one; "end" past the end."""
         at = self.at + count
         return self.tokens[at].kind if at < len(self.tokens) else "end"
 
-    @property
-    def ended(self) -> bool:
-        return self.tokens[self.at].kind == "end"
+    def is_name(self, ahead: int = 0) -> bool:
+        """Return whether the token `ahead` tokens on is a word or a quoted name."""
+        return self.kind_after(ahead) in ("word", "name")
 
     def position(self, token: Token | None = None) -> Position:
-        return self.source.position((token or self.tokens[self.at]).start)
+        """Return where `token` begins in the text; of the current token by default."""
+        return self.source.position((token or self.token).start)
 
     def text_since(self, start: int) -> str:
-        """The text from token number `start` up to the one before the current one."""
+        """Return the text from token number `start` up to the one before the current one."""
         if self.at == start:
             return ""
         return self.source.text[self.tokens[start].start : self.tokens[self.at - 1].end]
 
-    def commas_ahead(self) -> int:
-        """How many commas stand before the parenthesis that closes the one that is open."""
-        depth = commas = 0
-        for key in self.keys[self.at :]:
-            if key in ("(", "[", "{"):
+    def nesting(self, start: int) -> Iterator[tuple[int, str, int]]:
+        """Yield (number, key, depth) of each token from number `start` on, the end included.
+
+        `depth` counts the brackets opened since `start`: an opening bracket is inside itself, a
+        closing one is outside, so one that closes a bracket from before `start` has depth -1.
+        """
+        depth = 0
+        for at in range(start, len(self.keys)):
+            key = self.keys[at]
+            if key in _OPENING:
                 depth += 1
-            elif key in (")", "]", "}"):
+            elif key in _CLOSING:
                 depth -= 1
-                if depth < 0:
-                    break
-            elif key == "," and depth == 0:
-                commas += 1
-        return commas
+            yield at, key, depth
+
+    def closing(self, opening: int) -> int | None:
+        """Return the number of the token that closes the bracket at number `opening`, if any."""
+        for at, key, depth in self.nesting(opening):
+            if depth == 0 and key in _CLOSING:
+                return at
+        return None
 
     # --- stepping
 
+    def move_to(self, at: int) -> None:
+        """Make token number `at` the current one."""
+        self.at = at
+        self.token = self.tokens[at]
+        self.key = self.keys[at]
+
     def advance(self) -> Token:
-        token = self.tokens[self.at]
+        """Step over the current token and return it; the end is never stepped over."""
+        token = self.token
         if token.kind != "end":
-            self.at += 1
+            self.at = at = self.at + 1
+            self.token = self.tokens[at]
+            self.key = self.keys[at]
         return token
 
+    def skip(self, count: int) -> None:
+        """Step over `count` tokens, which the caller has looked at."""
+        self.move_to(self.at + count)
+
+    def skip_parentheses(self) -> None:
+        """Step from an opening parenthesis to behind the one that closes it."""
+        closing = self.closing(self.at)
+        self.move_to(len(self.tokens) - 1 if closing is None else closing + 1)
+        if closing is None:
+            raise self.expected(")")
+
     def take(self, *keys: str) -> bool:
-        """Steps over these keywords or operators, where they are next."""
-        at = self.at
-        if self.keys[at] != keys[0]:
+        """Step over these keywords or operators if they are next; return whether they were."""
+        if self.key != keys[0]:
             return False
+        at = self.at
         if len(keys) > 1 and self.keys[at : at + len(keys)] != list(keys):
             return False
-        self.at = at + len(keys)
+        self.at = at = at + len(keys)
+        self.token = self.tokens[at]
+        self.key = self.keys[at]
         return True
 
-    def take_one_of(self, *keys: str) -> str:
-        """The one of these that is next, stepped over; "" where none is."""
-        key = self.keys[self.at]
-        if key and key in keys:
-            self.at += 1
-            return key
-        return ""
+    def take_one_of(self, *keys: Key) -> Key | Literal[""]:
+        """Step over the next token if it is one of `keys`, and return its key; else return ""."""
+        if self.key not in keys:
+            return ""
+        token = self.advance()
+        return next(key for key in keys if key == token.key)
 
     def expect(self, *keys: str) -> None:
+        """Step over these keywords or operators; raise SyntaxError if they are not next."""
         if not self.take(*keys):
             raise self.expected(" ".join(keys))
 
-    def expected(self, what: str) -> SyntaxError:
-        """The error for what stands here instead of `what`; to be raised."""
-        token = self.token
-        if token.kind == "end":
-            found = "the end of the statement"
-        else:
-            written = self.source.text[token.start : token.end]
-            found = written if len(written) <= 40 else f"{written[:40]}…"
-        return SyntaxError(f"Expected {what}, found {found}.", position=self.position())
-
-    def refused(self, what: str, hint: str = "", token: Token | None = None) -> NotSupportedError:
-        """The error for a real feature that olapdb does not have; to be raised."""
-        return NotSupportedError(
-            f"{what} is not supported.", hint=hint, position=self.position(token)
-        )
-
-    def refuse_on_cluster(self) -> None:
-        if self.sees("ON", "CLUSTER"):
-            raise self.refused(
-                "ON CLUSTER",
-                "A warehouse is shared by the processes that open it: leave the clause out.",
-            )
+    def comma_separated(self, parse: Callable[[TokenCursor], Item]) -> tuple[Item, ...]:
+        """Parse `a, b, c` with `parse` for each, at least one."""
+        items = [parse(self)]
+        while self.take(","):
+            items.append(parse(self))
+        return tuple(items)
 
     def enter(self, levels: int = 1) -> None:
-        """One level deeper; a bound on recursion that gives an error, not a crash."""
+        """Go `levels` deeper; raise SyntaxError beyond DEPTH_MAX, before Python's stack ends."""
         self.depth += levels
         if self.depth > DEPTH_MAX:
             raise SyntaxError(
@@ -131,56 +171,76 @@ class TokenCursor:
             )
 
     def leave(self, levels: int = 1) -> None:
+        """Undo `enter`."""
         self.depth -= levels
 
-    # --- small things
+    # --- errors, returned for the caller to raise
+
+    def expected(self, what: str) -> SyntaxError:
+        """Return the error that `what` should stand here, with the token that does."""
+        token = self.token
+        if token.kind == "end":
+            actual = "the end of the statement"
+        else:
+            written = self.source.text[token.start : token.end]
+            actual = written if len(written) <= 40 else f"{written[:40]}…"
+        return SyntaxError(f"Expected {what}, found {actual}.", position=self.position())
+
+    def refused(self, what: str, hint: str = "", token: Token | None = None) -> NotSupportedError:
+        """Return the error for a feature of ClickHouse that olapdb does not have."""
+        return NotSupportedError(
+            f"{what} is not supported.", hint=hint, position=self.position(token)
+        )
+
+    # --- names and plain values
 
     def identifier(self, what: str = "a name") -> str:
-        """A word or a quoted name."""
+        """Step over a word or a quoted name and return it; `what` is for the error."""
         token = self.token
         if token.kind != "word" and token.kind != "name":
             raise self.expected(what)
         if not token.text:
             raise SyntaxError(f"A name cannot be empty: {what} is.", position=self.position(token))
-        self.at += 1
+        self.advance()
         return token.text
 
     def dotted_name(self, what: str = "a name") -> str:
-        """`a` or `a.b.c` as one string: columns of a Nested, settings of a group."""
+        """Return `a` or `a.b.c` as one string: a column of a Nested, a setting of a group."""
         name = self.identifier(what)
         while self.take("."):
             name += "." + self.identifier(what)
         return name
 
-    def identifiers(self, what: str = "a name") -> tuple[str, ...]:
-        """`a, b, c` without parentheses."""
-        names = [self.dotted_name(what)]
-        while self.take(","):
-            names.append(self.dotted_name(what))
-        return tuple(names)
+    def dotted_names(self, what: str = "a name") -> tuple[str, ...]:
+        """Return the names of `a, b.c, d`, which has no parentheses."""
+        return self.comma_separated(lambda cursor: cursor.dotted_name(what))
 
     def table_name(self) -> TableName:
-        token = self.token
-        if token.key == "{":
+        """Return `table` or `database.table`."""
+        position = self.position()
+        if self.key == "{":
             raise self.refused(
                 "A parameter of type Identifier", "Write the name into the text of the statement."
             )
         name = self.identifier("a table name")
+        database = None
         if self.take("."):
-            return TableName(self.identifier("a table name"), name, position=self.position(token))
-        return TableName(name, position=self.position(token))
+            database, name = name, self.identifier("a table name")
+        return TableName(name, database, position=position)
 
     def string(self, what: str = "a quoted string") -> str:
+        """Step over a quoted string and return its value; `what` is for the error."""
         if self.token.kind != "string":
             raise self.expected(what)
         return self.advance().text
 
     def integer(self, what: str = "a whole number") -> int:
-        token = self.token
-        if token.kind != "number" or not token.text.isdigit():
+        """Step over a number without sign and fraction and return it; `what` is for the error."""
+        value = whole_number(self.token.text) if self.token.kind == "number" else None
+        if value is None:
             raise self.expected(what)
-        self.at += 1
-        return int(token.text)
+        self.advance()
+        return value
 
     def if_exists(self) -> bool:
         return self.take("IF", "EXISTS")
@@ -188,68 +248,7 @@ class TokenCursor:
     def if_not_exists(self) -> bool:
         return self.take("IF", "NOT", "EXISTS")
 
-    # --- numbers and settings
 
-    def number_literal(self, negative: bool = False) -> Literal:
-        """The number that is next; out of the range of UInt64 or Int64 it is a float, as in
-        ClickHouse, with its text kept for Decimal."""
-        token = self.advance()
-        text = f"-{token.text}" if negative else token.text
-        value: int | float
-        if text.lstrip("-").isdigit():
-            value = int(text)
-            if not -(2**63) <= value < 2**64:
-                value = float(text)
-        else:
-            value = self._float(text, token)
-        return Literal(value, text, position=self.position(token))
-
-    def _float(self, text: str, token: Token) -> float:
-        try:
-            return float(text)
-        except ValueError:
-            raise SyntaxError(f"{text} is not a number.", position=self.position(token)) from None
-
-    def settings(self) -> tuple[Setting, ...]:
-        """`a = 1, b = 'x'`, after the word SETTINGS or SET."""
-        found = [self._setting()]
-        while self.sees(",") and self.kind_after(1) in ("word", "name"):
-            if not self._setting_follows():
-                break
-            self.advance()
-            found.append(self._setting())
-        return tuple(found)
-
-    def _setting_follows(self) -> bool:
-        """After a comma: another setting, and not the next action of an ALTER."""
-        step = 2
-        while self.key_after(step) == ".":
-            step += 2
-        return self.key_after(step) == "="
-
-    def _setting(self) -> Setting:
-        token = self.token
-        name = self.dotted_name("the name of a setting")
-        self.expect("=")
-        return Setting(name, self._setting_value(), position=self.position(token))
-
-    def _setting_value(self) -> bool | int | float | str | None:
-        """A literal; DEFAULT is None."""
-        token = self.token
-        if token.kind == "string":
-            return self.advance().text
-        if token.kind == "number" or (self.keys[self.at] == "-" and self.kind_after(1) == "number"):
-            negative = self.take("-")
-            return self.number_literal(negative).value
-        words: dict[str, bool | None] = {"TRUE": True, "FALSE": False, "DEFAULT": None}
-        if token.key in words:
-            self.advance()
-            return words[token.key]
-        raise self.expected("a number, a quoted string, true, false or DEFAULT")
-
-    def settings_clause(self) -> tuple[Setting, ...]:
-        """`SETTINGS …` where it is next, else nothing."""
-        return self.settings() if self.take("SETTINGS") else ()
-
-    def comment_clause(self) -> str:
-        return self.string("the comment, quoted") if self.take("COMMENT") else ""
+def whole_number(text: str) -> int | None:
+    """Return the value of decimal digits; None for other text, and for more digits than UInt64 has."""
+    return int(text) if text.isdecimal() and len(text) <= _WHOLE_DIGITS_MAX else None

@@ -8,7 +8,9 @@ names (see `nodes.Function`), so what comes after the parser knows functions onl
 from __future__ import annotations
 
 from olapdb.sql import nodes
-from olapdb.sql.parser.operands import OperandParser
+from olapdb.sql.parser import operands, queries, type_names
+from olapdb.sql.parser.cursor import TokenCursor
+from olapdb.sql.parser.lookahead import query_follows
 from olapdb.sql.parser.precedence import (
     ADD,
     AND,
@@ -61,203 +63,207 @@ _SPECIAL = {
     "::": POSTFIX,
 }
 _QUANTIFIED = {("equals", "ANY"): False, ("notEquals", "ALL"): True}
+"""Whether a comparison with ANY or ALL rows of a query is NOT IN; absent: neither IN nor NOT IN."""
 
 
-class ExpressionParser(OperandParser):
-    """Operands joined by operators."""
-
-    # --- operators
-
-    def expression(self, power: int = 0) -> nodes.Expression:
-        """What binds tighter than `power`."""
-        self.enter()
-        left = self.operand()
-        while True:
-            key = self.keys[self.at]
-            if not key:
+def parse_expression(cursor: TokenCursor, power: int = 0) -> nodes.Expression:
+    """Parse operands and the operators between them that bind tighter than `power`."""
+    cursor.enter()
+    left = operands.parse_operand(cursor)
+    while key := cursor.key:
+        binary = _BINARY.get(key)
+        if binary is not None:
+            if binary[0] <= power:
                 break
-            binary = _BINARY.get(key)
-            if binary is not None:
-                if binary[0] <= power:
-                    break
-                left = self._binary(left, binary[0], binary[1])
-                continue
-            chained = _CHAINED.get(key)
-            if chained is not None:
-                if chained[0] <= power:
-                    break
-                left = self._chain(left, key, chained[0], chained[1])
-                continue
-            special = _SPECIAL.get(key)
-            if special is None or special <= power:
+            left = _parse_binary(cursor, left, binary[0], binary[1])
+            continue
+        chained = _CHAINED.get(key)
+        if chained is not None:
+            if chained[0] <= power:
                 break
-            after = self._special(left, key)
-            if after is None:
-                break
-            left = after
-        self.leave()
-        return left
+            left = _parse_chain(cursor, left, chained[0], chained[1])
+            continue
+        special = _SPECIAL.get(key)
+        if special is None or special <= power:
+            break
+        applied = _parse_special(cursor, left)
+        if applied is None:
+            break
+        left = applied
+    cursor.leave()
+    return left
 
-    def _binary(self, left: nodes.Expression, power: int, name: str) -> nodes.Expression:
-        operator = self.advance()
-        if self.keys[self.at] in ("ANY", "ALL", "SOME") and self.query_follows(1):
-            return self._quantified(left, name, operator)
-        right = self.expression(power)
-        return nodes.Function(name, (left, right), position=self.position(operator))
 
-    def _quantified(self, left: nodes.Expression, name: str, operator: Token) -> nodes.Expression:
-        quantifier = self.advance().key
-        negated = _QUANTIFIED.get((name, "ANY" if quantifier == "SOME" else quantifier))
-        if negated is None:
-            written = self.source.text[operator.start : operator.end]
-            raise self.refused(
-                f"The comparison {written} {quantifier} (query)",
-                "Compare with (SELECT min(…) …) or (SELECT max(…) …).",
-                operator,
-            )
-        self.expect("(")
-        query = self.query()
-        self.expect(")")
-        position = self.position(operator)
-        return nodes.In(left, nodes.Subquery(query, position=position), negated, position=position)
+def _parse_binary(
+    cursor: TokenCursor, left: nodes.Expression, power: int, name: str
+) -> nodes.Expression:
+    operator = cursor.advance()
+    if cursor.key in ("ANY", "ALL", "SOME") and query_follows(cursor, 1):
+        return _parse_quantified(cursor, left, name, operator)
+    right = parse_expression(cursor, power)
+    return nodes.Function(name, (left, right), position=cursor.position(operator))
 
-    def _chain(self, left: nodes.Expression, key: str, power: int, name: str) -> nodes.Expression:
-        position = self.position()
-        operands = [left]
-        while self.take(key):
-            operands.append(self.expression(power))
-        return nodes.Function(name, tuple(operands), position=position)
 
-    def _special(self, left: nodes.Expression, key: str) -> nodes.Expression | None:
-        """The operator `key` applied to `left`; None where the word is no operator here."""
-        token = self.token
-        match key:
-            case ".":
-                return self._element(left)
-            case "[":
-                self.advance()
-                index = self.aliased()
-                self.expect("]")
-                return nodes.Function("arrayElement", (left, index), position=self.position(token))
-            case "::":
-                self.advance()
-                return nodes.Cast(_as_text(left), self.data_type(), position=self.position(token))
-            case "IS":
-                return self._is(left)
-            case "BETWEEN":
-                self.advance()
-                return self._between(left, False, token)
-            case "IN":
-                if self.key_after(1) == "PARTITION":
-                    return None  # UPDATE a = b IN PARTITION p
-                self.advance()
-                return self._in(left, False, token)
-            case "NOT":
-                return self._not_infix(left)
-            case "GLOBAL":
-                return self._global_in(left)
-            case "?":
-                self.advance()
-                then = self.expression(TERNARY)
-                self.expect(":")
-                otherwise = self.expression(LAMBDA)
-                return nodes.Function("if", (left, then, otherwise), position=self.position(token))
-            case _:
-                return self._lambda(left)
-
-    def _element(self, left: nodes.Expression) -> nodes.Expression:
-        token = self.advance()
-        element: nodes.Expression
-        if self.token.kind == "number":
-            element = nodes.Literal(self.integer(), position=self.position(token))
-        elif self.sees("-") and self.kind_after(1) == "number":
-            self.advance()
-            element = self.number_literal(negative=True)
-        else:
-            name = self.identifier("a tuple element")
-            element = nodes.Literal(name, position=self.position(token))
-        return nodes.Function("tupleElement", (left, element), position=self.position(token))
-
-    def _is(self, left: nodes.Expression) -> nodes.Expression:
-        token = self.advance()
-        position = self.position(token)
-        negated = self.take("NOT")
-        if self.take("NULL"):
-            return nodes.Function("isNotNull" if negated else "isNull", (left,), position=position)
-        if self.take("DISTINCT", "FROM"):
-            name = "isNotDistinctFrom" if negated else "isDistinctFrom"
-            return nodes.Function(name, (left, self.expression(IS)), position=position)
-        raise self.expected("NULL or DISTINCT FROM")
-
-    def _between(self, left: nodes.Expression, negated: bool, token: Token) -> nodes.Expression:
-        low = self.expression(BETWEEN)
-        self.expect("AND")
-        high = self.expression(BETWEEN)
-        position = self.position(token)
-        first, second, both = (
-            ("less", "greater", "or") if negated else ("greaterOrEquals", "lessOrEquals", "and")
+def _parse_quantified(
+    cursor: TokenCursor, left: nodes.Expression, name: str, operator: Token
+) -> nodes.In:
+    """Parse `ANY (query)` or `ALL (query)` behind a comparison: `= ANY` is IN, `!= ALL` NOT IN."""
+    quantifier = cursor.advance().key
+    negated = _QUANTIFIED.get((name, "ANY" if quantifier == "SOME" else quantifier))
+    if negated is None:
+        written = cursor.source.text[operator.start : operator.end]
+        raise cursor.refused(
+            f"The comparison {written} {quantifier} (query)",
+            "Compare with (SELECT min(…) …) or (SELECT max(…) …).",
+            operator,
         )
-        return nodes.Function(
-            both,
-            (
-                nodes.Function(first, (left, low), position=position),
-                nodes.Function(second, (left, high), position=position),
-            ),
-            position=position,
-        )
+    query = queries.parse_in_parentheses(cursor)
+    position = cursor.position(operator)
+    return nodes.In(left, nodes.Subquery(query, position=position), negated, position=position)
 
-    def _not_infix(self, left: nodes.Expression) -> nodes.Expression | None:
-        token = self.token
-        follows = self.key_after(1)
-        if follows not in ("IN", "LIKE", "ILIKE", "BETWEEN"):
-            return None
-        self.at += 2
-        if follows == "IN":
-            return self._in(left, True, token)
-        if follows == "BETWEEN":
-            return self._between(left, True, token)
-        name = "notLike" if follows == "LIKE" else "notILike"
-        return nodes.Function(name, (left, self.expression(COMPARE)), position=self.position(token))
 
-    def _global_in(self, left: nodes.Expression) -> nodes.Expression | None:
-        """GLOBAL means something on several servers only."""
-        token = self.token
-        if self.take("GLOBAL", "IN"):
-            return self._in(left, False, token)
-        if self.take("GLOBAL", "NOT", "IN"):
-            return self._in(left, True, token)
+def _parse_chain(
+    cursor: TokenCursor, left: nodes.Expression, power: int, name: str
+) -> nodes.Function:
+    position = cursor.position()
+    key = cursor.key
+    chain = [left]
+    while cursor.take(key):
+        chain.append(parse_expression(cursor, power))
+    return nodes.Function(name, tuple(chain), position=position)
+
+
+def _parse_special(cursor: TokenCursor, left: nodes.Expression) -> nodes.Expression | None:
+    """Apply the next token as an operator to `left`; return None where the word is no operator."""
+    token = cursor.token
+    match token.key:
+        case ".":
+            return _parse_tuple_element(cursor, left)
+        case "[":
+            cursor.advance()
+            index = operands.parse_aliased(cursor)
+            cursor.expect("]")
+            return nodes.Function("arrayElement", (left, index), position=cursor.position(token))
+        case "::":
+            cursor.advance()
+            data_type = type_names.parse_data_type(cursor)
+            return nodes.Cast(_as_text(left), data_type, position=cursor.position(token))
+        case "IS":
+            return _parse_is(cursor, left)
+        case "BETWEEN":
+            cursor.advance()
+            return _parse_between(cursor, left, False, token)
+        case "IN":
+            if cursor.key_after(1) == "PARTITION":
+                return None  # UPDATE a = b IN PARTITION p
+            cursor.advance()
+            return _parse_in(cursor, left, False, token)
+        case "NOT":
+            return _parse_negated(cursor, left)
+        case "GLOBAL":
+            return _parse_global_in(cursor, left)
+        case "?":
+            cursor.advance()
+            then = parse_expression(cursor, TERNARY)
+            cursor.expect(":")
+            otherwise = parse_expression(cursor, LAMBDA)
+            return nodes.Function("if", (left, then, otherwise), position=cursor.position(token))
+        case _:
+            return _parse_lambda(cursor, left)
+
+
+def _parse_tuple_element(cursor: TokenCursor, left: nodes.Expression) -> nodes.Function:
+    position = cursor.position(cursor.advance())
+    if cursor.token.kind == "number":
+        element = nodes.Literal(cursor.integer(), position=position)
+    elif cursor.key == "-" and cursor.kind_after(1) == "number":
+        cursor.advance()
+        element = operands.parse_number(cursor, negative=True)
+    else:
+        element = nodes.Literal(cursor.identifier("a tuple element"), position=position)
+    return nodes.Function("tupleElement", (left, element), position=position)
+
+
+def _parse_is(cursor: TokenCursor, left: nodes.Expression) -> nodes.Function:
+    position = cursor.position(cursor.advance())
+    negated = cursor.take("NOT")
+    if cursor.take("NULL"):
+        return nodes.Function("isNotNull" if negated else "isNull", (left,), position=position)
+    if cursor.take("DISTINCT", "FROM"):
+        name = "isNotDistinctFrom" if negated else "isDistinctFrom"
+        return nodes.Function(name, (left, parse_expression(cursor, IS)), position=position)
+    raise cursor.expected("NULL or DISTINCT FROM")
+
+
+def _parse_between(
+    cursor: TokenCursor, value: nodes.Expression, negated: bool, token: Token
+) -> nodes.Function:
+    """Parse `low AND high` as two comparisons, behind BETWEEN; `token` gives the position."""
+    low = parse_expression(cursor, BETWEEN)
+    cursor.expect("AND")
+    high = parse_expression(cursor, BETWEEN)
+    position = cursor.position(token)
+    first, second, both = (
+        ("less", "greater", "or") if negated else ("greaterOrEquals", "lessOrEquals", "and")
+    )
+    return nodes.Function(
+        both,
+        (
+            nodes.Function(first, (value, low), position=position),
+            nodes.Function(second, (value, high), position=position),
+        ),
+        position=position,
+    )
+
+
+def _parse_negated(cursor: TokenCursor, left: nodes.Expression) -> nodes.Expression | None:
+    """Parse NOT IN, NOT BETWEEN, NOT LIKE and NOT ILIKE; None where NOT begins none of them."""
+    token = cursor.token
+    operator = cursor.key_after(1)
+    if operator not in ("IN", "LIKE", "ILIKE", "BETWEEN"):
         return None
-
-    def _in(self, left: nodes.Expression, negated: bool, token: Token) -> nodes.Expression:
-        """The right side: what is in parentheses is always a tuple (or a query)."""
-        position = self.position(token)
-        right: nodes.Expression
-        if self.sees("(") and not self.query_follows():
-            self.advance()
-            elements = self.aliased_list(")")
-            right = nodes.TupleLiteral(elements, position=position)
-        else:
-            right = self.expression(COMPARE)
-        return nodes.In(left, right, negated, position=position)
-
-    def _lambda(self, left: nodes.Expression) -> nodes.Expression:
-        token = self.token
-        names = _argument_names(left)
-        if names is None:
-            raise self.expected("the arguments of a lambda, as in x -> … or (x, y) -> …, before ->")
-        self.advance()
-        return nodes.Lambda(names, self.expression(), position=self.position(token))
+    cursor.skip(2)
+    if operator == "IN":
+        return _parse_in(cursor, left, True, token)
+    if operator == "BETWEEN":
+        return _parse_between(cursor, left, True, token)
+    name = "notLike" if operator == "LIKE" else "notILike"
+    right = parse_expression(cursor, COMPARE)
+    return nodes.Function(name, (left, right), position=cursor.position(token))
 
 
-def _as_text(expression: nodes.Expression) -> nodes.Expression:
-    """`1.5::Decimal(9, 2)` reads the text of the number, as in ClickHouse: nothing is lost."""
-    if isinstance(expression, nodes.Literal) and expression.text:
-        return nodes.Literal(expression.text, position=expression.position)
-    return expression
+def _parse_global_in(cursor: TokenCursor, left: nodes.Expression) -> nodes.In | None:
+    """Parse GLOBAL [NOT] IN as [NOT] IN: GLOBAL changes something on several servers only."""
+    token = cursor.token
+    if cursor.take("GLOBAL", "IN"):
+        return _parse_in(cursor, left, False, token)
+    if cursor.take("GLOBAL", "NOT", "IN"):
+        return _parse_in(cursor, left, True, token)
+    return None
+
+
+def _parse_in(cursor: TokenCursor, left: nodes.Expression, negated: bool, token: Token) -> nodes.In:
+    """Parse the right side of IN: a list in parentheses is a tuple, even of one element."""
+    position = cursor.position(token)
+    right: nodes.Expression
+    if cursor.key == "(" and not query_follows(cursor):
+        cursor.advance()
+        right = nodes.TupleLiteral(operands.parse_list_until(cursor, ")"), position=position)
+    else:
+        right = parse_expression(cursor, COMPARE)
+    return nodes.In(left, right, negated, position=position)
+
+
+def _parse_lambda(cursor: TokenCursor, left: nodes.Expression) -> nodes.Lambda:
+    names = _argument_names(left)
+    if names is None:
+        raise cursor.expected("the arguments of a lambda, as in x -> … or (x, y) -> …, before ->")
+    position = cursor.position(cursor.advance())
+    return nodes.Lambda(names, parse_expression(cursor), position=position)
 
 
 def _argument_names(left: nodes.Expression) -> tuple[str, ...] | None:
-    """The names before `->`; None where they are something else."""
+    """Return the names before `->`; None where an element is not a plain name."""
     elements = left.elements if isinstance(left, nodes.TupleLiteral) else (left,)
     names: list[str] = []
     for element in elements:
@@ -265,3 +271,10 @@ def _argument_names(left: nodes.Expression) -> tuple[str, ...] | None:
             return None
         names.append(element.parts[0])
     return tuple(names)
+
+
+def _as_text(expression: nodes.Expression) -> nodes.Expression:
+    """Return a number as its text, so that `1.5::Decimal(9, 2)` is exact, as in ClickHouse."""
+    if isinstance(expression, nodes.Literal) and expression.text:
+        return nodes.Literal(expression.text, position=expression.position)
+    return expression

@@ -1,10 +1,10 @@
-"""Which words the grammar gives a meaning, by place."""
+"""The words to which the grammar gives a meaning, by context."""
 
 from __future__ import annotations
 
 
 def words(text: str) -> frozenset[str]:
-    """The words of a text, as a set."""
+    """Split a text into a set of words."""
     return frozenset(text.split())
 
 
@@ -12,7 +12,7 @@ RESERVED_OPERANDS = words(
     "SELECT FROM WHERE PREWHERE HAVING UNION AND OR AS THEN ELSE BETWEEN LIKE ILIKE "
     "JOIN USING ON IN IS"
 )
-"""Words that cannot be a column's name where a value is expected, unless quoted."""
+"""Words that cannot be the name of a column where a value is expected, unless quoted."""
 
 NOT_AN_ALIAS = words(
     "ALL AND ANTI ANY ARRAY AS ASC ASCENDING ASOF BETWEEN BY CROSS DESC DESCENDING DIV ELSE END "
@@ -21,7 +21,7 @@ NOT_AN_ALIAS = words(
     "ONLY OR ORDER OVER PASTE PREWHERE QUALIFY REGEXP RESPECT RIGHT SAMPLE SELECT SEMI SET "
     "SETTINGS THEN UNION USING WHEN WHERE WINDOW WITH"
 )
-"""Words that are no alias where AS was left out."""
+"""Words that cannot be an alias whose AS was left out."""
 
 LITERAL_WORDS = words("NULL TRUE FALSE INF INFINITY NAN")
 
@@ -31,7 +31,7 @@ MUST_QUOTE = (
     | LITERAL_WORDS
     | words("CASE INTERVAL DATE TIMESTAMP EXISTS COLUMNS DISTINCT TABLE TOP VALUES")
 )
-"""Names that the formatter puts in backquotes, so that what it writes reads back the same."""
+"""Names that the formatter puts in backquotes, so that its text parses to the same tree."""
 
 INTERVAL_UNITS = {
     spelling: unit
@@ -50,4 +50,4 @@ INTERVAL_UNITS = {
     }.items()
     for spelling in spellings.split()
 }
-"""Every spelling of a unit, in capitals, to its name in `types.Interval`."""
+"""Maps every spelling of a unit, in capitals, to its name in `types.Interval`."""

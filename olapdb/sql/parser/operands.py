@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from olapdb.errors import SyntaxError
 from olapdb.sql import nodes
-from olapdb.sql.parser.keywords import LITERAL_WORDS, NOT_AN_ALIAS, RESERVED_OPERANDS, words
+from olapdb.sql.parser import calls, expressions, queries, stars, type_names
+from olapdb.sql.parser.cursor import TokenCursor, whole_number
+from olapdb.sql.parser.keywords import LITERAL_WORDS, RESERVED_OPERANDS
+from olapdb.sql.parser.lookahead import alias_follows, query_follows
 from olapdb.sql.parser.precedence import NEGATE
-from olapdb.sql.parser.type_names import TypeParser
 from olapdb.sql.tokens import Token
 
 _LITERALS: dict[str, bool | float | None] = {
@@ -16,255 +19,223 @@ _LITERALS: dict[str, bool | float | None] = {
     "INFINITY": float("inf"),
     "NAN": float("nan"),
 }
-_AFTER_QUERY = words(") UNION EXCEPT INTERSECT ORDER LIMIT OFFSET FETCH SETTINGS FORMAT")
-"""What stands behind a query in parentheses inside other parentheses."""
-
 _NEGATIVE = {"INF": float("-inf"), "INFINITY": float("-inf"), "NAN": float("nan")}
 
 
-class OperandParser(TypeParser):
-    """Operands; operators are in `expressions`, calls in `calls`, queries in `queries`."""
+# --- with an alias
 
-    def expression(self, power: int = 0) -> nodes.Expression:
-        raise NotImplementedError
 
-    def query(self) -> nodes.Query:
-        raise NotImplementedError
+def parse_aliased(cursor: TokenCursor) -> nodes.Expression:
+    """Parse `expression [AS name]`."""
+    expression = expressions.parse_expression(cursor)
+    if not cursor.take("AS"):
+        return expression
+    return nodes.Alias(expression, cursor.identifier("an alias"), position=expression.position)
 
-    def word_operand(self, token: Token) -> nodes.Expression | None:
-        """What a word begins that is neither a column nor a plain call; None where it is."""
-        raise NotImplementedError
 
-    def call(self, name: str, token: Token) -> nodes.Expression:
-        raise NotImplementedError
+def parse_column(cursor: TokenCursor) -> nodes.Expression:
+    """Parse `expression [[AS] name]`, as in the lists of SELECT and ARRAY JOIN."""
+    expression = expressions.parse_expression(cursor)
+    if cursor.take("AS"):
+        name = cursor.identifier("an alias")
+    elif alias_follows(cursor):
+        name = cursor.identifier()
+    else:
+        return expression
+    return nodes.Alias(expression, name, position=expression.position)
 
-    # --- with an alias
 
-    def aliased(self, implicit: bool = False) -> nodes.Expression:
-        """`expression [AS name]`; `implicit` allows leaving AS out, as in the list of SELECT."""
-        return self.with_alias(self.expression(), implicit)
-
-    def with_alias(self, expression: nodes.Expression, implicit: bool = False) -> nodes.Expression:
-        if self.take("AS"):
-            name = self.identifier("an alias")
-        elif implicit and self.alias_follows():
-            name = self.identifier()
-        else:
-            return expression
-        return nodes.Alias(expression, name, position=expression.position)
-
-    def alias_follows(self) -> bool:
-        token = self.token
-        if token.kind == "name":
-            return True
-        if token.kind != "word" or token.key in NOT_AN_ALIAS:
-            return False
-        return not (token.key == "COMMENT" and self.kind_after(1) == "string")
-
-    def aliased_list(self, closing: str) -> tuple[nodes.Expression, ...]:
-        """`a, b AS c` up to `closing`, which is stepped over; may be empty."""
-        found: list[nodes.Expression] = []
-        while not self.take(closing):
-            if found:
-                self.expect(",")
-                if self.take(closing):  # a comma may trail
-                    break
-            found.append(self.aliased())
-        return tuple(found)
-
-    def expressions(self) -> tuple[nodes.Expression, ...]:
-        """`a, b, c`, at least one."""
-        found = [self.aliased()]
-        while self.take(","):
-            found.append(self.aliased())
-        return tuple(found)
-
-    # --- operands
-
-    def operand(self) -> nodes.Expression:
-        token = self.token
-        match token.kind:
-            case "word":
-                return self._word(token)
-            case "name":
-                self.at += 1
-                return self._named(token)
-            case "number":
-                return self.number_literal()
-            case "string":
-                self.at += 1
-                return nodes.Literal(token.text, position=self.position(token))
-            case "parameter":
-                self.at += 1
-                return self._dollar_parameter(token)
-            case "operator":
-                return self._operator_operand(token)
-            case _:
-                raise self.expected("an expression")
-
-    def _word(self, token: Token) -> nodes.Expression:
-        special = self.word_operand(token)
-        if special is not None:
-            return special
-        if token.key in LITERAL_WORDS and self.key_after(1) not in ("(", "."):
-            self.at += 1
-            return nodes.Literal(_LITERALS[token.key], position=self.position(token))
-        if token.key in RESERVED_OPERANDS and (
-            self.key_after(1) != "(" or token.key in ("SELECT", "FROM", "WHERE")
-        ):
-            raise self.expected("an expression")
-        self.at += 1
-        return self._named(token)
-
-    def _named(self, token: Token) -> nodes.Expression:
-        """A column `a`, `t.a`, all columns `t.*`, or a call."""
-        if self.keys[self.at] == "(":
-            return self.call(token.text, token)
-        position = self.position(token)
-        parts = [token.text]
-        while self.keys[self.at] == ".":
-            kind = self.kind_after(1)
-            if self.key_after(1) == "*":
-                self.at += 2
-                return self.star_modifiers(nodes.Star(tuple(parts), position=position))
-            if self.key_after(1) == "COLUMNS" and self.key_after(2) == "(":
-                self.at += 1
-                return self.columns_pattern(tuple(parts))
-            if kind != "word" and kind != "name":
+def parse_list_until(cursor: TokenCursor, closing: str) -> tuple[nodes.Expression, ...]:
+    """Parse `a, b AS c` and step over `closing`; the list may be empty, a comma may trail."""
+    elements: list[nodes.Expression] = []
+    while not cursor.take(closing):
+        if elements:
+            cursor.expect(",")
+            if cursor.take(closing):
                 break
-            self.at += 1
-            parts.append(self.advance().text)
-        return nodes.Identifier(tuple(parts), position=position)
+        elements.append(parse_aliased(cursor))
+    return tuple(elements)
 
-    def columns_pattern(self, qualifier: tuple[str, ...] = ()) -> nodes.Expression:
-        raise NotImplementedError
 
-    def star_modifiers(self, star: nodes.Star) -> nodes.Expression:
-        raise NotImplementedError
+# --- operands
 
-    def _operator_operand(self, token: Token) -> nodes.Expression:
-        position = self.position(token)
-        match token.key:
-            case "(":
-                return self._parentheses()
-            case "[":
-                self.at += 1
-                return nodes.ArrayLiteral(self.aliased_list("]"), position=position)
-            case "-":
-                self.at += 1
-                if self.token.kind == "number":
-                    return self.number_literal(negative=True)
-                if self.keys[self.at] in _NEGATIVE and self.key_after(1) not in ("(", "."):
-                    return nodes.Literal(_NEGATIVE[self.advance().key], position=position)
-                return nodes.Function("negate", (self.expression(NEGATE),), position=position)
-            case "+":
-                self.at += 1
-                return self.expression(NEGATE)
-            case "*":
-                self.at += 1
-                return self.star_modifiers(nodes.Star(position=position))
-            case "?":
-                self.at += 1
-                self.question_marks += 1
-                return nodes.Parameter(None, self.question_marks - 1, position=position)
-            case ":" if self.kind_after(1) == "word":
-                self.at += 1
-                return nodes.Parameter(self.advance().text, None, position=position)
-            case "%" if self.key_after(1) == "(" and self.key_after(3) == ")":
-                self.at += 2
-                name = self.identifier("the name of a parameter")
-                self.expect(")")
-                self.expect("S")
-                return nodes.Parameter(name, None, position=position)
-            case "{" if self.kind_after(1) in ("word", "name") and self.key_after(2) == ":":
-                return self._typed_parameter()
-            case "{":
-                return self._map_literal()
-            case _:
-                raise self.expected("an expression")
 
-    def _dollar_parameter(self, token: Token) -> nodes.Expression:
-        position = self.position(token)
-        if not token.text.isdigit():
-            return nodes.Parameter(token.text, None, position=position)
-        if int(token.text) == 0:
-            self.at -= 1
-            raise self.expected("a parameter from $1 on")
-        return nodes.Parameter(None, int(token.text) - 1, position=position)
+def parse_operand(cursor: TokenCursor) -> nodes.Expression:
+    """Parse one operand; of operators only the prefixes are read."""
+    token = cursor.token
+    match token.kind:
+        case "word":
+            return _parse_word(cursor, token)
+        case "name":
+            cursor.advance()
+            return _parse_named(cursor, token)
+        case "number":
+            return parse_number(cursor)
+        case "string":
+            cursor.advance()
+            return nodes.Literal(token.text, position=cursor.position(token))
+        case "parameter":
+            return _parse_dollar_parameter(cursor)
+        case "operator":
+            return _parse_operator(cursor, token)
+        case _:
+            raise cursor.expected("an expression")
 
-    def _typed_parameter(self) -> nodes.Expression:
-        position = self.position(self.advance())
-        name = self.identifier("the name of a parameter")
-        self.expect(":")
-        if self.sees("IDENTIFIER"):
-            raise self.refused(
-                "A parameter of type Identifier", "Write the name into the text of the statement."
-            )
-        data_type = self.data_type()
-        self.expect("}")
-        return nodes.Parameter(name, None, data_type, position=position)
 
-    def _map_literal(self) -> nodes.Expression:
-        """`{'a': 1, 'b': 2}`, which is map('a', 1, 'b', 2); `{}` is the empty map."""
-        position = self.position(self.advance())
-        arguments: list[nodes.Expression] = []
-        while not self.take("}"):
-            if arguments:
-                self.expect(",")
-            arguments.append(self.expression())
-            self.expect(":")
-            arguments.append(self.expression())
-        return nodes.Function("map", tuple(arguments), position=position)
+def _parse_word(cursor: TokenCursor, token: Token) -> nodes.Expression:
+    special_form = calls.parse_special_form(cursor, token)
+    if special_form is not None:
+        return special_form
+    key = token.key
+    if key in LITERAL_WORDS and cursor.key_after(1) not in ("(", "."):
+        cursor.advance()
+        return nodes.Literal(_LITERALS[key], position=cursor.position(token))
+    if key in RESERVED_OPERANDS and (
+        cursor.key_after(1) != "(" or key in ("SELECT", "FROM", "WHERE")
+    ):
+        raise cursor.expected("an expression")
+    cursor.advance()
+    return _parse_named(cursor, token)
 
-    def _parentheses(self) -> nodes.Expression:
-        """A query, a tuple, or one expression in parentheses (which leave no trace)."""
-        if self.query_follows():
-            position = self.position(self.advance())
-            query = self.query()
-            self.expect(")")
-            return nodes.Subquery(query, position=position)
-        position = self.position(self.advance())
-        if self.take(")"):
-            return nodes.TupleLiteral((), position=position)
-        first = self.aliased()
-        if self.take(")"):
-            return first
-        self.expect(",")
-        rest = self.aliased_list(")")
-        return nodes.TupleLiteral((first, *rest), position=position)
 
-    def query_follows(self, ahead: int = 0) -> bool:
-        """Whether the parenthesis that is `ahead` tokens on begins a query: `(SELECT`, and
-        `((SELECT 1) UNION …)`, but not the tuple `((SELECT 1), 2)`."""
-        first = self.at + ahead
-        at = first
-        while self.keys[at] == "(":
-            at += 1
-        if at == first or not self._query_begins(at):
-            return False
-        return all(
-            self.keys[self._closing(inner) + 1] in _AFTER_QUERY for inner in range(first + 1, at)
+def _parse_named(cursor: TokenCursor, token: Token) -> nodes.Expression:
+    """Parse a column `a`, `t.a`, all columns `t.*`, or a call, behind its first name `token`."""
+    if cursor.key == "(":
+        return calls.parse_call(cursor, token)
+    position = cursor.position(token)
+    parts = [token.text]
+    while cursor.key == ".":
+        if cursor.key_after(1) == "*":
+            cursor.skip(2)
+            return stars.parse_modifiers(cursor, nodes.Star(tuple(parts), position=position))
+        if cursor.key_after(1) == "COLUMNS" and cursor.key_after(2) == "(":
+            cursor.advance()
+            return stars.parse_columns_pattern(cursor, tuple(parts))
+        if not cursor.is_name(1):
+            break
+        cursor.advance()
+        parts.append(cursor.advance().text)
+    return nodes.Identifier(tuple(parts), position=position)
+
+
+def parse_number(cursor: TokenCursor, negative: bool = False) -> nodes.Literal:
+    """Parse a number, whose minus sign the caller has stepped over if `negative`.
+
+    Beyond UInt64 and Int64 it is a float, as in ClickHouse; its text is kept for Decimal.
+    """
+    token = cursor.advance()
+    position = cursor.position(token)
+    text = f"-{token.text}" if negative else token.text
+    magnitude = whole_number(token.text)
+    if magnitude is not None:
+        number = -magnitude if negative else magnitude
+        if -(2**63) <= number < 2**64:
+            return nodes.Literal(number, text, position=position)
+    try:
+        return nodes.Literal(float(text), text, position=position)
+    except ValueError:
+        raise SyntaxError(f"{text} is not a number.", position=position) from None
+
+
+def _parse_operator(cursor: TokenCursor, token: Token) -> nodes.Expression:
+    """Parse an operand that begins with an operator: a prefix, a bracket, a star, a parameter."""
+    key = token.key
+    if key == "(":
+        return _parse_parentheses(cursor)
+    if key == "{":
+        return _parse_braces(cursor)
+    if key in ("?", ":", "%"):
+        return _parse_parameter(cursor)
+    if key not in ("[", "-", "+", "*"):
+        raise cursor.expected("an expression")
+    cursor.advance()
+    position = cursor.position(token)
+    if key == "[":
+        return nodes.ArrayLiteral(parse_list_until(cursor, "]"), position=position)
+    if key == "*":
+        return stars.parse_modifiers(cursor, nodes.Star(position=position))
+    if key == "+":
+        return expressions.parse_expression(cursor, NEGATE)
+    if cursor.token.kind == "number":
+        return parse_number(cursor, negative=True)
+    if cursor.key in _NEGATIVE and cursor.key_after(1) not in ("(", "."):
+        return nodes.Literal(_NEGATIVE[cursor.advance().key], position=position)
+    operand = expressions.parse_expression(cursor, NEGATE)
+    return nodes.Function("negate", (operand,), position=position)
+
+
+def _parse_parentheses(cursor: TokenCursor) -> nodes.Expression:
+    """Parse a query, a tuple, or one expression in parentheses (which leave no trace)."""
+    if query_follows(cursor):
+        position = cursor.position()
+        return nodes.Subquery(queries.parse_in_parentheses(cursor), position=position)
+    position = cursor.position(cursor.advance())
+    if cursor.take(")"):
+        return nodes.TupleLiteral((), position=position)
+    first = parse_aliased(cursor)
+    if cursor.take(")"):
+        return first
+    cursor.expect(",")
+    rest = parse_list_until(cursor, ")")
+    return nodes.TupleLiteral((first, *rest), position=position)
+
+
+def _parse_braces(cursor: TokenCursor) -> nodes.Expression:
+    """Parse `{name:Type}`, or the map `{'a': 1, 'b': 2}`, which is `map('a', 1, 'b', 2)`."""
+    if cursor.is_name(1) and cursor.key_after(2) == ":":
+        return _parse_typed_parameter(cursor)
+    position = cursor.position(cursor.advance())
+    arguments: list[nodes.Expression] = []
+    while not cursor.take("}"):
+        if arguments:
+            cursor.expect(",")
+        arguments.append(expressions.parse_expression(cursor))
+        cursor.expect(":")
+        arguments.append(expressions.parse_expression(cursor))
+    return nodes.Function("map", tuple(arguments), position=position)
+
+
+# --- parameters
+
+
+def _parse_parameter(cursor: TokenCursor) -> nodes.Parameter:
+    """Parse `?`, `:name` or `%(name)s`."""
+    position = cursor.position()
+    if cursor.take("?"):
+        cursor.question_marks += 1
+        return nodes.Parameter(None, cursor.question_marks - 1, position=position)
+    if cursor.key == ":" and cursor.kind_after(1) == "word":
+        cursor.advance()
+        return nodes.Parameter(cursor.advance().text, None, position=position)
+    if cursor.sees("%", "(") and cursor.key_after(3) == ")":
+        cursor.skip(2)
+        name = cursor.identifier("the name of a parameter")
+        cursor.expect(")")
+        cursor.expect("S")
+        return nodes.Parameter(name, None, position=position)
+    raise cursor.expected("an expression")
+
+
+def _parse_dollar_parameter(cursor: TokenCursor) -> nodes.Parameter:
+    """Parse `$1` or `$name`."""
+    name = cursor.token.text
+    number = whole_number(name)
+    if name.isdigit() and not number:
+        raise cursor.expected("a parameter from $1 on")
+    position = cursor.position(cursor.advance())
+    if number is None:
+        return nodes.Parameter(name, None, position=position)
+    return nodes.Parameter(None, number - 1, position=position)
+
+
+def _parse_typed_parameter(cursor: TokenCursor) -> nodes.Parameter:
+    position = cursor.position(cursor.advance())
+    name = cursor.identifier("the name of a parameter")
+    cursor.expect(":")
+    if cursor.key == "IDENTIFIER":
+        raise cursor.refused(
+            "A parameter of type Identifier", "Write the name into the text of the statement."
         )
-
-    def _query_begins(self, at: int) -> bool:
-        key = self.keys[at]
-        if key == "SELECT":
-            return True
-        follows = self.tokens[min(at + 1, len(self.tokens) - 1)]
-        if key == "FROM":
-            return follows.kind in ("word", "name") or follows.key == "("
-        return key == "WITH" and follows.kind != "end" and follows.key not in (",", ")", ".")
-
-    def _closing(self, at: int) -> int:
-        """The number of the token that closes the parenthesis at token number `at`."""
-        depth = 0
-        while self.tokens[at].kind != "end":
-            key = self.keys[at]
-            if key in ("(", "[", "{"):
-                depth += 1
-            elif key in (")", "]", "}"):
-                depth -= 1
-                if depth == 0:
-                    return at
-            at += 1
-        return at - 1  # nothing closes it: the parser will say so
+    data_type = type_names.parse_data_type(cursor)
+    cursor.expect("}")
+    return nodes.Parameter(name, None, data_type, position=position)

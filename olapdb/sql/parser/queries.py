@@ -2,43 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from olapdb.errors import InternalError
 from olapdb.sql import nodes
-from olapdb.sql.nodes import Alias as AliasNode
-from olapdb.sql.parser.sorting import SortingParser
+from olapdb.sql.parser import clauses, expressions, operands, relations, sorting, windows
+from olapdb.sql.parser.cursor import TokenCursor
+from olapdb.sql.parser.keywords import words
+from olapdb.sql.parser.lookahead import query_follows
 
-Mode = Literal["", "ALL", "DISTINCT"]
-
-
-_AFTER_GROUP_BY = frozenset(
-    {
-        "",
-        ")",
-        ";",
-        "WITH",
-        "HAVING",
-        "WINDOW",
-        "QUALIFY",
-        "ORDER",
-        "LIMIT",
-        "OFFSET",
-        "FETCH",
-        "SETTINGS",
-        "FORMAT",
-        "UNION",
-        "EXCEPT",
-        "INTERSECT",
-        "INTO",
-    }
-)
+_Mode = Literal["ALL", "DISTINCT", ""]
+_AFTER_GROUP_BY = words(
+    ") ; WITH HAVING WINDOW QUALIFY ORDER LIMIT OFFSET FETCH SETTINGS FORMAT UNION EXCEPT "
+    "INTERSECT INTO"
+) | {""}
 """What may follow `GROUP BY ()`; anything else makes the parentheses a tuple's."""
 
 
 @dataclass
 class _Grouping:
+    """GROUP BY; `keys` is None where it was left out."""
+
     keys: tuple[nodes.Expression, ...] | Literal["ALL"] | None = None
     kind: Literal["", "ROLLUP", "CUBE", "SETS"] = ""
     with_totals: bool = False
@@ -52,301 +37,93 @@ class _Head:
     distinct_on: tuple[nodes.Expression, ...] = ()
     top: nodes.Expression | None = None
     with_ties: bool = False
-    columns: tuple[nodes.Expression, ...] = field(default=())
+    columns: tuple[nodes.Expression, ...] = ()
 
 
-class QueryParser(SortingParser):
-    """Queries; the entry is `query`."""
+def parse_query(cursor: TokenCursor) -> nodes.Query:
+    """Parse a SELECT or set operation, with WITH before it and SETTINGS and FORMAT behind it."""
+    cursor.enter(2)
+    items: tuple[nodes.WithItem, ...] = ()
+    recursive = False
+    if cursor.key == "WITH":
+        items, recursive = parse_with(cursor)
+    query, closed = _parse_unions(cursor)
+    if isinstance(query, nodes.SetOperation) and not closed:
+        query = _lift_output(query)
+    query = _parse_trailing_output(cursor, query)
+    if items:
+        query = add_with(query, items, recursive)
+    cursor.leave(2)
+    return query
 
-    def query(self) -> nodes.Query:
-        """A SELECT or set operation, with WITH before it and SETTINGS and FORMAT behind it."""
-        self.enter(2)
-        items: tuple[nodes.WithItem, ...] = ()
-        recursive = False
-        if self.take("WITH"):
-            recursive = self.take("RECURSIVE")
-            items = self.with_items()
-        found, closed = self._unions()
-        if isinstance(found, nodes.SetOperation) and not closed:
-            found = _lift_output(found)
-        found = self._trailing_output(found)
-        if items:
-            found = add_with(found, items, recursive)
-        self.leave(2)
-        return found
 
-    # --- WITH
+def parse_in_parentheses(cursor: TokenCursor) -> nodes.Query:
+    """Parse `(query)`."""
+    cursor.expect("(")
+    query = parse_query(cursor)
+    cursor.expect(")")
+    return query
 
-    def with_items(self) -> tuple[nodes.WithItem, ...]:
-        items = [self._with_item()]
-        while self.take(","):
-            items.append(self._with_item())
-        return tuple(items)
 
-    def _with_item(self) -> nodes.WithItem:
-        position = self.position()
-        named = self._named_query()
-        if named is not None:
-            return named
-        expression = self.expression()
-        if isinstance(expression, AliasNode) and not self.sees("AS"):
-            return nodes.WithItem(expression.name, None, expression.expression, position=position)
-        self.expect("AS")
-        return nodes.WithItem(self.identifier("an alias"), None, expression, position=position)
+# --- WITH
 
-    def _named_query(self) -> nodes.WithItem | None:
-        """`name [(columns)] AS (query)`; None (and no step) where this is an expression."""
-        start = self.at
-        position = self.position()
-        if self.token.kind not in ("word", "name"):
-            return None
-        name = self.identifier()
-        columns: tuple[str, ...] = ()
-        if self.sees("(") and self.kind_after(1) in ("word", "name"):
-            step = 1
-            while self.kind_after(step) in ("word", "name") and self.key_after(step + 1) == ",":
-                step += 2
-            if (
-                self.kind_after(step) in ("word", "name")
-                and self.key_after(step + 1) == ")"
-                and self.key_after(step + 2) == "AS"
-            ):
-                self.advance()
-                columns = self.identifiers("a column")
-                self.expect(")")
-        if self.take("AS"):
-            if self.keys[self.at] in ("MATERIALIZED", "NOT") and self.key_after(1) in (
-                "(",
-                "MATERIALIZED",
-            ):
-                raise self.refused("WITH … AS MATERIALIZED", "Leave MATERIALIZED out.")
-            if self.query_follows():
-                self.advance()
-                query = self.query()
-                self.expect(")")
-                return nodes.WithItem(name, query, None, columns, position=position)
-        self.at = start
+
+def parse_with(cursor: TokenCursor) -> tuple[tuple[nodes.WithItem, ...], bool]:
+    """Parse `WITH [RECURSIVE] item, …`; return the items and whether RECURSIVE was there."""
+    cursor.expect("WITH")
+    recursive = cursor.take("RECURSIVE")
+    return cursor.comma_separated(_parse_with_item), recursive
+
+
+def _parse_with_item(cursor: TokenCursor) -> nodes.WithItem:
+    """Parse `name AS (query)` or `expression AS name`."""
+    position = cursor.position()
+    named_query = _parse_named_query(cursor)
+    if named_query is not None:
+        return named_query
+    expression = expressions.parse_expression(cursor)
+    if isinstance(expression, nodes.Alias) and cursor.key != "AS":
+        return nodes.WithItem(expression.name, None, expression.expression, position=position)
+    cursor.expect("AS")
+    return nodes.WithItem(cursor.identifier("an alias"), None, expression, position=position)
+
+
+def _parse_named_query(cursor: TokenCursor) -> nodes.WithItem | None:
+    """Parse `name [(columns)] AS (query)`; None, without a step, where this is an expression."""
+    if not cursor.is_name():
         return None
+    start = cursor.at
+    position = cursor.position()
+    name = cursor.identifier()
+    columns: tuple[str, ...] = ()
+    if _column_names_follow(cursor):
+        cursor.advance()
+        columns = cursor.dotted_names("a column")
+        cursor.expect(")")
+    if cursor.take("AS"):
+        modifier = cursor.key in ("MATERIALIZED", "NOT")
+        if modifier and cursor.key_after(1) in ("(", "MATERIALIZED"):
+            raise cursor.refused("WITH … AS MATERIALIZED", "Leave MATERIALIZED out.")
+        if query_follows(cursor):
+            query = parse_in_parentheses(cursor)
+            return nodes.WithItem(name, query, None, columns, position=position)
+    cursor.move_to(start)
+    return None
 
-    # --- set operations
 
-    def _unions(self) -> tuple[nodes.Query, bool]:
-        """The query, and whether its last branch stood in parentheses."""
-        left, closed = self._intersections()
-        while True:
-            position = self.position()
-            operator = self.take_one_of("UNION", "EXCEPT")
-            if not operator:
-                return left, closed
-            mode = self._mode()
-            right, closed = self._intersections()
-            left = nodes.SetOperation(
-                left, right, "UNION" if operator == "UNION" else "EXCEPT", mode, position=position
-            )
-
-    def _intersections(self) -> tuple[nodes.Query, bool]:
-        left, closed = self._branch()
-        while True:
-            position = self.position()
-            if not self.take("INTERSECT"):
-                return left, closed
-            mode = self._mode()
-            right, closed = self._branch()
-            left = nodes.SetOperation(left, right, "INTERSECT", mode, position=position)
-
-    def _mode(self) -> Mode:
-        taken = self.take_one_of("ALL", "DISTINCT")
-        return "ALL" if taken == "ALL" else "DISTINCT" if taken else ""
-
-    def _branch(self) -> tuple[nodes.Query, bool]:
-        position = self.position()
-        if not self.sees("("):
-            if self.sees("WITH"):
-                self.advance()
-                recursive = self.take("RECURSIVE")
-                items = self.with_items()
-                return add_with(self._select(), items, recursive), False
-            return self._select(), False
-        self.advance()
-        inner = self.query()
-        self.expect(")")
-        if not self._order_or_limit_follows():
-            return inner, True
-        # (a UNION ALL b) ORDER BY …: over the parentheses, as standard SQL has it
-        order_by = self._order_by()
-        limits = self._limits()
-        return (
-            nodes.Select(
-                (nodes.Star(position=position),),
-                source=nodes.SubqueryRelation(inner, position=position),
-                order_by=order_by,
-                limit_by=limits.limit_by,
-                limit=limits.limit,
-                offset=limits.offset,
-                with_ties=limits.with_ties,
-                position=position,
-            ),
-            True,
-        )
-
-    def _order_or_limit_follows(self) -> bool:
-        return self.sees("ORDER", "BY") or self.keys[self.at] in ("LIMIT", "OFFSET", "FETCH")
-
-    def _trailing_output(self, query: nodes.Query) -> nodes.Query:
-        """SETTINGS and FORMAT behind a closing parenthesis belong to the whole."""
-        self._refuse_outfile()
-        settings = self.settings_clause()
-        output = self._format()
-        settings += self.settings_clause()
-        if not settings and output is None:
-            return query
-        if not isinstance(query, nodes.Select | nodes.SetOperation):
-            raise self.expected("the end of the query")
-        return replace(query, settings=query.settings + settings, format=output or query.format)
-
-    # --- SELECT
-
-    def _select(self) -> nodes.Select:
-        position = self.position()
-        source: nodes.Relation | None = None
-        if self.take("FROM"):
-            source = self.relation()
-        if not self.sees("SELECT"):
-            raise self.expected("SELECT")
-        self.advance()
-        head = self._head()
-        if source is None and self.take("FROM"):
-            source = self.relation()
-        prewhere = self.aliased() if self.take("PREWHERE") else None
-        where = self.aliased() if self.take("WHERE") else None
-        grouping = self._group_by()
-        having = self.aliased() if self.take("HAVING") else None
-        windows: tuple[tuple[str, nodes.WindowSpec], ...] = ()
-        if self.take("WINDOW"):
-            windows = self._windows()
-        qualify = self.aliased() if self.take("QUALIFY") else None
-        order_by = self._order_by()
-        limits = self._limits(head.top, head.with_ties)
-        self._refuse_outfile()
-        settings = self.settings_clause()
-        output = self._format()
-        return nodes.Select(
-            head.columns,
-            distinct=head.distinct,
-            distinct_on=head.distinct_on,
-            source=source,
-            prewhere=prewhere,
-            where=where,
-            group_by=grouping.keys,
-            grouping=grouping.kind,
-            with_totals=grouping.with_totals,
-            having=having,
-            qualify=qualify,
-            windows=windows,
-            order_by=order_by,
-            limit_by=limits.limit_by,
-            limit=limits.limit,
-            offset=limits.offset,
-            with_ties=limits.with_ties,
-            settings=settings + (self.settings_clause() if output else ()),
-            format=output,
-            position=position,
-        )
-
-    def _head(self) -> _Head:
-        head = _Head()
-        if self.take("DISTINCT", "ON"):
-            self.expect("(")
-            head.distinct_on = self.aliased_list(")")
-        elif self.keys[self.at] == "DISTINCT" and self.key_after(1) not in (",", ".", "AS"):
-            head.distinct = self.take("DISTINCT")
-        elif self.keys[self.at] == "ALL" and self.key_after(1) not in (",", ".", "AS", "FROM", "("):
-            self.advance()
-        if self.keys[self.at] == "TOP" and self.kind_after(1) in ("number", "parameter"):
-            self.advance()
-            head.top = self.operand()
-            head.with_ties = self.take("WITH", "TIES")
-        columns = [self.aliased(implicit=True)]
-        while self.take(","):
-            if self.keys[self.at] == "FROM" and self.kind_after(1) != "operator":
-                break  # a comma may trail
-            columns.append(self.aliased(implicit=True))
-        head.columns = tuple(columns)
-        return head
-
-    def _windows(self) -> tuple[tuple[str, nodes.WindowSpec], ...]:
-        found: list[tuple[str, nodes.WindowSpec]] = []
-        while True:
-            name = self.identifier("the name of a window")
-            self.expect("AS")
-            found.append((name, self.window_spec()))
-            if not self.take(","):
-                return tuple(found)
-
-    def _group_by(self) -> _Grouping:
-        grouping = _Grouping()
-        if not self.take("GROUP", "BY"):
-            if self.take("WITH", "TOTALS"):
-                grouping.with_totals = True
-            return grouping
-        if (self.keys[self.at] == "ALL" and self.kind_after(1) != "operator") or (
-            self.sees("ALL") and self.key_after(1) in (")", ";")
-        ):
-            self.advance()
-            grouping.keys = "ALL"
-        elif self.keys[self.at] in ("ROLLUP", "CUBE") and self.key_after(1) == "(":
-            grouping.kind = "ROLLUP" if self.advance().key == "ROLLUP" else "CUBE"
-            self.advance()
-            grouping.keys = self.aliased_list(")")
-        elif self.take("GROUPING", "SETS"):
-            grouping.kind = "SETS"
-            grouping.keys = self._grouping_sets()
-        elif self.sees("(", ")") and self.key_after(2) in _AFTER_GROUP_BY:
-            self.at += 2
-            grouping.keys = ()
-        else:
-            grouping.keys = self.expressions()
-        while self.sees("WITH"):
-            if self.take("WITH", "TOTALS"):
-                grouping.with_totals = True
-            elif self.take("WITH", "ROLLUP"):
-                grouping.kind = "ROLLUP"
-            elif self.take("WITH", "CUBE"):
-                grouping.kind = "CUBE"
-            else:
-                break
-        return grouping
-
-    def _grouping_sets(self) -> tuple[nodes.Expression, ...]:
-        self.expect("(")
-        sets: list[nodes.Expression] = []
-        while True:
-            position = self.position()
-            if self.take("("):
-                elements = self.aliased_list(")")
-            else:
-                elements = (self.aliased(),)
-            sets.append(nodes.TupleLiteral(elements, position=position))
-            if not self.take(","):
-                break
-        self.expect(")")
-        return tuple(sets)
-
-    # --- output
-
-    def _refuse_outfile(self) -> None:
-        if self.sees("INTO", "OUTFILE"):
-            raise self.refused("INTO OUTFILE", "Fetch the result and write it from Python.")
-
-    def _format(self) -> str | None:
-        if self.sees("FORMAT") and self.kind_after(1) in ("word", "name"):
-            self.advance()
-            return self.identifier("a format")
-        return None
+def _column_names_follow(cursor: TokenCursor) -> bool:
+    """Return whether `(a, b) AS` is next."""
+    if cursor.key != "(":
+        return False
+    step = 1
+    while cursor.is_name(step) and cursor.key_after(step + 1) == ",":
+        step += 2
+    ends = (cursor.key_after(step + 1), cursor.key_after(step + 2))
+    return cursor.is_name(step) and ends == (")", "AS")
 
 
 def add_with(query: nodes.Query, items: tuple[nodes.WithItem, ...], recursive: bool) -> nodes.Query:
-    """The query with these WITH items before its own (of a query in parentheses)."""
+    """Return `query` with these WITH items before its own (a query in parentheses has some)."""
     if isinstance(query, nodes.Select | nodes.SetOperation):
         return replace(
             query, with_items=items + query.with_items, recursive=recursive or query.recursive
@@ -354,8 +131,213 @@ def add_with(query: nodes.Query, items: tuple[nodes.WithItem, ...], recursive: b
     raise InternalError(f"A query of an unknown kind: {type(query).__name__}.")
 
 
+# --- set operations
+
+
+def _parse_unions(cursor: TokenCursor) -> tuple[nodes.Query, bool]:
+    """Parse UNION and EXCEPT; return the query and whether its last branch was in parentheses."""
+    left, closed = _parse_intersections(cursor)
+    while True:
+        position = cursor.position()
+        operator: Literal["UNION", "EXCEPT", ""] = cursor.take_one_of("UNION", "EXCEPT")
+        if not operator:
+            return left, closed
+        mode: _Mode = cursor.take_one_of("ALL", "DISTINCT")
+        right, closed = _parse_intersections(cursor)
+        left = nodes.SetOperation(left, right, operator, mode, position=position)
+
+
+def _parse_intersections(cursor: TokenCursor) -> tuple[nodes.Query, bool]:
+    left, closed = _parse_branch(cursor)
+    while True:
+        position = cursor.position()
+        if not cursor.take("INTERSECT"):
+            return left, closed
+        mode: _Mode = cursor.take_one_of("ALL", "DISTINCT")
+        right, closed = _parse_branch(cursor)
+        left = nodes.SetOperation(left, right, "INTERSECT", mode, position=position)
+
+
+def _parse_branch(cursor: TokenCursor) -> tuple[nodes.Query, bool]:
+    """Parse one SELECT or query in parentheses; return it and whether it was in parentheses."""
+    position = cursor.position()
+    if cursor.key == "WITH":
+        items, recursive = parse_with(cursor)
+        return add_with(_parse_select(cursor), items, recursive), False
+    if cursor.key != "(":
+        return _parse_select(cursor), False
+    inner = parse_in_parentheses(cursor)
+    if not cursor.sees("ORDER", "BY") and cursor.key not in ("LIMIT", "OFFSET", "FETCH"):
+        return inner, True
+    # (a UNION ALL b) ORDER BY …: over the parentheses, as standard SQL has it
+    order_by = sorting.parse_order_by(cursor)
+    limits = sorting.parse_limits(cursor)
+    select = nodes.Select(
+        (nodes.Star(position=position),),
+        source=nodes.SubqueryRelation(inner, position=position),
+        order_by=order_by,
+        limit_by=limits.limit_by,
+        limit=limits.limit,
+        offset=limits.offset,
+        with_ties=limits.with_ties,
+        position=position,
+    )
+    return select, True
+
+
+# --- SELECT
+
+
+def _parse_select(cursor: TokenCursor) -> nodes.Select:
+    position = cursor.position()
+    source: nodes.Relation | None = None
+    if cursor.take("FROM"):
+        source = relations.parse_relation(cursor)
+    cursor.expect("SELECT")
+    head = _parse_head(cursor)
+    if source is None and cursor.take("FROM"):
+        source = relations.parse_relation(cursor)
+    prewhere = operands.parse_aliased(cursor) if cursor.take("PREWHERE") else None
+    where = operands.parse_aliased(cursor) if cursor.take("WHERE") else None
+    grouping = _parse_grouping(cursor)
+    having = operands.parse_aliased(cursor) if cursor.take("HAVING") else None
+    named_windows: tuple[tuple[str, nodes.WindowSpec], ...] = ()
+    if cursor.take("WINDOW"):
+        named_windows = cursor.comma_separated(_parse_named_window)
+    qualify = operands.parse_aliased(cursor) if cursor.take("QUALIFY") else None
+    order_by = sorting.parse_order_by(cursor)
+    limits = sorting.parse_limits(cursor, head.top, head.with_ties)
+    settings, output = _parse_output(cursor)
+    return nodes.Select(
+        head.columns,
+        distinct=head.distinct,
+        distinct_on=head.distinct_on,
+        source=source,
+        prewhere=prewhere,
+        where=where,
+        group_by=grouping.keys,
+        grouping=grouping.kind,
+        with_totals=grouping.with_totals,
+        having=having,
+        qualify=qualify,
+        windows=named_windows,
+        order_by=order_by,
+        limit_by=limits.limit_by,
+        limit=limits.limit,
+        offset=limits.offset,
+        with_ties=limits.with_ties,
+        settings=settings,
+        format=output,
+        position=position,
+    )
+
+
+def _parse_head(cursor: TokenCursor) -> _Head:
+    """Parse `[DISTINCT [ON (…)] | ALL] [TOP n [WITH TIES]] column, …`, behind SELECT."""
+    head = _Head()
+    if cursor.take("DISTINCT", "ON"):
+        cursor.expect("(")
+        head.distinct_on = operands.parse_list_until(cursor, ")")
+    elif cursor.key == "DISTINCT" and cursor.key_after(1) not in (",", ".", "AS"):
+        head.distinct = cursor.take("DISTINCT")
+    elif cursor.key == "ALL" and cursor.key_after(1) not in (",", ".", "AS", "FROM", "("):
+        cursor.advance()
+    if cursor.key == "TOP" and cursor.kind_after(1) in ("number", "parameter"):
+        cursor.advance()
+        head.top = operands.parse_operand(cursor)
+        head.with_ties = cursor.take("WITH", "TIES")
+    columns = [operands.parse_column(cursor)]
+    while cursor.take(","):
+        if cursor.key == "FROM" and cursor.kind_after(1) != "operator":
+            break  # a comma may trail
+        columns.append(operands.parse_column(cursor))
+    head.columns = tuple(columns)
+    return head
+
+
+def _parse_named_window(cursor: TokenCursor) -> tuple[str, nodes.WindowSpec]:
+    name = cursor.identifier("the name of a window")
+    cursor.expect("AS")
+    return name, windows.parse_window(cursor)
+
+
+# --- GROUP BY
+
+
+def _parse_grouping(cursor: TokenCursor) -> _Grouping:
+    """Parse GROUP BY in all its forms, and WITH TOTALS, which may stand alone."""
+    grouping = _Grouping()
+    if not cursor.take("GROUP", "BY"):
+        grouping.with_totals = cursor.take("WITH", "TOTALS")
+        return grouping
+    if cursor.key == "ALL" and (
+        cursor.kind_after(1) != "operator" or cursor.key_after(1) in (")", ";")
+    ):
+        cursor.advance()
+        grouping.keys = "ALL"
+    elif cursor.key in ("ROLLUP", "CUBE") and cursor.key_after(1) == "(":
+        grouping.kind = cursor.take_one_of("ROLLUP", "CUBE")
+        cursor.advance()
+        grouping.keys = operands.parse_list_until(cursor, ")")
+    elif cursor.take("GROUPING", "SETS"):
+        grouping.kind = "SETS"
+        cursor.expect("(")
+        grouping.keys = cursor.comma_separated(_parse_grouping_set)
+        cursor.expect(")")
+    elif cursor.sees("(", ")") and cursor.key_after(2) in _AFTER_GROUP_BY:
+        cursor.skip(2)
+        grouping.keys = ()
+    else:
+        grouping.keys = cursor.comma_separated(operands.parse_aliased)
+    while True:
+        if cursor.take("WITH", "TOTALS"):
+            grouping.with_totals = True
+        elif cursor.take("WITH", "ROLLUP"):
+            grouping.kind = "ROLLUP"
+        elif cursor.take("WITH", "CUBE"):
+            grouping.kind = "CUBE"
+        else:
+            return grouping
+
+
+def _parse_grouping_set(cursor: TokenCursor) -> nodes.TupleLiteral:
+    """Parse `(a, b)`, `()` or `a`."""
+    position = cursor.position()
+    if cursor.take("("):
+        elements = operands.parse_list_until(cursor, ")")
+    else:
+        elements = (operands.parse_aliased(cursor),)
+    return nodes.TupleLiteral(elements, position=position)
+
+
+# --- SETTINGS and FORMAT
+
+
+def _parse_output(cursor: TokenCursor) -> tuple[tuple[nodes.Setting, ...], str | None]:
+    """Parse SETTINGS before and behind FORMAT, and the name of FORMAT."""
+    if cursor.sees("INTO", "OUTFILE"):
+        raise cursor.refused("INTO OUTFILE", "Fetch the result and write it from Python.")
+    settings = clauses.parse_settings_clause(cursor)
+    output = None
+    if cursor.key == "FORMAT" and cursor.is_name(1):
+        cursor.advance()
+        output = cursor.identifier("a format")
+        settings += clauses.parse_settings_clause(cursor)
+    return settings, output
+
+
+def _parse_trailing_output(cursor: TokenCursor, query: nodes.Query) -> nodes.Query:
+    """Parse SETTINGS and FORMAT behind a closing parenthesis, which belong to the whole query."""
+    settings, output = _parse_output(cursor)
+    if not settings and output is None:
+        return query
+    if not isinstance(query, nodes.Select | nodes.SetOperation):
+        raise cursor.expected("the end of the query")
+    return replace(query, settings=query.settings + settings, format=output or query.format)
+
+
 def _lift_output(operation: nodes.SetOperation) -> nodes.SetOperation:
-    """SETTINGS and FORMAT read with the last branch are of the whole."""
+    """Move SETTINGS and FORMAT, which were read with the last branch, to the whole operation."""
     bare, settings, output = _without_output(operation)
     if not isinstance(bare, nodes.SetOperation) or (not settings and output is None):
         return operation
@@ -365,6 +347,7 @@ def _lift_output(operation: nodes.SetOperation) -> nodes.SetOperation:
 def _without_output(
     query: nodes.Query,
 ) -> tuple[nodes.Query, tuple[nodes.Setting, ...], str | None]:
+    """Return `query` without the SETTINGS and FORMAT of its last branch, and those two."""
     if isinstance(query, nodes.SetOperation):
         right, settings, output = _without_output(query.right)
         return replace(query, right=right), settings, output

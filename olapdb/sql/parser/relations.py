@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
-from olapdb.errors import IllegalFinal, SyntaxError
+from olapdb.errors import IllegalFinal, Position, SyntaxError
 from olapdb.sql import nodes
-from olapdb.sql.parser.calls import CallParser
+from olapdb.sql.parser import calls, expressions, operands, queries
+from olapdb.sql.parser.cursor import TokenCursor
+from olapdb.sql.parser.lookahead import alias_follows, call_follows, query_follows
 from olapdb.sql.parser.precedence import ADD
 
 Kind = Literal["INNER", "LEFT", "RIGHT", "FULL", "CROSS", "PASTE"]
 Strictness = Literal["", "ALL", "ANY", "SEMI", "ANTI", "ASOF"]
 
-_KINDS: dict[str, Kind] = {
-    "INNER": "INNER",
-    "LEFT": "LEFT",
-    "RIGHT": "RIGHT",
-    "FULL": "FULL",
-    "CROSS": "CROSS",
-    "PASTE": "PASTE",
-}
+_KINDS: tuple[Kind, ...] = get_args(Kind)
 _STRICTNESSES: dict[str, Strictness] = {
     "ALL": "ALL",
     "ANY": "ANY",
@@ -30,152 +25,147 @@ _STRICTNESSES: dict[str, Strictness] = {
 }
 
 
-class RelationParser(CallParser):
-    """What stands after FROM."""
+def parse_relation(cursor: TokenCursor) -> nodes.Relation:
+    """Parse what stands behind FROM; joins are left-associative, commas among them."""
+    left = _parse_table_expression(cursor)
+    while True:
+        position = cursor.position()
+        if cursor.take(","):
+            right = _parse_table_expression(cursor)
+            left = nodes.Join(left, right, "CROSS", position=position)
+            continue
+        joined = _parse_array_join(cursor, left) or _parse_join(cursor, left)
+        if joined is None:
+            return left
+        left = joined
 
-    def relation(self) -> nodes.Relation:
-        """Joins are left-associative, commas among them."""
-        left = self._table_expression()
-        while True:
-            position = self.position()
-            if self.take(","):
-                right = self._table_expression()
-                left = nodes.Join(left, right, "CROSS", position=position)
-                continue
-            array_join = self._array_join(left)
-            if array_join is not None:
-                left = array_join
-                continue
-            join = self._join(left)
-            if join is None:
-                return left
-            left = join
 
-    # --- joins
+# --- joins
 
-    def _array_join(self, left: nodes.Relation) -> nodes.Relation | None:
-        position = self.position()
-        outer = self.sees("LEFT", "ARRAY", "JOIN")
-        if not outer and not self.sees("ARRAY", "JOIN") and not self.sees("INNER", "ARRAY", "JOIN"):
-            return None
-        self.take_one_of("LEFT", "INNER")
-        self.at += 2
-        arrays = [self.aliased(implicit=True)]
-        while self.take(","):
-            arrays.append(self.aliased(implicit=True))
-        return nodes.ArrayJoin(left, tuple(arrays), outer, position=position)
 
-    def _join(self, left: nodes.Relation) -> nodes.Relation | None:
-        start = self.at
-        position = self.position()
-        if self.sees("NATURAL"):
-            raise self.refused("NATURAL JOIN", "Name the columns with USING.")
-        self.take_one_of("GLOBAL", "LOCAL")  # they mean something on several servers only
-        before = self.take_one_of(*_STRICTNESSES)
-        side = self.take_one_of(*_KINDS)
-        after = self.take_one_of(*_STRICTNESSES)
-        if side in ("LEFT", "RIGHT", "FULL"):
-            self.take("OUTER")
-        if not self.take("JOIN"):
-            if self.at != start:
-                raise self.expected("JOIN")
-            return None
-        if before and after:
-            raise SyntaxError(f"A join is {before} or {after}, not both.", position=position)
-        strictness = _STRICTNESSES.get(before or after, "")
-        kind = _KINDS.get(side, "INNER")
-        self._check_kind(kind, strictness, start)
-        right = self._table_expression()
-        if kind in ("CROSS", "PASTE"):
-            return nodes.Join(left, right, kind, strictness, position=position)
-        if self.take("ON"):
-            condition = self.expression()
-            return nodes.Join(left, right, kind, strictness, condition, position=position)
-        if self.take("USING"):
-            return nodes.Join(left, right, kind, strictness, None, self._using(), position=position)
-        raise self.expected("ON or USING")
+def _parse_array_join(cursor: TokenCursor, left: nodes.Relation) -> nodes.ArrayJoin | None:
+    """Parse `[LEFT | INNER] ARRAY JOIN a, b AS c` if it is next."""
+    position = cursor.position()
+    is_left = cursor.take("LEFT", "ARRAY", "JOIN")
+    if not (is_left or cursor.take("ARRAY", "JOIN") or cursor.take("INNER", "ARRAY", "JOIN")):
+        return None
+    arrays = cursor.comma_separated(operands.parse_column)
+    return nodes.ArrayJoin(left, arrays, is_left, position=position)
 
-    def _check_kind(self, kind: Kind, strictness: Strictness, start: int) -> None:
-        if strictness in ("SEMI", "ANTI") and kind not in ("LEFT", "RIGHT"):
-            raise SyntaxError(
-                f"{strictness} JOIN must be LEFT or RIGHT.",
-                position=self.position(self.tokens[start]),
-            )
-        if strictness and kind in ("CROSS", "PASTE"):
-            raise SyntaxError(
-                f"{kind} JOIN cannot be {strictness}.", position=self.position(self.tokens[start])
-            )
 
-    def _using(self) -> tuple[str, ...]:
-        if self.take("("):
-            names = self.identifiers("a column")
-            self.expect(")")
-            return names
-        return self.identifiers("a column")
+def _parse_join(cursor: TokenCursor, left: nodes.Relation) -> nodes.Join | None:
+    """Parse `[kind] [strictness] JOIN table ON | USING …` if it is next."""
+    start = cursor.at
+    position = cursor.position()
+    if cursor.key == "NATURAL":
+        raise cursor.refused("NATURAL JOIN", "Name the columns with USING.")
+    cursor.take_one_of("GLOBAL", "LOCAL")  # they mean something on several servers only
+    before = cursor.take_one_of(*_STRICTNESSES)
+    kind = cursor.take_one_of(*_KINDS)
+    after = cursor.take_one_of(*_STRICTNESSES)
+    if kind in ("LEFT", "RIGHT", "FULL"):
+        cursor.take("OUTER")
+    if not cursor.take("JOIN"):
+        if cursor.at != start:
+            raise cursor.expected("JOIN")
+        return None
+    if before and after:
+        raise SyntaxError(f"A join is {before} or {after}, not both.", position=position)
+    kind = kind or "INNER"
+    strictness = _STRICTNESSES.get(before or after, "")
+    _check_strictness(kind, strictness, position)
+    right = _parse_table_expression(cursor)
+    condition: nodes.Expression | None = None
+    using: tuple[str, ...] = ()
+    if kind not in ("CROSS", "PASTE"):
+        if cursor.take("ON"):
+            condition = expressions.parse_expression(cursor)
+        elif cursor.take("USING"):
+            using = _parse_using(cursor)
+        else:
+            raise cursor.expected("ON or USING")
+    return nodes.Join(left, right, kind, strictness, condition, using, position=position)
 
-    # --- one table
 
-    def _table_expression(self) -> nodes.Relation:
-        position = self.position()
-        if self.sees("("):
-            if self.query_follows():
-                self.advance()
-                query = self.query()
-                self.expect(")")
-                alias = self._table_alias()
-                columns: tuple[str, ...] = ()
-                if alias is not None and self.take("("):
-                    columns = self.identifiers("a column")
-                    self.expect(")")
-                self._refuse_final()
-                return nodes.SubqueryRelation(query, alias, columns, position=position)
-            self.advance()
-            inner = self.relation()
-            self.expect(")")
-            return inner
-        if self._is_call():
-            name = self.dotted_name("a table")
-            self.expect("(")
-            arguments = self._table_arguments()
-            function = nodes.TableFunction(name, arguments, self._table_alias(), position=position)
-            self._refuse_final()
-            return function
-        if self.token.kind == "string":
-            raise self.expected("a table name (in backquotes or double quotes, not single ones)")
-        table = self.table_name()
-        alias = self._table_alias()
-        final = self.take("FINAL")
-        sample = offset = None
-        if self.take("SAMPLE"):
-            sample = self.expression(ADD)
-            if self.take("OFFSET"):
-                offset = self.expression(ADD)
-        return nodes.TableReference(table, alias, final, sample, offset, position=position)
+def _check_strictness(kind: Kind, strictness: Strictness, position: Position) -> None:
+    """Raise SyntaxError for a kind of join that cannot have this strictness."""
+    if strictness in ("SEMI", "ANTI") and kind not in ("LEFT", "RIGHT"):
+        raise SyntaxError(f"{strictness} JOIN must be LEFT or RIGHT.", position=position)
+    if strictness and kind in ("CROSS", "PASTE"):
+        raise SyntaxError(f"{kind} JOIN cannot be {strictness}.", position=position)
 
-    def _is_call(self) -> bool:
-        if self.token.kind not in ("word", "name"):
-            return False
-        step = 1
-        while self.key_after(step) == "." and self.kind_after(step + 1) in ("word", "name"):
-            step += 2
-        return self.key_after(step) == "("
 
-    def _table_arguments(self) -> tuple[nodes.Expression, ...]:
-        """As of a function: `values('a UInt8', 1)`, `view(SELECT 1)`, `a_view(p = 1)`."""
-        self.at -= 1
-        distinct, arguments, nulls = self._arguments()
-        if distinct or nulls:
-            raise self.expected("the arguments of a table function")
-        return arguments
+def _parse_using(cursor: TokenCursor) -> tuple[str, ...]:
+    grouped = cursor.take("(")
+    names = cursor.dotted_names("a column")
+    if grouped:
+        cursor.expect(")")
+    return names
 
-    def _table_alias(self) -> str | None:
-        if self.take("AS"):
-            return self.identifier("an alias")
-        return self.identifier() if self.alias_follows() else None
 
-    def _refuse_final(self) -> None:
-        token = self.token
-        if token.key == "FINAL":
-            raise IllegalFinal("FINAL is for tables only.", position=self.position(token))
-        if token.key == "SAMPLE":
-            raise SyntaxError("SAMPLE is for tables only.", position=self.position(token))
+# --- one table
+
+
+def _parse_table_expression(cursor: TokenCursor) -> nodes.Relation:
+    """Parse a table, a table function, a query, or joins in parentheses."""
+    if cursor.key == "(":
+        if query_follows(cursor):
+            return _parse_subquery(cursor)
+        cursor.enter()
+        cursor.advance()
+        relation = parse_relation(cursor)
+        cursor.expect(")")
+        cursor.leave()
+        return relation
+    if call_follows(cursor):
+        return _parse_table_function(cursor)
+    if cursor.token.kind == "string":
+        raise cursor.expected("a table name (in backquotes or double quotes, not single ones)")
+    position = cursor.position()
+    table = cursor.table_name()
+    alias = _parse_alias(cursor)
+    final = cursor.take("FINAL")
+    sample = offset = None
+    if cursor.take("SAMPLE"):
+        sample = expressions.parse_expression(cursor, ADD)
+        if cursor.take("OFFSET"):
+            offset = expressions.parse_expression(cursor, ADD)
+    return nodes.TableReference(table, alias, final, sample, offset, position=position)
+
+
+def _parse_subquery(cursor: TokenCursor) -> nodes.SubqueryRelation:
+    position = cursor.position()
+    query = queries.parse_in_parentheses(cursor)
+    alias = _parse_alias(cursor)
+    columns: tuple[str, ...] = ()
+    if alias is not None and cursor.take("("):
+        columns = cursor.dotted_names("a column")
+        cursor.expect(")")
+    _refuse_final(cursor)
+    return nodes.SubqueryRelation(query, alias, columns, position=position)
+
+
+def _parse_table_function(cursor: TokenCursor) -> nodes.TableFunction:
+    """Parse `values('a UInt8', 1)`, `view(SELECT 1)`, `a_view(p = 1)`."""
+    position = cursor.position()
+    name = cursor.dotted_name("a table")
+    distinct, arguments, nulls = calls.parse_arguments(cursor)
+    if distinct or nulls:
+        raise cursor.expected("the arguments of a table function")
+    alias = _parse_alias(cursor)
+    _refuse_final(cursor)
+    return nodes.TableFunction(name, arguments, alias, position=position)
+
+
+def _parse_alias(cursor: TokenCursor) -> str | None:
+    if cursor.take("AS"):
+        return cursor.identifier("an alias")
+    return cursor.identifier() if alias_follows(cursor) else None
+
+
+def _refuse_final(cursor: TokenCursor) -> None:
+    """Raise if FINAL or SAMPLE is next."""
+    if cursor.key == "FINAL":
+        raise IllegalFinal("FINAL is for tables only.", position=cursor.position())
+    if cursor.key == "SAMPLE":
+        raise SyntaxError("SAMPLE is for tables only.", position=cursor.position())

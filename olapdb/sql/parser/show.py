@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from olapdb.errors import Position
 from olapdb.sql.nodes import Show, TableName
-from olapdb.sql.parser.definitions import DefinitionParser
+from olapdb.sql.parser import clauses, expressions
+from olapdb.sql.parser.cursor import TokenCursor
 
 _LISTS = (
     "TABLES",
@@ -21,7 +22,9 @@ _LISTS = (
 )
 _FILTERED = (
     "TABLES",
+    "TEMPORARY TABLES",
     "DATABASES",
+    "COLUMNS",
     "SETTINGS",
     "FUNCTIONS",
     "VIEWS",
@@ -29,118 +32,125 @@ _FILTERED = (
     "MERGES",
     "CLUSTERS",
 )
-"""Those that take LIKE and LIMIT; of these TABLES takes WHERE instead, too."""
+"""The lists that take LIKE and LIMIT."""
+
+_CONDITIONAL = ("TABLES", "COLUMNS", "INDEXES")
+"""The lists that take WHERE."""
+
 _COLUMNS = ("COLUMNS", "FIELDS")
 _INDEXES = ("INDEX", "INDEXES", "INDICES", "KEYS")
 
 
-class ShowParser(DefinitionParser):
-    """Everything that begins with SHOW."""
-
-    def show(self) -> Show:
-        position = self.position()
-        self.expect("SHOW")
-        if self.sees("CREATE"):
-            return self._show_create()
-        extended, full = self.take("EXTENDED"), self.take("FULL")
-        changed, temporary = self.take("CHANGED"), self.take("TEMPORARY")
-        self.take("SETTINGS", "PROFILES")
-        if self.take("SETTING"):
-            return Show("SETTING", TableName(self.identifier("a setting")), position=position)
-        if self.take("CLUSTER"):
-            return Show("CLUSTER", named=self._user("a cluster"), position=position)
-        if self.take("GRANTS"):
-            return self._grants(position)
-        if self.take_one_of(*_COLUMNS):
-            return self._of_table("COLUMNS", full)
-        if not full and self.take_one_of(*_INDEXES):
-            return self._of_table("INDEXES", full)
-        if full and not extended and self.keys[self.at] not in ("TABLES", "TEMPORARY"):
-            raise self.expected("TABLES or COLUMNS")
-        if extended or (changed and not self.sees("SETTINGS")):
-            raise self.expected("SETTINGS" if changed else "COLUMNS or INDEX")
-        if temporary and not self.sees("TABLES"):
-            raise self.expected("TABLES")
-        kind = self.take_one_of(*_LISTS)
-        if not kind:
-            raise self.refused(
-                f"SHOW {self.token.text.upper()}",
-                "There are SHOW TABLES, DATABASES, COLUMNS, INDEXES, CREATE TABLE, SETTINGS,"
-                " FUNCTIONS, ENGINES, MERGES, GRANTS and PROCESSLIST; the tables of the database system say more.",
-            )
-        database = None
-        if kind in ("TABLES", "VIEWS", "DICTIONARIES") and self.take_one_of("FROM", "IN"):
-            database = self.identifier("a database")
-        shown = {"SCHEMAS": "DATABASES"}.get(kind, kind)
-        if temporary:
-            shown = "TEMPORARY TABLES"
-        return self._filtered(shown, None, database, full, changed)
-
-    def _show_create(self) -> Show:
-        position = self.position(self.advance())
-        if self.take("DATABASE"):
-            name = self.identifier("a database")
-            return Show("CREATE DATABASE", None, name, position=position)
-        if self.keys[self.at] in ("USER", "ROLE", "QUOTA", "DICTIONARY", "ROW", "FUNCTION"):
-            raise self.refused(f"SHOW CREATE {self.token.text.upper()}", "There is no such object.")
-        self.take("MATERIALIZED")
-        kind = "TABLE"
-        if self.keys[self.at] in ("TABLE", "VIEW") and self.kind_after(1) in ("word", "name"):
-            kind = self.advance().key
-        return Show(f"CREATE {kind}", self.table_name(), position=position)
-
-    def _grants(self, position: Position) -> Show:
-        """`[FOR user | CURRENT_USER | ALL] [WITH IMPLICIT] [FINAL]`: there is one user, whose rights
-        need no roles, so the last two change nothing."""
-        named = self._user("a user") if self.take("FOR") else None
-        if self.take("WITH"):
-            self.expect("IMPLICIT")
-        self.take("FINAL")
-        return Show("GRANTS", named=named, position=position)
-
-    def _user(self, what: str) -> str:
-        if self.token.kind == "string":
-            return self.string(what)
-        return self.identifier(what)
-
-    def _of_table(self, kind: str, full: bool) -> Show:
-        if not self.take_one_of("FROM", "IN"):
-            raise self.expected("FROM and a table")
-        table = self.table_name()
-        if self.take_one_of("FROM", "IN"):
-            table = TableName(table.name, self.identifier("a database"), position=table.position)
-        return self._filtered(kind, table, None, full)
-
-    def _filtered(
-        self,
-        kind: str,
-        table: TableName | None,
-        database: str | None,
-        full: bool = False,
-        changed: bool = False,
-    ) -> Show:
-        """`[[NOT] LIKE | ILIKE 'pattern' | WHERE condition] [LIMIT n]`, as far as `kind` takes it."""
-        position = self.position()
-        of_names = kind in _FILTERED or kind in ("COLUMNS", "TEMPORARY TABLES")
-        negated = of_names and self.take("NOT")
-        operator = self.take_one_of("LIKE", "ILIKE") if of_names else ""
-        if negated and not operator:
-            raise self.expected("LIKE or ILIKE")
-        pattern = self.string("a pattern, quoted") if operator else None
-        where = None
-        if not operator and kind in ("TABLES", "COLUMNS", "INDEXES") and self.take("WHERE"):
-            where = self.expression()
-        limit = self.integer() if of_names and self.take("LIMIT") else None
-        return Show(
-            kind,
-            table,
-            database,
-            pattern,
-            negated,
-            operator == "ILIKE",
-            limit,
-            where,
-            full,
-            changed,
-            position=position,
+def parse_show(cursor: TokenCursor) -> Show:
+    """Parse a statement that begins with SHOW."""
+    position = cursor.position()
+    cursor.expect("SHOW")
+    if cursor.key == "CREATE":
+        return _parse_show_create(cursor)
+    extended, full = cursor.take("EXTENDED"), cursor.take("FULL")
+    changed, temporary = cursor.take("CHANGED"), cursor.take("TEMPORARY")
+    cursor.take("SETTINGS", "PROFILES")
+    if cursor.take("SETTING"):
+        return Show("SETTING", TableName(cursor.identifier("a setting")), position=position)
+    if cursor.take("CLUSTER"):
+        return Show("CLUSTER", named=_parse_name(cursor, "a cluster"), position=position)
+    if cursor.take("GRANTS"):
+        return _parse_grants(cursor, position)
+    if cursor.take_one_of(*_COLUMNS):
+        return _parse_of_table(cursor, "COLUMNS", full)
+    if not full and cursor.take_one_of(*_INDEXES):
+        return _parse_of_table(cursor, "INDEXES", full)
+    if full and not extended and cursor.key not in ("TABLES", "TEMPORARY"):
+        raise cursor.expected("TABLES or COLUMNS")
+    if extended or (changed and cursor.key != "SETTINGS"):
+        raise cursor.expected("SETTINGS" if changed else "COLUMNS or INDEX")
+    if temporary and cursor.key != "TABLES":
+        raise cursor.expected("TABLES")
+    kind: str = cursor.take_one_of(*_LISTS)
+    if not kind:
+        raise cursor.refused(
+            f"SHOW {cursor.token.text.upper()}",
+            "There are SHOW TABLES, DATABASES, COLUMNS, INDEXES, CREATE TABLE, SETTINGS,"
+            " FUNCTIONS, ENGINES, MERGES, GRANTS and PROCESSLIST; the tables of the database system say more.",
         )
+    database = None
+    if kind in ("TABLES", "VIEWS", "DICTIONARIES") and cursor.take_one_of("FROM", "IN"):
+        database = cursor.identifier("a database")
+    if kind == "SCHEMAS":
+        kind = "DATABASES"
+    elif temporary:
+        kind = "TEMPORARY TABLES"
+    return _parse_filters(cursor, kind, database=database, full=full, changed=changed)
+
+
+def _parse_show_create(cursor: TokenCursor) -> Show:
+    position = cursor.position(cursor.advance())
+    if cursor.take("DATABASE"):
+        name = cursor.identifier("a database")
+        return Show("CREATE DATABASE", None, name, position=position)
+    if cursor.key in ("USER", "ROLE", "QUOTA", "DICTIONARY", "ROW", "FUNCTION"):
+        raise cursor.refused(f"SHOW CREATE {cursor.token.text.upper()}", "There is no such object.")
+    cursor.take("MATERIALIZED")
+    kind = "TABLE"
+    if cursor.key in ("TABLE", "VIEW") and cursor.is_name(1):
+        kind = cursor.advance().key
+    return Show(f"CREATE {kind}", cursor.table_name(), position=position)
+
+
+def _parse_grants(cursor: TokenCursor, position: Position) -> Show:
+    """Parse `[FOR user | CURRENT_USER | ALL] [WITH IMPLICIT] [FINAL]`.
+
+    The last two change nothing: there is one user, whose rights need no roles.
+    """
+    user = _parse_name(cursor, "a user") if cursor.take("FOR") else None
+    if cursor.take("WITH"):
+        cursor.expect("IMPLICIT")
+    cursor.take("FINAL")
+    return Show("GRANTS", named=user, position=position)
+
+
+def _parse_name(cursor: TokenCursor, what: str) -> str:
+    """Parse a name with or without quotes; `what` is for the error."""
+    return cursor.string(what) if cursor.token.kind == "string" else cursor.identifier(what)
+
+
+def _parse_of_table(cursor: TokenCursor, kind: str, full: bool) -> Show:
+    """Parse `FROM table [FROM database]` and the filters."""
+    if not cursor.take_one_of("FROM", "IN"):
+        raise cursor.expected("FROM and a table")
+    table = cursor.table_name()
+    if cursor.take_one_of("FROM", "IN"):
+        table = TableName(table.name, cursor.identifier("a database"), position=table.position)
+    return _parse_filters(cursor, kind, table=table, full=full)
+
+
+def _parse_filters(
+    cursor: TokenCursor,
+    kind: str,
+    *,
+    table: TableName | None = None,
+    database: str | None = None,
+    full: bool = False,
+    changed: bool = False,
+) -> Show:
+    """Parse `[[NOT] LIKE | ILIKE 'x' | WHERE condition] [LIMIT n]`, as far as `kind` takes them."""
+    position = cursor.position()
+    filtered = kind in _FILTERED
+    like = clauses.parse_like_clause(cursor) if filtered else clauses.LikeClause()
+    where = None
+    if like.pattern is None and kind in _CONDITIONAL and cursor.take("WHERE"):
+        where = expressions.parse_expression(cursor)
+    limit = cursor.integer() if filtered and cursor.take("LIMIT") else None
+    return Show(
+        kind,
+        table,
+        database,
+        like.pattern,
+        like.negated,
+        like.case_insensitive,
+        limit,
+        where,
+        full,
+        changed,
+        position=position,
+    )

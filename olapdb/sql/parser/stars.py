@@ -3,76 +3,71 @@
 from __future__ import annotations
 
 from olapdb.sql.nodes import Alias, Expression, Star
-from olapdb.sql.parser.expressions import ExpressionParser
+from olapdb.sql.parser import operands
+from olapdb.sql.parser.cursor import TokenCursor
+from olapdb.sql.parser.lookahead import query_follows
+
+_AFTER_SET_OPERATION = ("SELECT", "WITH", "ALL", "DISTINCT", "FROM")
 
 
-class StarParser(ExpressionParser):
-    """Several columns at once."""
+def parse_columns_pattern(cursor: TokenCursor, qualifier: tuple[str, ...] = ()) -> Expression:
+    """Parse `COLUMNS('regex')` and its modifiers; the word COLUMNS is next."""
+    position = cursor.position(cursor.advance())
+    cursor.expect("(")
+    if cursor.token.kind != "string":
+        raise cursor.refused("COLUMNS with a list of names", "Name the columns, or give a pattern.")
+    pattern = cursor.string()
+    cursor.expect(")")
+    return parse_modifiers(cursor, Star(qualifier, pattern, position=position))
 
-    def columns_pattern(self, qualifier: tuple[str, ...] = ()) -> Expression:
-        """`COLUMNS('regex')`, standing at the word COLUMNS."""
-        position = self.position(self.advance())
-        self.expect("(")
-        if self.token.kind != "string":
-            raise self.refused(
-                "COLUMNS with a list of names", "Name the columns, or give a pattern."
-            )
-        pattern = self.string()
-        self.expect(")")
-        return self.star_modifiers(Star(qualifier, pattern, position=position))
 
-    def star_modifiers(self, star: Star) -> Expression:
-        """`EXCEPT (a, b)`, `REPLACE (x AS a)` behind a star."""
-        excluded: tuple[str, ...] = ()
-        replaced: list[Alias] = []
-        while True:
-            if self.sees("EXCEPT") and self._names_follow():
-                self.advance()
-                if self.take("("):
-                    excluded += self.identifiers("a column")
-                    self.expect(")")
-                else:
-                    excluded += (self.dotted_name("a column"),)
-            elif self.take("REPLACE"):
-                replaced.extend(self._replacements())
-            elif self.sees("APPLY") and self.key_after(1) in ("(",):
-                raise self.refused(
-                    "APPLY behind *", "Name the columns and call the function on each."
-                )
+def parse_modifiers(cursor: TokenCursor, star: Star) -> Star:
+    """Parse `EXCEPT (a, b)` and `REPLACE (x AS a)` behind `star`; return the star with them."""
+    excluded: tuple[str, ...] = ()
+    replaced: tuple[Alias, ...] = ()
+    while True:
+        if cursor.key == "EXCEPT" and _names_follow(cursor):
+            cursor.advance()
+            if cursor.take("("):
+                excluded += cursor.dotted_names("a column")
+                cursor.expect(")")
             else:
-                break
-        if not excluded and not replaced:
-            return star
-        return Star(star.qualifier, star.pattern, excluded, tuple(replaced), position=star.position)
+                excluded += (cursor.dotted_name("a column"),)
+        elif cursor.take("REPLACE"):
+            replaced += _parse_replacements(cursor)
+        elif cursor.sees("APPLY", "("):
+            raise cursor.refused(
+                "APPLY behind *", "Name the columns and call the function on each."
+            )
+        else:
+            break
+    if not excluded and not replaced:
+        return star
+    return Star(star.qualifier, star.pattern, excluded, replaced, position=star.position)
 
-    def _names_follow(self) -> bool:
-        """`* EXCEPT a` rather than the set operation `SELECT * EXCEPT SELECT …`."""
-        if self.key_after(1) == "(":
-            if self.kind_after(2) == "string":
-                raise self.refused("EXCEPT with a pattern", "Name the columns.")
-            return not self.query_follows(1)
-        if self.key_after(1) == "STRICT":
-            raise self.refused("EXCEPT STRICT", "Leave STRICT out.")
-        if self.kind_after(1) == "string":
-            raise self.refused("EXCEPT with a pattern", "Name the columns.")
-        return self.kind_after(1) in ("word", "name") and self.key_after(1) not in (
-            "SELECT",
-            "WITH",
-            "ALL",
-            "DISTINCT",
-            "FROM",
-        )
 
-    def _replacements(self) -> list[Alias]:
-        found: list[Alias] = []
-        grouped = self.take("(")
-        while True:
-            item = self.aliased()
-            if not isinstance(item, Alias):
-                raise self.expected("AS and the name of the column to replace")
-            found.append(item)
-            if not grouped or not self.take(","):
-                break
-        if grouped:
-            self.expect(")")
-        return found
+def _names_follow(cursor: TokenCursor) -> bool:
+    """Tell `* EXCEPT a` from the set operation `SELECT * EXCEPT SELECT …`."""
+    grouped = cursor.key_after(1) == "("
+    if cursor.kind_after(2 if grouped else 1) == "string":
+        raise cursor.refused("EXCEPT with a pattern", "Name the columns.")
+    if grouped:
+        return not query_follows(cursor, 1)
+    if cursor.key_after(1) == "STRICT":
+        raise cursor.refused("EXCEPT STRICT", "Leave STRICT out.")
+    return cursor.is_name(1) and cursor.key_after(1) not in _AFTER_SET_OPERATION
+
+
+def _parse_replacements(cursor: TokenCursor) -> tuple[Alias, ...]:
+    if not cursor.take("("):
+        return (_parse_replacement(cursor),)
+    replacements = cursor.comma_separated(_parse_replacement)
+    cursor.expect(")")
+    return replacements
+
+
+def _parse_replacement(cursor: TokenCursor) -> Alias:
+    item = operands.parse_aliased(cursor)
+    if not isinstance(item, Alias):
+        raise cursor.expected("AS and the name of the column to replace")
+    return item

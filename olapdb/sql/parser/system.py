@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 from olapdb.errors import SyntaxError
-from olapdb.sql.nodes import Expression, PartitionReference, Setting, System, SystemView
-from olapdb.sql.parser.definitions import DefinitionParser
+from olapdb.sql.nodes import (
+    Expression,
+    PartitionReference,
+    Query,
+    Setting,
+    StorageClause,
+    System,
+    SystemView,
+)
+from olapdb.sql.parser import clauses, expressions, queries, storage
+from olapdb.sql.parser.cursor import TokenCursor
 
 Action = Literal[
     "BACKFILL",
@@ -20,24 +30,14 @@ Action = Literal[
     "CANCEL",
     "CANCEL REBUILD",
 ]
-_ACTIONS: dict[str, Action] = {
-    "BACKFILL": "BACKFILL",
-    "REPLAY": "REPLAY",
-    "RECONCILE": "RECONCILE",
-    "ADOPT": "ADOPT",
-    "REBUILD": "REBUILD",
-    "ROLLBACK": "ROLLBACK",
-    "STOP": "STOP",
-    "START": "START",
-    "CANCEL": "CANCEL",
-}
+_ACTIONS: tuple[Action, ...] = get_args(Action)
 _CLAUSES: dict[str, tuple[str, ...]] = {
     "BACKFILL": ("PARTITION", "DISCARD", "DRY"),
     "REPLAY": ("PARTITION", "WHERE", "FROM", "STALE", "DISCARD"),
     "RECONCILE": ("PARTITION", "SAMPLE", "OLDEST", "STALE", "METADATA"),
     "CANCEL": ("JOB",),
 }
-"""What may stand behind the view's name; SETTINGS always may."""
+"""What may stand behind the view's name, by action; SETTINGS always may."""
 _CLAUSE_NAMES = {"DISCARD": "DISCARD BYPASS", "DRY": "DRY RUN"}
 
 _STORAGE = frozenset({"ENGINE", "PARTITION", "PRIMARY", "ORDER"})
@@ -98,125 +98,142 @@ _COMMANDS: dict[
 _SYNC_MODES = ("STRICT", "LIGHTWEIGHT", "PULL")
 
 
-class SystemParser(DefinitionParser):
-    """Everything that begins with SYSTEM."""
+@dataclass
+class _ViewClauses:
+    """What stands behind the view's name; `seen` holds the first keywords of its clauses."""
 
-    def system(self) -> SystemView | System:
-        start = self.at
-        self.expect("SYSTEM")
-        action = _ACTIONS.get(self.keys[self.at])
-        if action is not None and self.key_after(1) == "VIEW":
-            self.at += 2
-            return self._view_command(action, start)
-        if self.take("CANCEL", "REBUILD", "VIEW"):
-            return self._view_command("CANCEL REBUILD", start)
-        for words, what in _COMMANDS.items():
-            if self.take(*words):
-                return self._command(" ".join(words), what, start)
-        words_written = self.source.text[self.token.start :].split()[:3]
-        if not words_written:
-            raise self.expected("a command of SYSTEM")
-        raise self.refused(
-            f"SYSTEM {' '.join(words_written)}",
-            "For views there are SYSTEM BACKFILL, REPLAY, RECONCILE and ADOPT VIEW.",
+    seen: set[str] = field(default_factory=set)
+    partition: PartitionReference | None = None
+    where: Expression | None = None
+    from_value: Expression | None = None
+    sample: int | None = None
+    oldest: int | None = None
+    job: str | None = None
+    settings: tuple[Setting, ...] = ()
+    storage: StorageClause | None = None
+    query: Query | None = None
+
+
+def parse_system(cursor: TokenCursor) -> SystemView | System:
+    """Parse a statement that begins with SYSTEM."""
+    start = cursor.at
+    cursor.expect("SYSTEM")
+    if cursor.take("CANCEL", "REBUILD", "VIEW"):
+        return _parse_view_command(cursor, "CANCEL REBUILD", start)
+    if cursor.key_after(1) == "VIEW":
+        action = cursor.take_one_of(*_ACTIONS)
+        if action:
+            cursor.advance()
+            return _parse_view_command(cursor, action, start)
+    for keys, takes in _COMMANDS.items():
+        if cursor.take(*keys):
+            return _parse_command(cursor, " ".join(keys), takes, start)
+    written = cursor.source.text[cursor.token.start :].split()[:3]
+    if not written:
+        raise cursor.expected("a command of SYSTEM")
+    raise cursor.refused(
+        f"SYSTEM {' '.join(written)}",
+        "For views there are SYSTEM BACKFILL, REPLAY, RECONCILE and ADOPT VIEW.",
+    )
+
+
+def _parse_command(cursor: TokenCursor, command: str, takes: str, start: int) -> System:
+    """Parse what `command` takes (see `_COMMANDS`); SYSTEM is token number `start`."""
+    position = cursor.position(cursor.tokens[start])
+    clauses.refuse_on_cluster(cursor)
+    if takes == "argument":
+        quoted = cursor.token.kind == "string"
+        argument = cursor.string() if quoted else cursor.identifier()
+        return System(command, None, argument, position=position)
+    if takes == "argument on table":
+        argument = cursor.string()
+        cursor.expect("ON")
+        return System(command, cursor.table_name(), argument, position=position)
+    if takes == "table" or (takes == "optional table" and cursor.is_name()):
+        table = cursor.table_name()
+        mode = cursor.take_one_of(*_SYNC_MODES) if command.startswith("SYNC") else ""
+        return System(command, table, mode or None, position=position)
+    return System(command, position=position)
+
+
+# --- views
+
+
+def _parse_view_command(cursor: TokenCursor, action: Action, start: int) -> SystemView:
+    """Parse the view and the clauses that `action` takes, up to the end of the statement.
+
+    `v [PARTITION p | WHERE c | FROM x | STALE | SAMPLE n | OLDEST n | METADATA] [DISCARD BYPASS]
+    [DRY RUN] [JOB 'id'] [SETTINGS …]`; SYSTEM is token number `start`.
+    """
+    position = cursor.position(cursor.tokens[start])
+    view = cursor.table_name()
+    view_clauses = _ViewClauses()
+    while _parse_view_clause(cursor, action, view_clauses):
+        pass
+    if not cursor.ended:
+        names = (_CLAUSE_NAMES.get(clause, clause) for clause in _CLAUSES.get(action, ()))
+        allowed = ", ".join((*names, "SETTINGS"))
+        if action == "REBUILD":
+            allowed = f"ENGINE, PARTITION BY, ORDER BY, {allowed}, AS SELECT"
+        raise cursor.expected(f"{allowed} or the end of SYSTEM {action} VIEW")
+    return SystemView(
+        action,
+        view,
+        view_clauses.partition,
+        view_clauses.where,
+        view_clauses.from_value,
+        "STALE" in view_clauses.seen,
+        view_clauses.sample,
+        "METADATA" in view_clauses.seen,
+        "DISCARD" in view_clauses.seen,
+        view_clauses.settings,
+        view_clauses.query,
+        view_clauses.storage,
+        view_clauses.oldest,
+        "DRY" in view_clauses.seen,
+        view_clauses.job,
+        position=position,
+    )
+
+
+def _parse_view_clause(cursor: TokenCursor, action: Action, view_clauses: _ViewClauses) -> bool:
+    """Parse the next clause into `view_clauses`; return False if none is next, or none may follow."""
+    clause = cursor.key
+    if action == "REBUILD" and clause in _STORAGE and view_clauses.storage is None:
+        view_clauses.storage, _ = storage.parse_storage(cursor, with_settings=False)
+        return True
+    if action == "REBUILD" and cursor.take("AS"):
+        view_clauses.query = queries.parse_query(cursor)
+        view_clauses.settings += getattr(view_clauses.query, "settings", ())
+        return False
+    if cursor.take("SETTINGS"):
+        view_clauses.settings += clauses.parse_settings(cursor)
+        return True
+    if clause not in _CLAUSES.get(action, ()):
+        return False
+    if clause in view_clauses.seen or (clause in _EXCLUSIVE and view_clauses.seen & _EXCLUSIVE):
+        exclusive = ", ".join(c for c in _CLAUSES[action] if c in _EXCLUSIVE)
+        raise SyntaxError(
+            f"SYSTEM {action} VIEW takes one of {exclusive}, once.", position=cursor.position()
         )
-
-    def _command(self, command: str, what: str, start: int) -> System:
-        position = self.position(self.tokens[start])
-        self.refuse_on_cluster()
-        if what == "argument":
-            name = self.string() if self.token.kind == "string" else self.identifier()
-            return System(command, None, name, position=position)
-        if what == "argument on table":
-            name = self.string()
-            self.expect("ON")
-            return System(command, self.table_name(), name, position=position)
-        named = self.token.kind in ("word", "name")
-        if what == "table" or (what == "optional table" and named):
-            table = self.table_name()
-            mode = self.take_one_of(*_SYNC_MODES) if command.startswith("SYNC") else ""
-            return System(command, table, mode or None, position=position)
-        return System(command, position=position)
-
-    def _view_command(self, action: Action, start: int) -> SystemView:
-        """`v [PARTITION p | WHERE c | FROM x | STALE | SAMPLE n | OLDEST n | METADATA]
-        [DISCARD BYPASS] [DRY RUN] [JOB 'id']`."""
-        position = self.position(self.tokens[start])
-        view = self.table_name()
-        partition: PartitionReference | None = None
-        where: Expression | None = None
-        from_value: Expression | None = None
-        sample: int | None = None
-        oldest: int | None = None
-        job: str | None = None
-        settings: tuple[Setting, ...] = ()
-        storage, query = None, None
-        seen: set[str] = set()
-        while not self.ended:
-            clause = self.keys[self.at]
-            if action == "REBUILD" and clause in _STORAGE and storage is None:
-                storage, _ = self.storage_clause(with_settings=False)
-                continue
-            if action == "REBUILD" and self.take("AS"):
-                query = self.query()
-                settings += getattr(query, "settings", ())
-                break
-            if clause == "SETTINGS":
-                self.advance()
-                settings += self.settings()
-                continue
-            if clause not in _CLAUSES.get(action, ()):
-                break
-            self._check_exclusive(action, clause, seen)
-            seen.add(clause)
-            if clause == "PARTITION":
-                partition = self.partition_reference()
-                continue
-            self.advance()
-            match clause:
-                case "WHERE":
-                    where = self.expression()
-                case "FROM":
-                    from_value = self.expression()
-                case "SAMPLE":
-                    sample = self.integer("the number of slices")
-                case "OLDEST":
-                    oldest = self.integer("the number of slices")
-                case "DISCARD":
-                    self.expect("BYPASS")
-                case "DRY":
-                    self.expect("RUN")
-                case "JOB":
-                    job = self.string()
-        if not self.ended:
-            names = (_CLAUSE_NAMES.get(one, one) for one in _CLAUSES.get(action, ()))
-            allowed = ", ".join((*names, "SETTINGS"))
-            if action == "REBUILD":
-                allowed = f"ENGINE, PARTITION BY, ORDER BY, {allowed}, AS SELECT"
-            raise self.expected(f"{allowed} or the end of SYSTEM {action} VIEW")
-        return SystemView(
-            action,
-            view,
-            partition,
-            where,
-            from_value,
-            "STALE" in seen,
-            sample,
-            "METADATA" in seen,
-            "DISCARD" in seen,
-            settings,
-            query,
-            storage,
-            oldest,
-            "DRY" in seen,
-            job,
-            position=position,
-        )
-
-    def _check_exclusive(self, action: str, clause: str, seen: set[str]) -> None:
-        if clause in seen or (clause in _EXCLUSIVE and seen & _EXCLUSIVE):
-            raise SyntaxError(
-                f"SYSTEM {action} VIEW takes one of "
-                f"{', '.join(c for c in _CLAUSES[action] if c in _EXCLUSIVE)}, once.",
-                position=self.position(),
-            )
+    view_clauses.seen.add(clause)
+    if clause == "PARTITION":
+        view_clauses.partition = storage.parse_partition(cursor)
+        return True
+    cursor.advance()
+    match clause:
+        case "WHERE":
+            view_clauses.where = expressions.parse_expression(cursor)
+        case "FROM":
+            view_clauses.from_value = expressions.parse_expression(cursor)
+        case "SAMPLE":
+            view_clauses.sample = cursor.integer("the number of slices")
+        case "OLDEST":
+            view_clauses.oldest = cursor.integer("the number of slices")
+        case "DISCARD":
+            cursor.expect("BYPASS")
+        case "DRY":
+            cursor.expect("RUN")
+        case "JOB":
+            view_clauses.job = cursor.string()
+    return True

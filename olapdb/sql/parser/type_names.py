@@ -15,39 +15,23 @@ _SECOND_WORDS = {
 }
 
 
-class TypeParser(TokenCursor):
-    """Reads the name of a type, with its arguments."""
+def parse_data_type(cursor: TokenCursor) -> DataType:
+    """Parse the name of a type with its arguments; raise UnknownType at its first token."""
+    start = cursor.at
+    second_words = _SECOND_WORDS.get(cursor.key, ())
+    cursor.identifier("a data type")
+    if cursor.key in second_words:
+        cursor.advance()
+    if cursor.key == "(":
+        cursor.skip_parentheses()
+        if cursor.key in second_words:
+            cursor.advance()
+    return type_of_text(cursor, cursor.text_since(start), start)
 
-    def data_type(self) -> DataType:
-        start = self.at
-        first = self.token
-        self.identifier("a data type")
-        follows = _SECOND_WORDS.get(first.key, ())
-        if follows and self.keys[self.at] in follows:
-            self.advance()
-        if self.sees("("):
-            self.skip_parentheses()
-            if follows and self.keys[self.at] in follows:
-                self.advance()
-        return self.type_of(self.text_since(start), start)
 
-    def type_of(self, text: str, start: int) -> DataType:
-        """The type that `text` names; errors point at token number `start`."""
-        try:
-            return parse_type(text)
-        except Error as error:
-            raise error.at(self.position(self.tokens[start])) from None
-
-    def skip_parentheses(self) -> None:
-        """From an opening parenthesis, steps behind the one that closes it."""
-        depth = 0
-        while True:
-            if self.ended:
-                raise self.expected(")")
-            key = self.advance().key
-            if key in ("(", "[", "{"):
-                depth += 1
-            elif key in (")", "]", "}"):
-                depth -= 1
-                if depth == 0:
-                    return
+def type_of_text(cursor: TokenCursor, text: str, start: int) -> DataType:
+    """Return the type that `text` names; errors point at token number `start`."""
+    try:
+        return parse_type(text)
+    except Error as error:
+        raise error.at(cursor.position(cursor.tokens[start])) from None

@@ -2,77 +2,53 @@
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 from olapdb.sql.nodes import Expression, FrameBound, OrderItem, WindowSpec
+from olapdb.sql.parser import expressions, operands, sorting
+from olapdb.sql.parser.cursor import TokenCursor
 from olapdb.sql.parser.precedence import COMPARE
-from olapdb.sql.parser.stars import StarParser
 
-_FRAME_UNITS = ("ROWS", "RANGE", "GROUPS")
+_FrameUnit = Literal["ROWS", "RANGE", "GROUPS"]
+_FRAME_UNITS: tuple[_FrameUnit, ...] = get_args(_FrameUnit)
 
 
-class WindowParser(StarParser):
-    """Windows and their frames."""
+def parse_window(cursor: TokenCursor) -> WindowSpec:
+    """Parse `([base] [PARTITION BY …] [ORDER BY …] [frame])`."""
+    cursor.enter()
+    position = cursor.position()
+    cursor.expect("(")
+    base = None
+    partition_by: tuple[Expression, ...] = ()
+    order_by: tuple[OrderItem, ...] = ()
+    if cursor.is_name() and cursor.key not in (*_FRAME_UNITS, "PARTITION", "ORDER"):
+        base = cursor.identifier()
+    if cursor.take("PARTITION", "BY"):
+        partition_by = cursor.comma_separated(operands.parse_aliased)
+    if cursor.take("ORDER", "BY"):
+        order_by = sorting.parse_order_items(cursor)
+    unit = cursor.take_one_of(*_FRAME_UNITS) or None
+    start = end = None
+    if unit:
+        between = cursor.take("BETWEEN")
+        start = _parse_frame_bound(cursor)
+        if between:
+            cursor.expect("AND")
+            end = _parse_frame_bound(cursor)
+    cursor.expect(")")
+    cursor.leave()
+    return WindowSpec(partition_by, order_by, unit, start, end, base, position=position)
 
-    def _over(self) -> WindowSpec | str:
-        self.expect("OVER")
-        if self.sees("("):
-            return self.window_spec()
-        return self.identifier("a window")
 
-    def window_spec(self) -> WindowSpec:
-        """`([base] [PARTITION BY …] [ORDER BY …] [frame])`."""
-        position = self.position()
-        self.expect("(")
-        base = None
-        partition_by: tuple[Expression, ...] = ()
-        order_by: tuple[OrderItem, ...] = ()
-        if self.token.kind == "name" or (
-            self.token.kind == "word"
-            and self.token.key not in (*_FRAME_UNITS, "PARTITION", "ORDER")
-        ):
-            base = self.identifier()
-        if self.take("PARTITION", "BY"):
-            partition_by = self.expressions()
-        if self.take("ORDER", "BY"):
-            order_by = self.order_items()
-        unit = self.take_one_of(*_FRAME_UNITS)
-        start = end = None
-        if unit:
-            start, end = self._frame()
-        self.expect(")")
-        return WindowSpec(
-            partition_by,
-            order_by,
-            "ROWS"
-            if unit == "ROWS"
-            else "RANGE"
-            if unit == "RANGE"
-            else "GROUPS"
-            if unit
-            else None,
-            start,
-            end,
-            base,
-            position=position,
-        )
-
-    def order_items(self) -> tuple[OrderItem, ...]:
-        raise NotImplementedError
-
-    def _frame(self) -> tuple[FrameBound, FrameBound | None]:
-        if not self.take("BETWEEN"):
-            return self._frame_bound(), None
-        start = self._frame_bound()
-        self.expect("AND")
-        return start, self._frame_bound()
-
-    def _frame_bound(self) -> FrameBound:
-        position = self.position()
-        if self.take("CURRENT", "ROW"):
-            return FrameBound("CURRENT", position=position)
-        offset = None if self.take("UNBOUNDED") else self.expression(COMPARE)
-        direction = self.take_one_of("PRECEDING", "FOLLOWING")
-        if not direction:
-            raise self.expected("PRECEDING or FOLLOWING")
-        return FrameBound(
-            "PRECEDING" if direction == "PRECEDING" else "FOLLOWING", offset, position=position
-        )
+def _parse_frame_bound(cursor: TokenCursor) -> FrameBound:
+    position = cursor.position()
+    if cursor.take("CURRENT", "ROW"):
+        return FrameBound("CURRENT", position=position)
+    offset = None
+    if not cursor.take("UNBOUNDED"):
+        offset = expressions.parse_expression(cursor, COMPARE)
+    direction: Literal["PRECEDING", "FOLLOWING", ""]
+    direction = cursor.take_one_of("PRECEDING", "FOLLOWING")
+    if not direction:
+        raise cursor.expected("PRECEDING or FOLLOWING")
+    return FrameBound(direction, offset, position=position)

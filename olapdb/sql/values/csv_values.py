@@ -1,10 +1,9 @@
 """The literal rows behind VALUES, without a tokenizer and without a loop over rows.
 
-The bytes are scanned with numpy: which are inside quotes (the parity of the quotes before them),
-where rows and fields begin.  What is plain, that is numbers, quoted strings, NULL, true and false,
-becomes CSV by dropping the parentheses, and pyarrow's reader makes columns of it.  Everything
-else (calls, operators, arrays, tuples, parameters, DEFAULT, comments) goes through the grammar,
-for all rows of the statement.
+numpy scans the bytes: which are inside quotes (the parity of the quotes before them), where rows
+and fields begin.  Plain values (numbers, quoted strings, NULL, true and false) become CSV by
+dropping the parentheses, and pyarrow's reader makes columns of it.  If any row holds anything else
+(a call, operator, array, tuple, parameter, DEFAULT, comment), the grammar reads all rows.
 """
 
 from __future__ import annotations
@@ -16,9 +15,10 @@ import pyarrow as pa
 
 from olapdb.errors import CannotParseInput, Position, SyntaxError, UnknownIdentifier
 from olapdb.sql.nodes import Alias, Expression, Identifier
-from olapdb.sql.parser.statements import StatementParser
-from olapdb.sql.tokens import SourceText, tokenize
-from olapdb.sql.values.scan import PlainRows, scan_plain_rows
+from olapdb.sql.parser import operands
+from olapdb.sql.parser.cursor import TokenCursor
+from olapdb.sql.tokens import SourceText
+from olapdb.sql.values.scan import scan_plain_rows
 from olapdb.sql.values.typed_values import read_columns
 from olapdb.types import DataType
 
@@ -27,12 +27,12 @@ ExpressionRow = tuple[Expression | None, ...]
 
 @dataclass(frozen=True)
 class LiteralRows:
-    """Either `columns` with their `types`, or `rows`; the other is None.
+    """The rows of VALUES: either `columns` with their `types`, or `rows`; the other is None.
 
-    `columns[i]` has one value for each row and holds NULLs where NULL was written, whatever the
-    target says.  `types[i]` is what it holds: String where the values were quoted, or where their
-    text is needed for exactness (Decimal); else Int64, UInt64, Float32, Float64 or Bool, as
-    Nullable where there are NULLs.  The caller casts it to the column's type.
+    `columns[i]` has one value for each row, and NULL where NULL was written, even for a target that
+    is not Nullable.  `types[i]` is its type: String where the values were quoted, or where a Decimal
+    needs their text; else Int64, UInt64, Float32, Float64 or Bool; Nullable where there are NULLs.
+    The caller casts it to the column's type.
 
     `rows[i]` has one expression for each column, None for DEFAULT; neither bound nor folded.
     """
@@ -45,11 +45,12 @@ class LiteralRows:
 def read_values(
     text: str, names: Sequence[str], types: Sequence[DataType], position: Position | None = None
 ) -> LiteralRows:
-    """The rows of `text`, which is what follows VALUES, for target columns of these types.
+    """Read the rows of `text`, which follows VALUES, for target columns of these names and types.
 
     A semicolon may end the text, a comma may trail, commas between rows may be left out, as in
     ClickHouse.  `position` is where the text begins.  Raises SyntaxError where a row has another
-    number of values, and CannotParse, with column, row and value, where a value is a bare word.
+    number of values, and UnknownIdentifier, with column, row and value, where a value is a bare
+    word.
     """
     plain = scan_plain_rows(text, len(types))
     if plain is not None:
@@ -63,43 +64,44 @@ def read_values(
 
 
 def parse_value_rows(text: str, position: Position | None = None) -> tuple[ExpressionRow, ...]:
-    """The rows as expressions, through the grammar; None stands for DEFAULT."""
-    source = _Shifted(text, position)
-    parser = StatementParser(source, tokenize(source))
+    """Parse the rows as expressions, None for DEFAULT; `position` is where `text` begins."""
+    cursor = TokenCursor.over(_ShiftedText(text, position))
     rows: list[ExpressionRow] = []
-    while not parser.ended and not parser.sees(";"):
-        rows.append(_row(parser))
-        parser.take(",")
-    parser.take(";")
-    if not parser.ended:
-        raise parser.expected("the end of the rows")
+    while not cursor.ended and cursor.key != ";":
+        rows.append(_parse_row(cursor))
+        cursor.take(",")
+    cursor.take(";")
+    if not cursor.ended:
+        raise cursor.expected("the end of the rows")
     if not rows:
-        raise parser.expected("a row in parentheses")
+        raise cursor.expected("a row in parentheses")
     return tuple(rows)
 
 
-def _row(parser: StatementParser) -> ExpressionRow:
-    if not parser.take("("):
-        found = parser.expected("a row in parentheses")
-        raise CannotParseInput(found.message, position=found.position)
+def _parse_row(cursor: TokenCursor) -> ExpressionRow:
+    """Parse `(a, b, DEFAULT)`; a comma may trail."""
+    if not cursor.take("("):
+        error = cursor.expected("a row in parentheses")
+        raise CannotParseInput(error.message, position=error.position)
     row: list[Expression | None] = []
     while True:
-        if parser.sees("DEFAULT") and parser.key_after(1) in (",", ")"):
-            parser.advance()
+        if cursor.key == "DEFAULT" and cursor.key_after(1) in (",", ")"):
+            cursor.advance()
             row.append(None)
         else:
-            row.append(parser.aliased())
-        if parser.take(")"):
+            row.append(operands.parse_aliased(cursor))
+        if cursor.take(")"):
             return tuple(row)
-        if not parser.take(","):
-            raise parser.expected(", or )")
-        if parser.take(")"):  # a comma may trail
+        if not cursor.take(","):
+            raise cursor.expected(", or )")
+        if cursor.take(")"):
             return tuple(row)
 
 
 def _check_row(row: ExpressionRow, number: int, names: Sequence[str]) -> None:
+    """Raise if row `number`, from 1, has too few or many values, or a bare word as a value."""
     if len(row) != len(names):
-        first = next((e for e in row if e is not None), None)
+        first = next((value for value in row if value is not None), None)
         raise SyntaxError(
             f"Row {number} of VALUES has {len(row)} values for {len(names)} columns.",
             hint=f"The columns are {', '.join(names)}.",
@@ -116,17 +118,14 @@ def _check_row(row: ExpressionRow, number: int, names: Sequence[str]) -> None:
             )
 
 
-class _Shifted(SourceText):
-    """A text that begins at a position of a longer one."""
+class _ShiftedText(SourceText):
+    """A text whose positions are those in a longer text, where it begins at `start`."""
 
     def __init__(self, text: str, start: Position | None) -> None:
         super().__init__(text)
         self._start = start or Position(1, 1, 0)
 
     def position(self, offset: int) -> Position:
-        found = super().position(offset)
-        column = found.column + (self._start.column - 1 if found.line == 1 else 0)
-        return Position(found.line + self._start.line - 1, column, offset + self._start.offset)
-
-
-__all__ = ["ExpressionRow", "LiteralRows", "PlainRows", "parse_value_rows", "read_values"]
+        inner = super().position(offset)
+        column = inner.column + (self._start.column - 1 if inner.line == 1 else 0)
+        return Position(inner.line + self._start.line - 1, column, offset + self._start.offset)

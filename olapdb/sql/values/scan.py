@@ -1,9 +1,8 @@
-"""The shape of literal rows, found by scanning bytes: rows, fields, quotes.
+"""Literal rows to CSV, by a scan of bytes that finds rows, fields and quotes.
 
-A byte is inside a string where the number of quotes up to it is odd; `''` inside a string changes
-the parity twice, so it needs no care, and a quote behind a backslash that is itself not escaped is
-not counted.  What does not look exactly like rows of plain literals is left to the grammar: the
-scan never guesses.
+A byte is inside a string where the number of quotes up to it is odd.  `''` inside a string changes
+the parity twice, so it needs no special case; an escaped quote is not counted.  The scan never
+guesses: the grammar reads whatever does not look exactly like rows of plain literals.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class PlainRows:
 
 
 def scan_plain_rows(text: str, columns: int) -> PlainRows | None:
-    """The rows as CSV; None where anything is not a plain literal, or rows are uneven."""
+    """Return the rows of `text` as CSV; None where a value is no plain literal or rows are uneven."""
     body = text.strip().removesuffix(";").rstrip().removesuffix(",").rstrip()
     if not body.startswith("(") or not body.endswith(")") or columns == 0:
         return None
@@ -64,6 +63,7 @@ def scan_plain_rows(text: str, columns: int) -> PlainRows | None:
 
 
 def _scan(data: Bytes, columns: int) -> PlainRows | None:
+    """Scan rows without backslashes; None as `scan_plain_rows`."""
     quotes = data == _QUOTE
     parity = np.bitwise_xor.accumulate(quotes) if quotes.any() else quotes
     if parity[-1]:
@@ -84,12 +84,12 @@ def _scan(data: Bytes, columns: int) -> PlainRows | None:
 def _squeeze(
     data: Bytes, quotes: Mask, parity: Mask, outside: Mask, blank: Mask
 ) -> tuple[Bytes, Mask, Mask, Mask] | None:
-    """Without the white space outside strings; None where it stood between two values."""
+    """Drop the bytes of `blank` from all arrays; return None where they separated two values."""
     keep = ~blank
-    places = np.flatnonzero(keep)
-    gaps = np.flatnonzero(np.diff(places) > 1)
+    kept_offsets = np.flatnonzero(keep)
+    gaps = np.flatnonzero(np.diff(kept_offsets) > 1)
     structure = outside & _STRUCTURE[data]
-    before, after = structure[places[gaps]], structure[places[gaps + 1]]
+    before, after = structure[kept_offsets[gaps]], structure[kept_offsets[gaps + 1]]
     if not (before | after).all():
         return None
     return data[keep], quotes[keep], parity[keep], outside[keep]
@@ -98,6 +98,7 @@ def _squeeze(
 def _rows(
     data: Bytes, quotes: Mask, parity: Mask, structure: Mask, columns: int
 ) -> PlainRows | None:
+    """Check that `structure`, the parentheses and commas outside strings, forms even rows."""
     marks = np.flatnonzero(structure)
     kinds = data[marks]
     # every row is "(" columns-1 commas ")", and a comma between rows: a fixed rhythm
@@ -124,7 +125,7 @@ def _rows(
 def _strings_fill_fields(
     data: Bytes, quotes: Mask, parity: Mask, starts: Offsets, ends: Offsets
 ) -> bool:
-    """Whether each string is a whole field: it opens at the field's start and ends at its end."""
+    """Return whether each string is a whole field, from the field's start to its end."""
     if not quotes.any():
         return True
     opening = quotes & parity
@@ -145,27 +146,29 @@ def _as_csv(
     opens: Offsets,
     closes: Offsets,
 ) -> PlainRows:
+    """Turn closing parentheses into line feeds; drop opening ones and the commas between rows."""
     drop = np.zeros(len(data), dtype=np.bool_)
     drop[opens] = True
     drop[places[:-1, columns + 1]] = True
-    made = data.copy()
-    made[closes] = _NEWLINE
+    csv_data = data.copy()
+    csv_data[closes] = _NEWLINE
     inside = ~structure
     has_newlines = bool(((data == _NEWLINE) & inside).any() or ((data == 13) & inside).any())
     longest = int((closes - opens).max()) + 1
-    return PlainRows(made[~drop].tobytes(), first, longest, has_newlines)
+    return PlainRows(csv_data[~drop].tobytes(), first, longest, has_newlines)
 
 
 def _without_escapes(data: Bytes) -> Bytes | None:
-    r"""`\n` becomes a line feed, `\'` becomes `''`, an unknown `\d` stays; None for `\x41` and
-    `\N`, and for a backslash outside a string."""
-    slashes = data == _BACKSLASH
-    places = np.flatnonzero(slashes)
+    r"""Replace escapes: `\n` by a line feed, `\'` by `''`; an unknown `\d` stays.
+
+    Returns None for `\x41` and `\N`, and for a backslash outside a string.
+    """
+    backslashes = np.flatnonzero(data == _BACKSLASH)
     # in a run of backslashes the 1st, 3rd, … escape the byte behind them
-    begins = np.flatnonzero(np.diff(places, prepend=-2) != 1)
-    lengths = np.diff(np.append(begins, len(places)))
-    rank = np.arange(len(places)) - np.repeat(begins, lengths)
-    escaping = places[rank % 2 == 0]
+    begins = np.flatnonzero(np.diff(backslashes, prepend=-2) != 1)
+    lengths = np.diff(np.append(begins, len(backslashes)))
+    rank = np.arange(len(backslashes)) - np.repeat(begins, lengths)
+    escaping = backslashes[rank % 2 == 0]
     if escaping[-1] + 1 >= len(data):
         return None
     escaped = data[escaping + 1]
@@ -177,9 +180,9 @@ def _without_escapes(data: Bytes) -> Bytes | None:
         return None
     known = _KNOWN_ESCAPE[escaped]
     quote = escaped == _QUOTE
-    made = data.copy()
-    made[escaping[known] + 1] = _ESCAPED[escaped[known]]
-    made[escaping[quote]] = _QUOTE
+    unescaped = data.copy()
+    unescaped[escaping[known] + 1] = _ESCAPED[escaped[known]]
+    unescaped[escaping[quote]] = _QUOTE
     keep = np.ones(len(data), dtype=np.bool_)
     keep[escaping[known & ~quote]] = False
-    return made[keep]
+    return unescaped[keep]

@@ -41,52 +41,62 @@ _NULL_LETTERS = np.frombuffer(b"nN", dtype=np.uint8)
 
 @dataclass(frozen=True)
 class TypedColumn:
+    """A column as it was read, and its type: see `LiteralRows`."""
+
     array: pa.Array
     type: DataType
 
 
 def read_columns(rows: PlainRows, targets: Sequence[DataType]) -> tuple[TypedColumn, ...] | None:
-    """One column for each target; None where a value needs the grammar (`1.5` for an integer, a
-    number for a String, `nan`, a word)."""
-    wanted: list[DataType] = []
+    """Read one column for each target type.
+
+    Returns None where a value needs the grammar: `1.5` for an integer, a number for a String,
+    `nan`, a word.
+    """
+    column_types: list[DataType] = []
     for index, target in enumerate(targets):
-        column = _reading_type(rows.first[:, index], plain(target))
-        if column is None:
+        column_type = _reading_type(rows.first[:, index], plain(target))
+        if column_type is None:
             return None
-        wanted.append(column)
-    tables = _read(rows, wanted)
-    if tables is None and any(t == INT64 for t in wanted):
-        wanted = [
-            UINT64 if t == INT64 and _unsigned(targets[i]) else t for i, t in enumerate(wanted)
+        column_types.append(column_type)
+    table = _read_csv(rows, column_types)
+    if table is None and INT64 in column_types:
+        column_types = [
+            UINT64 if column_type == INT64 and _is_uint64(target) else column_type
+            for column_type, target in zip(column_types, targets, strict=True)
         ]
-        tables = _read(rows, wanted)
-    if tables is None:
+        table = _read_csv(rows, column_types)
+    if table is None:
         return None
-    found: list[TypedColumn] = []
-    for index, (column_type, target) in enumerate(zip(wanted, targets, strict=True)):
-        array = tables.column(index).combine_chunks()
+    columns: list[TypedColumn] = []
+    for index, (column_type, target) in enumerate(zip(column_types, targets, strict=True)):
+        array = table.column(index).combine_chunks()
         if column_type == FLOAT32 and pc.any(pc.is_inf(array)).as_py():
-            return None  # too large for the column, or written so: the grammar can tell
+            return None  # too large for the column, or `inf`: the grammar distinguishes them
         if not _texts_are_numbers(array, rows.first[:, index], plain(target)):
             return None
         nullable = array.null_count > 0
-        found.append(TypedColumn(array, make_nullable(column_type) if nullable else column_type))
-    return tuple(found)
+        columns.append(TypedColumn(array, make_nullable(column_type) if nullable else column_type))
+    return tuple(columns)
 
 
-def _unsigned(target: DataType) -> bool:
+def _is_uint64(target: DataType) -> bool:
     inner = plain(target)
     return isinstance(inner, Integer) and inner.bits == 64 and not inner.signed
 
 
 def _reading_type(first: npt.NDArray[np.uint8], target: DataType) -> DataType | None:
-    """How the values are read, by what they begin with and where they go."""
+    """Choose the type to read a column as; None where its values need the grammar.
+
+    `first` holds the first byte of each value, `target` is the type without Nullable.
+    """
     quoted = first == _QUOTE
     bare = ~quoted
     bare &= ~np.isin(first, _NULL_LETTERS)
     if not bare.any():
         # strings and NULL only; `nan` begins with n too: it then fails to be a NULL
-        return _null_only(target) if not quoted.any() else STRING
+        only_null_type = FLOAT64 if isinstance(target, Float) else STRING
+        return STRING if quoted.any() else only_null_type
     if quoted.any():
         return None
     match target:
@@ -102,11 +112,8 @@ def _reading_type(first: npt.NDArray[np.uint8], target: DataType) -> DataType | 
             return None
 
 
-def _null_only(target: DataType) -> DataType:
-    return FLOAT64 if isinstance(target, Float) else STRING
-
-
-def _read(rows: PlainRows, types: Sequence[DataType]) -> pa.Table | None:
+def _read_csv(rows: PlainRows, types: Sequence[DataType]) -> pa.Table | None:
+    """Read the CSV with these column types; None where a value does not fit its type."""
     names = [str(index) for index in range(len(types))]
     block_bytes = max(_BLOCK_BYTES, 2 * rows.row_bytes_max)
     try:
@@ -136,8 +143,10 @@ def _read(rows: PlainRows, types: Sequence[DataType]) -> pa.Table | None:
 
 
 def _texts_are_numbers(array: pa.Array, first: npt.NDArray[np.uint8], target: DataType) -> bool:
-    """A text column whose values were not quoted must be numbers, for a Decimal; and a word that
-    begins like NULL must be it."""
+    """Return whether the unquoted values of a text column are numbers or NULL.
+
+    Numbers are allowed for a Decimal only, which reads their text.
+    """
     if array.type != pa.string():
         return True
     bare = first != _QUOTE

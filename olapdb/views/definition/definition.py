@@ -27,7 +27,7 @@ from olapdb.plan.tree import all_nodes, all_scans
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.views.definition.column_compatibility import check_columns
-from olapdb.views.provability import BoundDefinition, check_definition, circle_of, downstream
+from olapdb.views.provability import RULES, BoundDefinition, check_definition, circle_of, downstream
 
 MEANING = (
     "join_use_nulls",
@@ -87,6 +87,7 @@ class ViewDefinition:
             settings=self.settings,
             zone=self.zone,
             unprovable=self.unprovable,
+            judged_by=RULES,
         )
 
     def requirements(self, snapshot: Snapshot) -> list[Requirement]:

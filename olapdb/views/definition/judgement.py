@@ -23,12 +23,13 @@ from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Cause
 from olapdb.plan.nodes import Plan
+from olapdb.runtime.services import Services
 from olapdb.sql.parser import parse_query
-from olapdb.views.provability import BoundDefinition, JudgedItem, Judgement, judge
+from olapdb.views.provability import RULES, BoundDefinition, JudgedItem, Judgement, judge
 
 
 def bind_view(view: MaterializedView, snapshot: Snapshot, query: str | None = None) -> Plan:
-    """The view's frozen query (or another text) bound as its trigger binds it, not optimized."""
+    """Bind the view's frozen query (or another text) as its trigger does, not optimized."""
     scope = BindScope(
         snapshot=snapshot,
         database=view.database,
@@ -41,7 +42,7 @@ def bind_view(view: MaterializedView, snapshot: Snapshot, query: str | None = No
 def judgement_of(
     view: MaterializedView, snapshot: Snapshot, plan: Plan | None = None
 ) -> Judgement | None:
-    """The judgement of the view at the snapshot; None where a table is gone, or its query does not
+    """Return the judgement of the view at the snapshot; None where a table is gone, or its query does not
     bind any more."""
     try:
         parts = bound_definition(view, snapshot, plan)
@@ -72,15 +73,42 @@ def bound_definition(
 
 
 def reason_of(view: MaterializedView, snapshot: Snapshot) -> str:
-    """Why the view is unproven, as it is kept or as its tables are now; "" for a provable one."""
+    """Return why the view is unproven, as it is stored or else as its tables are now; "" for a
+    provable one."""
     if view.unprovable:
         return view.unprovable
     found = judgement_of(view, snapshot)
     return "" if found is None else found.reason
 
 
+def unproven_reason(view: MaterializedView, snapshot: Snapshot) -> str:
+    """Return why the view is unproven, "" for a provable one: as it is stored, unless older rules
+    judged it (in a warehouse that is open for reading only)."""
+    if view.unprovable or view.judged_by >= RULES:
+        return view.unprovable
+    return reason_of(view, snapshot)
+
+
+def judge_older_views(services: Services) -> None:
+    """Judge the views that older rules judged, and store the answers in one commit.
+
+    Nothing is stored where a view changes meanwhile: the next one to open the warehouse does it."""
+    snapshot = services.catalog.snapshot()
+    views = [one for one in snapshot.objects() if isinstance(one, MaterializedView)]
+    older = [view for view in views if view.judged_by < RULES]
+    if not older:
+        return
+    judged = [
+        replace(view, unprovable=reason_of(view, snapshot), judged_by=RULES) for view in older
+    ]
+    draft = CommitDraft(
+        [RevisionIs(view.id, view.revision) for view in older], [PutObject(view) for view in judged]
+    )
+    publish_if_current(draft, CommitOrigin(services, "ALTER"))
+
+
 def judged_items(view: MaterializedView, snapshot: Snapshot) -> tuple[JudgedItem, ...]:
-    """The items of the view's judgement, and what is kept with it where that is older."""
+    """Return the items of the view's judgement, and one for the stored reason where that is older."""
     found = judgement_of(view, snapshot)
     if found is None:
         why = "A table that it needs is gone, or its query does not fit it any more."
@@ -117,7 +145,7 @@ def after_alter(
         stale = "TARGET CHANGED"
     if after.reason == view.unprovable and bool(had) == bool(after.reason) and not stale:
         return None
-    return Rejudged(replace(view, unprovable=after.reason), stale)
+    return Rejudged(replace(view, unprovable=after.reason, judged_by=RULES), stale)
 
 
 def rejudged_draft(
@@ -145,7 +173,7 @@ def all_stale(
 
 
 def rows_made(snapshot: Snapshot, view: MaterializedView) -> int:
-    """The rows of its target that the view made."""
+    """Return how many rows of its target the view made."""
     mine = frozenset((view.id,))
     return sum(part.rows for part in snapshot.parts(view.target_id) if part.made_by(mine))
 
@@ -156,6 +184,7 @@ def keep_reason(origin: CommitOrigin, view: MaterializedView, reason: str) -> No
     if not reason or reason == view.unprovable:
         return
     draft = CommitDraft(
-        [RevisionIs(view.id, view.revision)], [PutObject(replace(view, unprovable=reason))]
+        [RevisionIs(view.id, view.revision)],
+        [PutObject(replace(view, unprovable=reason, judged_by=RULES))],
     )
     publish_if_current(draft, replace(origin, kind="RECONCILE", statement=""))

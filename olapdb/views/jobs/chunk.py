@@ -325,6 +325,8 @@ class _Sink:
 def combined(table: Table, rows: pa.Table, around: TriggerContext) -> pa.Table:
     """Rows as a full merge of each partition would leave them, sorted within each."""
     layout = layout_of(table, around)
+    if table.engine.combines and layout.keys_within_partitions:
+        return combine(table, layout.sort(rows), layout) if rows.num_rows else rows
     pieces = [layout.sort(piece) for _, _, piece in layout.split(rows)] if rows.num_rows else []
     if table.engine.combines:
         pieces = [combine(table, piece) for piece in pieces]

@@ -62,17 +62,23 @@ def _come_to_nothing(
     by_slice: dict[str, list[Part]] = {}
     for part in removed:
         by_slice.setdefault(part.partition_id, []).append(part)
+    remaining = by_partition(left)
+    seen = {
+        view.id: sorted({p.partition_id for p in covered_parts(view, snapshot)}) for view in views
+    }
     found: list[Part] = []
     for slice_, parts in by_slice.items():
         if slice_ == PLACEHOLDER_PARTITION:
             continue
-        stay = [part for part in left if part.partition_id == slice_]
+        stay = remaining.get(slice_, ())
         contributions: list[Contribution] = []
         for view in views:
             before, after = contributed_blocks(view.id, parts), contributed_blocks(view.id, stay)
-            for partition in by_partition(covered_parts(view, snapshot)):
-                named = before.ranges(partition)
-                blocks = subtract_ranges(named, after.ranges(partition)) if named else ()
+            everywhere = subtract_ranges(before.everywhere, after.everywhere)
+            for partition in seen[view.id]:
+                blocks = everywhere
+                if partition in before.by_partition or partition in after.by_partition:
+                    blocks = subtract_ranges(before.ranges(partition), after.ranges(partition))
                 if blocks:
                     contributions.append(
                         Contribution(view.id, view.version, view.source_id, partition, blocks, 1)

@@ -1,4 +1,4 @@
-"""Compares two tables of a target's rows: what should be there, and what is.
+"""Comparison of two tables of a target's rows: the expected ones and the actual ones.
 
 By key where the engine merges rows (each key once on both sides); as multisets of rows else.
 Values are equal when they are the same.  Only sums of floats depend on the order in which they were
@@ -29,7 +29,8 @@ EXAMPLES_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`missing` keys should be there, `extra` ones should not, `differing` have other values."""
+    """How actual rows differ from expected ones: keys that are `missing`, `extra`, or `differing` in a
+    value. `largest_difference` is of numbers; `examples` are up to five keys as text."""
 
     keys_compared: int = 0
     missing: int = 0
@@ -46,7 +47,8 @@ class Difference:
 def compare_keys(
     table: Table, keys: Sequence[str], expected: pa.Table, actual: pa.Table
 ) -> Difference:
-    """Both sides hold each key once; `keys` are column names, none for a single row."""
+    """Compare two tables that hold each key once, by key. `keys` are column names, none where each
+    side is a single row."""
     index_expected, index_actual = _matched(table, keys, expected, actual)
     both = np.flatnonzero((index_expected >= 0) & (index_actual >= 0))
     only_expected = index_expected[(index_expected >= 0) & (index_actual < 0)]
@@ -83,7 +85,7 @@ def compare_keys(
 
 
 def _adds_floats(table: Table, column: Column) -> bool:
-    """Whether merges of the table add values of the column up, or it holds states."""
+    """Return whether merges of the table add up values of the column, or it holds states."""
     if isinstance(column.type, AggregateFunction):
         return True
     if isinstance(column.type, SimpleAggregateFunction):
@@ -92,7 +94,7 @@ def _adds_floats(table: Table, column: Column) -> bool:
 
 
 def compare_rows(table: Table, expected: pa.Table, actual: pa.Table) -> Difference:
-    """As multisets: rows that one side has more often than the other."""
+    """Compare two tables as multisets: a row that one side has more often is missing or extra."""
     names = [c.name for c in table.stored_columns]
     counts_expected, counts_actual, first = _counted(table, names, expected, actual)
     missing = np.maximum(counts_expected - counts_actual, 0)
@@ -117,7 +119,7 @@ def compare_rows(table: Table, expected: pa.Table, actual: pa.Table) -> Differen
 def _matched(
     table: Table, keys: Sequence[str], expected: pa.Table, actual: pa.Table
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For each distinct key the row of each side, -1 where it has none."""
+    """Return, for each distinct key, its row number on each side, -1 where that side lacks it."""
     if not keys:
         rows = max(expected.num_rows, actual.num_rows)
         at = np.arange(rows)
@@ -136,7 +138,8 @@ def _matched(
 def _counted(
     table: Table, names: Sequence[str], expected: pa.Table, actual: pa.Table
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For each distinct row: how often on each side, and one index into both sides joined."""
+    """Return, for each distinct row, how often each side has it, and one of its positions in the two
+    sides joined."""
     columns = _groupable(table, names, expected, actual)
     rows = expected.num_rows + actual.num_rows
     is_expected = pa.array(np.arange(rows) < expected.num_rows).cast(pa.int64())
@@ -165,7 +168,7 @@ def _groupable(
 
 
 def _key(array: pa.Array, data_type: DataType) -> pa.Array:
-    """The column as Acero can group it: nested values as their text, NaN and -0.0 as one value
+    """Return the column as Acero can group it: nested values as their text, NaN and -0.0 as one value
     each."""
     if pa.types.is_nested(array.type):
         return display_array(array, data_type)
@@ -187,7 +190,7 @@ def _indices(column: pa.ChunkedArray) -> np.ndarray:
 def compare_columns(
     left: pa.Array, right: pa.Array, tolerance: float = 0.0
 ) -> tuple[np.ndarray, float]:
-    """Which rows differ, and the largest absolute difference of a number.  Floats differ beyond
+    """Return which rows differ, and the largest absolute difference of a number.  Floats differ beyond
     `tolerance`, as a share of their magnitude.
 
     Structs (states) are compared field by field, lists element by element where the lengths are
@@ -269,7 +272,7 @@ def _as_lists(maps: pa.Array) -> pa.Array:
 def _examples(
     table: Table, keys: Sequence[str], groups: Sequence[tuple[str, pa.Table]]
 ) -> tuple[str, ...]:
-    """Up to five keys as text, each with what is wrong with it: "differing (JFK, 2013-01-01)"."""
+    """Return up to five keys as text, each with what is wrong with it: "differing (JFK, 2013-01-01)"."""
     found: list[str] = []
     for what, rows in groups:
         head = rows.slice(0, EXAMPLES_MAX - len(found))

@@ -53,7 +53,8 @@ class CoverageSlice:
 
 
 def gap(view: MaterializedView, snapshot: Snapshot) -> tuple[GapSlice, ...]:
-    """What a backfill has to read, by source partition, in the partitions' order."""
+    """Return the parts of the source that the view has not seen, by partition, in the partitions'
+    order: what a backfill reads."""
     coverage = snapshot.coverage(view.id)
     by_partition: dict[str, list[Part]] = {}
     for part in _with_rows(snapshot.parts(view.source_id)):
@@ -63,7 +64,7 @@ def gap(view: MaterializedView, snapshot: Snapshot) -> tuple[GapSlice, ...]:
 
 
 def covered_parts(view: MaterializedView, snapshot: Snapshot) -> tuple[Part, ...]:
-    """The source's live parts that the view has seen."""
+    """Return the source's live parts that the view has seen."""
     coverage = snapshot.coverage(view.id)
     return tuple(
         part
@@ -73,7 +74,7 @@ def covered_parts(view: MaterializedView, snapshot: Snapshot) -> tuple[Part, ...
 
 
 def coverage_rows(view: MaterializedView, snapshot: Snapshot) -> tuple[CoverageSlice, ...]:
-    """Covered, uncovered and retained rows by source partition; none for a source that stores
+    """Return covered, uncovered and retained rows by source partition; none for a source that stores
     nothing."""
     coverage = snapshot.coverage(view.id)
     slices: dict[tuple[str, Literal["covered", "gap"]], list[Part]] = {}
@@ -121,12 +122,13 @@ def _with_rows(parts: Iterable[Part]) -> Iterable[Part]:
 
 
 def is_bypass(part: Part, view_ids: frozenset[str]) -> bool:
-    """Whether none of these views made the part's rows."""
+    """Return whether none of these views made the part's rows."""
     return not part.made_by(view_ids)
 
 
 def bypass(view: MaterializedView, snapshot: Snapshot) -> Mapping[str, int]:
-    """Rows of the target, by its partition, that no view of it made (a dropped view's count)."""
+    """Return how many rows of the target no view of it made, by the target's partition; rows of a
+    dropped view are among them."""
     views = writers(view, snapshot)
     rows: dict[str, int] = {}
     for part in _with_rows(snapshot.parts(view.target_id)):
@@ -136,11 +138,11 @@ def bypass(view: MaterializedView, snapshot: Snapshot) -> Mapping[str, int]:
 
 
 def writers(view: MaterializedView, snapshot: Snapshot) -> frozenset[str]:
-    """The ids of all views that write the view's target."""
+    """Return the ids of all views that write the view's target."""
     return frozenset(v.id for v in snapshot.views_into(view.target_id)) | {view.id}
 
 
 def stores_rows(snapshot: Snapshot, table_id: str) -> bool:
-    """Whether the rows of a table can be read again (a Null table's cannot)."""
+    """Return whether the table stores its rows; a Null table does not."""
     found = snapshot.by_id(table_id)
     return isinstance(found, Table) and found.engine.name != "Null"

@@ -52,7 +52,8 @@ class LedgerRow:
 
 
 def check_ledger(view: MaterializedView, snapshot: Snapshot) -> tuple[LedgerRow, ...]:
-    """A row for each partition of the source, then of the target; both must store their rows."""
+    """Return a row for each partition of the source, then of the target; both must store their
+    rows."""
     target_parts = snapshot.parts(view.target_id)
     books = contributed_blocks(view.id, target_parts)
     return (
@@ -62,7 +63,7 @@ def check_ledger(view: MaterializedView, snapshot: Snapshot) -> tuple[LedgerRow,
 
 
 def unbooked_parts(view: MaterializedView, snapshot: Snapshot, books: Coverage) -> tuple[Part, ...]:
-    """The covered source parts that the books do not name."""
+    """Return the covered source parts whose blocks the books do not name."""
     return tuple(
         part
         for part in covered_parts(view, snapshot)
@@ -150,7 +151,7 @@ def _target_rows(view: MaterializedView, parts: Sequence[Part]) -> Iterator[Ledg
 
 
 def _doubled(view_id: str, parts: Sequence[Part]) -> Iterator[str]:
-    """Blocks that two parts of one partition name. Ranges of all source partitions meet with
+    """Yield a problem for each block that two parts of one partition name. Ranges of all source partitions meet with
     those of each single one."""
     everywhere: list[BlockRange] = []
     single: dict[str, list[BlockRange]] = {}

@@ -58,7 +58,8 @@ def provenance(
     snapshot: Snapshot,
     services: Services,
 ) -> tuple[Origin, ...]:
-    """Where the rows of these parts, of which those of the condition are asked for, come from."""
+    """Return the INSERTs that may have contributed to the rows of the parts that fulfil the condition
+    (None: to any row)."""
     log = _Log(snapshot, services.catalog, {}, {})
     found: list[Origin] = []
     for part in parts:
@@ -93,7 +94,8 @@ def _narrowed(
     snapshot: Snapshot,
     services: Services,
 ) -> tuple[BlockRange, ...]:
-    """Without blocks all of whose live rows lie in parts that cannot reach the key."""
+    """Return the ranges without the blocks all of whose live rows lie in parts that cannot reach the
+    key."""
     if condition is None or not _is_plain(condition):
         return ranges
     live = snapshot.parts(view.source_id)
@@ -111,7 +113,8 @@ def _number(block: BlockInfo) -> int:
 
 
 def _is_plain(condition: nodes.Expression) -> bool:
-    """Whether the condition's names are bare columns: others mean something in their query only."""
+    """Return whether the condition's names are bare columns; qualified ones have a meaning in their
+    query only."""
     return not any(
         isinstance(one, nodes.Subquery)
         or (isinstance(one, nodes.Identifier) and len(one.parts) > 1)
@@ -121,7 +124,7 @@ def _is_plain(condition: nodes.Expression) -> bool:
 
 @dataclass(frozen=True)
 class _Log:
-    """The block logs and commits that were looked at already."""
+    """A cache of the block logs and commits that were read already."""
 
     snapshot: Snapshot
     catalog: Catalog
@@ -131,7 +134,7 @@ class _Log:
     def origins(
         self, target: Table, part: Part, view: str, source: Table, ranges: Iterable[BlockRange]
     ) -> Iterator[Origin]:
-        """One for each commit, newest first; one more for all that are older than is listed."""
+        """Yield an origin for each commit, newest first, and one for all that are older than those."""
         by_commit: dict[int, list[BlockInfo]] = {}
         named = self._named(source, ranges)
         for block in named:
@@ -174,7 +177,7 @@ class _Log:
             )
 
     def _named(self, source: Table, ranges: Iterable[BlockRange]) -> list[BlockInfo]:
-        """The blocks, and spans of old ones, that overlap the ranges; in their order."""
+        """Return the blocks, and spans of old ones, that overlap the ranges, in their order."""
         if source.id not in self.blocks:
             self.blocks[source.id] = self.snapshot.blocks(source.id)
         log = self.blocks[source.id]

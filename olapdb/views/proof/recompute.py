@@ -6,7 +6,7 @@ view's own block function; what is there from the target's parts, as a full merg
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -28,13 +28,17 @@ from olapdb.views.proof.compare import Difference, compare_keys, compare_rows
 from olapdb.views.proof.coverage import bypass, gap
 from olapdb.views.proof.shared_targets import compared_parts, peers
 
+CHUNKS_MAX = 64
+"""Chunks of a comparison, unless their partitions are large."""
+CHUNK_ROWS_MAX = 1_048_576
+"""Source rows of a chunk that has several partitions."""
 NOTHING_THERE = "all"
 """The partition that a verdict about an empty target is stored under."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReconcileRow:
-    """The verdict about one partition of the target.
+    """A verdict about one partition of the target.
 
     `gap_rows` are source rows (of the whole view) that it has not seen; `causes` say why a slice
     differs as far as the ledger knows; `examples` are keys with what is wrong with them.
@@ -59,8 +63,8 @@ class ReconcileRow:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What a view makes of its source's rows of one partition: those it has seen, or (`in_gap`)
-    those it has not. `rows` are the target's stored columns."""
+    """Rows, of the target's stored columns, that a view makes of source rows: of one partition or
+    several small ones that it has seen, or (`in_gap`) of one that it has not."""
 
     partition: str
     in_gap: bool
@@ -69,8 +73,10 @@ class Made:
 
 @dataclass(frozen=True)
 class Recomputation:
-    """`slices` None: the whole target. The gap of a view in `gap_of` counts as seen: what should
-    be there if its rows were put there by hand."""
+    """A recomputation of a view's target at one snapshot, with the target's other comparable writers.
+
+    `slices` are partitions of the target, None for all.  The gap of a view in `gap_of` counts as
+    seen: the result is what the target holds where its rows were put there by hand."""
 
     job: ViewJob
     snapshot: Snapshot
@@ -85,8 +91,8 @@ class Recomputation:
         return found
 
     def compare(self, made: Sequence[Made]) -> tuple[ReconcileRow, ...]:
-        """A verdict for each partition that one of both sides has; one whose rows cancel each other
-        out has parts all the same, until they are merged."""
+        """Return a verdict for each partition that either side has. One whose rows cancel each other
+        out is among them while it has parts."""
         target = self.target
         expected = self._split(target, [one.rows for one in made])
         actual = self._split(target, self._actual(target))
@@ -129,13 +135,13 @@ class Recomputation:
         return tuple(found)
 
     def expected(self) -> list[Made]:
-        """The rows of the view and its peers, from the source rows that each has seen."""
+        """Compute the rows of the view and its peers from the source rows that each has seen."""
         tasks: list[ChunkTask] = []
         in_gap: list[bool] = []
         for view in peers(self.view, self.snapshot):
             seen = reaching_parts(view, self.snapshot, self.slices, self.job.services)
             unseen = gap(view, self.snapshot) if view.id in self.gap_of else ()
-            pieces = [(p, own, False) for p, own in by_partition(seen).items()]
+            pieces = [(p, own, False) for p, own in _batches(by_partition(seen))]
             pieces += [(one.partition, one.parts, True) for one in unseen]
             for partition, parts, is_gap in pieces:
                 tasks.append(self._task(view, partition, parts, len(tasks)))
@@ -177,7 +183,7 @@ class Recomputation:
         ]
 
     def _split(self, target: Table, tables: list[pa.Table]) -> dict[str, pa.Table]:
-        """Rows by partition, as a full merge would leave them."""
+        """Return the rows by partition, as a full merge would leave them."""
         rows = [one for one in tables if one.num_rows]
         if not rows:
             return {}
@@ -222,6 +228,32 @@ class Recomputation:
         for one in self.snapshot.invalidations(self.view.id):
             if one.target_partition in (None, partition):
                 yield f"{one.cause}: {one.statement}" if one.statement else one.cause
+
+
+def _batches(partitions: Mapping[str, tuple[Part, ...]]) -> Iterator[tuple[str, tuple[Part, ...]]]:
+    """Yield the chunks of a comparison, each a name and its parts: one for each partition where there
+    are few, else several small partitions in one. A view that can be compared gives the same rows
+    however its source is cut."""
+    size = -(-len(partitions) // CHUNKS_MAX)
+    names: list[str] = []
+    parts: list[Part] = []
+    rows = 0
+    for name, own in partitions.items():
+        own_rows = sum(part.rows for part in own)
+        if names and (len(names) == size or rows + own_rows > CHUNK_ROWS_MAX):
+            yield _name(names), tuple(parts)
+            names, parts, rows = [], [], 0
+        names.append(name)
+        parts += own
+        rows += own_rows
+    if names:
+        yield _name(names), tuple(parts)
+
+
+def _name(partitions: Sequence[str]) -> str:
+    if len(partitions) == 1:
+        return partitions[0]
+    return f"{partitions[0]} and {len(partitions) - 1} more"
 
 
 def _schema(table: Table) -> pa.Schema:

@@ -42,7 +42,7 @@ def reconcile(
     progress: Progress | None = None,
     record: bool = True,
 ) -> tuple[ReconcileRow, ...]:
-    """Recomputes and compares target partitions: one, the stale ones, `sample` of them at random,
+    """Recompute and compare target partitions: one, the stale ones, `sample` of them at random,
     the `oldest` ones (never proven, or whose proof has lapsed or is oldest: for a schedule), or
     all.
 
@@ -98,7 +98,7 @@ def _judge_anew(origin: CommitOrigin, view_id: str) -> None:
 
 
 def require_stored(view: MaterializedView, snapshot: Snapshot, operation: str) -> None:
-    """ViewNotProvable where the source, or the target, keeps no rows: there is no ledger of them."""
+    """Raise ViewNotProvable where the source, or the target, stores no rows: the ledger knows none."""
     readable_source(snapshot, view, operation)
     if not stores_rows(snapshot, view.target_id):
         raise ViewNotProvable(
@@ -137,7 +137,7 @@ def _chosen(
     oldest: int | None,
     stale: bool,
 ) -> frozenset[str] | None:
-    """The partitions to compare; None for all."""
+    """Return the partitions of the target to compare; None for all."""
     if sum((partition is not None, sample is not None, oldest is not None, stale)) > 1:
         raise BadArguments("RECONCILE VIEW takes one of PARTITION, SAMPLE, OLDEST and STALE.")
     if partition is not None:
@@ -158,7 +158,7 @@ def _chosen(
 
 
 def _by_proof(view: MaterializedView, snapshot: Snapshot) -> list[str]:
-    """The target's partitions, those first that say least: never compared, then those whose
+    """Return the target's partitions, those first of which least is known: never compared, then those whose
     verdict has lapsed, then those proven longest ago."""
     checks = {check.target_partition: check for check in snapshot.checks(view.id)}
 
@@ -199,7 +199,8 @@ def verdict_changes(
     complete: bool,
     raised: frozenset[str] = frozenset(),
 ) -> list[Change]:
-    """Records the verdicts for the view and its peers; what is equal is stale no more.
+    """Return the changes that record the verdicts for the view and its peers; equal slices are stale no
+    more.
     `complete` tells that the rows are about all of the target; `raised` are the target's partitions
     whose data version the same commit raises."""
     writers = peers(view, snapshot)

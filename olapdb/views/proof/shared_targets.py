@@ -16,13 +16,14 @@ from __future__ import annotations
 from olapdb.model.part import Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
+from olapdb.views.definition.judgement import unproven_reason
 from olapdb.views.proof.coverage import stores_rows
 
 
 def incomparable(view: MaterializedView, snapshot: Snapshot) -> str:
     """Return why what the view made cannot be compared with a recomputation, or ""."""
-    if view.unprovable:
-        return view.unprovable
+    if reason := unproven_reason(view, snapshot):
+        return reason
     if not has_source(view, snapshot):
         return "Its source keeps no rows that could be read again."
     if not stores_rows(snapshot, view.target_id):

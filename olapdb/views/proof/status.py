@@ -44,7 +44,7 @@ MENDED_PARTS_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class StaleSlice:
-    """`partition` None: all of the target."""
+    """A stale slice of a view's target; `partition` None: all of the target."""
 
     partition: str | None
     cause: str
@@ -79,11 +79,12 @@ class ViewStatus:
     retained_rows: int = 0
     last_proof_ms: int = 0
     stale_slices: int = 0
-    """Distinct slices among `stale`; where all of the target is, its partitions, at least one."""
+    """Return how many distinct slices are stale; where all of the target is, its partitions, at
+        least one."""
 
 
 def view_status(view: MaterializedView, snapshot: Snapshot) -> ViewStatus:
-    """Arithmetic on the ledger, no row is read."""
+    """Return the view's status, by arithmetic on the ledger: no row is read."""
     broken = _broken(view, snapshot)
     if broken:
         drop = f"DROP VIEW {view_name(view)}"
@@ -121,7 +122,7 @@ def view_status(view: MaterializedView, snapshot: Snapshot) -> ViewStatus:
 
 
 def _lag(view: MaterializedView, snapshot: Snapshot) -> tuple[int, int]:
-    """How many blocks of the source the view has not seen whole, and when the oldest came."""
+    """Return how many blocks of the source the view has not seen whole, and when the oldest came."""
     missed = union_ranges(part.block_range for one in gap(view, snapshot) for part in one.parts)
     missed = subtract_ranges(missed, snapshot.coverage(view.id).everywhere)
     spans = [snapshot.block_span(view.source_id, one) for one in missed]
@@ -140,7 +141,7 @@ def _broken(view: MaterializedView, snapshot: Snapshot) -> str:
 
 
 def _unreadable(view: MaterializedView, snapshot: Snapshot) -> tuple[Health, str, str] | None:
-    """Parts of what the view reads and writes that are damaged: nothing can be compared with them.
+    """Return the damaged parts of tables that the view reads and writes: they suspend each comparison.
     `mend` sets all of them aside, or the first ones of many."""
     roles = {view.target_id: "its target", view.source_id: "its source"}
     for table_id in view.dimension_ids:
@@ -299,7 +300,7 @@ def _either(verdict: Health, words: str, mend: str, never: str) -> _Amiss:
 
 @dataclass(frozen=True, slots=True)
 class _ByHand:
-    """What to say of rows that no view made, and to do about them; `mends_stale` tells that the
+    """Return what is amiss with rows that no view made, and the statement that mends it; `mends_stale` tells that the
     statement is right for slices that are stale besides."""
 
     reason: str
@@ -369,14 +370,14 @@ def _bypass_words(by_hand: Mapping[str, int]) -> str:
 
 
 def _for_good(by_hand: Mapping[str, int], stale: Sequence[StaleSlice]) -> str:
-    """What is amiss with a view whose source keeps no rows: nothing recomputes it."""
+    """Return what is amiss with a view whose source stores no rows: nothing recomputes it."""
     words = [_stale_words(stale)] if stale else []
     words += [_bypass_words(by_hand)] if by_hand else []
     return "".join(f" {one}" for one in words)
 
 
 def _lost(view: MaterializedView, snapshot: Snapshot) -> str:
-    """The failures on a source that keeps no rows: nothing brings these back."""
+    """Return what is amiss where the view failed on a source that stores no rows: they are lost."""
     notes = [one for one in snapshot.invalidations(view.id) if one.cause == FAILED]
     if not notes:
         return ""
@@ -388,7 +389,7 @@ def _lost(view: MaterializedView, snapshot: Snapshot) -> str:
 
 
 def _why(view: MaterializedView, snapshot: Snapshot, gap_rows: int) -> str:
-    """The newest failure that left a gap (materialized_views_ignore_errors); some of the rows may
+    """Return the words for the newest failure that left a gap (materialized_views_ignore_errors); some of the rows may
     have left since."""
     notes = failures(view, snapshot)
     if not notes:

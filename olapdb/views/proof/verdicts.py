@@ -43,7 +43,7 @@ WHOLE_TARGET = ""
 
 
 def adoption_refused(view: MaterializedView, snapshot: Snapshot) -> Check | None:
-    """What the last ADOPT found different, while the same rows are by hand and the same are
+    """Return what the last ADOPT found different, while the same rows are by hand and the same are
     missed."""
     for one in snapshot.checks(view.id):
         if one.mode == "ADOPT" and one.fingerprint == adoption_fingerprint(view, snapshot):
@@ -52,13 +52,13 @@ def adoption_refused(view: MaterializedView, snapshot: Snapshot) -> Check | None
 
 
 def counts(found: _Counted) -> str:
-    """ "1 missing, 2 differing": those that are not zero."""
+    """Return the counts that are not zero as text: "1 missing, 2 differing"."""
     each = (("missing", found.missing), ("extra", found.extra), ("differing", found.differing))
     return ", ".join(f"{count} {what}" for what, count in each if count)
 
 
 def adoption_fingerprint(view: MaterializedView, snapshot: Snapshot) -> str:
-    """What the outcome of ADOPT depends on. Rows that triggers bring are not among it: they are the
+    """Return a hash of what the outcome of ADOPT depends on. Rows that triggers bring are not among it: they are the
     same on both sides."""
     views = snapshot.views_into(view.target_id)
     ids = writers(view, snapshot)
@@ -84,7 +84,8 @@ def raised_versions(table_id: str, snapshot: Snapshot) -> list[tuple[str, int]]:
 
 
 def stale_slices(snapshot: Snapshot, view: MaterializedView) -> frozenset[str] | None:
-    """Partitions of the target that some writer's invalidation or failed check names; None: all."""
+    """Return the partitions of the target that a writer's invalidation or failed check names; None
+    for all."""
     found: set[str] = set()
     for view_id in writers(view, snapshot):
         for one in snapshot.invalidations(view_id):
@@ -100,7 +101,8 @@ def stale_slices(snapshot: Snapshot, view: MaterializedView) -> frozenset[str] |
 
 
 def failures(view: MaterializedView, snapshot: Snapshot) -> tuple[Invalidation, ...]:
-    """The INSERTs whose blocks are the view's gap because it failed on them, oldest first."""
+    """Return notes of the INSERTs on which the view failed, so that their blocks are its gap; oldest
+    first."""
     notes = [one for one in snapshot.invalidations(view.id) if one.cause == FAILED]
     if not notes:
         return ()

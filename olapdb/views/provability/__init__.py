@@ -26,7 +26,12 @@ from olapdb.views.provability.own_columns import fills_otherwise
 from olapdb.views.provability.parts import BoundDefinition
 from olapdb.views.provability.verdict import check_definition, judge
 
+RULES = 1
+"""Raised with each rule that makes a view unproven: views that older rules judged are judged again
+when the warehouse is opened."""
+
 __all__ = [
+    "RULES",
     "BoundDefinition",
     "JudgedItem",
     "Judgement",

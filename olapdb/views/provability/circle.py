@@ -16,7 +16,7 @@ from olapdb.model.snapshot import Snapshot
 
 
 def circle_of(snapshot: Snapshot, inputs: Sequence[Table], target: Table) -> tuple[str, ...]:
-    """The names along a circle that a view of these inputs, the source first, into the target
+    """Return the names along a circle that a view of these inputs, the source first, into the target
     closes: from an input to the same input; () where there is none."""
     wanted = {table.id: _name(table) for table in inputs}
     views = _views(snapshot)
@@ -38,7 +38,8 @@ def circle_of(snapshot: Snapshot, inputs: Sequence[Table], target: Table) -> tup
 
 
 def downstream(snapshot: Snapshot, table_id: str) -> Iterable[str]:
-    """The table and all that is made of it: `circle_of` holds while the views on these stay."""
+    """Return the ids of the table and of all tables that views make of it; `circle_of` holds while the
+    views on these stay."""
     views = _views(snapshot)
     waiting, seen = [table_id], dict[str, None]()
     while waiting:

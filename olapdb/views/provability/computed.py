@@ -42,7 +42,7 @@ _IDEMPOTENT = frozenset(
 
 
 def computed_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
-    """Items about what the target computes; none where it computes nothing."""
+    """Yield items about what the target computes; none where it computes nothing."""
     computed = _Computed(parts)
     yield from computed.columns()
     yield from computed.constraints()

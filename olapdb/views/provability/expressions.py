@@ -36,7 +36,7 @@ ALWAYS_ZERO = "throwIf"
 
 
 def expression_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
-    """Items about the functions and the columns that the query reads, wherever they stand."""
+    """Yield items about the functions and the columns that the query reads, wherever they stand."""
     wrong = [*_volatile(parts), *_unknown_kinds(parts), *_virtual(parts), *_late_defaults(parts)]
     yield from wrong
     if not wrong:
@@ -54,13 +54,14 @@ def volatile_names(found: Iterable[Expression]) -> tuple[str, ...]:
 
 
 def called(names: Iterable[str]) -> str:
+    """Return the functions as a text of calls: "now(), rand()"."""
     return ", ".join(f"{name}()" for name in names)
 
 
 def bound_default(
     table: Table, text: str, snapshot: Snapshot, environment: Environment
 ) -> Expression:
-    """The expression over the table's columns; columns that are ALIAS are expanded in it."""
+    """Bind a default's text over the table's columns; columns that are ALIAS are expanded in it."""
     scope = BindScope(snapshot=snapshot, database=table.database, environment=environment)
     return bind_expression(parse_expression(text), table, scope)
 
@@ -113,6 +114,7 @@ def _virtual(parts: BoundDefinition) -> Iterator[JudgedItem]:
 
 
 def columns_read(scan: nodes.Scan) -> set[str]:
+    """Return the columns that the scan reads, for its output and for its predicate."""
     return {name for _, name in scan.columns} | {name for _, name, _ in scan.predicate_columns}
 
 
@@ -159,7 +161,7 @@ def _default_functions(parts: BoundDefinition, table: Table, column: Column) -> 
 
 
 def lacks(snapshot: Snapshot, table: Table, column: Column) -> bool:
-    """Whether a part of the table, a detached one too, is older than the column."""
+    """Return whether a part of the table, a detached one too, is older than the column."""
     if column.since <= 1:
         return False
     return any(

@@ -33,7 +33,7 @@ _PLAIN = ("MergeTree", "Memory", "Log", "TinyLog", "StripeLog", "Null")
 
 @dataclass(frozen=True)
 class _Rows:
-    """What a merge may change of a plan's rows. `table` None: nothing. Else it changes how often
+    """A bound on what merges may change of a plan's rows. `table` None: nothing. Else it changes how often
     rows are there, and `keyed` are the columns whose distinct values stay; `keeps_keys` tells that
     merges leave at least one row of each key."""
 
@@ -46,7 +46,7 @@ class _Rows:
         return self.table is None or mine <= self.keyed
 
     def distinct_is_whole(self, schema: nodes.Schema) -> bool:
-        """Whether the distinct rows are the same before and after a merge."""
+        """Return whether the distinct rows are the same before and after a merge."""
         return self.keeps_keys and {field.name for field in schema} <= self.keyed
 
 
@@ -54,7 +54,7 @@ _WHOLE = _Rows()
 
 
 def input_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
-    """Items about each dimension and each subquery of the query."""
+    """Yield items about each dimension and each subquery of the query."""
     judge = _Inputs(parts)
     for branch, _ in parts.branches:
         for node in path(branch.root):
@@ -101,7 +101,7 @@ class _Inputs:
     # --- where plans meet
 
     def whole(self, node: nodes.Node) -> None:
-        """A plan whose rows all count, each as often as it is there."""
+        """Judge a plan whose rows all count, each as often as it is there."""
         rows = self.rows(node)
         if rows.table is not None:
             self._without_final(rows.table)
@@ -116,7 +116,7 @@ class _Inputs:
                     self._without_final(rows.table)
 
     def joined(self, node: nodes.Join, left: _Rows, right: _Rows) -> _Rows:
-        """A join of rows that a merge may change."""
+        """Judge a join of rows that a merge may change."""
         if right.table is not None:
             by_presence = node.strictness in ("SEMI", "ANTI") and right.keeps_keys
             conditions = _conditions(node.right_keys, node.residual)
@@ -137,7 +137,7 @@ class _Inputs:
     # --- nodes
 
     def rows(self, node: nodes.Node) -> _Rows:
-        """What a merge may change of the node's rows."""
+        """Return what a merge may change of the node's rows."""
         self.subqueries(node)
         match node:
             case nodes.Scan():
@@ -322,7 +322,7 @@ def _spelt(call: expressions.AggregateCall) -> str:
 
 
 def is_totally_ordered(node: nodes.Node) -> bool:
-    """Whether rows of the node that tie in its ORDER BY are equal in all that is read of them, or
+    """Return whether rows of the node that tie in its ORDER BY are equal in all that is read of them, or
     there is one row at most."""
     wanted = {field.name for field in node.schema}
     ordered: set[str] | None = None

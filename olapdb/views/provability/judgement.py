@@ -31,23 +31,26 @@ class Judgement:
 
     @property
     def reason(self) -> str:
-        """Why the view is not provable: that of the first such item; "" where all are."""
+        """The reason of the first item that is not provable; "" where all are."""
         return next((item.because for item in self.items if not item.provable), "")
 
 
 def known(name: str, because: str) -> JudgedItem:
+    """Return the item of a provable part."""
     return JudgedItem(name, True, because)
 
 
 def unknown(name: str, because: str, fix: str = "") -> JudgedItem:
-    """A part that leaves the view unproven."""
+    """Return the item of a part that leaves the view unproven."""
     return JudgedItem(name, False, because, fix)
 
 
 def refused(name: str, because: str, fix: str) -> JudgedItem:
+    """Return the item of a part for which CREATE refuses the view."""
     return JudgedItem(name, False, because, fix, refused=True)
 
 
 def refused_or_unknown(merges: bool, name: str, because: str, fix: str) -> JudgedItem:
-    """A part that is refused where the target merges rows, and leaves the view unproven else."""
+    """Return the item of a part that is refused where the target merges rows, and leaves the view
+    unproven else."""
     return JudgedItem(name, False, because, fix, refused=merges)

@@ -19,7 +19,7 @@ from olapdb.views.definition.query_shape import is_key_column, source_columns_of
 
 
 def over_keys(node: nodes.Node, expression: Expression, table: Table) -> bool:
-    """Whether an expression over the node reads of the table only columns of its ORDER BY, which
+    """Return whether an expression over the node reads of the table only columns of its ORDER BY, which
     merges keep. Columns of other tables do not count."""
     for found in source_columns_of(node, expression):
         if found is None:
@@ -31,7 +31,7 @@ def over_keys(node: nodes.Node, expression: Expression, table: Table) -> bool:
 
 
 def commutes(node: nodes.Node, call: AggregateCall, table: Table) -> bool:
-    """Whether the aggregate over the node gives the same before and after merges of the table."""
+    """Return whether the aggregate over the node gives the same before and after merges of the table."""
     if len(call.arguments) != 1 or not isinstance(call.arguments[0], ColumnRef):
         return False
     found = traced(node, call.arguments[0].name)
@@ -55,7 +55,7 @@ def commutes(node: nodes.Node, call: AggregateCall, table: Table) -> bool:
 
 
 def holds_sums(data_type: types.DataType) -> bool:
-    """Whether a sum that is stored in the type and added up again is the sum of all: types of 64
+    """Return whether a sum that is stored in the type and added up again is the sum of all: types of 64
     bits wrap as the sum itself does, narrower ones wrap earlier. A Decimal that outgrows its type is
     an error of the merge, never another value."""
     match types.plain(data_type):
@@ -68,7 +68,7 @@ def holds_sums(data_type: types.DataType) -> bool:
 
 
 def is_ordered(column: Column) -> bool:
-    """Whether merges of the column depend on the order in which rows came."""
+    """Return whether merges of the column depend on the order in which rows came."""
     match column.type:
         case types.AggregateFunction(function=function, parameters=parameters, arguments=arguments):
             from olapdb.engine.combine import parameter_values
@@ -82,7 +82,7 @@ def is_ordered(column: Column) -> bool:
 
 
 def drops_rows_of_zero(table: Table) -> bool:
-    """Whether a row all of whose values that are not in a key are zero leaves at a merge, for every
+    """Return whether a row all of whose values that are not in a key are zero leaves at a merge, for every
     row of zeros: what another table dropped and this one holds as zeros are then the same."""
     if table.engine.name != "SummingMergeTree":
         return False

@@ -1,4 +1,4 @@
-"""What is judged: a bound definition and the tables around it."""
+"""The input of a judgement: a bound definition and the tables around it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from olapdb.views.definition.query_shape import QueryShape, branches, shape_of
 
 @dataclass(frozen=True)
 class BoundDefinition:
-    """A definition at one snapshot. `plan` is bound, not optimized; `settings` are those that are
+    """A view's definition at one snapshot. `plan` is bound, not optimized; `settings` are those that are
     frozen in the view, `environment` has its zone."""
 
     name: str
@@ -57,4 +57,5 @@ class BoundDefinition:
 
 
 def full_name(table: Table) -> str:
+    """Return "database.table", unquoted."""
     return f"{table.database}.{table.name}"

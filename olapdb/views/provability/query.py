@@ -42,7 +42,7 @@ _ROW_BY_ROW = {
 def query_items(
     parts: BoundDefinition, branch: nodes.Plan, shape: QueryShape
 ) -> Iterator[JudgedItem]:
-    """Items about one branch of the query, from the source up to the target."""
+    """Yield items about one branch of the query, from the source up to the target."""
     wrong = [*_twice(parts, branch), *_joins(parts, shape), *_clauses(parts, shape)]
     if not shape.above:
         wrong += _conditions_on_groups(parts, branch)
@@ -58,7 +58,7 @@ def query_items(
 
 
 def path(node: nodes.Node) -> list[nodes.Node]:
-    """The nodes from this one down to the left-most table."""
+    """Return the nodes from this one down to the left-most table."""
     found = [node]
     while node.children():
         node = node.children()[0]

@@ -57,7 +57,7 @@ _CLAUSES = {
 
 
 def rounding_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
-    """Items about conditions and keys that the last bits of a sum of floats decide."""
+    """Yield items about conditions and keys that the last bits of a sum of floats decide."""
     found = _Rounding()
     found.columns(parts.plan.root)
     yield from dict.fromkeys(found.wrong)
@@ -78,7 +78,7 @@ class _Rounding:
         )
 
     def columns(self, node: nodes.Node) -> frozenset[str]:
-        """The columns of the node that are rounded."""
+        """Return the columns of the node whose last bits depend on the order of addition."""
         if isinstance(node, nodes.Union):
             return self._by_position(node.schema, node.inputs)
         below = frozenset[str]().union(*(self.columns(child) for child in node.children()))

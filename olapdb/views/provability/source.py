@@ -27,7 +27,7 @@ _ENGINES = ("MergeTree", "Memory", "Log", "TinyLog", "StripeLog", "Null")
 def source_items(
     parts: BoundDefinition, branch: nodes.Plan, shape: QueryShape
 ) -> Iterator[JudgedItem]:
-    """Items about the rows that come from the source."""
+    """Yield items about the rows that come from the source."""
     engine = parts.source.engine
     name = f"source {parts.source_name}"
     if not engine.combines:

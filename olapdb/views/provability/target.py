@@ -41,7 +41,7 @@ _OF_NOTHING_NEUTRAL = ("sum", "sumMap", "minMap", "maxMap", "groupUniqArrayArray
 def target_items(
     parts: BoundDefinition, branch: nodes.Plan, shape: QueryShape
 ) -> Iterator[JudgedItem]:
-    """Items about the target and the columns that one branch of the query gives it."""
+    """Yield items about the target and the columns that one branch of the query gives it."""
     engine = parts.target.engine
     if engine.name not in _ENGINES:
         yield unknown(f"target {parts.target_name}", f"{engine.name} is not known to merge rows.")
@@ -59,7 +59,8 @@ def target_items(
 
 
 def merge_function(parts: BoundDefinition, column: Column) -> str:
-    """How merges of the target join the column's values; "" where they keep one of them."""
+    """Return the function by which merges of the target join the column's values; "" where they keep
+    one of them."""
     if not parts.target.engine.merges_values:
         return ""
     if isinstance(column.type, SimpleAggregateFunction):

@@ -22,14 +22,14 @@ from olapdb.views.provability.target import target_items
 
 
 def judge(parts: BoundDefinition) -> Judgement:
-    """An item for each part of the definition; nothing is refused.
+    """Return an item for each part of the definition; nothing is refused.
 
     Raises QueryNotSupportedInMaterializedView where the query could be no trigger at all."""
     return Judgement(tuple(dict.fromkeys(_items(parts))))
 
 
 def check_definition(parts: BoundDefinition) -> str:
-    """The reason why the view is unproven, "" for a provable one.
+    """Return the reason why the view is unproven, "" for a provable one.
 
     Raises ViewNotProvable where merges would corrupt its target, with the reason and the fix, and
     QueryNotSupportedInMaterializedView where the query could be no trigger at all."""
@@ -69,7 +69,7 @@ def _check_trigger(parts: BoundDefinition, branch: nodes.Plan) -> None:
 
 
 def _dimensions(parts: BoundDefinition) -> Iterator[JudgedItem]:
-    """Items about all dimensions together: circles, and the moment at which they are read."""
+    """Yield items about all dimensions together: circles, and the moment at which they are read."""
     found = {
         s.table.id: s.table for s in all_scans(parts.plan.root) if s.table.id != parts.source.id
     }

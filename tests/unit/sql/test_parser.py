@@ -62,6 +62,19 @@ def test_what_olapdb_lacks_is_refused_by_name(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("BACKUP TABLE t TO Disk('d', 'x')", "SYSTEM BACKUP TO"),
+        ("RESTORE TABLE t FROM Disk('d', 'x')", "SYSTEM RESTORE FROM"),
+    ],
+)
+def test_what_is_refused_names_the_statement_to_use(text: str, hint: str) -> None:
+    with pytest.raises(errors.NotSupportedError) as raised:
+        parse_one(text)
+    assert hint in raised.value.hint
+
+
+@pytest.mark.parametrize(
     ("text", "line", "column", "words"),
     [
         ("SELECT", 1, 7, "Expected an expression, found the end of the statement"),
@@ -74,6 +87,7 @@ def test_what_olapdb_lacks_is_refused_by_name(text: str) -> None:
         ("SELECT a FROM t JOIN u", 1, 23, "ON or USING"),
         ("SELECT a FROM t SEMI JOIN u USING (a)", 1, 17, "LEFT or RIGHT"),
         ("SELECT 'abc", 1, 8, "not closed"),
+        ("SELECT 'abc''", 1, 8, "not closed"),
         ("SELECT 1 /* x", 1, 10, "not closed"),
         ("SELECT 1 ¢", 1, 10, "Unrecognized token"),
         ("SELECT CASE WHEN 1 THEN 2", 1, 26, "Expected END"),
@@ -101,9 +115,48 @@ def test_unknown_type_has_its_place() -> None:
     assert raised.value.position == errors.Position(2, 5, 14)
 
 
-def test_deep_nesting_is_an_error_not_a_crash() -> None:
+@pytest.mark.parametrize(
+    ("start", "opening", "inner"),
+    [
+        ("SELECT ", "(", "1"),
+        ("SELECT * FROM ", "(", "t"),
+        ("ALTER TABLE t ", "(", "DROP COLUMN c"),
+        ("SELECT ", "f() OVER (ORDER BY ", "1"),
+    ],
+)
+def test_deep_nesting_is_an_error_not_a_crash(start: str, opening: str, inner: str) -> None:
     with pytest.raises(errors.SyntaxError, match="nests deeper"):
-        parse("SELECT " + "(" * 5000 + "1" + ")" * 5000)
+        parse(start + opening * 5000 + inner + ")" * 5000)
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "words"),
+    [
+        (f"SHOW TABLES LIMIT {'1' * 5000}", 19, "a whole number"),
+        (f"SELECT t.{'1' * 5000}", 10, "a whole number"),
+        (f"SELECT ${'1' * 5000}", 8, "a parameter"),
+        (f"SELECT INTERVAL '{'1' * 5000} day'", 17, "an interval"),
+        ("SELECT INTERVAL '--5 day'", 17, "an interval"),
+        ("SELECT INTERVAL '-+5 day'", 17, "an interval"),
+        ("SELECT INTERVAL '² day'", 17, "an interval"),
+    ],
+)
+def test_what_is_no_whole_number_of_64_bits_is_an_error(text: str, column: int, words: str) -> None:
+    with pytest.raises(errors.SyntaxError, match=words) as raised:
+        parse(text)
+    assert raised.value.position == errors.Position(1, column, column - 1)
+
+
+def test_a_number_of_any_length_is_a_float() -> None:
+    assert parse_expression("1" * 400) == nodes.Literal(float("inf"))
+    assert parse_expression("1" * 5000) == nodes.Literal(float("inf"))
+    assert parse_expression("-" + "1" * 30) == nodes.Literal(-float("1" * 30))
+
+
+def test_an_index_may_be_of_a_map() -> None:
+    table = parse_one("CREATE TABLE t (a Int8, INDEX i {'a': 1, 'b': 2}['a'] TYPE minmax)")
+    assert isinstance(table, nodes.CreateTable)
+    assert [index.name for index in table.indexes] == ["i"]
 
 
 def test_statements_are_split_at_semicolons_outside_quotes_and_data() -> None:

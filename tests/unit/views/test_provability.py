@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -639,3 +640,30 @@ def test_reconcile_keeps_the_reason_of_a_view_that_is_older_than_the_rule(
     assert row["verdict"] == "unverifiable"
     verdict, reason = health(altered)
     assert (verdict, "rand()" in reason) == ("unproven", True)
+
+
+def test_views_of_a_catalog_older_than_the_rules_are_judged_when_it_is_opened(
+    tmp_path: Path,
+) -> None:
+    script = (
+        "CREATE TABLE s (k UInt64) ENGINE = MergeTree ORDER BY k",
+        "CREATE TABLE t (k UInt64) ENGINE = MergeTree ORDER BY k",
+        "CREATE MATERIALIZED VIEW right TO t AS SELECT k FROM s",
+        "CREATE TABLE u (k UInt64, r UInt64) ENGINE = MergeTree ORDER BY k",
+        "CREATE MATERIALIZED VIEW wrong TO u AS SELECT k, rand() AS r FROM s",
+    )
+    with olapdb.connect(str(tmp_path)) as connection:
+        for statement in script:
+            connection.execute(statement)
+        catalog = connection.database.services.catalog
+        views = [o for o in catalog.snapshot().objects() if isinstance(o, MaterializedView)]
+        older = tuple(PutObject(replace(view, unprovable="", judged_by=0)) for view in views)
+        catalog.apply(Commit((), older, "ALTER"))
+    query = "SELECT name, verdict FROM system.views ORDER BY name"
+    with olapdb.connect(str(tmp_path), read_only=True) as connection:  # which can store nothing
+        assert rows(connection, query) == [("right", "covered"), ("wrong", "unproven")]
+    with olapdb.connect(str(tmp_path)) as connection:
+        assert rows(connection, query) == [("right", "covered"), ("wrong", "unproven")]
+        commit = connection.database.services.catalog.snapshot().number
+    with olapdb.connect(str(tmp_path)) as connection:
+        assert connection.database.services.catalog.snapshot().number == commit

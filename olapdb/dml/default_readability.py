@@ -1,0 +1,123 @@
+"""Whether every row that is there can be read through the defaults that an ALTER gives.
+
+A part that lacks a column computes its DEFAULT at each read.  One row of which the DEFAULT is NULL
+for a column that holds none, or does not convert, would make the whole table unreadable, so the
+ALTER tries defaults that may fail on all rows first.  All others stay a commit of the catalog alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from olapdb import types
+from olapdb.engine.column_defaults import DefaultColumn, DefaultColumns
+from olapdb.errors import DataError
+from olapdb.ingest.read_parts import read_pieces
+from olapdb.ingest.trigger import TriggerContext
+from olapdb.model.columns import lacks
+from olapdb.model.part import Part
+from olapdb.model.schema import Column, Table
+from olapdb.plan.expressions import Call, Cast, Constant, Expression, columns_of, walk
+from olapdb.runtime.cache import Cache
+
+ROWS_AT_ONCE = 1_000_000
+_DIVIDES = ("intDiv", "modulo", "%", "positiveModulo")
+_NEVER_FAILS = ("OrNull", "OrZero", "OrDefault")
+
+
+def check_readable(
+    before: Table, after: Table, parts: Sequence[Part], around: TriggerContext, tried: set[str]
+) -> bool:
+    """Raise the DataError of the first row that a column of `after` has no value for.
+
+    `tried` are parts of which all rows can be read, and gets those that are found to be so. Returns
+    whether rows were tried, so that the answer is about just these parts."""
+    changed = {c.name for c in after.columns if not _is_same(c, before)}
+    late = [c for c in after.stored_columns if c.default and any(lacks(p, c) for p in parts)]
+    if not changed or not late:
+        return False
+    around = replace(around, cache=Cache())  # `after` may never come to be
+    defaults = DefaultColumns.of(after, around.snapshot, around.environment, around.cache)
+    risky = [c for c in late if _may_fail(c, defaults, changed)]
+    for part in parts if risky else ():
+        names = [c.name for c in risky if lacks(part, c)]
+        if not names or _key(part) in tried:
+            continue
+        try:
+            for _ in read_pieces(around, after, part, ROWS_AT_ONCE, names):
+                around.refuse_cancelled()
+        except DataError as error:
+            raise type(error)(
+                f"ALTER TABLE {after.database}.{after.name}: a row of part {part.name} has no value"
+                f" of its own for a new column. {error.message}",
+                hint="Nothing was changed. UPDATE or DELETE such rows first, or give a DEFAULT that"
+                " every row has: ifNull(…, …), toInt64OrZero(…), if(…).",
+            ) from error
+        tried.add(_key(part))
+    return bool(risky)
+
+
+def may_not_convert(before: types.DataType, after: types.DataType) -> bool:
+    """Return whether some value of the one type is none of the other, NULL apart; numbers wrap, as
+    CAST does."""
+    old, new = types.plain(before), types.plain(after)
+    if old == new or isinstance(new, types.String):
+        return False
+    return not (
+        isinstance(old, types.Integer | types.Float | types.Decimal)
+        and isinstance(new, types.Integer | types.Float)
+    )
+
+
+def _key(part: Part) -> str:
+    return f"defaults of {part.id}"
+
+
+def _is_same(column: Column, before: Table) -> bool:
+    old = before.column(column.name)
+    return old is not None and (old.id, old.type, old.default) == (
+        column.id,
+        column.type,
+        column.default,
+    )
+
+
+def _may_fail(column: Column, defaults: DefaultColumns, changed: set[str]) -> bool:
+    """Whether the ALTER changes what the column is computed from, and a row may have no value."""
+    needed = defaults.needed_for([column.name], ())
+    return bool(needed & changed) and any(
+        _default_may_fail(one) for one in defaults.columns if one.name in needed
+    )
+
+
+def _default_may_fail(default: DefaultColumn) -> bool:
+    if default.expression is None or not columns_of(default.expression):
+        return False
+    return _conversion_may_fail(default.expression.type, default.type) or any(
+        _expression_may_fail(one) for one in walk(default.expression)
+    )
+
+
+def _conversion_may_fail(before: types.DataType, after: types.DataType) -> bool:
+    loses_null = types.is_nullable(before) and not types.is_nullable(after)
+    return loses_null or may_not_convert(before, after)
+
+
+def _expression_may_fail(expression: object) -> bool:
+    match expression:
+        case Cast(type=target, argument=argument):
+            return _conversion_may_fail(argument.type, target)
+        case Call(name="throwIf"):
+            return True
+        case Call(name=name, arguments=(_, divisor)) if name in _DIVIDES:
+            return not (isinstance(divisor, Constant) and divisor.value.as_py())
+        case Call(name=name, arguments=arguments) if name.startswith(("to", "parse")):
+            return not name.endswith(_NEVER_FAILS) and _parses(arguments, expression.type)
+        case _:
+            return False
+
+
+def _parses(arguments: Iterable[Expression], result: types.DataType) -> bool:
+    is_text = any(isinstance(types.plain(one.type), types.String) for one in arguments)
+    return is_text and not isinstance(types.plain(result), types.String)

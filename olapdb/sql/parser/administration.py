@@ -1,0 +1,123 @@
+"""OPTIMIZE, DESCRIBE, EXISTS, USE, SET, KILL, CHECK and transactions."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from olapdb.sql import nodes
+from olapdb.sql.parser import clauses, expressions, operands, queries, relations, storage
+from olapdb.sql.parser.cursor import TokenCursor
+from olapdb.sql.parser.lookahead import call_follows, query_follows
+from olapdb.sql.parser.objects import parse_object_kind
+
+
+def parse_optimize(cursor: TokenCursor) -> nodes.Optimize:
+    """Parse `OPTIMIZE TABLE t [PARTITION p] [FINAL] [CLEANUP] [DEDUPLICATE [BY …]]`."""
+    position = cursor.position(cursor.advance())
+    cursor.expect("TABLE")
+    table = cursor.table_name()
+    clauses.refuse_on_cluster(cursor)
+    partition = storage.parse_partition(cursor) if cursor.key == "PARTITION" else None
+    final = cursor.take("FINAL")
+    cleanup = cursor.take("CLEANUP")
+    deduplicate = cursor.take("DEDUPLICATE")
+    final = cursor.take("FINAL") or final
+    deduplicate_by: tuple[nodes.Expression, ...] = ()
+    if deduplicate and cursor.take("BY"):
+        deduplicate_by = cursor.comma_separated(operands.parse_aliased)
+    return nodes.Optimize(
+        table,
+        partition,
+        final,
+        cursor.take("CLEANUP") or cleanup,
+        deduplicate,
+        deduplicate_by,
+        clauses.parse_settings_clause(cursor),
+        position=position,
+    )
+
+
+def parse_describe(cursor: TokenCursor) -> nodes.Describe:
+    """Parse `DESCRIBE [TABLE] table | query | f(…)`; a table function becomes SELECT * FROM it."""
+    position = cursor.position(cursor.advance())
+    cursor.take("TABLE")
+    table: nodes.TableName | None = None
+    query: nodes.Query | None = None
+    if cursor.key in ("SELECT", "WITH") or query_follows(cursor):
+        query = queries.parse_query(cursor)
+    elif call_follows(cursor):
+        source = relations.parse_relation(cursor)
+        if not isinstance(source, nodes.TableFunction):
+            raise cursor.expected("one table, table function or query")
+        query = nodes.Select((nodes.Star(),), source=source, position=position)
+    else:
+        table = cursor.table_name()
+    settings = clauses.parse_settings_clause(cursor)
+    return nodes.Describe(table, query, settings, position=position)
+
+
+def parse_exists(cursor: TokenCursor) -> nodes.ExistsObject:
+    """Parse `EXISTS [TABLE | VIEW | DATABASE] name`."""
+    position = cursor.position(cursor.advance())
+    cursor.take("TEMPORARY")
+    kind = parse_object_kind(cursor) or "TABLE"
+    return nodes.ExistsObject(kind, cursor.table_name(), position=position)
+
+
+def parse_use(cursor: TokenCursor) -> nodes.Use:
+    """Parse `USE [DATABASE] name`."""
+    position = cursor.position(cursor.advance())
+    if cursor.key == "DATABASE" and cursor.is_name(1):
+        cursor.advance()
+    return nodes.Use(cursor.identifier("a database"), position=position)
+
+
+def parse_set(cursor: TokenCursor) -> nodes.SetSettings:
+    """Parse `SET a = 1, …`."""
+    position = cursor.position(cursor.advance())
+    if cursor.key in ("ROLE", "DEFAULT") and cursor.key_after(1) != "=":
+        raise cursor.refused("SET ROLE", "Access is by the file system.")
+    if cursor.key == "TRANSACTION":
+        raise cursor.refused("SET TRANSACTION", "Every statement is one transaction of its own.")
+    return nodes.SetSettings(clauses.parse_settings(cursor), position=position)
+
+
+def parse_kill(cursor: TokenCursor) -> nodes.Kill:
+    """Parse `KILL QUERY | MUTATION WHERE condition [SYNC | ASYNC]`."""
+    position = cursor.position(cursor.advance())
+    kind: Literal["QUERY", "MUTATION", ""] = cursor.take_one_of("QUERY", "MUTATION")
+    if not kind:
+        raise cursor.expected("QUERY or MUTATION")
+    clauses.refuse_on_cluster(cursor)
+    cursor.expect("WHERE")
+    where = expressions.parse_expression(cursor)
+    if cursor.key == "TEST":
+        raise cursor.refused("KILL … TEST", "Select from system.processes or system.mutations.")
+    cursor.take_one_of("SYNC", "ASYNC")
+    return nodes.Kill(kind, where, position=position)
+
+
+def parse_check(cursor: TokenCursor) -> nodes.CheckTable:
+    """Parse `CHECK [TABLE] t [PARTITION p | PART 'name']` and `CHECK ALL TABLES`."""
+    position = cursor.position(cursor.advance())
+    table: nodes.TableName | None = None
+    partition: nodes.PartitionReference | None = None
+    if not cursor.take("ALL", "TABLES"):
+        cursor.take("TABLE")
+        table = cursor.table_name()
+        if cursor.key in ("PARTITION", "PART"):
+            partition = storage.parse_partition(cursor)
+    settings = clauses.parse_settings_clause(cursor)
+    return nodes.CheckTable(table, partition, settings, position=position)
+
+
+def parse_transaction(cursor: TokenCursor) -> nodes.TransactionStatement:
+    """Parse `BEGIN | COMMIT | ROLLBACK [TRANSACTION | WORK]` and `START TRANSACTION`."""
+    position = cursor.position()
+    if cursor.take("START"):
+        cursor.expect("TRANSACTION")
+        return nodes.TransactionStatement("BEGIN", position=position)
+    action: Literal["COMMIT", "ROLLBACK", "BEGIN", ""]
+    action = cursor.take_one_of("COMMIT", "ROLLBACK", "BEGIN")
+    cursor.take_one_of("TRANSACTION", "WORK")
+    return nodes.TransactionStatement(action or "BEGIN", position=position)

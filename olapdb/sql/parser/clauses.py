@@ -1,0 +1,90 @@
+"""Small clauses that several statements share."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from olapdb.sql.nodes import Setting
+from olapdb.sql.parser import operands
+from olapdb.sql.parser.cursor import TokenCursor
+
+_SETTING_WORDS: dict[str, bool | None] = {"TRUE": True, "FALSE": False, "DEFAULT": None}
+
+
+class LikeClause(NamedTuple):
+    """`[NOT] LIKE | ILIKE 'pattern'`; `pattern` is None where the clause was left out."""
+
+    pattern: str | None = None
+    negated: bool = False
+    case_insensitive: bool = False
+
+
+def refuse_on_cluster(cursor: TokenCursor) -> None:
+    """Raise NotSupportedError if ON CLUSTER is next."""
+    if cursor.sees("ON", "CLUSTER"):
+        raise cursor.refused(
+            "ON CLUSTER",
+            "A warehouse is shared by the processes that open it: leave the clause out.",
+        )
+
+
+def parse_comment_clause(cursor: TokenCursor) -> str:
+    """Parse `COMMENT 'text'` if it is next; "" if it is not."""
+    return parse_comment(cursor) if cursor.take("COMMENT") else ""
+
+
+def parse_comment(cursor: TokenCursor) -> str:
+    """Parse the string behind COMMENT."""
+    return cursor.string("the comment, quoted")
+
+
+def parse_like_clause(cursor: TokenCursor) -> LikeClause:
+    """Parse `[NOT] LIKE | ILIKE 'pattern'` if it is next."""
+    negated = cursor.take("NOT")
+    operator = cursor.take_one_of("LIKE", "ILIKE")
+    if operator:
+        return LikeClause(cursor.string("a pattern, quoted"), negated, operator == "ILIKE")
+    if negated:
+        raise cursor.expected("LIKE or ILIKE")
+    return LikeClause()
+
+
+def parse_settings_clause(cursor: TokenCursor) -> tuple[Setting, ...]:
+    """Parse `SETTINGS a = 1, …` if it is next; () if it is not."""
+    return parse_settings(cursor) if cursor.take("SETTINGS") else ()
+
+
+def parse_settings(cursor: TokenCursor) -> tuple[Setting, ...]:
+    """Parse `a = 1, b = 'x'`, behind the word SETTINGS or SET."""
+    settings = [_parse_setting(cursor)]
+    while cursor.key == "," and cursor.is_name(1) and _is_setting_after_comma(cursor):
+        cursor.advance()
+        settings.append(_parse_setting(cursor))
+    return tuple(settings)
+
+
+def _is_setting_after_comma(cursor: TokenCursor) -> bool:
+    """Return whether `, name =` is next rather than the next action of an ALTER."""
+    step = 2
+    while cursor.key_after(step) == ".":
+        step += 2
+    return cursor.key_after(step) == "="
+
+
+def _parse_setting(cursor: TokenCursor) -> Setting:
+    token = cursor.token
+    name = cursor.dotted_name("the name of a setting")
+    cursor.expect("=")
+    return Setting(name, _parse_setting_value(cursor), position=cursor.position(token))
+
+
+def _parse_setting_value(cursor: TokenCursor) -> bool | int | float | str | None:
+    """Parse a literal; DEFAULT gives None."""
+    token = cursor.token
+    if token.kind == "string":
+        return cursor.advance().text
+    if token.kind == "number" or (token.key == "-" and cursor.kind_after(1) == "number"):
+        return operands.parse_number(cursor, negative=cursor.take("-")).value
+    if token.key in _SETTING_WORDS:
+        return _SETTING_WORDS[cursor.advance().key]
+    raise cursor.expected("a number, a quoted string, true, false or DEFAULT")

@@ -1,0 +1,200 @@
+"""The list in parentheses of CREATE TABLE: columns, indexes, constraints, projections."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from olapdb.errors import Position, SyntaxError
+from olapdb.sql import nodes
+from olapdb.sql.parser import clauses, expressions, operands, queries, storage, type_names
+from olapdb.sql.parser.cursor import TokenCursor
+from olapdb.sql.parser.keywords import words
+from olapdb.sql.parser.lookahead import comes_before_comma
+from olapdb.types import DataType, make_nullable
+
+_DefaultKind = Literal["DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL"]
+_DEFAULT_KINDS: tuple[_DefaultKind, ...] = get_args(_DefaultKind)
+_AFTER_NAME = words(
+    "DEFAULT MATERIALIZED ALIAS EPHEMERAL COMMENT CODEC TTL NULL NOT PRIMARY FIRST AFTER REMOVE "
+    "MODIFY RESET SETTINGS STATISTICS"
+)
+"""What may follow a column's name where its type is left out."""
+
+_AFTER_EPHEMERAL = (",", ")", "COMMENT", "CODEC", "TTL", "FIRST", "AFTER")
+"""What may follow EPHEMERAL where its default is left out."""
+
+
+@dataclass
+class TableElements:
+    """What the parentheses of CREATE TABLE hold; `primary_key` is None where none is declared."""
+
+    columns: list[nodes.ColumnDefinition] = field(default_factory=list)
+    indexes: list[nodes.IndexDefinition] = field(default_factory=list)
+    constraints: list[nodes.ConstraintDefinition] = field(default_factory=list)
+    projections: list[nodes.ProjectionDefinition] = field(default_factory=list)
+    primary_key: tuple[nodes.Expression, ...] | None = None
+
+
+def parse_table_elements(cursor: TokenCursor) -> TableElements:
+    """Parse from the opening parenthesis to behind the closing one; a comma may trail."""
+    cursor.expect("(")
+    elements = TableElements()
+    primary_columns: list[nodes.Expression] = []
+    while True:
+        if cursor.key == ")" and (elements.columns or elements.indexes):
+            break
+        _parse_element(cursor, elements, primary_columns)
+        if not cursor.take(","):
+            break
+    cursor.expect(")")
+    if primary_columns:
+        elements.primary_key = tuple(primary_columns)
+    return elements
+
+
+def _parse_element(
+    cursor: TokenCursor, elements: TableElements, primary_columns: list[nodes.Expression]
+) -> None:
+    """Parse one element into `elements`; a column with PRIMARY KEY goes to `primary_columns` too."""
+    key = cursor.key
+    if key == "INDEX" and comes_before_comma(cursor, "TYPE"):
+        cursor.advance()
+        elements.indexes.append(parse_index(cursor))
+    elif key == "CONSTRAINT" and cursor.key_after(2) in ("CHECK", "ASSUME"):
+        cursor.advance()
+        elements.constraints.append(parse_constraint(cursor))
+    elif key == "PROJECTION" and cursor.key_after(2) == "(":
+        cursor.advance()
+        elements.projections.append(_parse_projection(cursor))
+    elif cursor.take("PRIMARY", "KEY"):
+        elements.primary_key = storage.parse_key(cursor)
+    elif cursor.sees("FOREIGN", "KEY"):
+        raise cursor.refused("FOREIGN KEY", "Leave it out; check with a join.")
+    else:
+        column, is_primary = parse_column(cursor)
+        elements.columns.extend(column.flattened())
+        if is_primary:
+            primary_columns.append(nodes.Identifier((column.name,), position=column.position))
+
+
+# --- columns
+
+
+def parse_column(cursor: TokenCursor) -> tuple[nodes.ColumnDefinition, bool]:
+    """Parse a column; return it and whether PRIMARY KEY was behind it."""
+    position = cursor.position()
+    name = cursor.dotted_name("a column")
+    data_type: DataType | None = None
+    nested: tuple[tuple[str, DataType], ...] = ()
+    if cursor.token.text == "Nested" and cursor.key_after(1) == "(":
+        nested = _parse_nested(cursor)
+    elif cursor.is_name() and cursor.key not in _AFTER_NAME:
+        data_type = type_names.parse_data_type(cursor)
+    nullable = cursor.take("NULL")
+    if not nullable and cursor.take("NOT"):
+        cursor.expect("NULL")
+    kind: Literal["", "DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL"] = ""
+    default: nodes.Expression | None = None
+    comment = ""
+    codec: tuple[nodes.Expression, ...] = ()
+    ttl: nodes.Expression | None = None
+    is_primary = False
+    while cursor.key not in (",", ")", ""):
+        if not kind and (default_kind := cursor.take_one_of(*_DEFAULT_KINDS)):
+            kind = default_kind
+            if kind != "EPHEMERAL" or not (cursor.ended or cursor.key in _AFTER_EPHEMERAL):
+                default = expressions.parse_expression(cursor)
+        elif cursor.take("NULL"):
+            nullable = True
+        elif cursor.take("NOT", "NULL"):
+            nullable = False
+        elif cursor.take("COMMENT"):
+            comment = clauses.parse_comment(cursor)
+        elif cursor.take("CODEC", "("):
+            codec = operands.parse_list_until(cursor, ")")
+        elif cursor.take("TTL"):
+            ttl = expressions.parse_expression(cursor)
+        elif cursor.take("PRIMARY", "KEY"):
+            is_primary = True
+        else:
+            _refuse_column_clause(cursor)
+            break
+    if nested and (nullable or default is not None):
+        raise cursor.refused(
+            "NULL or a default of a whole Nested", f"Name each column: `{name}.{nested[0][0]}` …"
+        )
+    if nullable and data_type is not None:
+        data_type = make_nullable(data_type)
+    column = nodes.ColumnDefinition(
+        name, data_type, kind, default, codec, ttl, comment, nested, position=position
+    )
+    return column, is_primary
+
+
+def _parse_nested(cursor: TokenCursor) -> tuple[tuple[str, DataType], ...]:
+    """Parse `Nested(a T, b U)`."""
+    cursor.skip(2)
+    elements = cursor.comma_separated(_parse_nested_element)
+    cursor.expect(")")
+    return elements
+
+
+def _parse_nested_element(cursor: TokenCursor) -> tuple[str, DataType]:
+    name = cursor.identifier("a column of the Nested")
+    if cursor.token.text == "Nested":
+        raise cursor.refused("A Nested inside of a Nested", "Use Array(Tuple(…)) there.")
+    return name, type_names.parse_data_type(cursor)
+
+
+def _refuse_column_clause(cursor: TokenCursor) -> None:
+    """Raise NotSupportedError if a clause that ClickHouse has for columns is next."""
+    if cursor.key in ("STATISTICS", "AUTO_INCREMENT", "COLLATE"):
+        raise cursor.refused(f"{cursor.key} of a column", "Leave it out.")
+    if cursor.sees("SETTINGS", "("):
+        raise cursor.refused("SETTINGS of a column", "Leave them out.")
+
+
+# --- indexes, constraints, projections
+
+
+def parse_index(cursor: TokenCursor) -> nodes.IndexDefinition:
+    """Parse `name expression TYPE type(…) [GRANULARITY n]`, behind INDEX."""
+    position = cursor.position()
+    name = cursor.identifier("the name of an index")
+    return parse_index_type(cursor, name, expressions.parse_expression(cursor), position)
+
+
+def parse_index_type(
+    cursor: TokenCursor, name: str, expression: nodes.Expression, position: Position
+) -> nodes.IndexDefinition:
+    """Parse `TYPE type(…) [GRANULARITY n]` of the index `name` over `expression`."""
+    cursor.expect("TYPE")
+    type_position = cursor.position()
+    type_name = cursor.identifier("a type of index")
+    arguments = operands.parse_list_until(cursor, ")") if cursor.take("(") else ()
+    granularity = cursor.integer() if cursor.take("GRANULARITY") else 1
+    index_type = nodes.Function(type_name, arguments, position=type_position)
+    return nodes.IndexDefinition(name, expression, index_type, granularity, position=position)
+
+
+def parse_constraint(cursor: TokenCursor) -> nodes.ConstraintDefinition:
+    """Parse `name CHECK | ASSUME expression`, behind CONSTRAINT."""
+    position = cursor.position()
+    name = cursor.identifier("the name of a constraint")
+    kind: Literal["CHECK", "ASSUME", ""] = cursor.take_one_of("CHECK", "ASSUME")
+    if not kind:
+        raise cursor.expected("CHECK or ASSUME")
+    condition = expressions.parse_expression(cursor)
+    return nodes.ConstraintDefinition(name, kind, condition, position=position)
+
+
+def _parse_projection(cursor: TokenCursor) -> nodes.ProjectionDefinition:
+    position = cursor.position()
+    name = cursor.identifier("the name of a projection")
+    cursor.expect("(")
+    query = queries.parse_query(cursor)
+    if not isinstance(query, nodes.Select):
+        raise SyntaxError("A projection is one SELECT.", position=position)
+    cursor.expect(")")
+    return nodes.ProjectionDefinition(name, query, position=position)

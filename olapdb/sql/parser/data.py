@@ -1,0 +1,109 @@
+"""Statements that write rows: INSERT, DELETE, UPDATE.
+
+The data behind VALUES and FORMAT never come here: `text` cuts them off before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from olapdb.sql import nodes
+from olapdb.sql.parser import clauses, expressions, queries, storage
+from olapdb.sql.parser.cursor import TokenCursor
+from olapdb.sql.parser.lookahead import query_follows, query_is_next
+
+
+def parse_insert(cursor: TokenCursor) -> nodes.Insert:
+    """Parse the head of an INSERT, and its query if it has one."""
+    position = cursor.position()
+    cursor.expect("INSERT")
+    cursor.expect("INTO")
+    cursor.take("TABLE")
+    if cursor.key == "FUNCTION" and cursor.is_name(1):
+        raise cursor.refused("INSERT INTO FUNCTION", "Fetch the result and write it from Python.")
+    table = cursor.table_name()
+    columns, excluded = _parse_insert_columns(cursor)
+    if cursor.sees("PARTITION", "BY"):
+        raise cursor.refused("INSERT … PARTITION BY", "A table's PARTITION BY says it.")
+    settings = clauses.parse_settings_clause(cursor)
+    if cursor.sees("FROM", "INFILE"):
+        raise cursor.refused(
+            "FROM INFILE", "Read the file with pyarrow and insert the Arrow table."
+        )
+    insert = nodes.Insert(table, columns, excluded, settings=settings, position=position)
+    if query_is_next(cursor):
+        query, query_settings = _without_settings(queries.parse_query(cursor))
+        return replace(insert, query=query, settings=settings + query_settings)
+    if cursor.take("FORMAT"):
+        return replace(insert, format=cursor.identifier("a format"))
+    if cursor.ended or cursor.key == ";":
+        return insert
+    raise cursor.expected("VALUES, SELECT, FORMAT or SETTINGS")
+
+
+def _parse_insert_columns(cursor: TokenCursor) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """Parse `(a, b)`, `(*)` or `(* EXCEPT (a))`; return the names, and the names left out.
+
+    The names are None where all columns are meant.
+    """
+    if cursor.key != "(" or query_follows(cursor):
+        return None, ()
+    cursor.advance()
+    columns: tuple[str, ...] | None = None
+    excluded: tuple[str, ...] = ()
+    if cursor.take("*"):
+        if cursor.take("EXCEPT"):
+            grouped = cursor.take("(")
+            excluded = cursor.dotted_names("a column")
+            if grouped:
+                cursor.expect(")")
+    elif cursor.sees("COLUMNS", "("):
+        raise cursor.refused("COLUMNS in the list of INSERT", "Name the columns.")
+    else:
+        columns = cursor.dotted_names("a column")
+    cursor.expect(")")
+    return columns, excluded
+
+
+def _without_settings(query: nodes.Query) -> tuple[nodes.Query, tuple[nodes.Setting, ...]]:
+    """Split off SETTINGS, which belong to the whole INSERT, as in ClickHouse."""
+    if isinstance(query, nodes.Select | nodes.SetOperation) and query.settings:
+        return replace(query, settings=()), query.settings
+    return query, ()
+
+
+def parse_delete(cursor: TokenCursor) -> nodes.Delete:
+    """Parse `DELETE FROM t [IN PARTITION p] [WHERE …] [SETTINGS …]`."""
+    position = cursor.position(cursor.advance())
+    cursor.expect("FROM")
+    table = cursor.table_name()
+    clauses.refuse_on_cluster(cursor)
+    partition = storage.parse_in_partition(cursor)
+    where = expressions.parse_expression(cursor) if cursor.take("WHERE") else None
+    settings = clauses.parse_settings_clause(cursor)
+    return nodes.Delete(table, where, partition, settings, position=position)
+
+
+def parse_update(cursor: TokenCursor) -> nodes.Update:
+    """Parse `UPDATE t SET a = x [WHERE …] [SETTINGS …]`."""
+    position = cursor.position(cursor.advance())
+    table = cursor.table_name()
+    clauses.refuse_on_cluster(cursor)
+    cursor.expect("SET")
+    assignments = parse_assignments(cursor)
+    if cursor.sees("IN", "PARTITION"):
+        raise cursor.refused("UPDATE … IN PARTITION", "Use ALTER TABLE … UPDATE … IN PARTITION.")
+    where = expressions.parse_expression(cursor) if cursor.take("WHERE") else None
+    settings = clauses.parse_settings_clause(cursor)
+    return nodes.Update(table, assignments, where, settings, position=position)
+
+
+def parse_assignments(cursor: TokenCursor) -> tuple[tuple[str, nodes.Expression], ...]:
+    """Parse `a = x, b = y`; a value ends before IN PARTITION."""
+    return cursor.comma_separated(_parse_assignment)
+
+
+def _parse_assignment(cursor: TokenCursor) -> tuple[str, nodes.Expression]:
+    name = cursor.dotted_name("a column")
+    cursor.expect("=")
+    return name, expressions.parse_expression(cursor)

@@ -1,0 +1,203 @@
+"""What describes a table's storage: engine, keys, TTL, settings; and references to partitions."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from olapdb.errors import SyntaxError
+from olapdb.sql import nodes
+from olapdb.sql.parser import clauses, expressions, operands, sorting
+from olapdb.sql.parser.cursor import TokenCursor
+
+_SECOND_WORDS = {"PARTITION": "BY", "PRIMARY": "KEY", "ORDER": "BY", "SAMPLE": "BY"}
+
+
+def parse_storage(
+    cursor: TokenCursor,
+    primary_key: tuple[nodes.Expression, ...] | None = None,
+    *,
+    with_settings: bool = True,
+) -> tuple[nodes.StorageClause, str]:
+    """Parse the clauses in any order; return them and the COMMENT that stood among them.
+
+    `primary_key` is the one declared among the columns.  SETTINGS end the clauses where
+    `with_settings` is false.  Raises SyntaxError where a clause stands twice.
+    """
+    engine: nodes.EngineClause | None = None
+    order_by: tuple[nodes.OrderItem, ...] | None = None
+    partition_by: nodes.Expression | None = None
+    sample_by: nodes.Expression | None = None
+    ttl: tuple[nodes.TtlItem, ...] = ()
+    settings: tuple[nodes.Setting, ...] = ()
+    comment = ""
+    seen: set[str] = set()
+    position = cursor.position()
+    while clause := _next_clause(cursor, seen, with_settings):
+        match clause:
+            case "ENGINE":
+                engine = parse_engine(cursor)
+            case "PARTITION":
+                partition_by = expressions.parse_expression(cursor)
+            case "PRIMARY":
+                primary_key = parse_key(cursor)
+            case "ORDER":
+                order_by = parse_sorting_key(cursor)
+            case "SAMPLE":
+                sample_by = expressions.parse_expression(cursor)
+            case "TTL":
+                ttl = parse_ttl(cursor)
+            case "SETTINGS":
+                settings = clauses.parse_settings(cursor)
+            case _:
+                comment = clauses.parse_comment(cursor)
+    storage = nodes.StorageClause(
+        engine, order_by, partition_by, primary_key, sample_by, ttl, settings, position=position
+    )
+    return storage, comment
+
+
+def _next_clause(cursor: TokenCursor, seen: set[str], with_settings: bool) -> str:
+    """Step over the keywords of the next clause, add it to `seen` and return its first keyword.
+
+    Returns "" where no clause of the storage is next.
+    """
+    clause = cursor.key
+    second_word = _SECOND_WORDS.get(clause)
+    if second_word is not None:
+        if cursor.key_after(1) != second_word:
+            raise cursor.expected(f"{clause} {second_word}")
+    elif clause not in ("ENGINE", "TTL", "COMMENT") and not (
+        clause == "SETTINGS" and with_settings
+    ):
+        return ""
+    if clause in seen:
+        raise SyntaxError(f"{clause} stands twice.", position=cursor.position())
+    seen.add(clause)
+    cursor.skip(1 if second_word is None else 2)
+    return clause
+
+
+def parse_engine(cursor: TokenCursor) -> nodes.EngineClause:
+    """Parse `[=] name[(…)]`, behind ENGINE."""
+    cursor.take("=")
+    position = cursor.position()
+    name = cursor.identifier("an engine")
+    if cursor.take("("):
+        arguments = operands.parse_list_until(cursor, ")")
+        return nodes.EngineClause(name, arguments, True, position=position)
+    return nodes.EngineClause(name, position=position)
+
+
+# --- keys
+
+
+def parse_key(cursor: TokenCursor) -> tuple[nodes.Expression, ...]:
+    """Parse `a`, `(a, b)` or `tuple()`; return the elements of the key."""
+    return _elements(expressions.parse_expression(cursor))
+
+
+def parse_sorting_key(cursor: TokenCursor) -> tuple[nodes.OrderItem, ...]:
+    """Parse `a`, `(a, b DESC)` or `tuple()`, behind ORDER BY of a table."""
+    start = cursor.at
+    if cursor.take("("):
+        items: list[nodes.OrderItem] = []
+        while not cursor.take(")"):
+            if items:
+                cursor.expect(",")
+            items.append(_parse_sorting_item(cursor))
+        if cursor.ended or cursor.token.kind == "word" or cursor.key in (")", ",", ";"):
+            return tuple(items)
+        cursor.move_to(start)  # (a + b) * 2
+    item = _parse_sorting_item(cursor)
+    elements = _elements(item.expression)
+    if elements == (item.expression,):
+        return (item,)
+    return tuple(nodes.OrderItem(e, item.descending, position=e.position) for e in elements)
+
+
+def _parse_sorting_item(cursor: TokenCursor) -> nodes.OrderItem:
+    position = cursor.position()
+    expression = expressions.parse_expression(cursor)
+    return nodes.OrderItem(expression, sorting.parse_descending(cursor), position=position)
+
+
+def _elements(expression: nodes.Expression) -> tuple[nodes.Expression, ...]:
+    """Return the elements of a tuple; any other expression as its only element."""
+    if isinstance(expression, nodes.TupleLiteral):
+        return expression.elements
+    if isinstance(expression, nodes.Function) and expression.name == "tuple":
+        return expression.arguments
+    return (expression,)
+
+
+# --- TTL
+
+
+def parse_ttl(cursor: TokenCursor) -> tuple[nodes.TtlItem, ...]:
+    """Parse `d + INTERVAL 1 MONTH [DELETE] [WHERE …], …`, behind TTL."""
+    return cursor.comma_separated(_parse_ttl_item)
+
+
+def _parse_ttl_item(cursor: TokenCursor) -> nodes.TtlItem:
+    position = cursor.position()
+    expression = expressions.parse_expression(cursor)
+    action, detail = _parse_ttl_action(cursor)
+    where = expressions.parse_expression(cursor) if cursor.take("WHERE") else None
+    return nodes.TtlItem(expression, action, where, detail, position=position)
+
+
+def _parse_ttl_action(
+    cursor: TokenCursor,
+) -> tuple[Literal["DELETE", "GROUP BY", "RECOMPRESS", "MOVE"], str]:
+    """Parse what happens to expired rows; return the action and the text behind its word."""
+    start = cursor.at + 1
+    if cursor.sees("TO", "DISK") or cursor.sees("TO", "VOLUME"):
+        cursor.skip(2)
+        cursor.string("the name, quoted")
+        return "MOVE", cursor.text_since(start)
+    if cursor.take("RECOMPRESS"):
+        cursor.expect("CODEC")
+        cursor.skip_parentheses()
+        return "RECOMPRESS", cursor.text_since(start)
+    if cursor.take("GROUP", "BY"):
+        cursor.comma_separated(operands.parse_aliased)
+        if cursor.take("SET"):
+            _skip_ttl_assignments(cursor)
+        return "GROUP BY", cursor.text_since(start + 1)
+    cursor.take("DELETE")
+    return "DELETE", ""
+
+
+def _skip_ttl_assignments(cursor: TokenCursor) -> None:
+    """Parse `v = sum(v), w = max(w)` for its errors; the text is kept, not the tree."""
+    while True:
+        cursor.dotted_name("a column")
+        cursor.expect("=")
+        expressions.parse_expression(cursor)
+        if not (cursor.key == "," and cursor.key_after(2) == "="):
+            return
+        cursor.advance()
+
+
+# --- partitions
+
+
+def parse_partition(cursor: TokenCursor) -> nodes.PartitionReference:
+    """Parse `PARTITION expr`, `PARTITION ID 'x'`, `PARTITION ALL` or `PART 'name'`."""
+    position = cursor.position()
+    if cursor.take("PART"):
+        name = cursor.string("a part's name, quoted")
+        return nodes.PartitionReference("PART", None, name, position=position)
+    cursor.expect("PARTITION")
+    if cursor.key == "ID" and cursor.kind_after(1) == "string":
+        cursor.advance()
+        return nodes.PartitionReference("ID", None, cursor.string(), position=position)
+    if cursor.take("ALL"):
+        return nodes.PartitionReference("ALL", position=position)
+    value = expressions.parse_expression(cursor)
+    return nodes.PartitionReference("VALUE", value, position=position)
+
+
+def parse_in_partition(cursor: TokenCursor) -> nodes.PartitionReference | None:
+    """Parse `IN PARTITION …` if IN is next."""
+    return parse_partition(cursor) if cursor.take("IN") else None
