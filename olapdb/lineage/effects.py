@@ -1,4 +1,4 @@
-"""The one door to what a commit that changes rows means for views.
+"""The one entry for the effects on views of a commit that changes rows.
 
     draft = CommitDraft(…, [RemoveParts(s, …), AddPart(…)])
     draft.merge(effects_of(origin, snapshot, write, draft.changes, sources))
@@ -7,8 +7,8 @@
     views that join it        slices that the changed rows reach become stale (`dimension_change`)
     views that write it       row_removal and target_deletion, which know how the rows leave
 
-The draft requires what the answer depends on: a view that is created, or sees a part, meanwhile
-makes the commit conflict instead of being forgotten.
+The draft requires everything that the answer depends on: a view that is created, or processes a
+part, meanwhile makes the commit conflict.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ __all__ = ["SeenParts", "SourceChange", "TableWrite", "effects_of", "seen_parts"
 
 @dataclass(frozen=True, slots=True)
 class SourceChange:
-    """Parts of a table that a commit replaces or removes, and what their rows had reached.
+    """Parts of a table that a commit replaces or removes, and the slices that their rows reached.
 
-    `slices` are those of the views on the table, by the view's id; a view that has seen none of the
-    parts has none.  `joins` says that the slices come from running the views at the snapshot, so
-    that the tables that they join must not have moved.
+    `slices` belong to the views on the table, by the view's id; a view that has processed none of
+    the parts has none.  `joins` says that the slices come from running the views at the snapshot,
+    so that the tables that they join must be unchanged.
     """
 
     table_id: str
@@ -48,7 +48,7 @@ class SourceChange:
 
 @dataclass(frozen=True, slots=True)
 class SeenParts:
-    """A view, and those parts of its source that it has seen."""
+    """A view, and the parts of its source that it has processed."""
 
     view: MaterializedView
     parts: Sequence[Part]
@@ -61,11 +61,12 @@ def effects_of(
     changes: Sequence[Change],
     sources: Sequence[SourceChange] = (),
 ) -> CommitDraft:
-    """Return what a commit with these changes says of views, and requires for that.
+    """Return the changes of views that follow from a commit with these changes, and their
+    requirements.
 
-    `changes` are all that the commit does to parts.  `sources` are the tables of which it replaces
-    rows that views have seen; rows that only arrive are none: triggers have seen them, or they are
-    the views' gap.
+    `changes` are all that the commit does to parts.  `sources` are the tables whose rows it
+    replaces after views processed them. New rows need no source: triggers have processed them, or
+    they are the views' gap.
     """
     draft = CommitDraft()
     for source in sources:
@@ -81,10 +82,11 @@ def effects_of(
 def seen_parts(
     snapshot: Snapshot, table_id: str, parts: Sequence[Part], joins: bool = True
 ) -> tuple[list[SeenParts], CommitDraft]:
-    """Return the views on the table with the parts that each has seen, maybe none.
+    """Return the views on the table with the parts that each has processed, maybe none.
 
-    The draft requires that these are still all views on it, that they have still not seen the other
-    parts, and, with `joins`, that what the views that have seen some join is unchanged."""
+    The draft requires that no other view is on the table, that no view has processed more of the
+    parts, and, with `joins`, that the dimensions of the views with such parts are unchanged.
+    """
     draft = CommitDraft([watchers_are(snapshot, table_id)])
     found: list[SeenParts] = []
     for view in snapshot.views_on(table_id):

@@ -1,4 +1,4 @@
-"""Rows leave a table: what a commit must say of it to the views on both sides (rules 4 and 5).
+"""Removes rows from a table, with the effects on the views on both sides (rules 4 and 5).
 
     the views that read the table     the slices that the rows reached are stale, by name; or, where
                                       the rows leave by retention, frozen
@@ -51,8 +51,8 @@ from olapdb.runtime.failpoints import failpoint
 class RowChange:
     """A statement that removes or replaces rows.
 
-    `retain`: the rows leave by retention, so slices that they reached are frozen, not stale;
-    `discard_retained`: rows that are frozen may go.
+    `retain`: the rows leave by retention, so slices that they reached become frozen, not stale;
+    `discard_retained`: frozen rows may be removed.
     """
 
     origin: CommitOrigin
@@ -64,11 +64,12 @@ class RowChange:
         object.__setattr__(self, "origin", self.origin.of_kind(self.cause))
 
     def context(self, snapshot: Snapshot) -> TriggerContext:
+        """Return the context in which views run at the snapshot."""
         return TriggerContext.of(self.origin, snapshot)
 
     def until_published(self, attempt: Callable[[Snapshot, Staging], Outcome]) -> Outcome:
         """Return `attempt(pinned snapshot, staging)`, which commits once; repeat it after each
-        conflict, bounded. What a lost attempt has staged is deleted."""
+        conflict, bounded. Delete the staged files of a lost attempt."""
 
         def staged(snapshot: Snapshot) -> Outcome:
             with Staging(self.origin) as staging:
@@ -78,7 +79,7 @@ class RowChange:
 
 
 def rewriting(kind: str) -> RetryPolicy:
-    """Return how a statement is retried that replaces rows of parts."""
+    """Return the retry policy of a statement that replaces rows of parts."""
     return RetryPolicy(
         kind,
         f"Merges and INSERTs were faster than this {kind} {ATTEMPTS_MAX} times.",
@@ -89,7 +90,8 @@ def rewriting(kind: str) -> RetryPolicy:
 
 @dataclass
 class _Watching:
-    """A view on the table, and what left of the parts that it has seen, by their partition."""
+    """A view on the table, and the removed rows of the parts that it has processed, by their
+    partition."""
 
     view: MaterializedView
     seen: frozenset[str]
@@ -123,8 +125,10 @@ class RowRemoval:
             )
 
     def _watch(self, seen: SeenParts) -> _Watching:
-        # Or rows that leave meanwhile by retention freeze keys that these rows reach, unsaid; and what
-        # this freezes may be gone from the target.
+        """Start to gather for one view, and require that no retention runs on its source or
+        target meanwhile."""
+        # A concurrent retention could freeze keys that this change invalidates; or the keys that we
+        # freeze could already be deleted from the target.
         for one in (self._table.id, seen.view.target_id):
             version = self._snapshot.data_version(one, PLACEHOLDER_PARTITION)
             self._draft.require(DataVersionIs(one, PLACEHOLDER_PARTITION, version))
@@ -132,12 +136,12 @@ class RowRemoval:
 
     @property
     def reads_rows(self) -> bool:
-        """Whether the rows must be known, and not only how many there are."""
+        """Whether `add` needs the rows, and not only their number."""
         return bool(self._watching) or (self._target is not None and self._target.reads_rows)
 
     def add(self, part: Part, rows: pa.Table | None, count: int) -> None:
-        """Add `count` rows of the part; `rows` (stored columns) may be None where `reads_rows` is
-        False. All of the rows of the part: the part is gone."""
+        """Add `count` rows of the part; `rows` (stored columns) may be None where `reads_rows`
+        is False. If these are all of its rows, the part is removed."""
         self._removed += count
         for one in self._watching:
             if part.id in one.seen and rows is not None:
@@ -148,8 +152,8 @@ class RowRemoval:
             self._target.add(part, rows, count)
 
     def add_unread(self, part: Part) -> None:
-        """Add all rows of a part that cannot be read: the ledger says what they had reached, see
-        `reached_by_names`."""
+        """Add all rows of a part that cannot be read: the ledger gives the slices that they
+        reached, see `reached_by_names`."""
         self._unread = True
         self._removed += part.rows
         for one in self._watching:
@@ -167,6 +171,8 @@ class RowRemoval:
         return found
 
     def _gathering(self, view: MaterializedView) -> StaleSlices:
+        """Return an empty set of slices that fits the statement: frozen for retention, else
+        stale."""
         if not self._change.retain:
             return WatchedSlices(view, {}, {}, FrozenKeys.of(self._snapshot, view.target_id))
         slices = FrozenSlices.of(view)
@@ -177,7 +183,7 @@ class RowRemoval:
     def publish(
         self, staging: Staging, requirements: Sequence[Requirement], changes: Sequence[Change]
     ) -> int:
-        """Commit the statement's own changes with all that follows from them; return the commit's
+        """Commit the statement's own changes with their effects on views; return the commit's
         number."""
         change = self._change
         draft = CommitDraft(
@@ -194,7 +200,7 @@ class RowRemoval:
         return staging.publish(draft).number
 
     def _consequences(self, watching: _Watching) -> list[Change]:
-        """Return what becomes stale, or frozen, of a view on the table."""
+        """Return the changes that make slices of a view on the table stale, or frozen."""
         change = self._change
         changes: list[Change] = []
         for partition, slices in watching.slices.items():
@@ -217,7 +223,7 @@ class RowRemoval:
 
 
 def raised(table: Table, parts: Sequence[Part]) -> list[Change]:
-    """Return changes to the next data version of the table as a whole, and of the parts'
+    """Return changes that raise the data version of the whole table and of the parts'
     partitions."""
     partitions = dict.fromkeys((PLACEHOLDER_PARTITION, *(part.partition_id for part in parts)))
     return [RaiseDataVersion(table.id, partition) for partition in partitions]
@@ -230,8 +236,8 @@ OF_ANY_ENGINE = frozenset({"TRUNCATE", "QUARANTINE PART"})
 def stored_table(
     snapshot: Snapshot, table_id: str, action: str, *, any_engine: bool = False
 ) -> Table:
-    """Return the table, of the MergeTree family or, with `any_engine` and for some actions, of any
-    engine that stores rows. Raises UnknownTable, NotSupportedError, UnsupportedMethod."""
+    """Return the table, of the MergeTree family or, with `any_engine` and for some actions, of
+    any engine that stores rows. Raises UnknownTable, NotSupportedError, UnsupportedMethod."""
     found = snapshot.by_id(table_id)
     if not isinstance(found, Table):
         raise UnknownTable(f"The table of this {action} does not exist any more.")
