@@ -162,6 +162,7 @@ class _Writer:
 
     @property
     def services(self) -> Services:
+        """The services of the origin."""
         return self.origin.services
 
     def pinned(self, snapshot: Snapshot, table_id: str) -> AbstractContextManager[None]:

@@ -23,7 +23,8 @@ PIECE_ROWS = 65_536
 
 
 def row_keys(arrays: Sequence[pa.Array], rows: int) -> np.ndarray:
-    """Return the keys' hashes (high, low), shape (rows, 2). That of a row with a NULL is undefined."""
+    """Return the keys' hashes (high, low), shape (rows, 2). The hash of a row with a NULL is
+    undefined."""
     keys = np.empty((rows, 2), np.uint64)
     for start in range(0, rows, PIECE_ROWS):
         pieces = [one.slice(start, PIECE_ROWS) for one in arrays]

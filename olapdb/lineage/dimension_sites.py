@@ -255,9 +255,10 @@ def _with_matching_keys(
 
 
 def _in_values(argument: expressions.Expression, values: pa.Array) -> expressions.Expression | None:
-    """Return a condition to prune parts and row groups by, None where there is none.
+    """Return a condition to prune parts and row groups by, None where no such condition exists.
 
-    It keeps every row that has a match; the exact condition stays beside it."""
+    It keeps every row that has a match; the exact condition stays beside it.
+    """
     arrow = values.type
     if isinstance(plain(argument.type), Float) or argument.type.arrow != arrow:
         return None

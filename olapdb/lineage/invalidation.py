@@ -42,6 +42,7 @@ class StaleSlices:
 
     @staticmethod
     def of(view: MaterializedView) -> StaleSlices:
+        """Return an empty set of slices of the view."""
         return StaleSlices(view, {}, {})
 
     def add(self, around: TriggerContext, *blocks: pa.Table) -> None:

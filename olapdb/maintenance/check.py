@@ -84,8 +84,8 @@ def _check_contributions(snapshot: Snapshot, part: Part) -> Iterator[str]:
 def part_problems(
     snapshot: Snapshot, store: Store, table: Table, part: Part, check_rows: CheckRows | None = None
 ) -> Iterator[str]:
-    """Yield what is wrong with a part's bytes: its checksum, rows and bounds. Reads all of it.
-    Raises errors that say nothing about the part, such as a lack of memory or file descriptors."""
+    """Yield the problems of a part's bytes: its checksum, rows and bounds. Reads all of it.
+    Raises errors that are not about the part, such as a lack of memory or file descriptors."""
     try:
         if part.inline:
             verify_inline(part, snapshot.inline_rows(part))

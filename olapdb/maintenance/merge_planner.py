@@ -98,7 +98,7 @@ def optimize(
     """
     results: list[MergeResult] = []
     up_to: int | None = None
-    # Not a retry of one commit: each round makes the merges that the rounds before left possible.
+    # Not a retry of one commit: each round executes the merges that earlier rounds made possible.
     for _ in range(ROUNDS_MAX):
         with origin.services.catalog.pinned() as snapshot:
             table = snapshot.by_id(table_id)
@@ -114,7 +114,7 @@ def optimize(
                 for batch in _batches(planned):
                     results += merge_batch(origin, snapshot, table, batch, inline=False)
             except CommitConflict:
-                continue  # a merge or an INSERT's commit came between: plan anew
+                continue  # a merge or an INSERT committed meanwhile: plan again
     raise CommitConflict(
         f"The parts of the table changed {ROUNDS_MAX} times during OPTIMIZE.",
         hint="What was merged stays merged; SYSTEM STOP MERGES, then run it again.",

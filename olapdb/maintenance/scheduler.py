@@ -223,7 +223,7 @@ class MergeScheduler:
         while self._wanted(table_id):
             try:
                 done = merge_some(self._services, table_id, wanted=partial(self._wanted, table_id))
-            except CommitConflict:  # the policy chooses anew, from what the rival has left
+            except CommitConflict:  # the policy chooses again, from the present parts
                 conflicts += 1
                 if conflicts > CONFLICTS_MAX:
                     return
