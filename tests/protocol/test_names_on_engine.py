@@ -1,4 +1,4 @@
-"""Identity, not names (rule 10): what statements about names do to each other when they meet.
+"""Races statements about names against each other (rule 10: views refer to ids, not names).
 
 Names are not in the model; here one statement is stopped just before its commit, and another one
 runs whole.
@@ -94,7 +94,7 @@ def test_a_view_that_is_created_while_its_source_is_dropped(race: Race) -> None:
 
 
 def test_a_view_is_created_over_the_renamed_source(race: Race) -> None:
-    """The name in the statement means nothing any more: the statement fails, nothing is there."""
+    """The name in the statement is gone: the statement fails, and nothing is created."""
     make(race.first, view=False)
     assert not race.run(VIEW, "RENAME TABLE events TO events1")
     assert race.ask("SELECT count() FROM system.views") == [(0,)]
@@ -109,7 +109,7 @@ def test_rows_that_come_while_a_view_is_dropped(race: Race) -> None:
 
 
 def test_a_view_that_is_created_while_its_source_is_exchanged(race: Race) -> None:
-    """The view is on the table, which has the other name afterwards."""
+    """The view stays on its table, which has the other name afterwards."""
     make(race.first, view=False)
     race.first.execute("CREATE TABLE other AS events")
     assert race.run("EXCHANGE TABLES events AND other", VIEW)
@@ -119,7 +119,7 @@ def test_a_view_that_is_created_while_its_source_is_exchanged(race: Race) -> Non
 
 
 def test_a_view_is_created_over_the_exchanged_source(race: Race) -> None:
-    """The statement is run again, and finds the table that has the name now."""
+    """The statement is retried, and finds the table that has the name now."""
     make(race.first, view=False)
     race.first.execute("CREATE TABLE other AS events")
     assert race.run(VIEW, "EXCHANGE TABLES events AND other")
@@ -149,7 +149,7 @@ def test_a_plain_view_is_created_over_the_renamed_table(race: Race) -> None:
 
 
 def test_a_view_reads_a_plain_view_that_is_replaced(race: Race) -> None:
-    """The new definition of the plain view is the one that the materialized view was checked with."""
+    """The materialized view was checked against the new definition of the plain view."""
     make(race.first, view=False)
     race.first.execute(
         "CREATE TABLE kinds (kind String, weight Int64) ENGINE = MergeTree ORDER BY kind"
@@ -290,7 +290,7 @@ def test_a_table_is_replaced_while_a_view_of_it_is_created(race: Race) -> None:
 
 
 def test_a_renamed_table_is_not_read_under_its_old_name(race: Race) -> None:
-    """A plan is remembered by its text; the text may mean another table now."""
+    """A plan is cached by its text, which may mean another table after a rename."""
     race.first.execute("CREATE TABLE t (x Int8) ENGINE = MergeTree ORDER BY x")
     race.first.execute("CREATE TABLE u (x Int8) ENGINE = MergeTree ORDER BY x")
     race.first.execute("INSERT INTO t VALUES (1)")
@@ -388,7 +388,7 @@ def test_a_table_that_comes_back_is_not_hidden_by_a_new_one(race: Race) -> None:
 def test_a_table_comes_back_whole_or_not_while_vacuum_runs(
     race: Race, stage: str, there: bool
 ) -> None:
-    """What vacuum means to forget is looked at again when it forgets; what it forgot is gone."""
+    """Vacuum checks the dropped table again when it deletes it; after that UNDROP fails."""
     drop_filled(race)
     waiting = [stage]
     undropped: list[bool] = []
@@ -413,7 +413,7 @@ def test_a_table_comes_back_whole_or_not_while_vacuum_runs(
 
 
 def test_a_merge_that_began_before_the_table_was_dropped(race: Race) -> None:
-    """The parts are the same when the table is back, so the merge may still land."""
+    """The parts are the same after UNDROP, so the merge may still commit."""
     race.first.execute("CREATE TABLE t (x Int8) ENGINE = MergeTree ORDER BY x")
     for value in (1, 2):
         race.first.execute(f"INSERT INTO t VALUES ({value})")
@@ -424,7 +424,8 @@ def test_a_merge_that_began_before_the_table_was_dropped(race: Race) -> None:
 
 
 def test_a_plain_view_that_is_made_again_stays_what_it_was(race: Race) -> None:
-    """A materialized view that reads it need not know; another definition it would have to."""
+    """A materialized view that reads the plain view stays valid as long as the definition is the
+    same."""
     make(race.first, view=False)
     race.first.execute(
         "CREATE TABLE kinds (kind String, weight Int64) ENGINE = MergeTree ORDER BY kind"
