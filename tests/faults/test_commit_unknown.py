@@ -1,4 +1,5 @@
-"""A COMMIT that raises: it happened, it did not, or nobody knows, and then nothing is deleted."""
+"""A COMMIT that raises: it happened, it did not, or the outcome is unknown, and then nothing is
+deleted."""
 
 from __future__ import annotations
 
@@ -39,6 +40,7 @@ def catalog(tmp_path: Path) -> SqliteCatalog:
 
 
 def plant(catalog: SqliteCatalog, done: bool, code: int = sqlite3.SQLITE_IOERR) -> None:
+    """Let the catalog's next COMMIT fail."""
     real = catalog.connections.writer()
     catalog.connections._writer = Failing(real, done, code)  # type: ignore[assignment]
 
