@@ -1,10 +1,10 @@
 """The draft of a commit: its requirements and changes, gathered from several sources.
 
-    draft = CommitDraft()
-    draft.require(origin.lease, SchemaIs(table.id, table.version))
-    draft.change(RemoveParts(table.id, ids), *staged)
-    draft.merge(consequences)                  # another draft
-    committed = publish(draft, origin)
+draft = CommitDraft()
+draft.require(origin.lease, SchemaIs(table.id, table.version))
+draft.change(RemoveParts(table.id, ids), *staged)
+draft.merge(consequences)                  # another draft
+committed = publish(draft, origin)
 """
 
 from __future__ import annotations

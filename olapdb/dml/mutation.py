@@ -121,10 +121,9 @@ class Mutation:
     def reread(
         self, columns: frozenset[str], joined: frozenset[str], wider: frozenset[str]
     ) -> None:
-        """Note that rows which no step rewrites read differently from now on, in these columns
-        of the snapshot's table: views are invalidated as by an UPDATE. `joined` are the columns
-        that differ where the table is joined, `wider` those whose integers only got a wider
-        type."""
+        """Note that rows which no step rewrites read differently from now on, in these columns of
+        the snapshot's table: views are invalidated as by an UPDATE. `joined` are the columns that
+        differ where the table is joined, `wider` those whose integers only got a wider type."""
         parts = [part for part in self.snapshot.parts(self.table.id) if part.rows]
         told = self._views.told(columns, joined, wider, self._around())
         if not self._views.rejoined and not (parts and (told or columns)):

@@ -205,6 +205,6 @@ class _Lookup:
 
 def _keeps_rows(source: Table) -> bool:
     """Return whether the source still has the rows that fired the view. Merges drop rows of
-    Replacing and Collapsing tables, and a Null table keeps none. Summing and Aggregating tables
-    keep rows that join the same as a recomputation's."""
+    Replacing and Collapsing tables, and a Null table keeps none. Merged rows of Summing and
+    Aggregating tables join the same rows as in a recomputation."""
     return source.engine.stores_rows and source.engine.name not in ENGINE_ROLES

@@ -390,9 +390,8 @@ class _Asked:
     requirements: list[Requirement] = field(default_factory=list)
 
     def reached(self, part: Part) -> frozenset[str] | None:
-        """Return the partitions. None where they stay unknown: the view is broken, the part is,
-        or the target may hold the result of another definition, or of another state of a
-        dimension."""
+        """Return the partitions. None where they stay unknown: the view is broken, the part is, or
+        the target may hold the result of another definition, or of another state of a dimension."""
         snapshot = self.around.snapshot
         if self.view.unprovable or made_otherwise(self.view, snapshot):
             return None

@@ -243,7 +243,7 @@ def _staged_pieces(
         try:
             return [future.result() for future in futures]
         except BaseException:
-            pool.shutdown(cancel_futures=True)  # those under way are waited for
+            pool.shutdown(cancel_futures=True)  # waits for the running ones
             raise
 
 

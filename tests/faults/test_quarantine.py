@@ -411,11 +411,11 @@ def test_a_stale_slice_is_replayed_meanwhile(connection: Connection, folder: Pat
 @pytest.mark.parametrize(
     "inserted",
     [
-        # One block and another one: a merge leaves nothing of 'b'.
+        # Two blocks: a merge drops the sums of 'b', which are zero.
         ("(3, 'b', 1)", "(3, 'b', -1), (3, 'a', 4)"),
-        # Within one block, of two partitions: nothing of 'b' is written.
+        # One block of two partitions: the sum of 'b' is zero and is not written.
         ("(2, 'b', 1), (3, 'b', -1), (3, 'a', 4)",),
-        # Nothing else is written of it either.
+        # The block writes no row at all.
         ("(2, 'b', 1), (3, 'b', -1)",),
     ],
 )

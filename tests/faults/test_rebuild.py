@@ -126,7 +126,7 @@ def test_a_view_is_made_again_and_adopts_what_it_had_made(folder: Path) -> None:
     olapdb.rebuild_catalog(folder)
     with olapdb.connect(str(folder)) as connection:
         connection.execute("SYSTEM STOP MERGES")
-        # Rows left t behind the target's back before: the target is wrong, and ADOPT says so.
+        # A DELETE removed rows of t without a replay: insert them again, so that ADOPT succeeds.
         connection.execute(
             "INSERT INTO t (d, a) VALUES ('2024-01-01', 7), ('2024-02-01', 7), ('2024-03-01', 7)"
         )

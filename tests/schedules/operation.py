@@ -58,7 +58,7 @@ class Operation(ABC):
     @classmethod
     @abstractmethod
     def draw(cls, model: Model, chance: random.Random) -> Self | None:
-        """Draw one that makes sense now; None where there is none."""
+        """Draw one that makes sense now; None where nothing does."""
 
     @abstractmethod
     def sql(self, model: Model) -> str:

@@ -170,7 +170,7 @@ class Schedule:
         self.seen = None  # read everything again
         for key in [v.beside for v in self.models[0].views.values() if v.standing == "candidate"]:
             self.take(Plain(versions.CancelRebuild(key)))
-        if "risky_mv" in self.models[0].views:  # what it fails on cannot be mended
+        if "risky_mv" in self.models[0].views:  # rows on which the view fails cannot be mended
             self.take(Plain(rows.Delete("s", 2, BAD_USER)))
         for _ in range(MENDS_MAX):
             seen = self.seen or observe(self.warehouse.connection)
@@ -220,7 +220,9 @@ def _mending(key: str, statement: str) -> Operation:
     assert match is not None, f"{key} is mended by {statement!r}"
     action, rest = match.group(1), match.group(2).strip()
     if action == "BACKFILL" and rest == "DISCARD BYPASS":
-        return views.Replay(key, "", True)  # what it begins with; the gap is told next
+        return views.Replay(
+            key, "", True
+        )  # the first half; system.views suggests the backfill next
     if action == "BACKFILL":
         return views.Backfill(key, None)
     if action == "ADOPT":
