@@ -83,7 +83,6 @@ CASES: list[tuple[str, tuple[object, ...], tuple[str, ...]]] = [
     ("minOrDefault", (), ("Nullable(Int64)",)),
     ("sumOrNullIf", (), ("Int64", "UInt8")),
     ("sumDistinct", (), ("Int64",)),
-    ("countDistinct", (), ("String", "Int64")),
     ("sumArgMin", (), ("Int64", "Float64")),
     ("avgArgMax", (), ("Nullable(Int64)", "String")),
     ("groupUniqArrayArgMin", (), ("String", "Nullable(Int64)")),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from olapdb.bind.analysis import qualify
 from olapdb.commit.staging import Staging
 from olapdb.dml.attach_parts import cloned_parts, with_columns_of
 from olapdb.errors import BadArguments, DatabaseAlreadyExists, NotSupportedError, TableAlreadyExists
@@ -217,7 +218,6 @@ def create_view(statement: nodes.CreateView, context: StatementContext) -> Resul
 def _create_view(
     statement: nodes.CreateView, context: StatementContext, snapshot: Snapshot
 ) -> Result:
-    from olapdb.bind.analysis import qualify
 
     database, name = context.locate(statement.name)
     require_own_database(database, snapshot, statement.name.position)
