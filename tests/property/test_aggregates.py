@@ -16,6 +16,8 @@ from olapdb import functions
 from olapdb.functions import Aggregate, Groups
 from olapdb.types import DataType
 
+pytestmark = pytest.mark.feature("aggregates")
+
 GROUPS = 4
 _BITS64 = st.integers(-(2**63), 2**63 - 1)
 _FEW = st.integers(-3, 3)
