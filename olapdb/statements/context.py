@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from olapdb import errors
 from olapdb.bind import BindScope
+from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.commit.origin import CommitOrigin
 from olapdb.config import Settings
 from olapdb.errors import IncorrectQuery
@@ -21,7 +22,7 @@ from olapdb.plan.nodes import Field
 from olapdb.runtime.services import Services
 from olapdb.sql import nodes
 from olapdb.system.information_schema import information_tables
-from olapdb.system.registry import SYSTEM_DATABASES, SystemContext, SystemTable
+from olapdb.system.registry import SystemContext, SystemTable
 
 if TYPE_CHECKING:
     from olapdb.bind import BindScope

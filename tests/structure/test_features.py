@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.features import FEATURES, README, TESTS, features_of, readme, files_of_tests
+from tests.features import FEATURES, README, TESTS, features_of, files_of_tests, readme
 
 pytestmark = pytest.mark.feature("house")
 

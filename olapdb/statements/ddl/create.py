@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from olapdb.bind.analysis import qualify
+from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.commit.staging import Staging
 from olapdb.dml.attach_parts import cloned_parts, with_columns_of
 from olapdb.errors import BadArguments, DatabaseAlreadyExists, NotSupportedError, TableAlreadyExists
@@ -38,7 +39,6 @@ from olapdb.statements.ddl.table_definition import build_table, like_of
 from olapdb.statements.dml.insert import query_blocks
 from olapdb.statements.introspect.show import require_own_database
 from olapdb.statements.query import select
-from olapdb.system.registry import SYSTEM_DATABASES
 
 
 def create_database(statement: nodes.CreateDatabase, context: StatementContext) -> Result:

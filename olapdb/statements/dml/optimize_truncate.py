@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.dml.delete import delete_rows, require_condition
 from olapdb.dml.truncate import truncate as truncate_table
 from olapdb.dml.truncate import truncate as truncate_tables
@@ -21,7 +22,6 @@ from olapdb.statements.dml.partitions import find_partition
 from olapdb.statements.dml.quarantine import quarantine
 from olapdb.statements.introspect.show import require_database
 from olapdb.statements.introspect.show_filters import matches
-from olapdb.system.registry import SYSTEM_DATABASES
 from olapdb.types import STRING, UINT64
 
 

@@ -6,6 +6,7 @@ import difflib
 from dataclasses import replace
 
 from olapdb import errors
+from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.bind.virtual import virtual_columns
 from olapdb.config import lookup, setting_text
 from olapdb.model.schema import Column, MaterializedView, SchemaObject, Table
@@ -29,7 +30,6 @@ from olapdb.statements.query import select
 from olapdb.storage.codec import codec_text
 from olapdb.system.ddl import create_database, create_statement
 from olapdb.system.information_schema import information_tables
-from olapdb.system.registry import SYSTEM_DATABASES
 from olapdb.types import STRING, UINT8
 
 
