@@ -279,6 +279,7 @@ class StatementContext:
         )
 
         def read(name: str, columns: Sequence[str]) -> Any:
+            """Return these columns of the system table."""
             database, _, inside = name.rpartition(".")
             known = information_tables() if database else self.engine.system
             return known[inside].read(context, columns)

@@ -265,6 +265,8 @@ def _plan(
 def _cancel(
     statement: nodes.SystemView, view: MaterializedView, context: StatementContext
 ) -> tuple[Any, ...]:
+    """Run CANCEL of the view's jobs, or of the one job that is named; return a row for each
+    cancelled job."""
     from olapdb.views.jobs.job_listing import cancel_jobs
 
     return cancel_jobs(context.services, view, statement.job)
@@ -276,6 +278,7 @@ def _replay(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> tuple[Any, ...]:
+    """Run REPLAY; return a row for each slice of the target."""
     from olapdb.views.jobs.replay import replay
 
     return replay(
@@ -302,6 +305,7 @@ def _condition(statement: nodes.SystemView, context: StatementContext) -> KeyCon
 
 
 def _adopt(view: MaterializedView, context: StatementContext) -> tuple[Any, ...]:
+    """Run ADOPT; return a row for each adopted slice of the target."""
     from olapdb.views.jobs.adopt import adopt
 
     return adopt(
@@ -324,6 +328,7 @@ def _reconcile(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> tuple[Any, ...]:
+    """Run RECONCILE; return a row for each slice that was compared."""
     from olapdb.views.proof.reconcile import reconcile
 
     return reconcile(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def update(statement: nodes.Update, context: StatementContext) -> Result:
     """Run UPDATE t SET a = x WHERE …: one commit changes the rows, and invalidates the view slices
-    that read them.
+    computed from them.
 
     Raises IncorrectQuery without a WHERE.
     """
@@ -49,8 +49,8 @@ def deduplicate(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> None:
-    """Run OPTIMIZE … DEDUPLICATE [BY …]: keep one of equal rows in a partition. The commit
-    invalidates the view slices that read removed rows."""
+    """Run OPTIMIZE … DEDUPLICATE [BY …]: keep the first of equal rows in each partition. The commit
+    invalidates the view slices computed from removed rows."""
     step = DeduplicateStep(_compared(statement, table, context, snapshot), partition_id)
     mutate(context.origin("DEDUPLICATE"), table.id, step, parameters=context.parameters)
 
@@ -188,6 +188,7 @@ def _stored(name: str, table: Table, action: nodes.AlterAction) -> Column:
 
 
 def _unknown(name: str, table: Table, action: nodes.Node) -> errors.NoSuchColumn:
+    """Return the error for a column that the table lacks."""
     return errors.NoSuchColumn(
         f"There is no column {name} in {table.database}.{table.name}.",
         hint=f"It has {', '.join(c.name for c in table.columns)}.",

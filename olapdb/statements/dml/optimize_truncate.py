@@ -20,7 +20,7 @@ from olapdb.types import STRING, UINT64
 
 def delete(statement: nodes.Delete, context: StatementContext) -> Result:
     """Run DELETE FROM t [IN PARTITION p] WHERE …: one commit removes the rows, and invalidates the
-    view slices that read them."""
+    view slices computed from them."""
     from olapdb.dml.delete import delete_rows, require_condition
 
     context = context.with_settings(statement.settings)
@@ -40,8 +40,8 @@ def delete(statement: nodes.Delete, context: StatementContext) -> Result:
 
 
 def truncate(statement: nodes.Truncate, context: StatementContext) -> Result:
-    """Run TRUNCATE TABLE: remove all rows in one commit. SETTINGS discard_retained also removes
-    retained rows."""
+    """Run TRUNCATE TABLE: remove all rows in one commit. With the setting discard_retained also
+    rows that a view made from source rows removed by retention."""
     from olapdb.dml.truncate import truncate as truncate_table
 
     snapshot = context.snapshot()

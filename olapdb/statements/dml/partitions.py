@@ -121,7 +121,8 @@ def _text(value: nodes.Expression | None) -> object:
 def alter_partition(
     statement: nodes.Alter, action: nodes.PartitionAction, context: StatementContext
 ) -> int:
-    """Run one partition action in one commit; return the number of rows removed, moved or attached.
+    """Run one partition action in one commit. Return the number of rows removed, or of rows that
+    came if none was removed.
 
     Raises what `olapdb.dml.move_parts` and `attach_parts` raise, NotSupportedError for FREEZE and
     FETCH, SupportIsDisabled for what ClickHouse disables.
@@ -194,6 +195,7 @@ def check_partition_action(action: nodes.PartitionAction, context: StatementCont
 
 
 def _unsupported(action: nodes.PartitionAction) -> NotSupportedError:
+    """Return the error for a partition action that is not supported."""
     return NotSupportedError(
         f"ALTER TABLE … {action.action} PARTITION is not supported.",
         hint="SYSTEM BACKUP TO 'folder' copies a warehouse; ATTACH PARTITION … FROM shares parts"

@@ -208,4 +208,5 @@ def _items(statement: nodes.Node, context: StatementContext) -> Sequence[JudgedI
 
 
 def _lines(lines: list[str]) -> Result:
+    """Return the lines as the column `explain`, a row a line."""
     return from_columns(["explain"], [STRING], [lines])
