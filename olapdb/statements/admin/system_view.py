@@ -278,7 +278,7 @@ def _replay(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> tuple[Any, ...]:
-    """Run REPLAY; return a row for each slice of the target."""
+    """Run REPLAY; return a row for each target partition."""
     from olapdb.views.jobs.replay import replay
 
     return replay(
@@ -305,7 +305,7 @@ def _condition(statement: nodes.SystemView, context: StatementContext) -> KeyCon
 
 
 def _adopt(view: MaterializedView, context: StatementContext) -> tuple[Any, ...]:
-    """Run ADOPT; return a row for each adopted slice of the target."""
+    """Run ADOPT; return a row for each partition of the target that had bypass rows."""
     from olapdb.views.jobs.adopt import adopt
 
     return adopt(
@@ -328,7 +328,7 @@ def _reconcile(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> tuple[Any, ...]:
-    """Run RECONCILE; return a row for each slice that was compared."""
+    """Run RECONCILE; return a row for each target partition that was compared."""
     from olapdb.views.proof.reconcile import reconcile
 
     return reconcile(

@@ -262,8 +262,8 @@ def _checked(
     """Check the altered table and all views around it.
 
     Returns the views whose text follows a rename, and the views that the ALTER makes provable or
-    unproven; a view is in one of them only. Raises AlterOfColumnIsForbidden for a change that
-    breaks the engine or a view.
+    unproven; no view is in both. Raises AlterOfColumnIsForbidden for a change that breaks the
+    engine or a view.
     """
     if after is draft.before:
         return [], ()

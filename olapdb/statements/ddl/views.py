@@ -90,9 +90,9 @@ def _inner_columns(
 def attach_or_detach(statement: nodes.Attach | nodes.Detach, context: StatementContext) -> Result:
     """Run ATTACH or DETACH of a materialized view.
 
-    DETACH stops the trigger, and rows inserted meanwhile are the view's gap; ATTACH starts it
-    again. Tables and databases raise NotSupportedError, since every process that opens the
-    warehouse sees them; ATTACH IF NOT EXISTS and DETACH IF EXISTS may do nothing.
+    DETACH stops the trigger; rows inserted until the next ATTACH are the view's gap. Tables and
+    databases raise NotSupportedError, since every process that opens the warehouse sees them.
+    ATTACH of an existing object raises TableAlreadyExists without IF NOT EXISTS.
     """
     snapshot = context.snapshot()
     attaches = isinstance(statement, nodes.Attach)
