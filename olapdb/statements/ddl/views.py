@@ -90,9 +90,10 @@ def _inner_columns(
 def attach_or_detach(statement: nodes.Attach | nodes.Detach, context: StatementContext) -> Result:
     """Run ATTACH or DETACH of a materialized view.
 
-    DETACH stops the trigger; rows inserted until the next ATTACH are the view's gap. Tables and
-    databases raise NotSupportedError, since every process that opens the warehouse sees them.
-    ATTACH of an existing object raises TableAlreadyExists without IF NOT EXISTS.
+    DETACH stops the trigger; rows inserted until the next ATTACH are the view's gap. A database,
+    and DETACH of a table, raise NotSupportedError: every process that opens the warehouse sees the
+    same tables. ATTACH of an existing table raises TableAlreadyExists without IF NOT EXISTS, of a
+    missing one UnknownTable.
     """
     snapshot = context.snapshot()
     attaches = isinstance(statement, nodes.Attach)
@@ -122,7 +123,8 @@ def attach_or_detach(statement: nodes.Attach | nodes.Detach, context: StatementC
 
 
 def _stays_attached(statement: nodes.Attach | nodes.Detach, what: str) -> NotSupportedError:
-    """Return the error for ATTACH or DETACH of an object that is not a materialized view."""
+    """Return the error for a database, or for DETACH of an object that is not a materialized
+    view."""
     verb = type(statement).__name__.upper()
     return NotSupportedError(
         f"{verb} is for materialized views; {what} is none, and every process that opens the"
