@@ -1,4 +1,4 @@
-"""CHECK TABLE: reads every byte of the parts, and says of each whether it is what was written."""
+"""CHECK TABLE: read every byte of the parts, and compare it with what was written."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ from olapdb.types import STRING, UINT8
 
 
 def check_tables(statement: nodes.CheckTable, context: StatementContext) -> Result:
-    """Rows (part_path, is_passed, message); CHECK ALL TABLES with database and table before.
+    """Return a row (part_path, is_passed, message) for each part; CHECK ALL TABLES adds the columns
+    database and table in front.
 
-    A damaged part is a row, no error: SYSTEM QUARANTINE PART 'part' ON t sets it aside."""
+    A damaged part is a row, not an error: SYSTEM QUARANTINE PART 'part' ON t sets it aside. Parts
+    without rows are skipped.
+    """
     context = context.with_settings(statement.settings)
     with context.services.catalog.pinned() as snapshot:
         if statement.table is not None:
@@ -42,6 +45,8 @@ def check_tables(statement: nodes.CheckTable, context: StatementContext) -> Resu
 
 
 def _table(name: nodes.TableName, context: StatementContext, snapshot: Snapshot) -> Table:
+    """Return the table to check, for a materialized view its target. Raise NotSupportedError for an
+    object that stores no rows."""
     found = context.require(snapshot, name)
     if isinstance(found, MaterializedView):
         found = snapshot.by_id(found.target_id) or found
@@ -58,6 +63,8 @@ def _table(name: nodes.TableName, context: StatementContext, snapshot: Snapshot)
 def _chosen(
     statement: nodes.CheckTable, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> list[Part]:
+    """Return the parts that PARTITION or PART selects, all without a clause. Raise NoSuchDataPart
+    for a part that the table lacks."""
     parts = list(snapshot.parts(table.id))
     reference = statement.partition
     if reference is None or reference.kind == "ALL":
@@ -81,6 +88,10 @@ def _checked(
     snapshot: Snapshot,
     context: StatementContext,
 ) -> Iterator[tuple[object, ...]]:
+    """Check the parts with rows in block order; yield (part name, is_passed, message) for each.
+    Each verdict is recorded in the catalog at once. Raise QueryWasCancelled between two parts."""
+    from olapdb.maintenance.check import part_problems
+    from olapdb.maintenance.damaged_parts import damage_of, record_check
 
     services = context.services
     for part in sorted(parts, key=lambda one: one.block_range):

@@ -1,4 +1,4 @@
-"""KILL QUERY: ends statements that run in this process."""
+"""KILL QUERY: cancel statements that run in this process."""
 
 from __future__ import annotations
 
@@ -13,8 +13,12 @@ _NAMES = ("kill_status", "query_id", "query")
 
 
 def kill(statement: nodes.Kill, context: StatementContext) -> Result:
-    """KILL QUERY WHERE …, a condition over system.processes: each ends at its next batch with
-    QUERY_WAS_CANCELLED. A row for each that was told."""
+    """Run KILL QUERY WHERE …, a condition over system.processes. Return a row for each cancelled
+    statement.
+
+    A cancelled statement ends at its next batch with QUERY_WAS_CANCELLED. The KILL never cancels
+    itself. KILL MUTATION raises NotSupportedError.
+    """
     if statement.kind == "MUTATION":
         raise NotSupportedError(
             "There are no mutations in the background: each ends with its statement.",
@@ -32,6 +36,7 @@ def kill(statement: nodes.Kill, context: StatementContext) -> Result:
 
 
 def _chosen(where: nodes.Expression, context: StatementContext) -> set[object]:
+    """Return the ids of the running queries that satisfy the condition."""
     query = nodes.Select(
         columns=(nodes.Identifier(("query_id",)),),
         where=where,

@@ -1,7 +1,8 @@
-"""SYSTEM BACKFILL | REPLAY | RECONCILE | ADOPT | STOP | START VIEW: what each does, and its columns.
+"""SYSTEM BACKFILL | REPLAY | RECONCILE | ADOPT | REBUILD | … VIEW: the commands and the columns of
+their results.
 
-Every command gives rows that say what was done, chunk by chunk or slice by slice: frozen
-dataclasses, which SQL shows as a table and Python hands on as they are.
+Most commands return frozen dataclasses that record what was done, chunk by chunk or slice by slice.
+SQL shows them as a table; the Python API returns them unchanged.
 """
 
 from __future__ import annotations
@@ -119,11 +120,12 @@ _COLUMNS: Mapping[str, Mapping[str, DataType]] = {
 }
 
 _COMPUTE_CHUNKS = ("BACKFILL", "REPLAY", "RECONCILE", "ADOPT", "REBUILD")
-"""Commands that compute chunks, where the setting `engine` says."""
+"""Commands that compute chunks, on the executor that the setting `engine` selects."""
 
 
 def system_view(statement: nodes.SystemView, context: StatementContext) -> Result:
-    """The rows of the command as a table; STOP and START give none."""
+    """Run the command and return its rows as a table. STOP, START and CANCEL REBUILD return an
+    empty result."""
     if statement.action in ("STOP", "START"):
         context = context.with_settings(statement.settings)
         view = context.require_view(context.snapshot(), statement.view)
@@ -140,7 +142,11 @@ def system_view(statement: nodes.SystemView, context: StatementContext) -> Resul
 
 
 def rows_of(statement: nodes.SystemView, context: StatementContext) -> tuple[Any, ...]:
-    """Runs the command; its rows are those that the function of its name in `olapdb.views` gives."""
+    """Run the command; return the rows of the function in `olapdb.views` that implements it, for
+    example `backfill` for BACKFILL.
+
+    Raises NotSupportedError for an unknown command.
+    """
     kind = _kind(statement)
     context = context.with_settings(statement.settings, takes_engine=kind in _COMPUTE_CHUNKS)
     snapshot = context.snapshot()
@@ -173,18 +179,22 @@ def rows_of(statement: nodes.SystemView, context: StatementContext) -> tuple[Any
 
 
 def _kind(statement: nodes.SystemView) -> str:
+    """Return the key of the command in `_COLUMNS`."""
     if statement.dry_run:
         return "DRY RUN"
     return "METADATA" if statement.metadata else statement.action
 
 
 def _value(value: object) -> object:
+    """Return a tuple as a list, which Arrow reads as an Array; other values unchanged."""
     return list(value) if isinstance(value, tuple) else value
 
 
 def _partition(
     statement: nodes.SystemView, table_id: str, context: StatementContext, snapshot: Snapshot
 ) -> str | None:
+    """Return the id of the partition of the table that the statement names; None without
+    PARTITION."""
     if statement.partition is None:
         return None
     table = snapshot.by_id(table_id)
@@ -198,6 +208,9 @@ def _backfill(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> tuple[Any, ...]:
+    """Run BACKFILL; raise BackfillIncomplete if chunks failed. DISCARD BYPASS replays the target
+    first."""
+    from olapdb.views.jobs.backfill import backfill, refuse_incomplete
 
     if statement.discard_bypass:
         _discard_first(statement, view, context)
@@ -216,8 +229,9 @@ def _backfill(
 def _discard_first(
     statement: nodes.SystemView, view: MaterializedView, context: StatementContext
 ) -> None:
-    """The replay that BACKFILL … DISCARD BYPASS begins with: of all of the target, since a
-    partition in BACKFILL is one of the source."""
+    """Run the replay that BACKFILL … DISCARD BYPASS begins with. It covers the whole target:
+    BACKFILL's PARTITION names a partition of the source, so PARTITION raises BadArguments here."""
+    from olapdb.views.jobs.replay import replay
 
     if statement.partition is not None:
         raise BadArguments(
@@ -242,6 +256,8 @@ def _plan(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> tuple[Any, ...]:
+    """Return the chunks that BACKFILL … DRY RUN would compute."""
+    from olapdb.views.jobs.backfill import backfill_plan
 
     if statement.discard_bypass:
         raise BadArguments(
@@ -256,6 +272,9 @@ def _plan(
 def _cancel(
     statement: nodes.SystemView, view: MaterializedView, context: StatementContext
 ) -> tuple[Any, ...]:
+    """Run CANCEL of the view's jobs, or of the one job that is named; return a row for each
+    cancelled job."""
+    from olapdb.views.jobs.job_listing import cancel_jobs
 
     return cancel_jobs(context.services, view, statement.job)
 
@@ -266,6 +285,8 @@ def _replay(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> tuple[Any, ...]:
+    """Run REPLAY; return a row for each target partition."""
+    from olapdb.views.jobs.replay import replay
 
     return replay(
         context.origin(),
@@ -280,6 +301,8 @@ def _replay(
 
 
 def _condition(statement: nodes.SystemView, context: StatementContext) -> KeyCondition | None:
+    """Return the condition of REPLAY … WHERE or FROM; None without either."""
+    from olapdb.views.jobs.replay_condition import KeyCondition
 
     if statement.where is not None:
         return KeyCondition(statement.where, parameters=context.parameters)
@@ -289,6 +312,8 @@ def _condition(statement: nodes.SystemView, context: StatementContext) -> KeyCon
 
 
 def _adopt(view: MaterializedView, context: StatementContext) -> tuple[Any, ...]:
+    """Run ADOPT; return a row for each partition of the target that had bypass rows."""
+    from olapdb.views.jobs.adopt import adopt
 
     return adopt(
         context.origin(), view.id, executor=executor_of(context), progress=context.progress
@@ -296,6 +321,9 @@ def _adopt(view: MaterializedView, context: StatementContext) -> tuple[Any, ...]
 
 
 def _ledger(view: MaterializedView, snapshot: Snapshot) -> tuple[Any, ...]:
+    """Run RECONCILE … METADATA: compare the ledger with the parts without reading rows."""
+    from olapdb.views.proof.ledger_check import check_ledger
+    from olapdb.views.proof.reconcile import require_stored
 
     require_stored(view, snapshot, "RECONCILE … METADATA")
     return check_ledger(view, snapshot)
@@ -307,6 +335,8 @@ def _reconcile(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> tuple[Any, ...]:
+    """Run RECONCILE; return a row for each target partition that was compared."""
+    from olapdb.views.proof.reconcile import reconcile
 
     return reconcile(
         context.origin(),

@@ -1,10 +1,10 @@
 """ALTER TABLE: all actions of one statement are one commit.
 
-    actions -> draft (the table to be) -> checks, views -> rows that must be read or rewritten
-            -> one commit: the table, the views that follow it, the parts, what became stale
+    actions -> draft (the altered table) -> checks, views -> rows that must be read or rewritten
+            -> one commit: the table, the views that follow it, parts, invalidations
 
-Actions on partitions (`statements/dml/partitions.py`) and MODIFY QUERY (`statements/ddl/views.py`) stand
-alone.
+Actions on partitions (`statements/dml/partitions.py`) and MODIFY QUERY (`statements/ddl/views.py`)
+cannot be combined with other actions.
 """
 
 from __future__ import annotations
@@ -59,7 +59,11 @@ _ROWS = nodes.UpdateWhere | nodes.DeleteWhere | nodes.ClearColumn | nodes.Materi
 
 
 def alter(statement: nodes.Alter, context: StatementContext) -> Result:
-    """What cannot be done is refused before anything is."""
+    """Run ALTER TABLE; return the number of changed rows. Retried on CommitConflict.
+
+    Unsupported actions raise NotSupportedError before any action runs. A MODIFY TTL is followed by
+    a MATERIALIZE TTL, in a commit of its own, if the setting materialize_ttl_after_modify is on.
+    """
     actions = statement.actions
     if any(isinstance(action, nodes.ModifyQuery) for action in actions):
         return alter_query(statement, context)
@@ -83,6 +87,8 @@ def alter(statement: nodes.Alter, context: StatementContext) -> Result:
 
 
 def _refuse_unknown(action: nodes.AlterAction, context: StatementContext, *, alone: bool) -> None:
+    """Raise NotSupportedError for an action that is not supported. MATERIALIZE TTL must be the only
+    action (`alone`)."""
     if isinstance(action, nodes.PartitionAction):
         check_partition_action(action, context)
         return
@@ -99,12 +105,14 @@ def _refuse_unknown(action: nodes.AlterAction, context: StatementContext, *, alo
 
 
 def _words(action: nodes.AlterAction) -> str:
+    """Return the SQL words of an action's class: DropColumn -> DROP COLUMN."""
     name = type(action).__name__
     return "".join(f" {c}" if c.isupper() else c.upper() for c in name).strip().upper()
 
 
 def _alter_partitions(statement: nodes.Alter, context: StatementContext) -> Result:
-    """One commit an action: each is about rows of its own."""
+    """Run partition actions, each in a commit of its own, since each changes other rows. Raise
+    NotSupportedError if other actions stand beside them."""
     actions = [one for one in statement.actions if isinstance(one, nodes.PartitionAction)]
     other = next((one for one in statement.actions if one not in actions), None)
     if other is not None:
@@ -122,7 +130,8 @@ def _alter_partitions(statement: nodes.Alter, context: StatementContext) -> Resu
 def _attempt(
     statement: nodes.Alter, context: StatementContext, snapshot: Snapshot, tried: set[str]
 ) -> int:
-    """The rows that were changed."""
+    """Make one attempt of the ALTER at the snapshot; return the number of changed rows. `tried`
+    collects the ids of parts whose values convert, over all attempts."""
     found = context.require(snapshot, statement.table)
     only_comments = all(isinstance(action, _COMMENTS) for action in statement.actions)
     if only_comments:
@@ -136,8 +145,8 @@ def _attempt(
 def _table(
     found: SchemaObject, statement: nodes.Alter, context: StatementContext, snapshot: Snapshot
 ) -> Table:
-    """The table to alter. The columns of a view are those of its query; its rows may be mutated
-    where they are its own."""
+    """Return the table to alter, for a view with an inner table that one. Raise NotSupportedError
+    for changes of a view's columns, which its query defines, and for Log engines."""
     if not isinstance(found, Table) and any(isinstance(a, _COLUMNS) for a in statement.actions):
         fix = "ALTER TABLE … MODIFY QUERY changes what the view makes"
         raise errors.NotSupportedError(
@@ -160,6 +169,8 @@ def _table(
 def _drafted(
     statement: nodes.Alter, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> tuple[ColumnsDraft, list[Step]]:
+    """Apply the actions in order; return the draft of the altered table, and the steps that rewrite
+    rows."""
     draft = ColumnsDraft(table, context.settings.boolean("data_type_default_nullable"))
     steps: list[Step] = []
     for action in _of_columns(statement.actions, table):
@@ -194,7 +205,8 @@ def _drafted(
 
 
 def _of_columns(actions: Sequence[nodes.AlterAction], table: Table) -> Iterator[nodes.AlterAction]:
-    """DROP and CLEAR COLUMN n of a nested structure as those of each of its columns."""
+    """Yield the actions; DROP and CLEAR COLUMN of a nested structure become one action for each of
+    its columns."""
     for action in actions:
         if isinstance(action, nodes.DropColumn | nodes.ClearColumn):
             for name in nested_columns(table, action.name) or (action.name,):
@@ -211,6 +223,12 @@ def _publish(
     snapshot: Snapshot,
     tried: set[str],
 ) -> int:
+    """Check the draft, stage the rewritten parts and commit everything at once; return the number
+    of changed rows.
+
+    The commit requires that the table and all views are unchanged since the snapshot. A statement
+    that changes nothing commits nothing.
+    """
     before = draft.before
     after = before if draft.table == before else draft.finished()
     if after is before and not steps:
@@ -241,8 +259,12 @@ def _publish(
 def _checked(
     draft: ColumnsDraft, after: Table, context: StatementContext, snapshot: Snapshot
 ) -> tuple[list[MaterializedView | View], tuple[Rejudged, ...]]:
-    """The views whose text follows a rename, and those that the ALTER makes provable or unproven;
-    everything else about the altered table is right."""
+    """Check the altered table and all views around it.
+
+    Returns the views whose text follows a rename, and the views that the ALTER makes provable or
+    unproven; no view is in both. Raises AlterOfColumnIsForbidden for a change that breaks the
+    engine or a view.
+    """
     if after is draft.before:
         return [], ()
     try:
@@ -264,11 +286,13 @@ def _checked(
     seen = OverlaySnapshot.of(snapshot, *moved.values())
     rejudged = check_altered(seen, after, "alter")
     _check_moved(list(moved.values()), OverlaySnapshot.of(snapshot, after, *moved.values()), after)
-    judged = {one.view.id for one in rejudged}  # these carry the new text too
+    judged = {one.view.id for one in rejudged}  # these have the new text already
     return [view for view in moved.values() if view.id not in judged], rejudged
 
 
 def _check_moved(views: list[MaterializedView | View], after: Snapshot, table: Table) -> None:
+    """Raise AlterOfColumnIsForbidden if the rewritten text of a materialized view does not bind at
+    the snapshot `after`."""
     for view in views:
         if not isinstance(view, MaterializedView):
             continue
@@ -284,7 +308,8 @@ def _check_moved(views: list[MaterializedView | View], after: Snapshot, table: T
 
 
 def _kind(statement: nodes.Alter) -> str:
-    """What system.snapshots says; mutations are found by it."""
+    """Return the commit's kind in system.snapshots: "UPDATE" if an action is an UPDATE, else
+    "ALTER". Users find mutations by it."""
     if any(isinstance(action, nodes.UpdateWhere) for action in statement.actions):
         return "UPDATE"
     return "ALTER"
@@ -294,11 +319,13 @@ def _kind(statement: nodes.Alter) -> str:
 
 
 def _put(context: StatementContext, item: SchemaObject) -> None:
+    """Commit the changed object, provided that it is unchanged since it was read."""
     commit(context, "ALTER", [RevisionIs(item.id, item.revision)], [PutObject(item)])
 
 
 def _commented(item: SchemaObject, statement: nodes.Alter) -> SchemaObject:
-    """A comment means nothing: the version stays."""
+    """Return the object with the comments of the statement. Its `version` stays, since a comment
+    does not change its meaning."""
     for action in statement.actions:
         if isinstance(action, nodes.ModifyComment):
             item = replace(item, comment=action.comment)
@@ -310,6 +337,8 @@ def _commented(item: SchemaObject, statement: nodes.Alter) -> SchemaObject:
 
 
 def _with_column_comment(item: SchemaObject, action: nodes.CommentColumn) -> SchemaObject:
+    """Return the object with the column's comment; raise NotFoundColumnInBlock for a missing
+    column."""
     if all(c.name != action.name for c in item.columns):
         if action.if_exists:
             return item

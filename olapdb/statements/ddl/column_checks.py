@@ -1,4 +1,4 @@
-"""What a table's columns must fulfil, at CREATE and after every ALTER: types, defaults, codecs,
+"""Checks of a table's columns at CREATE and after every ALTER: names, types, defaults, codecs,
 constraints."""
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from olapdb.types import Boolean, Integer, Nothing, plain
 
 
 def check_columns(table: Table, scope: BindScope) -> None:
-    """Raises what ClickHouse raises for a table of such columns."""
+    """Check names, types, codecs, keys, defaults and constraints of the table; raise the errors
+    that ClickHouse raises."""
     _check_names(table)
     for column in table.columns:
         check_type(column.type, column.name)
@@ -44,12 +45,15 @@ def check_columns(table: Table, scope: BindScope) -> None:
 
 
 def names_in(text: str, table: Table) -> set[str]:
-    """The columns of the table that an expression over it names; those of lambdas are not."""
+    """Return the columns of the table that the expression names; a lambda's arguments hide columns
+    of the same name."""
     known = {c.name for c in table.columns}
     return {name for name in _identifiers(parse_expression(text), frozenset()) if name in known}
 
 
 def _identifiers(node: nodes.Node, hidden: frozenset[str]) -> Iterator[str]:
+    """Yield every name that an identifier could mean: the whole, its first and its last part.
+    `hidden` are arguments of enclosing lambdas."""
     match node:
         case nodes.Identifier(parts=parts):
             if len(parts) == 1 and parts[0] in hidden:
@@ -65,6 +69,8 @@ def _identifiers(node: nodes.Node, hidden: frozenset[str]) -> Iterator[str]:
 
 
 def _check_names(table: Table) -> None:
+    """Raise DuplicateColumn for a repeated column, IllegalColumn for a repeated constraint,
+    EmptyListOfColumns if no column is stored or none can be inserted."""
     seen: set[str] = set()
     for column in table.columns:
         if column.name in seen:
@@ -87,7 +93,7 @@ def _check_names(table: Table) -> None:
 
 
 def _check_keys(table: Table) -> None:
-    """Rows are sorted and split by what is stored."""
+    """Raise UnknownIdentifier if a key names a column that is not stored."""
     texts = [item.expression for item in table.sorting_key]
     for text in (*texts, *((table.partition_key,) if table.partition_key else ())):
         for name in sorted(names_in(text, table)):
@@ -101,7 +107,7 @@ def _check_keys(table: Table) -> None:
 
 
 def _check_circles(table: Table) -> None:
-    """Defaults may use each other, but not in a circle."""
+    """Raise CyclicAliases if default expressions use each other in a circle."""
     needs = {c.name: names_in(c.default, table) for c in table.columns if c.default}
     open_columns = dict(needs)
     while open_columns:
@@ -116,6 +122,8 @@ def _check_circles(table: Table) -> None:
 
 
 def _check_default(table: Table, column: Column, scope: BindScope) -> None:
+    """Raise NoDefaultValue for a default with a subquery, and the binder's and converter's
+    errors."""
     parsed = parse_expression(column.default)
     if any(isinstance(node, nodes.Query) for node in walk(parsed)):
         raise errors.NoDefaultValue(
@@ -134,7 +142,8 @@ def _check_default(table: Table, column: Column, scope: BindScope) -> None:
 
 
 def _check_fits(bound: Expression, column: Column, scope: BindScope) -> None:
-    """A constant is converted here and now; for anything else there must be a conversion."""
+    """Raise DataError if the default cannot be stored in the column. A constant is converted; for
+    other expressions a conversion between the types must exist."""
     environment = scope.environment
     value: pa.Array = pa.array([], bound.type.arrow)
     if not columns_of(bound) and not _is_volatile(bound):
@@ -144,12 +153,15 @@ def _check_fits(bound: Expression, column: Column, scope: BindScope) -> None:
 
 
 def _is_volatile(expression: Expression) -> bool:
+    """Return whether the expression calls a function that is not pure, such as now()."""
     return any(
         isinstance(e, Call) and e.function.volatility != "pure" for e in walk_expression(expression)
     )
 
 
 def _check_constraint(table: Table, name: str, text: str, scope: BindScope) -> None:
+    """Raise BadArguments for a constraint with a subquery, IllegalTypeOfArgument for one that is
+    not Boolean or UInt8."""
     parsed = parse_expression(text)
     if any(isinstance(node, nodes.Query) for node in walk(parsed)):
         raise errors.BadArguments(
@@ -166,7 +178,8 @@ def _check_constraint(table: Table, name: str, text: str, scope: BindScope) -> N
 
 
 def constraint_of(definition: nodes.ConstraintDefinition) -> tuple[str, str]:
-    """(name, condition); an ASSUME is refused, as nobody would check it."""
+    """Return (name, condition). Raise NotSupportedError for ASSUME, which no INSERT would
+    verify."""
     if definition.kind == "ASSUME":
         raise errors.NotSupportedError(
             f"Constraint {definition.name}: ASSUME is not supported.",

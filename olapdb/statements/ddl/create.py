@@ -42,6 +42,8 @@ from olapdb.statements.query import select
 
 
 def create_database(statement: nodes.CreateDatabase, context: StatementContext) -> Result:
+    """Run CREATE DATABASE. Raise DatabaseAlreadyExists, NotSupportedError for engines other than
+    Atomic and Ordinary."""
     if statement.engine is not None and statement.engine.name not in ("Atomic", "Ordinary"):
         raise NotSupportedError(
             f"Database engine {statement.engine.name} is not supported.",
@@ -54,6 +56,7 @@ def create_database(statement: nodes.CreateDatabase, context: StatementContext) 
 def _create_database(
     statement: nodes.CreateDatabase, context: StatementContext, snapshot: Snapshot
 ) -> Result:
+    """Make one attempt of `create_database` at the snapshot."""
     if statement.name in snapshot.databases or statement.name in SYSTEM_DATABASES:
         if statement.if_not_exists:
             return Result()
@@ -68,7 +71,8 @@ def _create_database(
 
 
 def create_table(statement: nodes.CreateTable, context: StatementContext) -> Result:
-    """The table, and with AS SELECT its rows; both are there or neither is."""
+    """Run CREATE TABLE: one commit publishes the table and, with AS SELECT or CLONE AS, its
+    rows."""
     if statement.temporary:
         raise NotSupportedError(
             "Temporary tables are not supported.",
@@ -81,6 +85,7 @@ def create_table(statement: nodes.CreateTable, context: StatementContext) -> Res
 def _create_table(
     statement: nodes.CreateTable, context: StatementContext, snapshot: Snapshot
 ) -> Result:
+    """Make one attempt of `create_table` at the snapshot."""
     existing = _existing(statement.table, statement, context, snapshot)
     if existing is not None and statement.if_not_exists:
         return Result()
@@ -103,6 +108,8 @@ def _existing(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> SchemaObject | None:
+    """Return the object that has the name; None if it is free. Raise TableAlreadyExists without OR
+    REPLACE or IF NOT EXISTS, HaveDependentObjects for a table that views need."""
     existing = context.find(snapshot, name)
     if existing is None or statement.if_not_exists:
         return existing
@@ -126,8 +133,12 @@ def _publish(
     reads: Sequence[tuple[str, int]] = (),
     keys: Sequence[Change] = (),
 ) -> None:
-    """One commit: what had the name goes, the object comes, with its first rows and their keys.
-    `reads` are ids and revisions of what its text names."""
+    """Commit at once: drop the object that has the name, create the new one, add its first rows.
+
+    `existing` is the object to replace, `staged` the first rows and `keys` their deduplication
+    keys. `reads` are (id, revision) of the objects that a view's query names; they must be
+    unchanged. A table that is its own successor keeps its identity (`publish_successor`).
+    """
     requirements: list[Requirement] = [DatabaseExists(made.database)]
     requirements += [RevisionIs(*one) for one in reads]
     changes: list[Change] = []
@@ -151,7 +162,7 @@ def _publish(
     changes.append(PutObject(made))
     if staged:
         rows = join_staged(staged)
-        own = SchemaIs(made.id, made.version)  # true only once this commit is made
+        own = SchemaIs(made.id, made.version)  # this commit itself makes it true
         requirements += [r for r in rows.requirements if r != own]
         changes += [*rows.changes, *keys]
     commit(context, f"CREATE {type(made).__name__.upper()}", requirements, changes)
@@ -164,7 +175,8 @@ def _create_clone(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> Result:
-    """CLONE AS: the table and the other one's rows, by reference, in one commit."""
+    """Commit the table of CLONE AS and the source's rows at once. The new parts refer to the
+    source's files."""
     source = like_of(statement, context, snapshot)
     assert source is not None
     origin = context.origin()
@@ -182,8 +194,8 @@ def _create_filled(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> Result:
-    """AS SELECT: the rows are staged for a table that does not exist yet, and one commit makes the
-    table and all of them visible; a SELECT that fails leaves nothing."""
+    """Stage the rows of AS SELECT for a table that does not exist yet, then commit table and rows
+    at once. A failing SELECT leaves nothing behind."""
     assert statement.query is not None
     services = context.services
     staged: list[StagedInsert] = []
@@ -211,13 +223,16 @@ def _create_filled(
 
 
 def create_view(statement: nodes.CreateView, context: StatementContext) -> Result:
-    """A plain view: its SELECT is bound once to learn its columns, and frozen with full names."""
+    """Run CREATE VIEW: bind the SELECT once to learn the columns, and store it with qualified
+    names."""
     return attempted(context, partial(_create_view, statement, context))
 
 
 def _create_view(
     statement: nodes.CreateView, context: StatementContext, snapshot: Snapshot
 ) -> Result:
+    """Make one attempt of `create_view` at the snapshot."""
+    from olapdb.bind.analysis import qualify
 
     database, name = context.locate(statement.name)
     require_own_database(database, snapshot, statement.name.position)
@@ -244,7 +259,7 @@ def _create_view(
         created_ms=context.services.clock_ms(),
     )
     if existing is not None and (existing.query, existing.columns) == (made.query, made.columns):
-        # The same view: what reads it needs not know, whoever makes its views anew every day.
+        # Views on it are unaffected by the same definition, so they do not block the statement.
         same = replace(existing, comment=made.comment)
         needed = [RevisionIs(existing.id, existing.revision)]
         commit(context, "CREATE VIEW", needed, [PutObject(same)])
@@ -256,6 +271,8 @@ def _create_view(
 
 
 def _named_columns(statement: nodes.CreateView, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    """Return the SELECT's columns with the comments of the view's column list. Raise BadArguments
+    if names or number differ."""
     if len(statement.columns) != len(columns):
         raise BadArguments(
             f"The view lists {len(statement.columns)} columns, its SELECT has {len(columns)}.",

@@ -1,4 +1,4 @@
-"""Skip indexes: what CREATE TABLE and ALTER TABLE … INDEX say of them."""
+"""Skip indexes: the INDEX clauses of CREATE TABLE and ALTER TABLE."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ _HASHED = (
 def skip_index(
     definition: nodes.IndexDefinition, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> SkipIndex:
-    """The index over the table's columns; errors as ClickHouse's."""
+    """Return the index that the definition describes. Raise the errors of ClickHouse for types,
+    expressions and arguments that are not possible."""
+    from olapdb.bind import bind_expression
 
     kind = _TYPES.get(definition.type.name.lower())
     if kind is None:
@@ -77,7 +79,7 @@ def add_indexes(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> Table:
-    """The table with these too; the names differ."""
+    """Return the table with these indexes too. Raise IllegalIndex if a name is taken."""
     for definition in definitions:
         made = skip_index(definition, table, context, snapshot)
         if any(known.name == made.name for known in table.indexes):
@@ -93,8 +95,8 @@ def add_indexes(
 def alter_index(
     action: nodes.IndexAction, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> Table:
-    """ADD and DROP INDEX: parts written from then on have it; MATERIALIZE INDEX and OPTIMIZE … FINAL
-    rewrite others."""
+    """Return the table after ADD or DROP INDEX, which affect parts written from now on. MATERIALIZE
+    INDEX and OPTIMIZE … FINAL rewrite older parts."""
     known = any(index.name == action.name for index in table.indexes)
     match action.action:
         case "ADD":
@@ -118,13 +120,14 @@ def alter_index(
             kept = tuple(index for index in table.indexes if index.name != action.name)
             return replace(table, indexes=kept)
         case "MATERIALIZE" | "CLEAR":
-            return table  # the parts are written anew, see `rewriting`
+            return table  # `rewriting` rewrites the parts
 
 
 def rewriting(
     action: nodes.IndexAction, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> Sequence[RewriteStep]:
-    """MATERIALIZE INDEX writes the parts anew, CLEAR INDEX too, but without it, until a merge."""
+    """Return the steps of MATERIALIZE and CLEAR INDEX, which rewrite all parts. CLEAR omits the
+    index until the next merge. Raise BadArguments for an unknown index."""
     if action.action not in ("MATERIALIZE", "CLEAR"):
         return ()
     partition = None
@@ -142,7 +145,7 @@ def rewriting(
 
 
 def _placed(table: Table, action: nodes.IndexAction) -> Table:
-    """The table with its newest index FIRST or AFTER another one."""
+    """Return the table with its newest index moved FIRST or AFTER another one."""
     *others, made = table.indexes
     if action.first:
         return replace(table, indexes=(made, *others))
@@ -160,6 +163,8 @@ def _placed(table: Table, action: nodes.IndexAction) -> Table:
 
 
 def _check_expression(definition: nodes.IndexDefinition, bound: Expression, table: Table) -> None:
+    """Raise an error for an expression that names no column, is not pure, reads a column that is
+    not stored, or has an unsuitable type."""
     used = columns_of(bound)
     if not used:
         raise IncorrectQuery(
@@ -196,6 +201,7 @@ def _check_expression(definition: nodes.IndexDefinition, bound: Expression, tabl
 
 
 def _check_hashed(definition: nodes.IndexDefinition, data_type: types.DataType) -> None:
+    """Raise IllegalColumn for a type that a bloom_filter cannot hash."""
     inner = types.plain(data_type)
     if isinstance(inner, types.Array):
         inner = types.plain(inner.inner)
@@ -208,6 +214,7 @@ def _check_hashed(definition: nodes.IndexDefinition, data_type: types.DataType) 
 
 
 def _argument(definition: nodes.IndexDefinition, kind: IndexType) -> float:
+    """Return the number in TYPE set(n) or bloom_filter(p), or its default; 0 for minmax."""
     values = [one.value for one in definition.type.arguments if isinstance(one, nodes.Literal)]
     given = definition.type.arguments
     if len(values) != len(given) or len(given) > (kind != "minmax"):

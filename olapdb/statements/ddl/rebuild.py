@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 def rebuild(
     statement: nodes.SystemView, view: MaterializedView, context: StatementContext
 ) -> tuple[Any, ...]:
-    """Its rows: a step each. Without ENGINE, PARTITION BY and ORDER BY the new target is as the old
-    one; a clause that is left out is the old one's."""
+    """Run SYSTEM REBUILD VIEW; return a row for each step. ENGINE, PARTITION BY and ORDER BY shape
+    the new target; an omitted clause is that of the old target."""
+    from olapdb.views.versions.rebuild import Rebuild
+    from olapdb.views.versions.start import RebuildRequest
 
     storage = statement.storage
     engine = "" if storage is None or storage.engine is None else engine_of(storage, None).name
@@ -45,17 +47,27 @@ def rebuild(
 
 
 def cancel(view: MaterializedView, context: StatementContext) -> None:
+    """Run SYSTEM CANCEL REBUILD VIEW: drop the unfinished version with its target. Raise
+    BadArguments if there is none."""
+    from olapdb.views.versions.rebuild import cancel_rebuild
 
     cancel_rebuild(context.origin(), view.id)
 
 
 def rollback(view: MaterializedView, context: StatementContext) -> tuple[Any, ...]:
+    """Run SYSTEM ROLLBACK VIEW: give the name back to the version that the last rebuild replaced;
+    return one row about it."""
+    from olapdb.views.versions.versions import rollback as roll_back
 
     return roll_back(context.origin(), view.id)
 
 
 def _builder(storage: nodes.StorageClause | None, context: StatementContext) -> BuildTarget:
+    """Return the function that builds the new target: (old target, columns, name) -> table, with
+    fresh ids and not published."""
+
     def build(old: Table, columns: tuple[Column, ...], name: str) -> Table:
+        """Return the new target, with the old one's properties where no clause changes them."""
         fresh = replace(
             old,
             id=str(uuid.uuid4()),
@@ -94,6 +106,7 @@ def _builder(storage: nodes.StorageClause | None, context: StatementContext) -> 
 
 
 def _definition(column: Column) -> nodes.ColumnDefinition:
+    """Return the column as CREATE TABLE would declare it."""
     return nodes.ColumnDefinition(
         column.name,
         column.type,
@@ -104,7 +117,8 @@ def _definition(column: Column) -> nodes.ColumnDefinition:
 
 
 def _completed(storage: nodes.StorageClause, old: Table) -> nodes.StorageClause:
-    """The clause with what it leaves out as the old target has it."""
+    """Return the clause with the old target's ENGINE, ORDER BY and PARTITION BY where it omits
+    them."""
     engine, order_by, partition_by = storage.engine, storage.order_by, storage.partition_by
     if engine is None:
         arguments = tuple(nodes.Identifier((name,)) for name in old.engine.arguments)

@@ -1,4 +1,4 @@
-"""RENAME and EXCHANGE: names change, identities do not, and views follow their tables."""
+"""RENAME and EXCHANGE: names change, ids stay, and the text of views follows the tables."""
 
 from __future__ import annotations
 
@@ -33,20 +33,22 @@ Name = tuple[str, str]
 
 
 def rename(statement: nodes.Rename, context: StatementContext) -> Result:
-    """All pairs in one commit, one after the other: `a TO c, b TO a, c TO b` swaps."""
+    """Run RENAME TABLE or DATABASE in one commit. Pairs apply in order: `a TO c, b TO a, c TO b`
+    swaps."""
     run = _rename_databases if statement.kind == "DATABASE" else _rename_tables
     attempted(context, partial(run, statement, context))
     return Result()
 
 
 def exchange(statement: nodes.Exchange, context: StatementContext) -> Result:
-    """Two tables swap their names, in one commit. Identities stay: a view keeps writing to the
-    table that it wrote to, under its new name."""
+    """Run EXCHANGE TABLES: two tables swap names in one commit. Ids stay: a view still writes to
+    the same table, under its new name."""
     attempted(context, partial(_exchange, statement, context))
     return Result()
 
 
 def _rename_tables(statement: nodes.Rename, context: StatementContext, snapshot: Snapshot) -> None:
+    """Make one attempt of RENAME TABLE at the snapshot. Raise UnknownTable, TableAlreadyExists."""
     names: dict[Name, SchemaObject] = {(o.database, o.name): o for o in snapshot.objects()}
     touched: dict[str, SchemaObject] = {}
     for (old, new), if_exists in _pairs(statement):
@@ -70,6 +72,7 @@ def _rename_tables(statement: nodes.Rename, context: StatementContext, snapshot:
 
 
 def _exchange(statement: nodes.Exchange, context: StatementContext, snapshot: Snapshot) -> None:
+    """Make one attempt of `exchange` at the snapshot."""
     left, right = (context.require(snapshot, n) for n in (statement.left, statement.right))
     names = {left.id: (right.database, right.name), right.id: (left.database, left.name)}
     _publish(context, "EXCHANGE", snapshot, (left, right), names)
@@ -78,8 +81,11 @@ def _exchange(statement: nodes.Exchange, context: StatementContext, snapshot: Sn
 def _rename_databases(
     statement: nodes.Rename, context: StatementContext, snapshot: Snapshot
 ) -> None:
-    """With all that is in them. A table that is created in one of them meanwhile would be without
-    a database, so the commit conflicts, and looks again."""
+    """Make one attempt of RENAME DATABASE, which moves all objects of the databases.
+
+    The commit conflicts with a concurrent CREATE in a renamed database, whose table would lack a
+    database; the statement is then retried.
+    """
     databases = dict(snapshot.databases)
     for (old, new), if_exists in _pairs(statement):
         if if_exists and old.name not in databases:
@@ -116,7 +122,7 @@ def _rename_databases(
 def _pairs(
     statement: nodes.Rename,
 ) -> Iterator[tuple[tuple[nodes.TableName, nodes.TableName], bool]]:
-    """(old name, new name), and whether IF EXISTS stands before them."""
+    """Yield each (old name, new name), and whether it has IF EXISTS."""
     rest = len(statement.pairs) - len(statement.if_exists)
     return zip(statement.pairs, (*statement.if_exists, *[False] * rest), strict=True)
 
@@ -129,10 +135,12 @@ def _publish(
     names: Mapping[str, Name],
     databases: Sequence[Change] = (),
 ) -> None:
-    """One commit: `items` under their new `names` (by id), and every view whose text names one.
+    """Commit at once: `items` under their new `names` (by id), all views whose text names one, and
+    the changes of `databases`.
 
-    It requires that what it puts back is what it read, and that no view has come or changed since:
-    one that names an object by its old name would be left behind.
+    The commit requires that the items are unchanged since they were read. It also requires that no
+    view was created or changed since the snapshot: such a view could name an object by its old
+    name.
     """
     moving = [o for o in items if names[o.id] != (o.database, o.name)]
     if not moving and not databases:
@@ -150,8 +158,9 @@ def _publish(
 def _renamed(
     snapshot: Snapshot, moving: Sequence[SchemaObject], moved: Mapping[Name, Name]
 ) -> list[SchemaObject]:
-    """The objects under their new names, then the other views whose text changes with them. What
-    they mean does not change, so neither does a `version`."""
+    """Return the objects under their new names, then the other views whose text changes. `version`
+    stays, since no meaning changes."""
+    from olapdb.views.definition.create import rewrite_references
 
     rewritten: dict[str, View | MaterializedView] = {
         v.id: v for v in rewrite_references(snapshot, moved)

@@ -1,4 +1,4 @@
-"""What a CREATE TABLE describes: its columns, engine, keys and settings, and what they must fit."""
+"""The table that a CREATE TABLE describes: columns, engine, keys, settings, and their checks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,11 @@ from olapdb.statements.query import select
 def build_table(
     statement: nodes.CreateTable, context: StatementContext, snapshot: Snapshot
 ) -> Table:
-    """The table that the statement describes, with fresh ids; nothing is published."""
+    """Return the table that the statement describes, with a fresh id; nothing is published.
+
+    Raises the errors of ClickHouse for definitions that are not possible, NotSupportedError for
+    PROJECTION and SAMPLE BY.
+    """
     database, name = context.locate(statement.table)
     require_own_database(database, snapshot, statement.table.position)
     for what, clause in (
@@ -86,6 +90,9 @@ def _ttl(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> str:
+    """Return the table's TTL text; without a TTL clause that of AS `like`, unless the statement
+    names an engine."""
+    from olapdb.statements.ddl.ttl import ttl_text
 
     items = statement.storage.ttl
     if not items and like is not None and table.engine.is_merge_tree:
@@ -94,7 +101,10 @@ def _ttl(
 
 
 def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> None:
-    """Keys and defaults bind over the columns; key types can be keys; engine columns exist."""
+    """Check engine, deduplication, keys and columns of the table: their expressions bind, and their
+    types are allowed. Raise the errors of ClickHouse."""
+    from olapdb.bind import bind_expression
+    from olapdb.sql.parser import parse_expression
 
     check_engine(table)
     check_deduplication(table, snapshot)
@@ -104,7 +114,7 @@ def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> 
         written = parse_expression(item.expression)
         bound = bind_expression(written, table, scope)
         _check_key(item.expression, bound, "sorting key", nullable_ok)
-        reads = isinstance(written, nodes.Identifier)  # an ALIAS may stand for a constant
+        reads = isinstance(written, nodes.Identifier)  # an ALIAS may be a constant
         if not reads and not any(isinstance(e, ColumnRef) for e in walk(bound)):
             raise IllegalColumn(
                 f"The sorting key cannot contain a constant, {item.expression}.",
@@ -120,12 +130,15 @@ def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> 
 
 
 def _check_distinct(expressions: Sequence[str]) -> None:
+    """Raise BadArguments if the sorting key repeats an expression."""
     for at, text in enumerate(expressions):
         if text in expressions[:at]:
             raise BadArguments(f"The sorting key has {text} twice.", hint="Leave one out.")
 
 
 def _check_key(text: str, bound: Expression, what: str, nullable_ok: bool) -> None:
+    """Raise an error for a key expression that is not pure, that is Nullable without
+    allow_nullable_key, or whose type keys cannot have."""
     data_type = bound.type
     volatile = next(
         (e.name for e in walk(bound) if isinstance(e, Call) and e.function.volatility != "pure"),
@@ -151,6 +164,7 @@ def _check_key(text: str, bound: Expression, what: str, nullable_ok: bool) -> No
 def like_of(
     statement: nodes.CreateTable, context: StatementContext, snapshot: Snapshot
 ) -> Table | None:
+    """Return the table of AS or CLONE AS; None without one."""
     if statement.like is None:
         return None
     return context.require_table(snapshot, statement.like, "CREATE TABLE AS")
@@ -159,6 +173,8 @@ def like_of(
 def _columns(
     statement: nodes.CreateTable, like: Table | None, context: StatementContext, snapshot: Snapshot
 ) -> tuple[Column, ...]:
+    """Return the columns of the column list, else of the AS table, else of the SELECT. Raise
+    IncorrectQuery without any, IllegalColumn for repeated names."""
     if statement.columns:
         made = columns_of(statement.columns, context, snapshot)
     elif like is not None:
@@ -183,12 +199,15 @@ def _columns(
 
 
 def _constraints(statement: nodes.CreateTable, like: Table | None) -> tuple[tuple[str, str], ...]:
+    """Return the (name, condition) of each constraint; without columns and constraints those of
+    `like`."""
     if statement.constraints or like is None or statement.columns:
         return tuple(constraint_of(one) for one in statement.constraints)
     return like.constraints
 
 
 def _storable(data_type: types.DataType) -> types.DataType:
+    """Return the type; raise BadArguments for a column that is only NULL."""
     if isinstance(types.plain(data_type), types.Nothing):
         raise BadArguments(
             "A column of the SELECT is NULL only and has no type.", hint="CAST it to one."
@@ -199,7 +218,8 @@ def _storable(data_type: types.DataType) -> types.DataType:
 def columns_of(
     definitions: Sequence[nodes.ColumnDefinition], context: StatementContext, snapshot: Snapshot
 ) -> tuple[Column, ...]:
-    """Columns as CREATE TABLE lists them; a missing type is that of the default expression."""
+    """Return the columns of a CREATE TABLE list, numbered from 1. A column without a type has that
+    of its default. Raise NotSupportedError for a column's TTL."""
     nullable = context.settings.boolean("data_type_default_nullable")
     made: list[Column] = []
     for number, definition in enumerate(definitions, 1):
@@ -233,6 +253,8 @@ def _default_type(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> types.DataType:
+    """Return the type of the default expression over the columns `before`."""
+    from olapdb.bind import bind_expression
 
     if definition.default is None:
         raise BadArguments(
@@ -247,6 +269,8 @@ def _default_type(
 def _keys(
     storage: nodes.StorageClause, like: Table | None, engine: Engine
 ) -> tuple[tuple[KeyItem, ...], int, str]:
+    """Return (sorting key, number of its items in the primary key, partition key); without clauses
+    those of `like`. Raise BadArguments if PRIMARY KEY is not a prefix of ORDER BY."""
     given = storage.order_by is not None or storage.primary_key is not None
     if not engine.is_merge_tree:
         return (), 0, ""
@@ -266,7 +290,7 @@ def _keys(
 
 
 def _flat(expressions: Sequence[nodes.Expression]) -> list[nodes.Expression]:
-    """`(a, b)` and `a, b` alike; `tuple()` is nothing."""
+    """Return the key expressions one by one: `(a, b)` is `a, b`, and `tuple()` is empty."""
     flat: list[nodes.Expression] = []
     for e in expressions:
         if isinstance(e, nodes.TupleLiteral):
@@ -277,6 +301,7 @@ def _flat(expressions: Sequence[nodes.Expression]) -> list[nodes.Expression]:
 
 
 def key_items(items: Sequence[nodes.OrderItem]) -> list[KeyItem]:
+    """Return ORDER BY as key items. Raise BadArguments for NULLS FIRST and COLLATE."""
     made: list[KeyItem] = []
     for item in items:
         if item.nulls_first is not None or item.collate is not None:

@@ -1,4 +1,4 @@
-"""TTL in CREATE TABLE and ALTER TABLE: what an expression may be, and MATERIALIZE TTL."""
+"""TTL in CREATE TABLE and ALTER TABLE: the checks of its expressions, and MATERIALIZE TTL."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 
 
 def ttl_text(items: Sequence[nodes.TtlItem], table: Table, scope: BindScope) -> str:
-    """The rules as they are kept in `Table.ttl`, checked over the table's columns; "" for none.
+    """Check the TTL rules over the table's columns; return the text for `Table.ttl`, "" without
+    rules.
 
-    Raises BadTtlExpression or BadArguments as ClickHouse does, NotSupportedError for TTL that does
-    something else than to delete rows, and the binder's errors.
+    Raises BadTtlExpression or BadArguments as ClickHouse does, NotSupportedError for TTL with
+    another action than DELETE, and the binder's errors.
     """
     if items and not table.engine.is_merge_tree:
         raise BadArguments(
@@ -53,6 +54,7 @@ def ttl_text(items: Sequence[nodes.TtlItem], table: Table, scope: BindScope) -> 
 
 
 def _text(item: nodes.TtlItem) -> str:
+    """Return the SQL text of a rule."""
     text = to_sql(rewrite(item.expression, _interval_as_function))
     if item.where is None:
         return text
@@ -60,13 +62,17 @@ def _text(item: nodes.TtlItem) -> str:
 
 
 def _interval_as_function(node: nodes.Node) -> nodes.Node | None:
-    """`INTERVAL 1 DAY` as ClickHouse shows it: toIntervalDay(1)."""
+    """Return `INTERVAL 1 DAY` as toIntervalDay(1), the form that ClickHouse shows; None for other
+    nodes."""
     if isinstance(node, nodes.IntervalLiteral):
         return nodes.Function(f"toInterval{node.unit}", (node.expression,))
     return None
 
 
 def _check(item: nodes.TtlItem, table: Table, scope: BindScope) -> None:
+    """Raise an error for a rule that cannot work: another action than DELETE, a subquery, no
+    column, a result that is no date or time, a WHERE that is no condition."""
+    from olapdb.bind import bind_expression
 
     if item.action != "DELETE":
         what = {"GROUP BY": "GROUP BY", "RECOMPRESS": "RECOMPRESS", "MOVE": f"TO {item.detail}"}
@@ -109,6 +115,7 @@ def _check(item: nodes.TtlItem, table: Table, scope: BindScope) -> None:
 
 
 def _check_pure(bound: Expression, text: str, item: nodes.TtlItem) -> None:
+    """Raise BadArguments if the expression calls a function that is not pure."""
     for one in walk(bound):
         if isinstance(one, Call) and one.function.volatility != "pure":
             raise BadArguments(
@@ -120,13 +127,15 @@ def _check_pure(bound: Expression, text: str, item: nodes.TtlItem) -> None:
 
 
 def _is_time(data_type: types.DataType) -> bool:
+    """Return whether the type is a date or time that is not Nullable."""
     return not types.is_nullable(data_type) and isinstance(
         types.plain(data_type), types.Date | types.Date32 | types.DateTime | types.DateTime64
     )
 
 
 def modified_ttl(action: nodes.ModifyTtl, table: Table, scope: BindScope) -> str:
-    """MODIFY TTL and REMOVE TTL: the table's next TTL."""
+    """Return the table's TTL text after MODIFY TTL or REMOVE TTL. Raise BadArguments for removing a
+    TTL that does not exist."""
     if not action.ttl and not table.ttl:
         raise BadArguments(
             f"{table.database}.{table.name} doesn't have any table TTL expression, cannot remove.",
@@ -138,7 +147,9 @@ def modified_ttl(action: nodes.ModifyTtl, table: Table, scope: BindScope) -> str
 def materialize_ttl(
     name: nodes.TableName, partition: nodes.PartitionReference | None, context: StatementContext
 ) -> Result:
-    """What has expired leaves now, in one commit; the rows that did."""
+    """Run MATERIALIZE TTL: remove expired rows now, in one commit; return their number. Raise
+    IncorrectQuery for a table without TTL."""
+    from olapdb.dml.ttl import apply_ttl
 
     snapshot = context.snapshot()
     table = context.require_table(snapshot, name, "MATERIALIZE TTL")

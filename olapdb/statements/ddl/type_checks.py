@@ -1,4 +1,4 @@
-"""Types that parse, but that no column may have: as ClickHouse refuses them."""
+"""Types that the parser accepts and no column may have; ClickHouse refuses them too."""
 
 from __future__ import annotations
 
@@ -46,17 +46,19 @@ _MERGING_SIMPLY = (
     "minMap",
     "maxMap",
 )
-"""Functions of which f(f(a), f(b)) is f(a and b): what a SimpleAggregateFunction may be."""
+"""Functions allowed in SimpleAggregateFunction: f(f(a), f(b)) equals f of all rows of a and b."""
 
 
 def check_type(data_type: types.DataType, column: str) -> None:
-    """The type and all types in it."""
+    """Raise IllegalTypeOfArgument or BadArguments if a column cannot have the type, or a type
+    nested in it."""
     _check_one(data_type, column)
     for inner in _inner_types(data_type):
         check_type(inner, column)
 
 
 def _inner_types(data_type: types.DataType) -> tuple[types.DataType, ...]:
+    """Return the types directly inside the type."""
     match data_type:
         case types.Nullable(inner) | types.LowCardinality(inner) | types.Array(inner):
             return (inner,)
@@ -73,6 +75,7 @@ def _inner_types(data_type: types.DataType) -> tuple[types.DataType, ...]:
 
 
 def _check_one(data_type: types.DataType, column: str) -> None:
+    """Check the type without those inside it."""
     match data_type:
         case types.Nullable(inner) if isinstance(inner, _NOT_IN_NULLABLE):
             raise IllegalTypeOfArgument(
@@ -110,7 +113,8 @@ def _check_one(data_type: types.DataType, column: str) -> None:
 
 
 def _check_simple(function: str, inner: types.DataType, column: str) -> None:
-    """A value has to be of the type that the function makes of two such values."""
+    """Raise BadArguments if the function turns two values of the type into a value of another
+    type."""
     made = resolve_aggregate(function, (), (inner,)).result_type
     if types.plain(made) != types.plain(inner):
         raise BadArguments(
@@ -120,6 +124,7 @@ def _check_simple(function: str, inner: types.DataType, column: str) -> None:
 
 
 def _check_zone(zone: str, column: str) -> None:
+    """Raise BadArguments for an unknown time zone."""
     try:
         ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
@@ -127,6 +132,7 @@ def _check_zone(zone: str, column: str) -> None:
 
 
 def _no_zone(zone: str, column: str) -> Error:
+    """Return the error for an unknown time zone."""
     return BadArguments(
         f"Column {column}: there is no time zone {zone!r}.", hint="For example 'Europe/Berlin'."
     )

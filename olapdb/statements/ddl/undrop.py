@@ -1,4 +1,4 @@
-"""UNDROP TABLE: a dropped table is there again, until vacuum has deleted its parts."""
+"""UNDROP TABLE: recover a dropped table, until vacuum has deleted its parts."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from olapdb.statements.introspect.show import require_own_database
 
 
 def undrop(statement: nodes.Undrop, context: StatementContext) -> Result:
-    """The table that was dropped last under this name, or the one with the UUID: its rows, its id,
-    and which views' rows they are. Views that were dropped with it are created anew."""
+    """Recover the table that was dropped last under this name, or the one with the UUID: its rows,
+    its id, and the record of which views wrote them. Views that were dropped with it are not
+    recovered."""
     attempted(context, partial(_undrop, statement, context))
     return Result()
 
 
 def _undrop(statement: nodes.Undrop, context: StatementContext, snapshot: Snapshot) -> None:
+    """Make one attempt of `undrop` at the snapshot. Raise TableAlreadyExists, UnknownTable."""
     database, name = context.locate(statement.name)
     require_own_database(database, snapshot, statement.name.position)
     if snapshot.find(database, name) is not None:
@@ -43,6 +45,8 @@ def _undrop(statement: nodes.Undrop, context: StatementContext, snapshot: Snapsh
 def _choose(
     statement: nodes.Undrop, context: StatementContext, database: str, name: str
 ) -> DroppedTable:
+    """Return the newest dropped table of that name and UUID. Raise UnknownTable if there is none,
+    or if vacuum has deleted its parts."""
     known = [
         one
         for one in context.services.catalog.dropped_tables()

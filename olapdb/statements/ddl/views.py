@@ -1,4 +1,4 @@
-"""CREATE MATERIALIZED VIEW, ATTACH and DETACH."""
+"""CREATE MATERIALIZED VIEW, ATTACH, DETACH and MODIFY QUERY."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 def create_materialized_view(
     statement: nodes.CreateMaterializedView, context: StatementContext
 ) -> Result:
-    """The trigger is live from its commit on; older rows are its gap until they are backfilled."""
+    """Run CREATE MATERIALIZED VIEW. INSERTs after its commit fire the trigger; older rows are its
+    gap until a backfill."""
+    from olapdb.views.definition.create import create_view
 
     context = context.with_settings(statement.settings, takes_engine=statement.populate)
     created = create_view(
@@ -41,7 +43,8 @@ def create_materialized_view(
 def judged_statement(
     statement: nodes.CreateMaterializedView, context: StatementContext
 ) -> Judgement:
-    """What CREATE would say of the definition; nothing is created."""
+    """Return the judgement that CREATE would make of the definition; nothing is created."""
+    from olapdb.views.definition.create import judge_statement
 
     context = context.with_settings(statement.settings)
     return judge_statement(
@@ -52,9 +55,13 @@ def judged_statement(
 def _inner_builder(
     context: StatementContext,
 ) -> Callable[[nodes.CreateMaterializedView, tuple[Column, ...], str], Table]:
+    """Return the function that builds the inner table: (statement, columns of the query, name) ->
+    table."""
+
     def build(
         statement: nodes.CreateMaterializedView, columns: tuple[Column, ...], name: str
     ) -> Table:
+        """Return the inner table for the statement's storage clauses and these columns."""
         definition = nodes.CreateTable(
             table=nodes.TableName(name, statement.name.database),
             columns=_inner_columns(statement.columns, columns),
@@ -69,8 +76,8 @@ def _inner_builder(
 def _inner_columns(
     declared: tuple[nodes.ColumnDefinition, ...], made: tuple[Column, ...]
 ) -> tuple[nodes.ColumnDefinition, ...]:
-    """The statement's column list, which is the inner table's own; without one, what the query
-    makes.  A declared column without a type has the query's."""
+    """Return the column definitions of the inner table: the statement's list, else the columns
+    `made` by the query. A declared column without type and default has the query's type."""
     types = {c.name: c.type for c in made}
     if not declared:
         return tuple(nodes.ColumnDefinition(n, t) for n, t in types.items())
@@ -83,8 +90,13 @@ def _inner_columns(
 
 
 def attach_or_detach(statement: nodes.Attach | nodes.Detach, context: StatementContext) -> Result:
-    """DETACH VIEW stops the trigger, what comes in meanwhile is its gap; ATTACH starts it again.
-    Tables stay attached: there is no server whose memory they could leave."""
+    """Run ATTACH or DETACH of a materialized view.
+
+    DETACH stops the trigger; rows inserted until the next ATTACH are the view's gap. A database,
+    and DETACH of a table, raise NotSupportedError: every process that opens the warehouse sees the
+    same tables. ATTACH of an existing table raises TableAlreadyExists without IF NOT EXISTS, of a
+    missing one UnknownTable.
+    """
     snapshot = context.snapshot()
     attaches = isinstance(statement, nodes.Attach)
     if statement.kind == "DATABASE":
@@ -113,6 +125,8 @@ def attach_or_detach(statement: nodes.Attach | nodes.Detach, context: StatementC
 
 
 def _stays_attached(statement: nodes.Attach | nodes.Detach, what: str) -> NotSupportedError:
+    """Return the error for a database, or for DETACH of an object that is not a materialized
+    view."""
     verb = type(statement).__name__.upper()
     return NotSupportedError(
         f"{verb} is for materialized views; {what} is none, and every process that opens the"
@@ -124,13 +138,15 @@ def _stays_attached(statement: nodes.Attach | nodes.Detach, what: str) -> NotSup
 
 
 def attach(view: MaterializedView, attached: bool, context: StatementContext) -> None:
-    """Whether the view's trigger fires; SYSTEM STOP and START VIEW say the same."""
+    """Set whether INSERTs fire the view's trigger; SYSTEM STOP and START VIEW do the same."""
+    from olapdb.views.definition.create import set_attached
 
     set_attached(context.origin(), view.id, attached)
 
 
 def alter_query(statement: nodes.Alter, context: StatementContext) -> Result:
-    """ALTER TABLE view MODIFY QUERY: what the old query made is stale until it is replayed."""
+    """Run ALTER TABLE view MODIFY QUERY. Rows that the old query made are stale until a replay."""
+    from olapdb.views.definition.modify_query import modify_query
 
     if len(statement.actions) > 1:
         raise NotSupportedError(
@@ -147,5 +163,5 @@ def alter_query(statement: nodes.Alter, context: StatementContext) -> Result:
 
 
 def executor_of(context: StatementContext) -> Executor:
-    """Who computes chunks: SETTINGS engine says."""
+    """Return the executor that the setting `engine` selects for chunks."""
     return context.engine.executor(context.settings.text("engine"), context.settings)

@@ -1,4 +1,5 @@
-"""UPDATE, and the actions of ALTER TABLE that rewrite rows, as steps of a mutation."""
+"""UPDATE, OPTIMIZE … DEDUPLICATE, and the actions of ALTER TABLE that rewrite rows, as steps of a
+mutation."""
 
 from __future__ import annotations
 
@@ -21,8 +22,11 @@ if TYPE_CHECKING:
 
 
 def update(statement: nodes.Update, context: StatementContext) -> Result:
-    """UPDATE t SET a = x WHERE …: the rows are changed with the commit, and views that had seen
-    them know which of their slices are stale."""
+    """Run UPDATE t SET a = x WHERE …: one commit changes the rows, and invalidates the view slices
+    computed from them.
+
+    Raises IncorrectQuery without a WHERE.
+    """
     context = context.with_settings(statement.settings)
     snapshot = context.snapshot()
     table = context.require_table(snapshot, statement.table, "UPDATE")
@@ -46,8 +50,8 @@ def deduplicate(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> None:
-    """OPTIMIZE … DEDUPLICATE [BY …]: of equal rows of a partition one stays; views are told, as
-    rows leave."""
+    """Run OPTIMIZE … DEDUPLICATE [BY …]: keep the first of equal rows in each partition. The commit
+    invalidates the view slices computed from removed rows."""
     step = DeduplicateStep(_compared(statement, table, context, snapshot), partition_id)
     mutate(context.origin("DEDUPLICATE"), table.id, step, parameters=context.parameters)
 
@@ -55,7 +59,9 @@ def deduplicate(
 def _compared(
     statement: nodes.Optimize, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> tuple[str, ...]:
-    """The columns of BY; all stored ones where there is none."""
+    """Return the columns to compare: those of BY, or all stored ones without BY. Raise
+    NoSuchColumn, BadArguments for a column that is not stored, ThereIsNoColumn if a key column is
+    missing."""
     if not statement.deduplicate_by:
         return tuple(c.name for c in table.stored_columns)
     for one in statement.deduplicate_by:
@@ -87,7 +93,7 @@ def _compared(
 def step_of(
     action: nodes.AlterAction, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> Sequence[Step]:
-    """What the action does to the rows of `table`, as the actions before it leave it."""
+    """Return the mutation steps of the action; `table` is the table after the preceding actions."""
     match action:
         case nodes.UpdateWhere():
             partition = _partition(action.partition, table, context, snapshot)
@@ -109,6 +115,7 @@ def _partition(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> str | None:
+    """Return the id of the referenced partition; None without a reference."""
     if reference is None:
         return None
     return find_partition(reference, table, context, snapshot)
@@ -117,7 +124,8 @@ def _partition(
 def _clear(
     action: nodes.ClearColumn, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> Sequence[Step]:
-    """CLEAR COLUMN: every row has the column's default again."""
+    """Return the steps of CLEAR COLUMN: every row gets the column's default again. Raise
+    NotFoundColumnInBlock, AlterOfColumnIsForbidden for a key column."""
     if table.column(action.name) is None:
         if action.if_exists:
             return ()
@@ -140,8 +148,13 @@ def _clear(
 def _materialize(
     action: nodes.MaterializeColumn, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> Sequence[Step]:
-    """MATERIALIZE COLUMN: a DEFAULT is written down where parts lack it, so that it does not change
-    with the expression any more; a MATERIALIZED one is computed again for all rows."""
+    """Return the steps of MATERIALIZE COLUMN.
+
+    A DEFAULT column is written into the parts that lack it, so that a later change of the
+    expression does not change its values. A MATERIALIZED column is computed again for all rows.
+    Raises CannotUpdateColumn for a key column, BadArguments for a column without stored values or
+    default.
+    """
     column = table.column(action.name)
     if column is None:
         raise _unknown(action.name, table, action)
@@ -163,6 +176,7 @@ def _materialize(
 
 
 def _stored(name: str, table: Table, action: nodes.AlterAction) -> Column:
+    """Return the column; raise NoSuchColumn, or BadArguments if no part stores it."""
     column = table.column(name)
     if column is None:
         raise _unknown(name, table, action)
@@ -174,6 +188,7 @@ def _stored(name: str, table: Table, action: nodes.AlterAction) -> Column:
 
 
 def _unknown(name: str, table: Table, action: nodes.Node) -> errors.NoSuchColumn:
+    """Return the error for a column that the table lacks."""
     return errors.NoSuchColumn(
         f"There is no column {name} in {table.database}.{table.name}.",
         hint=f"It has {', '.join(c.name for c in table.columns)}.",
@@ -182,5 +197,6 @@ def _unknown(name: str, table: Table, action: nodes.Node) -> errors.NoSuchColumn
 
 
 def _keys(table: Table) -> frozenset[str]:
+    """Return the columns of ORDER BY and PARTITION BY."""
     layout = TableLayout(table)
     return layout.sorting_columns | layout.partition_columns

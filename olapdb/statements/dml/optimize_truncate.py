@@ -1,4 +1,4 @@
-"""DELETE, TRUNCATE, OPTIMIZE and the SYSTEM commands that are not about views."""
+"""DELETE, TRUNCATE, OPTIMIZE, and the SYSTEM commands that are not about views."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ from olapdb.types import STRING, UINT64
 
 
 def delete(statement: nodes.Delete, context: StatementContext) -> Result:
-    """DELETE FROM t WHERE …: the rows are gone with the commit, and views that had seen them know
-    which of their slices are stale."""
+    """Run DELETE FROM t [IN PARTITION p] WHERE …: one commit removes the rows, and invalidates the
+    view slices computed from them."""
+    from olapdb.dml.delete import delete_rows, require_condition
 
     context = context.with_settings(statement.settings)
     snapshot = context.snapshot()
@@ -46,6 +47,9 @@ def delete(statement: nodes.Delete, context: StatementContext) -> Result:
 
 
 def truncate(statement: nodes.Truncate, context: StatementContext) -> Result:
+    """Run TRUNCATE TABLE: remove all rows in one commit. With the setting discard_retained also
+    rows that a view made from source rows removed by retention."""
+    from olapdb.dml.truncate import truncate as truncate_table
 
     snapshot = context.snapshot()
     if statement.if_exists and context.find(snapshot, statement.table) is None:
@@ -60,8 +64,13 @@ def truncate(statement: nodes.Truncate, context: StatementContext) -> Result:
 
 
 def truncate_all(statement: nodes.TruncateAll, context: StatementContext) -> Result:
-    """TRUNCATE ALL TABLES FROM d: one commit, or an error that names all tables that may not be
-    truncated. TRUNCATE DATABASE drops them, in one commit."""
+    """Run TRUNCATE ALL TABLES FROM d [LIKE …]: truncate the tables in one commit, or raise an error
+    that names every table that may not be truncated.
+
+    TRUNCATE DATABASE drops the tables instead, also in one commit. System databases raise
+    NotSupportedError.
+    """
+    from olapdb.dml.truncate import truncate as truncate_tables
 
     if statement.drops:
         return drop_all(statement, context)
@@ -91,7 +100,11 @@ def truncate_all(statement: nodes.TruncateAll, context: StatementContext) -> Res
 
 
 def optimize(statement: nodes.Optimize, context: StatementContext) -> Result:
-    """OPTIMIZE TABLE t [PARTITION p] [FINAL]: merges now, and waits for it."""
+    """Run OPTIMIZE TABLE t [PARTITION p] [FINAL] [DEDUPLICATE]: remove duplicates and expired rows,
+    then merge, and return when the merges are done. Raise UnsupportedMethod outside the MergeTree
+    family."""
+    from olapdb.dml.ttl import apply_ttl
+    from olapdb.maintenance.merge_planner import optimize as optimize_table
 
     if statement.cleanup:
         raise NotSupportedError(
@@ -124,7 +137,8 @@ _HARMLESS = ("SYNC REPLICA", "FLUSH LOGS", "FLUSH ASYNC INSERT QUEUE")
 
 
 def system(statement: nodes.System, context: StatementContext) -> Result:
-    """STOP and START [TTL] MERGES; commands about replicas and logs have nothing to wait for here."""
+    """Run a SYSTEM command: STOP and START [TTL] MERGES, BACKUP, RESTORE, QUARANTINE PART. Do
+    nothing for commands about replicas and logs, which have nothing to wait for here."""
     if statement.command in _HARMLESS:
         return Result()
     if statement.command.endswith("MERGES"):
@@ -141,8 +155,8 @@ def system(statement: nodes.System, context: StatementContext) -> Result:
 
 
 def _merges(statement: nodes.System, context: StatementContext) -> Result:
-    """SYSTEM STOP | START [TTL] MERGES [t]: of the background, in this process; OPTIMIZE still
-    merges when it is asked to, but leaves expired rows where TTL MERGES are stopped."""
+    """Run SYSTEM STOP | START [TTL] MERGES [t] on the background work of this process. OPTIMIZE
+    still merges, but keeps expired rows while TTL MERGES are stopped."""
     table_id = None
     if statement.table is not None:
         table = context.require_table(context.snapshot(), statement.table, statement.command)
@@ -159,7 +173,9 @@ def _merges(statement: nodes.System, context: StatementContext) -> Result:
 
 
 def _copy(statement: nodes.System, context: StatementContext) -> Result:
-    """SYSTEM BACKUP TO 'folder' and RESTORE FROM 'folder': a row that says what was copied."""
+    """Run SYSTEM BACKUP TO 'folder' or RESTORE FROM 'folder'; return one row that describes what
+    was copied."""
+    from olapdb.maintenance.backup import back_up, restore
 
     copy = back_up if statement.command == "BACKUP TO" else restore
     report = copy(context.services, statement.argument or "", context.progress)

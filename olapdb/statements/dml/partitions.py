@@ -1,4 +1,4 @@
-"""ALTER TABLE … PARTITION and PART: which parts are meant, and what is done with them."""
+"""ALTER TABLE … PARTITION and PART: select the parts, and run the action on them."""
 
 from __future__ import annotations
 
@@ -35,10 +35,12 @@ _SINGLE_PARTS = ("DROP", "DETACH", "ATTACH", "DROP DETACHED", "MOVE")
 def find_partition(
     reference: nodes.PartitionReference, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> str:
-    """The partition id that `PARTITION value` or `PARTITION ID 'x'` names; it need not exist.
+    """Return the partition id that `PARTITION value` or `PARTITION ID 'x'` names; no part needs to
+    exist.
 
-    Raises SupportIsDisabled for ALL, InvalidPartitionValue, TypeMismatch and ArgumentOutOfBound
-    for what no partition of the table can be, SyntaxError for arithmetic."""
+    Raises SupportIsDisabled for ALL, SyntaxError for arithmetic, and InvalidPartitionValue,
+    TypeMismatch or ArgumentOutOfBound for a value that no partition of the table can have.
+    """
     if reference.kind == "ID":
         return partition_id_of(reference)
     if reference.kind == "ALL":
@@ -86,6 +88,7 @@ def find_partition(
 
 
 def _elements(given: nodes.Expression) -> tuple[nodes.Expression, ...]:
+    """Return the elements of a tuple; any other expression is the only element."""
     if isinstance(given, nodes.TupleLiteral):
         return given.elements
     if isinstance(given, nodes.Function) and given.name == "tuple":
@@ -103,7 +106,8 @@ def _is_empty_tuple(given: nodes.Expression) -> bool:
 def find_selection(
     reference: nodes.PartitionReference, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> PartSelection:
-    """The parts that a reference of any kind names."""
+    """Return the parts that a reference of any kind names: ALL, PART, or a partition."""
+    from olapdb.dml.part_selection import PartSelection
 
     if reference.kind == "ALL":
         return PartSelection()
@@ -113,16 +117,20 @@ def find_selection(
 
 
 def _text(value: nodes.Expression | None) -> object:
+    """Return the value of a literal; another expression unchanged."""
     return value.value if isinstance(value, nodes.Literal) else value
 
 
 def alter_partition(
     statement: nodes.Alter, action: nodes.PartitionAction, context: StatementContext
 ) -> int:
-    """One commit. The rows that left, or came where none left.
+    """Run one partition action in one commit. Return the number of rows removed, or of rows that
+    came if none was removed.
 
-    Raises what `olapdb.dml.move_parts` and `attach` raise; NotSupportedError for FREEZE and FETCH,
-    SupportIsDisabled for what ClickHouse disables."""
+    Raises what `olapdb.dml.move_parts` and `attach_parts` raise, NotSupportedError for FREEZE and
+    FETCH, SupportIsDisabled for what ClickHouse disables.
+    """
+    from olapdb.dml import attach_parts, move_parts
 
     check_partition_action(action, context)
     snapshot = context.snapshot()
@@ -161,7 +169,8 @@ def alter_partition(
 
 
 def check_partition_action(action: nodes.PartitionAction, context: StatementContext) -> None:
-    """Refuses by name what is not done, before anything is."""
+    """Raise NotSupportedError or SupportIsDisabled for an action that cannot run, before any action
+    of the statement runs."""
     if action.action in ("FREEZE", "FETCH"):
         raise _unsupported(action)
     kind = action.partition.kind
@@ -189,6 +198,7 @@ def check_partition_action(action: nodes.PartitionAction, context: StatementCont
 
 
 def _unsupported(action: nodes.PartitionAction) -> NotSupportedError:
+    """Return the error for a partition action that is not supported."""
     return NotSupportedError(
         f"ALTER TABLE … {action.action} PARTITION is not supported.",
         hint="SYSTEM BACKUP TO 'folder' copies a warehouse; ATTACH PARTITION … FROM shares parts"
@@ -198,6 +208,8 @@ def _unsupported(action: nodes.PartitionAction) -> NotSupportedError:
 
 
 def _change(action: nodes.PartitionAction, context: StatementContext) -> RowChange:
+    """Return the change of rows for the action, with the retention settings of the statement."""
+    from olapdb.lineage.row_removal import RowChange
 
     causes = {
         "DROP": "DROP PARTITION",

@@ -1,4 +1,4 @@
-"""SYSTEM QUARANTINE PART 'part' ON t."""
+"""SYSTEM QUARANTINE PART 'part' ON t: set a damaged part aside."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from olapdb.types import STRING, UINT64
 
 
 def quarantine(statement: nodes.System, context: StatementContext) -> Result:
-    """A row that says what was set aside."""
+    """Quarantine the part; return one row that describes what was set aside."""
+    from olapdb.dml.quarantine import quarantine_part
+    from olapdb.lineage.row_removal import RowChange
 
     assert statement.table is not None
     table = context.require_table(context.snapshot(), statement.table, "QUARANTINE PART")

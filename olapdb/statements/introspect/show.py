@@ -43,8 +43,8 @@ def require_database(name: str, snapshot: Snapshot, position: errors.Position | 
 
 
 def require_own_database(name: str, snapshot: Snapshot, position: errors.Position | None) -> None:
-    """As `require_database`, for a database that will contain the object: raise UnsupportedMethod
-    for those of system tables."""
+    """Raise UnsupportedMethod for a system database, and what `require_database` raises. For a
+    database that will contain a new object."""
     if name in SYSTEM_DATABASES:
         raise errors.UnsupportedMethod(
             f"The database {name} has system tables only.",
@@ -76,6 +76,7 @@ def show(statement: nodes.Show, context: StatementContext) -> Result:
 
 
 def _listed(statement: nodes.Show, context: StatementContext, snapshot: Snapshot) -> Listing:
+    """Return the rows of a SHOW that lists things, before LIKE, WHERE and LIMIT."""
     match statement.kind:
         case "DATABASES":
             shown = system_rows("databases", ["name"], "name", context, snapshot)
@@ -179,7 +180,7 @@ def _merges(statement: nodes.Show, context: StatementContext) -> Result:
 def _table(name: nodes.TableName, context: StatementContext, snapshot: Snapshot) -> Table | None:
     """Return the stored table whose keys are shown; for a materialized view its target."""
     if context.locate(name)[0] in SYSTEM_DATABASES:
-        _columns(name, context)  # it exists
+        _columns(name, context)  # raises UnknownTable
         return None
     item: SchemaObject | None = context.require(snapshot, name)
     if isinstance(item, MaterializedView):
@@ -188,7 +189,9 @@ def _table(name: nodes.TableName, context: StatementContext, snapshot: Snapshot)
 
 
 def _created(statement: nodes.Show, context: StatementContext, snapshot: Snapshot) -> str:
-    """Return the CREATE statement of the object."""
+    """Return the CREATE statement of the object. Raise BadArguments for SHOW CREATE VIEW of a
+    table."""
+    from olapdb.system.ddl import create_database, create_statement
 
     if statement.kind == "CREATE DATABASE":
         name = statement.database or context.database
@@ -256,6 +259,8 @@ def _virtual(name: nodes.TableName, context: StatementContext) -> list[tuple[obj
 
 
 def _columns(name: nodes.TableName, context: StatementContext) -> tuple[Column, ...]:
+    """Return the columns of a table, view or system table; of a materialized view without its own,
+    those of its target. Raise UnknownTable."""
     database, table = context.locate(name)
     if database in SYSTEM_DATABASES:
         system_table = context.system_table(database, table)
@@ -275,6 +280,7 @@ def _columns(name: nodes.TableName, context: StatementContext) -> tuple[Column, 
 
 
 def _described(column: Column) -> tuple[object, ...]:
+    """Return the column's row of DESCRIBE."""
     return (
         column.name,
         column.type.name,

@@ -82,7 +82,7 @@ def _satisfies_where(
     return [bool(keep) for keep in pc.fill_null(mask, False).to_pylist()]
 
 
-# --- what there is
+# --- the rows of each SHOW
 
 
 def camel(name: str) -> str:

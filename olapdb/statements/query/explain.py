@@ -1,4 +1,4 @@
-"""EXPLAIN: what would be run, how much of the data it would touch, and where rows come from."""
+"""EXPLAIN: the plan, the data that it would read, the judgement of a view, the origin of rows."""
 
 from __future__ import annotations
 
@@ -29,12 +29,16 @@ _KNOWN = ("indexes", "header", "description", "actions", "optimize")
 
 
 def explain(statement: nodes.Explain, context: StatementContext) -> Result:
-    """EXPLAIN [PLAN] [indexes = 1] shows the optimized plan, with the parts and granules left after
-    each index, and EXPLAIN SYNTAX the statement as it was read: one column `explain`, a row a line.
+    """Run EXPLAIN. The forms, and their results:
 
-    EXPLAIN VIEW v, and EXPLAIN VIEW CREATE MATERIALIZED VIEW …, give a row for each part of the
-    definition: whether it is provable, and why. EXPLAIN DEPENDENCIES t gives what a change of t reaches; EXPLAIN PROVENANCE SELECT … FROM target
-    WHERE … the INSERTs that the rows were made from: tables with columns of their own.
+        EXPLAIN [PLAN]                   the optimized plan: one column `explain`, a row a line
+        EXPLAIN indexes = 1              the plan with the parts and granules left after each index
+        EXPLAIN SYNTAX                   the statement as it was parsed
+        EXPLAIN VIEW v | CREATE …        which parts of the view's definition are provable, and why
+        EXPLAIN DEPENDENCIES t           the objects that a change of t affects
+        EXPLAIN PROVENANCE SELECT …      the INSERTs that the selected rows of a target come from
+
+    Raises NotSupportedError for other kinds and options.
     """
     options = {s.name: s.value for s in statement.settings}
     for name in options:
@@ -65,6 +69,7 @@ def explain(statement: nodes.Explain, context: StatementContext) -> Result:
 
 
 def _plan(statement: nodes.Node, indexes: bool, context: StatementContext) -> list[str]:
+    """Return the lines of the optimized plan; with `indexes`, of the index analysis."""
     if not isinstance(statement, nodes.Query):
         raise NotSupportedError("EXPLAIN takes a SELECT.", position=statement.position)
     context = select.with_query_settings(statement, context)
@@ -95,6 +100,8 @@ _ORIGIN = (
 
 
 def _dependencies(name: nodes.Node, context: StatementContext) -> Result:
+    """Return a row for each object that a change of `name` affects, by level."""
+    from olapdb.views.definition.dependents import impact_of
 
     assert isinstance(name, nodes.TableName)
     snapshot = context.reading_snapshot()
@@ -104,6 +111,9 @@ def _dependencies(name: nodes.Node, context: StatementContext) -> Result:
 
 
 def _provenance(statement: nodes.Node, context: StatementContext) -> Result:
+    """Return a row for each source block that the selected rows of a view's target come from. The
+    query's select list does not matter."""
+    from olapdb.views.proof.provenance import provenance
 
     query, reference = _rows_of_target(statement)
     context = select.with_query_settings(query, context)
@@ -114,7 +124,7 @@ def _provenance(statement: nodes.Node, context: StatementContext) -> Result:
         condition = nodes.Function("and", (query.prewhere, query.where))
     elif query.prewhere is not None:
         condition = query.prewhere
-    # The condition without FINAL: every part that holds rows of the key counts.
+    # Without FINAL: every part that contains rows of the key counts.
     found = select.run_on(
         nodes.Select(
             columns=(nodes.Identifier(("_part",)),),
@@ -152,6 +162,7 @@ def _provenance(statement: nodes.Node, context: StatementContext) -> Result:
 
 
 def _rows_of_target(statement: nodes.Node) -> tuple[nodes.Select, nodes.TableReference]:
+    """Return the SELECT and its one table; raise NotSupportedError for any other query."""
     if isinstance(statement, nodes.Select) and isinstance(statement.source, nodes.TableReference):
         return statement, statement.source
     raise NotSupportedError(
@@ -162,6 +173,7 @@ def _rows_of_target(statement: nodes.Node) -> tuple[nodes.Select, nodes.TableRef
 
 
 def _view(statement: nodes.Node, context: StatementContext) -> Result:
+    """Return a row for each part of a view's definition: (item, provable, because, fix)."""
     items = _items(statement, context)
     columns: list[list[object]] = [
         [item.name for item in items],
@@ -173,6 +185,7 @@ def _view(statement: nodes.Node, context: StatementContext) -> Result:
 
 
 def _items(statement: nodes.Node, context: StatementContext) -> Sequence[JudgedItem]:
+    """Return the judgement of an existing view, or of a CREATE statement that is not run."""
     if isinstance(statement, nodes.CreateMaterializedView):
         return judged_statement(statement, context).items
     if not isinstance(statement, nodes.TableName):
@@ -194,4 +207,5 @@ def _items(statement: nodes.Node, context: StatementContext) -> Sequence[JudgedI
 
 
 def _lines(lines: list[str]) -> Result:
+    """Return the lines as the column `explain`, a row a line."""
     return from_columns(["explain"], [STRING], [lines])
