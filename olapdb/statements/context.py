@@ -177,7 +177,6 @@ class StatementContext:
 
     def scope(self, snapshot: Snapshot) -> BindScope:
         """Return the scope in which the binder resolves names at the snapshot."""
-        from olapdb.bind import BindScope
 
         return BindScope(
             snapshot=snapshot,
@@ -190,7 +189,6 @@ class StatementContext:
 
     def execution(self, snapshot: Snapshot) -> ExecutionContext:
         """Return the context in which plans over the snapshot are executed."""
-        from olapdb.execute import ExecutionContext
 
         return ExecutionContext(
             snapshot=snapshot,
@@ -272,7 +270,6 @@ class StatementContext:
 
     def _system_fields(self, database: str, name: str) -> Any:
         """Return the fields of a system table for the binder; None if there is none."""
-        from olapdb.plan.nodes import Field
 
         found = self.system_table(database, name)
         return None if found is None else tuple(Field(n, t) for n, t in found.fields)
@@ -301,7 +298,6 @@ def _in_one_case(name: str) -> bool:
 
 def nodes_error(message: str, hint: str, name: nodes.TableName) -> errors.ProgrammingError:
     """Return an IncorrectQuery at the position of the name."""
-    from olapdb.errors import IncorrectQuery
 
     return IncorrectQuery(message, hint=hint, position=name.position)
 
@@ -313,7 +309,6 @@ def unknown_table(
 
     UnsupportedMethod for a name in a system database, which contains no stored tables.
     """
-    import difflib
 
     if database in SYSTEM_DATABASES:
         return errors.UnsupportedMethod(

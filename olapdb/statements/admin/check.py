@@ -90,8 +90,6 @@ def _checked(
 ) -> Iterator[tuple[object, ...]]:
     """Check the parts with rows in block order; yield (part name, is_passed, message) for each.
     Each verdict is recorded in the catalog at once. Raise QueryWasCancelled between two parts."""
-    from olapdb.maintenance.check import part_problems
-    from olapdb.maintenance.damaged_parts import damage_of, record_check
 
     services = context.services
     for part in sorted(parts, key=lambda one: one.block_range):

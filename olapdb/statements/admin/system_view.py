@@ -210,7 +210,6 @@ def _backfill(
 ) -> tuple[Any, ...]:
     """Run BACKFILL; raise BackfillIncomplete if chunks failed. DISCARD BYPASS replays the target
     first."""
-    from olapdb.views.jobs.backfill import backfill, refuse_incomplete
 
     if statement.discard_bypass:
         _discard_first(statement, view, context)
@@ -231,7 +230,6 @@ def _discard_first(
 ) -> None:
     """Run the replay that BACKFILL … DISCARD BYPASS begins with. It covers the whole target:
     BACKFILL's PARTITION names a partition of the source, so PARTITION raises BadArguments here."""
-    from olapdb.views.jobs.replay import replay
 
     if statement.partition is not None:
         raise BadArguments(
@@ -257,7 +255,6 @@ def _plan(
     snapshot: Snapshot,
 ) -> tuple[Any, ...]:
     """Return the chunks that BACKFILL … DRY RUN would compute."""
-    from olapdb.views.jobs.backfill import backfill_plan
 
     if statement.discard_bypass:
         raise BadArguments(
@@ -274,7 +271,6 @@ def _cancel(
 ) -> tuple[Any, ...]:
     """Run CANCEL of the view's jobs, or of the one job that is named; return a row for each
     cancelled job."""
-    from olapdb.views.jobs.job_listing import cancel_jobs
 
     return cancel_jobs(context.services, view, statement.job)
 
@@ -286,7 +282,6 @@ def _replay(
     snapshot: Snapshot,
 ) -> tuple[Any, ...]:
     """Run REPLAY; return a row for each target partition."""
-    from olapdb.views.jobs.replay import replay
 
     return replay(
         context.origin(),
@@ -302,7 +297,6 @@ def _replay(
 
 def _condition(statement: nodes.SystemView, context: StatementContext) -> KeyCondition | None:
     """Return the condition of REPLAY … WHERE or FROM; None without either."""
-    from olapdb.views.jobs.replay_condition import KeyCondition
 
     if statement.where is not None:
         return KeyCondition(statement.where, parameters=context.parameters)
@@ -313,7 +307,6 @@ def _condition(statement: nodes.SystemView, context: StatementContext) -> KeyCon
 
 def _adopt(view: MaterializedView, context: StatementContext) -> tuple[Any, ...]:
     """Run ADOPT; return a row for each partition of the target that had bypass rows."""
-    from olapdb.views.jobs.adopt import adopt
 
     return adopt(
         context.origin(), view.id, executor=executor_of(context), progress=context.progress
@@ -322,8 +315,6 @@ def _adopt(view: MaterializedView, context: StatementContext) -> tuple[Any, ...]
 
 def _ledger(view: MaterializedView, snapshot: Snapshot) -> tuple[Any, ...]:
     """Run RECONCILE … METADATA: compare the ledger with the parts without reading rows."""
-    from olapdb.views.proof.ledger_check import check_ledger
-    from olapdb.views.proof.reconcile import require_stored
 
     require_stored(view, snapshot, "RECONCILE … METADATA")
     return check_ledger(view, snapshot)
@@ -336,7 +327,6 @@ def _reconcile(
     snapshot: Snapshot,
 ) -> tuple[Any, ...]:
     """Run RECONCILE; return a row for each target partition that was compared."""
-    from olapdb.views.proof.reconcile import reconcile
 
     return reconcile(
         context.origin(),

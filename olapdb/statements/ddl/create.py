@@ -232,7 +232,6 @@ def _create_view(
     statement: nodes.CreateView, context: StatementContext, snapshot: Snapshot
 ) -> Result:
     """Make one attempt of `create_view` at the snapshot."""
-    from olapdb.bind.analysis import qualify
 
     database, name = context.locate(statement.name)
     require_own_database(database, snapshot, statement.name.position)

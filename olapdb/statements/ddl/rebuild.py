@@ -26,8 +26,6 @@ def rebuild(
 ) -> tuple[Any, ...]:
     """Run SYSTEM REBUILD VIEW; return a row for each step. ENGINE, PARTITION BY and ORDER BY shape
     the new target; an omitted clause is that of the old target."""
-    from olapdb.views.versions.rebuild import Rebuild
-    from olapdb.views.versions.start import RebuildRequest
 
     storage = statement.storage
     engine = "" if storage is None or storage.engine is None else engine_of(storage, None).name
@@ -49,7 +47,6 @@ def rebuild(
 def cancel(view: MaterializedView, context: StatementContext) -> None:
     """Run SYSTEM CANCEL REBUILD VIEW: drop the unfinished version with its target. Raise
     BadArguments if there is none."""
-    from olapdb.views.versions.rebuild import cancel_rebuild
 
     cancel_rebuild(context.origin(), view.id)
 
@@ -57,7 +54,6 @@ def cancel(view: MaterializedView, context: StatementContext) -> None:
 def rollback(view: MaterializedView, context: StatementContext) -> tuple[Any, ...]:
     """Run SYSTEM ROLLBACK VIEW: give the name back to the version that the last rebuild replaced;
     return one row about it."""
-    from olapdb.views.versions.versions import rollback as roll_back
 
     return roll_back(context.origin(), view.id)
 

@@ -160,7 +160,6 @@ def _renamed(
 ) -> list[SchemaObject]:
     """Return the objects under their new names, then the other views whose text changes. `version`
     stays, since no meaning changes."""
-    from olapdb.views.definition.create import rewrite_references
 
     rewritten: dict[str, View | MaterializedView] = {
         v.id: v for v in rewrite_references(snapshot, moved)

@@ -92,7 +92,6 @@ def _ttl(
 ) -> str:
     """Return the table's TTL text; without a TTL clause that of AS `like`, unless the statement
     names an engine."""
-    from olapdb.statements.ddl.ttl import ttl_text
 
     items = statement.storage.ttl
     if not items and like is not None and table.engine.is_merge_tree:
@@ -103,8 +102,6 @@ def _ttl(
 def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> None:
     """Check engine, deduplication, keys and columns of the table: their expressions bind, and their
     types are allowed. Raise the errors of ClickHouse."""
-    from olapdb.bind import bind_expression
-    from olapdb.sql.parser import parse_expression
 
     check_engine(table)
     check_deduplication(table, snapshot)
@@ -254,7 +251,6 @@ def _default_type(
     snapshot: Snapshot,
 ) -> types.DataType:
     """Return the type of the default expression over the columns `before`."""
-    from olapdb.bind import bind_expression
 
     if definition.default is None:
         raise BadArguments(

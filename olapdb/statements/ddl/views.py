@@ -25,7 +25,6 @@ def create_materialized_view(
 ) -> Result:
     """Run CREATE MATERIALIZED VIEW. INSERTs after its commit fire the trigger; older rows are its
     gap until a backfill."""
-    from olapdb.views.definition.create import create_view
 
     context = context.with_settings(statement.settings, takes_engine=statement.populate)
     created = create_view(
@@ -44,7 +43,6 @@ def judged_statement(
     statement: nodes.CreateMaterializedView, context: StatementContext
 ) -> Judgement:
     """Return the judgement that CREATE would make of the definition; nothing is created."""
-    from olapdb.views.definition.create import judge_statement
 
     context = context.with_settings(statement.settings)
     return judge_statement(
@@ -139,14 +137,12 @@ def _stays_attached(statement: nodes.Attach | nodes.Detach, what: str) -> NotSup
 
 def attach(view: MaterializedView, attached: bool, context: StatementContext) -> None:
     """Set whether INSERTs fire the view's trigger; SYSTEM STOP and START VIEW do the same."""
-    from olapdb.views.definition.create import set_attached
 
     set_attached(context.origin(), view.id, attached)
 
 
 def alter_query(statement: nodes.Alter, context: StatementContext) -> Result:
     """Run ALTER TABLE view MODIFY QUERY. Rows that the old query made are stale until a replay."""
-    from olapdb.views.definition.modify_query import modify_query
 
     if len(statement.actions) > 1:
         raise NotSupportedError(

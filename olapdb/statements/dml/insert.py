@@ -138,7 +138,6 @@ def query_blocks(
 ) -> Iterator[pa.Table]:
     """Yield blocks of the table from the rows of a SELECT; columns match by position. Raise
     NumberOfColumnsDoesntMatch before any row is read."""
-    from olapdb.statements.query.select import run_query
 
     result = run_query(query, context)
     fields = _target_columns(table, columns)
@@ -180,7 +179,6 @@ def _run_insert_data(
     offsets: Mapping[str, Sequence[int]] | None,
 ) -> InsertedRows:
     """Make one attempt of `run_insert_data` on the newest snapshot."""
-    from olapdb.sql.parser import parse_table_name
 
     snapshot = context.snapshot()
     table = context.require_table(snapshot, parse_table_name(name), "INSERT")
@@ -333,7 +331,6 @@ def _literal_rows(
 
     Tries the JSON reader for small texts, then the CSV reader, then the grammar for expressions.
     """
-    from olapdb.sql.values.csv_values import read_values
 
     fields = _target_columns(table, columns)
     small = read_small_values(values.text, [c.type for c in fields])
@@ -357,7 +354,6 @@ def _expression_rows(
 ) -> tuple[pa.Table, Sequence[DataType]]:
     """Return the rows of VALUES with expressions or parameters, and their types. Each expression is
     bound, folded and cast by itself; a column of parameters only is cast as a whole."""
-    from olapdb.bind import bind_constant
 
     scope = context.scope(snapshot)
     arrays = []

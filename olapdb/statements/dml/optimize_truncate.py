@@ -28,7 +28,6 @@ from olapdb.types import STRING, UINT64
 def delete(statement: nodes.Delete, context: StatementContext) -> Result:
     """Run DELETE FROM t [IN PARTITION p] WHERE …: one commit removes the rows, and invalidates the
     view slices computed from them."""
-    from olapdb.dml.delete import delete_rows, require_condition
 
     context = context.with_settings(statement.settings)
     snapshot = context.snapshot()
@@ -49,7 +48,6 @@ def delete(statement: nodes.Delete, context: StatementContext) -> Result:
 def truncate(statement: nodes.Truncate, context: StatementContext) -> Result:
     """Run TRUNCATE TABLE: remove all rows in one commit. With the setting discard_retained also
     rows that a view made from source rows removed by retention."""
-    from olapdb.dml.truncate import truncate as truncate_table
 
     snapshot = context.snapshot()
     if statement.if_exists and context.find(snapshot, statement.table) is None:
@@ -70,7 +68,6 @@ def truncate_all(statement: nodes.TruncateAll, context: StatementContext) -> Res
     TRUNCATE DATABASE drops the tables instead, also in one commit. System databases raise
     NotSupportedError.
     """
-    from olapdb.dml.truncate import truncate as truncate_tables
 
     if statement.drops:
         return drop_all(statement, context)
@@ -103,8 +100,6 @@ def optimize(statement: nodes.Optimize, context: StatementContext) -> Result:
     """Run OPTIMIZE TABLE t [PARTITION p] [FINAL] [DEDUPLICATE]: remove duplicates and expired rows,
     then merge, and return when the merges are done. Raise UnsupportedMethod outside the MergeTree
     family."""
-    from olapdb.dml.ttl import apply_ttl
-    from olapdb.maintenance.merge_planner import optimize as optimize_table
 
     if statement.cleanup:
         raise NotSupportedError(
@@ -175,7 +170,6 @@ def _merges(statement: nodes.System, context: StatementContext) -> Result:
 def _copy(statement: nodes.System, context: StatementContext) -> Result:
     """Run SYSTEM BACKUP TO 'folder' or RESTORE FROM 'folder'; return one row that describes what
     was copied."""
-    from olapdb.maintenance.backup import back_up, restore
 
     copy = back_up if statement.command == "BACKUP TO" else restore
     report = copy(context.services, statement.argument or "", context.progress)

@@ -45,7 +45,6 @@ def partition_value(given: nodes.Expression, key: types.DataType, scope: BindSco
     Raises TypeMismatch for a value of another kind, ArgumentOutOfBound for a number that the type
     cannot represent.
     """
-    from olapdb.bind import bind_constant, bind_value
 
     value = bind_value(given, scope)
     _check_kind(given, value, key)

@@ -107,7 +107,6 @@ def find_selection(
     reference: nodes.PartitionReference, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> PartSelection:
     """Return the parts that a reference of any kind names: ALL, PART, or a partition."""
-    from olapdb.dml.part_selection import PartSelection
 
     if reference.kind == "ALL":
         return PartSelection()
@@ -130,7 +129,6 @@ def alter_partition(
     Raises what `olapdb.dml.move_parts` and `attach_parts` raise, NotSupportedError for FREEZE and
     FETCH, SupportIsDisabled for what ClickHouse disables.
     """
-    from olapdb.dml import attach_parts, move_parts
 
     check_partition_action(action, context)
     snapshot = context.snapshot()
@@ -209,7 +207,6 @@ def _unsupported(action: nodes.PartitionAction) -> NotSupportedError:
 
 def _change(action: nodes.PartitionAction, context: StatementContext) -> RowChange:
     """Return the change of rows for the action, with the retention settings of the statement."""
-    from olapdb.lineage.row_removal import RowChange
 
     causes = {
         "DROP": "DROP PARTITION",

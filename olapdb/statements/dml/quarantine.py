@@ -14,8 +14,6 @@ from olapdb.types import STRING, UINT64
 
 def quarantine(statement: nodes.System, context: StatementContext) -> Result:
     """Quarantine the part; return one row that describes what was set aside."""
-    from olapdb.dml.quarantine import quarantine_part
-    from olapdb.lineage.row_removal import RowChange
 
     assert statement.table is not None
     table = context.require_table(context.snapshot(), statement.table, "QUARANTINE PART")

@@ -191,7 +191,6 @@ def _table(name: nodes.TableName, context: StatementContext, snapshot: Snapshot)
 def _created(statement: nodes.Show, context: StatementContext, snapshot: Snapshot) -> str:
     """Return the CREATE statement of the object. Raise BadArguments for SHOW CREATE VIEW of a
     table."""
-    from olapdb.system.ddl import create_database, create_statement
 
     if statement.kind == "CREATE DATABASE":
         name = statement.database or context.database

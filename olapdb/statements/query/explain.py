@@ -101,7 +101,6 @@ _ORIGIN = (
 
 def _dependencies(name: nodes.Node, context: StatementContext) -> Result:
     """Return a row for each object that a change of `name` affects, by level."""
-    from olapdb.views.definition.dependents import impact_of
 
     assert isinstance(name, nodes.TableName)
     snapshot = context.reading_snapshot()
@@ -113,7 +112,6 @@ def _dependencies(name: nodes.Node, context: StatementContext) -> Result:
 def _provenance(statement: nodes.Node, context: StatementContext) -> Result:
     """Return a row for each source block that the selected rows of a view's target come from. The
     query's select list does not matter."""
-    from olapdb.views.proof.provenance import provenance
 
     query, reference = _rows_of_target(statement)
     context = select.with_query_settings(query, context)

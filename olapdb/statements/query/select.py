@@ -31,8 +31,6 @@ def run_query(query: nodes.Query, context: StatementContext) -> Result:
 def run_on(query: nodes.Query, context: StatementContext, snapshot: Snapshot) -> Result:
     """Run the query at the given snapshot; return its rows as a stream. The snapshot stays pinned
     until the stream ends or is closed. More than max_result_rows rows raise TooManyRows."""
-    from olapdb.execute import run
-    from olapdb.execute.pruning.force_index import check_forced_indexes
 
     plan = plan_query(query, context, snapshot)
     catalog = context.services.catalog
@@ -54,8 +52,6 @@ def plan_query(query: nodes.Query, context: StatementContext, snapshot: Snapshot
     Plans of statements without parameters are cached. Plans with now(), rand() and the like are
     not: their constants differ from run to run.
     """
-    from olapdb.bind import bind_query
-    from olapdb.optimize import optimize
 
     key = None
     if context.parameters is None:
@@ -90,7 +86,6 @@ def _valid(plan: Plan, snapshot: Snapshot) -> bool:
 
 def _depends_on_query(query: nodes.Query) -> bool:
     """Return whether a constant of the plan could differ between two runs (now(), rand())."""
-    from olapdb.bind.analysis import is_deterministic
 
     return not is_deterministic(query)
 
