@@ -81,12 +81,12 @@ def adopt(
     progress: Progress | None = None,
 ) -> tuple[AdoptRow, ...]:
     """Adopt the bypass rows of the view's target. Return a row for each partition that held some;
-    none if there are none to adopt.
+    none if there are none to adopt. The view is proven afterwards.
 
-    The view is proven afterwards. Raises BypassRows if the target differs from a recomputation
-    (recorded for `system.views.mend`), ViewNotProvable for a view that cannot be compared with its
-    source, RetainedRows for bypass rows beside frozen keys, and CommitConflict if the compared data
-    kept changing. Then the target is unchanged."""
+    Raises BypassRows if the target differs from a recomputation, and records that for
+    `system.views.mend`. Raises ViewNotProvable for a view that cannot be compared with its source.
+    Raises RetainedRows for bypass rows beside frozen keys. Raises CommitConflict if the compared
+    data kept changing. Then the target is unchanged."""
     job = ViewJob.of(origin, "ADOPT", executor, progress)
     with job.recorded():
         return _until_adopted(job, view_id)

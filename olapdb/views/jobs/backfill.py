@@ -410,6 +410,7 @@ def _exhausted(conflict: CommitConflict) -> str:
 
 
 def _published(one: Prepared, commit: int) -> BackfillRow:
+    """Return the row of a published chunk."""
     chunk = one.chunk
     return BackfillRow(
         chunk.index,
@@ -424,6 +425,7 @@ def _published(one: Prepared, commit: int) -> BackfillRow:
 
 
 def _not_published(one: Prepared) -> BackfillRow:
+    """Return the row of a computed chunk that stays unpublished because another chunk failed."""
     chunk = one.chunk
     return BackfillRow(
         chunk.index,

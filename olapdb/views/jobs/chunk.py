@@ -297,6 +297,7 @@ class _Sink:
         return pa.concat_tables(kept) if kept else made.slice(0, 0)
 
     def _hold(self, rows: pa.Table) -> None:
+        """Replace the buffered rows."""
         self._held, self._held_rows = [rows], rows.num_rows
 
     def _all(self) -> pa.Table:

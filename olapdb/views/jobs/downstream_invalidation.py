@@ -1,4 +1,4 @@
-"""Invalidation of views on a replayed target: what they made of the replaced rows is stale.
+"""Invalidation of views on a replayed target: their results from the replaced rows are stale.
 
 The recomputed rows are a new block of the target. These views count it as seen without computing
 anything from it; only their own replay does.
@@ -58,8 +58,8 @@ def downstream(
 
 
 def _still_seen(view: MaterializedView, seen: Iterable[Part]) -> list[Requirement]:
-    """Require that the view still covers the parts it has seen. Otherwise, a TRUNCATE of its target
-    has made them its gap again, and counting the new blocks as seen would lose them."""
+    """Require that the view still covers these parts. A concurrent TRUNCATE of its target may have
+    made them its gap again; then the new blocks must not count as seen."""
     ranges: dict[str, list[BlockRange]] = {}
     for part in seen:
         ranges.setdefault(part.partition_id, []).append(part.block_range)

@@ -40,7 +40,7 @@ class Executor(Protocol):
     def run(
         self, tasks: Sequence[ChunkTask], stop: Stop = never
     ) -> Iterator[StagedChunk | FailedChunk]:
-        """Yield each chunk as soon as it is computed: one outcome per task, in any order.
+        """Yield each chunk once it is computed: one outcome per task, in any order.
 
         A chunk that raises an olapdb Error becomes a FailedChunk; the other chunks go on. Closing
         the iterator early cancels the chunks that have not begun. Once `stop` returns True, no
@@ -83,6 +83,7 @@ class InProcessExecutor:
                 self._drop((*ready, *(f.result() for f in running if not f.cancel())))
 
     def _compute(self, task: ChunkTask, ended: threading.Event) -> StagedChunk | FailedChunk:
+        """Return the computed chunk, or its error as a FailedChunk."""
         try:
             return compute_chunk(task, self.store, self.cache, ended)
         except Error as error:

@@ -123,7 +123,7 @@ class ViewJob:
         self.record.plan(view, [planned_chunk(task) for task in tasks])
 
     def run(self, tasks: Sequence[ChunkTask]) -> Iterator[StagedChunk | FailedChunk]:
-        """Compute chunks that one commit publishes together; record and yield each as it is
+        """Compute chunks that one commit publishes together; record and yield each once it is
         computed. Raises QueryWasCancelled once the job is cancelled, after deleting the staged
         files."""
         staged: list[str] = []

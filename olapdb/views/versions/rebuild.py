@@ -43,7 +43,7 @@ SWAPS_MAX = 20
 
 @dataclass(frozen=True)
 class Rebuild:
-    """One SYSTEM REBUILD VIEW statement."""
+    """The run of one SYSTEM REBUILD VIEW statement."""
 
     asked: RebuildRequest
 

@@ -295,6 +295,7 @@ def rollback(origin: CommitOrigin, view_id: str) -> tuple[RolledBack, ...]:
 
 
 def _rolled_back(snapshot: Snapshot, old_id: str, new_id: str, commit: int) -> RolledBack:
+    """Return the result of a rollback in which the version `new_id` took the name of `old_id`."""
     old, new = find_view(snapshot, old_id), find_view(snapshot, new_id)
     status = view_status(new, snapshot)
     had, has = target_of(snapshot, old), target_of(snapshot, new)
