@@ -235,7 +235,7 @@ class StatementContext:
             case MaterializedView():
                 target = snapshot.by_id(found.target_id)
                 where = f"{target.database}.{target.name}" if target else "its target"
-                raise nodes_error(
+                raise incorrect_query(
                     f"{action}: materialized view {name} writes to {where}.",
                     f"Run the statement on {where}.",
                     name,
@@ -266,7 +266,7 @@ class StatementContext:
         none."""
         if database == "system":
             return self.engine.system.get(name)
-        return information_tables().get(name.lower()) if _in_one_case(name) else None
+        return information_tables().get(name.lower()) if _is_single_case(name) else None
 
     def _system_fields(self, database: str, name: str) -> Any:
         """Return the fields of a system table for the binder; None if there is none."""
@@ -290,13 +290,13 @@ class StatementContext:
         return read
 
 
-def _in_one_case(name: str) -> bool:
+def _is_single_case(name: str) -> bool:
     """Return whether the name is all lower or all upper case: ClickHouse has
     information_schema.tables and TABLES, not Tables."""
     return name in (name.lower(), name.upper())
 
 
-def nodes_error(message: str, hint: str, name: nodes.TableName) -> errors.ProgrammingError:
+def incorrect_query(message: str, hint: str, name: nodes.TableName) -> errors.ProgrammingError:
     """Return an IncorrectQuery at the position of the name."""
 
     return IncorrectQuery(message, hint=hint, position=name.position)

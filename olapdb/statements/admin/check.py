@@ -27,16 +27,16 @@ def check_tables(statement: nodes.CheckTable, context: StatementContext) -> Resu
     context = context.with_settings(statement.settings)
     with context.services.catalog.pinned() as snapshot:
         if statement.table is not None:
-            table = _table(statement.table, context, snapshot)
-            chosen = _chosen(statement, table, context, snapshot)
-            rows = list(_checked(table, chosen, snapshot, context))
+            table = _checkable_table(statement.table, context, snapshot)
+            chosen = _selected_parts(statement, table, context, snapshot)
+            rows = list(_check_parts(table, chosen, snapshot, context))
             names, types = ["part_path", "is_passed", "message"], [STRING, UINT8, STRING]
         else:
             rows = [
                 (table.database, table.name, *row)
                 for table in snapshot.objects()
                 if isinstance(table, Table)
-                for row in _checked(table, snapshot.parts(table.id), snapshot, context)
+                for row in _check_parts(table, snapshot.parts(table.id), snapshot, context)
             ]
             names = ["database", "table", "part_path", "is_passed", "message"]
             types = [STRING, STRING, STRING, UINT8, STRING]
@@ -44,7 +44,7 @@ def check_tables(statement: nodes.CheckTable, context: StatementContext) -> Resu
     return from_columns(names, types, columns)
 
 
-def _table(name: nodes.TableName, context: StatementContext, snapshot: Snapshot) -> Table:
+def _checkable_table(name: nodes.TableName, context: StatementContext, snapshot: Snapshot) -> Table:
     """Return the table to check, for a materialized view its target. Raise NotSupportedError for an
     object that stores no rows."""
     found = context.require(snapshot, name)
@@ -60,7 +60,7 @@ def _table(name: nodes.TableName, context: StatementContext, snapshot: Snapshot)
     return found
 
 
-def _chosen(
+def _selected_parts(
     statement: nodes.CheckTable, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> list[Part]:
     """Return the parts that PARTITION or PART selects, all without a clause. Raise NoSuchDataPart
@@ -82,7 +82,7 @@ def _chosen(
     return found
 
 
-def _checked(
+def _check_parts(
     table: Table,
     parts: list[Part] | tuple[Part, ...],
     snapshot: Snapshot,

@@ -25,7 +25,7 @@ def kill(statement: nodes.Kill, context: StatementContext) -> Result:
             hint="KILL QUERY WHERE query_id = '…' ends the statement; nothing is half done then.",
             position=statement.position,
         )
-    chosen = _chosen(statement.where, context)
+    chosen = _matching_query_ids(statement.where, context)
     told = []
     for running in context.services.activity.running():
         if running.query_id in chosen and running.query_id != context.query_id:
@@ -35,12 +35,12 @@ def kill(statement: nodes.Kill, context: StatementContext) -> Result:
     return from_columns(_NAMES, [STRING] * 3, columns)
 
 
-def _chosen(where: nodes.Expression, context: StatementContext) -> set[object]:
+def _matching_query_ids(where: nodes.Expression, context: StatementContext) -> set[object]:
     """Return the ids of the running queries that satisfy the condition."""
     query = nodes.Select(
         columns=(nodes.Identifier(("query_id",)),),
         where=where,
         source=nodes.TableReference(nodes.TableName("processes", "system")),
     )
-    found = select.run_on(query, context, context.snapshot())
+    found = select.run_at(query, context, context.snapshot())
     return {row[0] for row in found.to_rows()}

@@ -17,7 +17,7 @@ from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
 from olapdb.statements.ddl import rebuild
-from olapdb.statements.ddl.views import attach, executor_of
+from olapdb.statements.ddl.views import chunk_executor, set_trigger
 from olapdb.statements.dml.partitions import find_partition
 from olapdb.types import FLOAT64, STRING, UINT64, Array, DataType, Nullable
 from olapdb.views.jobs.adopt import adopt
@@ -129,25 +129,25 @@ def system_view(statement: nodes.SystemView, context: StatementContext) -> Resul
     if statement.action in ("STOP", "START"):
         context = context.with_settings(statement.settings)
         view = context.require_view(context.snapshot(), statement.view)
-        attach(view, statement.action == "START", context)
+        set_trigger(view, statement.action == "START", context)
         return Result()
     if statement.action == "CANCEL REBUILD":
         context = context.with_settings(statement.settings)
         rebuild.cancel(context.require_view(context.snapshot(), statement.view), context)
         return Result()
-    found = rows_of(statement, context)
-    columns = _COLUMNS[_kind(statement)]
+    found = run_command(statement, context)
+    columns = _COLUMNS[_command_key(statement)]
     values: list[Sequence[object]] = [[_value(getattr(r, n)) for r in found] for n in columns]
     return from_columns(list(columns), list(columns.values()), values)
 
 
-def rows_of(statement: nodes.SystemView, context: StatementContext) -> tuple[Any, ...]:
+def run_command(statement: nodes.SystemView, context: StatementContext) -> tuple[Any, ...]:
     """Run the command; return the rows of the function in `olapdb.views` that implements it, for
     example `backfill` for BACKFILL.
 
     Raises NotSupportedError for an unknown command.
     """
-    kind = _kind(statement)
+    kind = _command_key(statement)
     context = context.with_settings(statement.settings, takes_engine=kind in _COMPUTE_CHUNKS)
     snapshot = context.snapshot()
     view = context.require_view(snapshot, statement.view)
@@ -155,7 +155,7 @@ def rows_of(statement: nodes.SystemView, context: StatementContext) -> tuple[Any
         case "BACKFILL":
             return _backfill(statement, view, context, snapshot)
         case "DRY RUN":
-            return _plan(statement, view, context, snapshot)
+            return _dry_run(statement, view, context, snapshot)
         case "CANCEL":
             return _cancel(statement, view, context)
         case "REPLAY":
@@ -163,7 +163,7 @@ def rows_of(statement: nodes.SystemView, context: StatementContext) -> tuple[Any
         case "ADOPT":
             return _adopt(view, context)
         case "METADATA":
-            return _ledger(view, snapshot)
+            return _reconcile_metadata(view, snapshot)
         case "RECONCILE":
             return _reconcile(statement, view, context, snapshot)
         case "REBUILD":
@@ -178,7 +178,7 @@ def rows_of(statement: nodes.SystemView, context: StatementContext) -> tuple[Any
             )
 
 
-def _kind(statement: nodes.SystemView) -> str:
+def _command_key(statement: nodes.SystemView) -> str:
     """Return the key of the command in `_COLUMNS`."""
     if statement.dry_run:
         return "DRY RUN"
@@ -212,12 +212,12 @@ def _backfill(
     first."""
 
     if statement.discard_bypass:
-        _discard_first(statement, view, context)
+        _replay_discarding_bypass(statement, view, context)
     rows = backfill(
         context.origin(),
         view.id,
         partition=_partition(statement, view.source_id, context, snapshot),
-        executor=executor_of(context),
+        executor=chunk_executor(context),
         progress=context.progress,
     )
     done = tuple(rows)
@@ -225,7 +225,7 @@ def _backfill(
     return done
 
 
-def _discard_first(
+def _replay_discarding_bypass(
     statement: nodes.SystemView, view: MaterializedView, context: StatementContext
 ) -> None:
     """Run the replay that BACKFILL … DISCARD BYPASS begins with. It covers the whole target:
@@ -243,12 +243,12 @@ def _discard_first(
         context.origin(),
         view.id,
         discard_bypass=True,
-        executor=executor_of(context),
+        executor=chunk_executor(context),
         progress=context.progress,
     )
 
 
-def _plan(
+def _dry_run(
     statement: nodes.SystemView,
     view: MaterializedView,
     context: StatementContext,
@@ -290,7 +290,7 @@ def _replay(
         stale=statement.stale,
         condition=_condition(statement, context),
         discard_bypass=statement.discard_bypass,
-        executor=executor_of(context),
+        executor=chunk_executor(context),
         progress=context.progress,
     )
 
@@ -309,11 +309,11 @@ def _adopt(view: MaterializedView, context: StatementContext) -> tuple[Any, ...]
     """Run ADOPT; return a row for each partition of the target that had bypass rows."""
 
     return adopt(
-        context.origin(), view.id, executor=executor_of(context), progress=context.progress
+        context.origin(), view.id, executor=chunk_executor(context), progress=context.progress
     )
 
 
-def _ledger(view: MaterializedView, snapshot: Snapshot) -> tuple[Any, ...]:
+def _reconcile_metadata(view: MaterializedView, snapshot: Snapshot) -> tuple[Any, ...]:
     """Run RECONCILE … METADATA: compare the ledger with the parts without reading rows."""
 
     require_stored(view, snapshot, "RECONCILE … METADATA")
@@ -335,6 +335,6 @@ def _reconcile(
         sample=statement.sample,
         oldest=statement.oldest,
         stale=statement.stale,
-        executor=executor_of(context),
+        executor=chunk_executor(context),
         progress=context.progress,
     )

@@ -29,14 +29,14 @@ from olapdb.runtime.failpoints import failpoint
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
 from olapdb.statements.ddl.alter_table import modify_order_by, modify_settings
-from olapdb.statements.ddl.attempts import attempted, commit
+from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
 from olapdb.statements.ddl.columns import ColumnsDraft, nested_columns
 from olapdb.statements.ddl.engines import check_engine
-from olapdb.statements.ddl.indexes import alter_index, rewriting
+from olapdb.statements.ddl.indexes import alter_index, rewrite_steps
 from olapdb.statements.ddl.table_definition import check_table
-from olapdb.statements.ddl.ttl import materialize_ttl, modified_ttl, ttl_text
+from olapdb.statements.ddl.ttl import materialize_ttl, ttl_after_modify, ttl_text
 from olapdb.statements.ddl.views import alter_query
-from olapdb.statements.dml.mutations import step_of
+from olapdb.statements.dml.mutations import mutation_steps
 from olapdb.statements.dml.optimize_truncate import delete
 from olapdb.statements.dml.partitions import alter_partition, check_partition_action
 from olapdb.views.definition.column_dependencies import check_altered, refuse_needed_column
@@ -69,7 +69,7 @@ def alter(statement: nodes.Alter, context: StatementContext) -> Result:
         return alter_query(statement, context)
     context = context.with_settings(statement.settings)
     for action in actions:
-        _refuse_unknown(action, context, alone=len(actions) == 1)
+        _require_supported(action, context, alone=len(actions) == 1)
     if any(isinstance(action, nodes.PartitionAction) for action in actions):
         return _alter_partitions(statement, context)
     match actions:
@@ -78,7 +78,9 @@ def alter(statement: nodes.Alter, context: StatementContext) -> Result:
         case (nodes.DeleteWhere(where=where, partition=partition),):
             return delete(nodes.Delete(statement.table, where, partition), context)
     tried: set[str] = set()
-    rows = attempted(context, lambda snapshot: _attempt(statement, context, snapshot, tried))
+    rows = retry_on_conflict(
+        context, lambda snapshot: _attempt(statement, context, snapshot, tried)
+    )
     if any(isinstance(a, nodes.ModifyTtl) and a.ttl for a in actions) and context.settings.boolean(
         "materialize_ttl_after_modify"
     ):
@@ -86,7 +88,9 @@ def alter(statement: nodes.Alter, context: StatementContext) -> Result:
     return Result(affected_rows=rows)
 
 
-def _refuse_unknown(action: nodes.AlterAction, context: StatementContext, *, alone: bool) -> None:
+def _require_supported(
+    action: nodes.AlterAction, context: StatementContext, *, alone: bool
+) -> None:
     """Raise NotSupportedError for an action that is not supported. MATERIALIZE TTL must be the only
     action (`alone`)."""
     if isinstance(action, nodes.PartitionAction):
@@ -95,7 +99,7 @@ def _refuse_unknown(action: nodes.AlterAction, context: StatementContext, *, alo
     if isinstance(action, nodes.MaterializeTtl) and alone:
         return
     if not isinstance(action, _COMMENTS | _COLUMNS | _ROWS):
-        what = action.text if isinstance(action, nodes.OtherAction) else _words(action)
+        what = action.text if isinstance(action, nodes.OtherAction) else _action_words(action)
         raise errors.NotSupportedError(
             f"ALTER TABLE … {what} is not supported.",
             hint="Columns, constraints, ORDER BY, settings, partitions, UPDATE and DELETE can be"
@@ -104,7 +108,7 @@ def _refuse_unknown(action: nodes.AlterAction, context: StatementContext, *, alo
         )
 
 
-def _words(action: nodes.AlterAction) -> str:
+def _action_words(action: nodes.AlterAction) -> str:
     """Return the SQL words of an action's class: DropColumn -> DROP COLUMN."""
     name = type(action).__name__
     return "".join(f" {c}" if c.isupper() else c.upper() for c in name).strip().upper()
@@ -135,10 +139,10 @@ def _attempt(
     found = context.require(snapshot, statement.table)
     only_comments = all(isinstance(action, _COMMENTS) for action in statement.actions)
     if only_comments:
-        _put(context, _commented(found, statement))
+        _commit_object(context, _with_comments(found, statement))
         return 0
     table = _table(found, statement, context, snapshot)
-    draft, steps = _drafted(statement, table, context, snapshot)
+    draft, steps = _apply_actions(statement, table, context, snapshot)
     return _publish(draft, steps, statement, context, snapshot, tried)
 
 
@@ -166,14 +170,14 @@ def _table(
     return table
 
 
-def _drafted(
+def _apply_actions(
     statement: nodes.Alter, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> tuple[ColumnsDraft, list[Step]]:
     """Apply the actions in order; return the draft of the altered table, and the steps that rewrite
     rows."""
     draft = ColumnsDraft(table, context.settings.boolean("data_type_default_nullable"))
     steps: list[Step] = []
-    for action in _of_columns(statement.actions, table):
+    for action in _expand_nested(statement.actions, table):
         match action:
             case nodes.AddColumn():
                 draft.add(action)
@@ -191,20 +195,22 @@ def _drafted(
                 draft.constraint(action)
             case nodes.IndexAction():
                 draft.table = alter_index(action, draft.table, context, snapshot)
-                steps += rewriting(action, draft.table, context, snapshot)
+                steps += rewrite_steps(action, draft.table, context, snapshot)
             case nodes.ModifyOrderBy():
                 modify_order_by(draft, action, context.scope(snapshot))
             case nodes.ModifySetting():
                 modify_settings(draft, action)
             case nodes.ModifyTtl():
-                ttl = modified_ttl(action, draft.table, context.scope(snapshot))
+                ttl = ttl_after_modify(action, draft.table, context.scope(snapshot))
                 draft.table = replace(draft.table, ttl=ttl)
             case _:
-                steps += step_of(action, draft.table, context, snapshot)
+                steps += mutation_steps(action, draft.table, context, snapshot)
     return draft, steps
 
 
-def _of_columns(actions: Sequence[nodes.AlterAction], table: Table) -> Iterator[nodes.AlterAction]:
+def _expand_nested(
+    actions: Sequence[nodes.AlterAction], table: Table
+) -> Iterator[nodes.AlterAction]:
     """Yield the actions; DROP and CLEAR COLUMN of a nested structure become one action for each of
     its columns."""
     for action in actions:
@@ -233,7 +239,7 @@ def _publish(
     after = before if draft.table == before else draft.finished()
     if after is before and not steps:
         return 0
-    views, rejudged = _checked(draft, after, context, snapshot)
+    views, rejudged = _check_views(draft, after, context, snapshot)
     services = context.services
     origin = context.origin(_kind(statement))
     with Pin(services, snapshot.number), Staging(origin) as staging:
@@ -256,7 +262,7 @@ def _publish(
     return mutation.rows
 
 
-def _checked(
+def _check_views(
     draft: ColumnsDraft, after: Table, context: StatementContext, snapshot: Snapshot
 ) -> tuple[list[MaterializedView | View], tuple[Rejudged, ...]]:
     """Check the altered table and all views around it.
@@ -285,12 +291,16 @@ def _checked(
             moved[view.id] = view
     seen = OverlaySnapshot.of(snapshot, *moved.values())
     rejudged = check_altered(seen, after, "alter")
-    _check_moved(list(moved.values()), OverlaySnapshot.of(snapshot, after, *moved.values()), after)
+    _check_rewritten_views(
+        list(moved.values()), OverlaySnapshot.of(snapshot, after, *moved.values()), after
+    )
     judged = {one.view.id for one in rejudged}  # these have the new text already
     return [view for view in moved.values() if view.id not in judged], rejudged
 
 
-def _check_moved(views: list[MaterializedView | View], after: Snapshot, table: Table) -> None:
+def _check_rewritten_views(
+    views: list[MaterializedView | View], after: Snapshot, table: Table
+) -> None:
     """Raise AlterOfColumnIsForbidden if the rewritten text of a materialized view does not bind at
     the snapshot `after`."""
     for view in views:
@@ -318,12 +328,12 @@ def _kind(statement: nodes.Alter) -> str:
 # --- comments ------------------------------------------------------------------------------------
 
 
-def _put(context: StatementContext, item: SchemaObject) -> None:
+def _commit_object(context: StatementContext, item: SchemaObject) -> None:
     """Commit the changed object, provided that it is unchanged since it was read."""
-    commit(context, "ALTER", [RevisionIs(item.id, item.revision)], [PutObject(item)])
+    commit_schema_change(context, "ALTER", [RevisionIs(item.id, item.revision)], [PutObject(item)])
 
 
-def _commented(item: SchemaObject, statement: nodes.Alter) -> SchemaObject:
+def _with_comments(item: SchemaObject, statement: nodes.Alter) -> SchemaObject:
     """Return the object with the comments of the statement. Its `version` stays, since a comment
     does not change its meaning."""
     for action in statement.actions:

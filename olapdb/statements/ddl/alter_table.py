@@ -31,12 +31,12 @@ def modify_order_by(draft: ColumnsDraft, action: nodes.ModifyOrderBy, scope: Bin
         raise NotSupportedError(
             f"{where} has no ORDER BY: {table.engine.name} does not sort.", position=action.position
         )
-    old, new = _without_version(draft), tuple(key_items(action.order_by))
+    old, new = _declared_sorting_key(draft), tuple(key_items(action.order_by))
     same = next((i for i, (a, b) in enumerate(zip(old, new)) if a != b), min(len(old), len(new)))
     primary = min(table.primary_key, len(old))
     if same < primary:
         raise BadArguments(
-            f"The primary key of {where}, {_text(old[:primary])}, must stay at the head of ORDER BY.",
+            f"The primary key of {where}, {_key_text(old[:primary])}, must stay at the head of ORDER BY.",
             hint="CREATE a new table, INSERT … SELECT the rows, and EXCHANGE TABLES.",
             position=action.position,
         )
@@ -89,7 +89,7 @@ def modify_settings(draft: ColumnsDraft, action: nodes.ModifySetting) -> None:
     draft.table = replace(table, settings=kept)
 
 
-def _without_version(draft: ColumnsDraft) -> tuple[KeyItem, ...]:
+def _declared_sorting_key(draft: ColumnsDraft) -> tuple[KeyItem, ...]:
     """Return ORDER BY as the user wrote it, without the version column that
     VersionedCollapsingMergeTree appends."""
     table = draft.table
@@ -102,6 +102,6 @@ def _without_version(draft: ColumnsDraft) -> tuple[KeyItem, ...]:
     return table.sorting_key
 
 
-def _text(items: tuple[KeyItem, ...]) -> str:
+def _key_text(items: tuple[KeyItem, ...]) -> str:
     """Return the expressions of the key items, comma-separated."""
     return ", ".join(item.expression for item in items)

@@ -16,7 +16,7 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.statements.context import StatementContext
 
 
-def attempted(context: StatementContext, attempt: Callable[[Snapshot], Outcome]) -> Outcome:
+def retry_on_conflict(context: StatementContext, attempt: Callable[[Snapshot], Outcome]) -> Outcome:
     """Call `attempt(snapshot)`, which commits once, on the newest snapshot, and again after each
     CommitConflict, at most ATTEMPTS_MAX times. Return its result; raise what it raises."""
     policy = RetryPolicy(
@@ -26,7 +26,7 @@ def attempted(context: StatementContext, attempt: Callable[[Snapshot], Outcome])
     return retry_commit(context.services, attempt, policy, first=context.snapshot())
 
 
-def commit(
+def commit_schema_change(
     context: StatementContext,
     kind: str,
     requirements: Sequence[Requirement],

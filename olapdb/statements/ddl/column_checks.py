@@ -36,7 +36,7 @@ def check_columns(table: Table, scope: BindScope) -> None:
         if column.stored:
             check_codec(column, table)
     _check_keys(table)
-    _check_circles(table)
+    _check_cyclic_defaults(table)
     for column in table.columns:
         if column.default:
             _check_default(table, column, scope)
@@ -44,7 +44,7 @@ def check_columns(table: Table, scope: BindScope) -> None:
         _check_constraint(table, name, text, scope)
 
 
-def names_in(text: str, table: Table) -> set[str]:
+def column_names_in(text: str, table: Table) -> set[str]:
     """Return the columns of the table that the expression names; a lambda's arguments hide columns
     of the same name."""
     known = {c.name for c in table.columns}
@@ -96,7 +96,7 @@ def _check_keys(table: Table) -> None:
     """Raise UnknownIdentifier if a key names a column that is not stored."""
     texts = [item.expression for item in table.sorting_key]
     for text in (*texts, *((table.partition_key,) if table.partition_key else ())):
-        for name in sorted(names_in(text, table)):
+        for name in sorted(column_names_in(text, table)):
             column = table.column(name)
             if column is not None and not column.stored:
                 raise errors.UnknownIdentifier(
@@ -106,9 +106,9 @@ def _check_keys(table: Table) -> None:
                 )
 
 
-def _check_circles(table: Table) -> None:
+def _check_cyclic_defaults(table: Table) -> None:
     """Raise CyclicAliases if default expressions use each other in a circle."""
-    needs = {c.name: names_in(c.default, table) for c in table.columns if c.default}
+    needs = {c.name: column_names_in(c.default, table) for c in table.columns if c.default}
     open_columns = dict(needs)
     while open_columns:
         ready = [n for n, used in open_columns.items() if not used & open_columns.keys()]
@@ -132,7 +132,7 @@ def _check_default(table: Table, column: Column, scope: BindScope) -> None:
         )
     bound = bind_expression(parsed, table, scope)
     try:
-        _check_fits(bound, column, scope)
+        _check_storable(bound, column, scope)
     except errors.DataError as error:
         raise type(error)(
             f"The {column.default_kind} of column {column.name} is no {column.type}:"
@@ -141,7 +141,7 @@ def _check_default(table: Table, column: Column, scope: BindScope) -> None:
         ) from error
 
 
-def _check_fits(bound: Expression, column: Column, scope: BindScope) -> None:
+def _check_storable(bound: Expression, column: Column, scope: BindScope) -> None:
     """Raise DataError if the default cannot be stored in the column. A constant is converted; for
     other expressions a conversion between the types must exist."""
     environment = scope.environment
@@ -177,7 +177,7 @@ def _check_constraint(table: Table, name: str, text: str, scope: BindScope) -> N
         )
 
 
-def constraint_of(definition: nodes.ConstraintDefinition) -> tuple[str, str]:
+def constraint_from(definition: nodes.ConstraintDefinition) -> tuple[str, str]:
     """Return (name, condition). Raise NotSupportedError for ASSUME, which no INSERT would
     verify."""
     if definition.kind == "ASSUME":

@@ -24,7 +24,7 @@ from olapdb.model.schema import Column, PastColumn, Table
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_expression
-from olapdb.statements.ddl.column_checks import constraint_of, names_in
+from olapdb.statements.ddl.column_checks import column_names_in, constraint_from
 from olapdb.storage.column_statistics import bounds_hold
 from olapdb.types import Array, DataType, is_nullable, make_nullable, plain
 
@@ -100,9 +100,9 @@ class ColumnsDraft:
             definition.name,
             make_nullable(definition.type) if self.nullable else definition.type,
             definition.default_kind,
-            _text(definition.default),
+            _sql_text(definition.default),
             definition.comment,
-            _codec(definition),
+            _codec_text(definition),
             self.version,
         )
         self._put(made, action.first, action.after, action)
@@ -115,7 +115,9 @@ class ColumnsDraft:
             return
         self._refuse_key(column, "DROP", action)
         others = [c for c in self.table.columns if c.default and c.id != column.id]
-        user = next((c for c in others if column.name in names_in(c.default, self.table)), None)
+        user = next(
+            (c for c in others if column.name in column_names_in(c.default, self.table)), None
+        )
         if user is not None:
             raise errors.IllegalColumn(
                 f"Cannot drop column {column.name} of {self._where}: column {user.name} depends on"
@@ -124,7 +126,7 @@ class ColumnsDraft:
                 position=action.position,
             )
         for what, text in self._expressions():
-            if column.name in names_in(text, self.table):
+            if column.name in column_names_in(text, self.table):
                 raise errors.UnknownIdentifier(
                     f"Cannot drop column {column.name} of {self._where}: {what} names it.",
                     hint=f"Remove {what} first.",
@@ -165,7 +167,7 @@ class ColumnsDraft:
 
         def text(expression: str) -> str:
             """Return the expression with the column renamed."""
-            return renamed_in(expression, self.table, action.name, action.new_name)
+            return rename_column_in(expression, self.table, action.name, action.new_name)
 
         columns = tuple(
             replace(
@@ -262,11 +264,11 @@ class ColumnsDraft:
             old,
             type=old.type if definition.type is None else definition.type,
             comment=definition.comment or old.comment,
-            codec=_codec(definition) or old.codec,
+            codec=_codec_text(definition) or old.codec,
         )
         if definition.default_kind:
             new = replace(
-                new, default_kind=definition.default_kind, default=_text(definition.default)
+                new, default_kind=definition.default_kind, default=_sql_text(definition.default)
             )
         return new
 
@@ -289,7 +291,7 @@ class ColumnsDraft:
     def _check_type(self, old: Column, new: Column, action: nodes.AlterAction) -> None:
         """Raise AlterOfColumnIsForbidden for another type of a key column, BadArguments if NULLs
         would have no value."""
-        if old.name in self._keys() and not _same_order(old.type, new.type):
+        if old.name in self._keys() and not _same_key_order(old.type, new.type):
             raise errors.AlterOfColumnIsForbidden(
                 f"Cannot change the type of key column {old.name} of {self._where} from {old.type}"
                 f" to {new.type}: parts are sorted and split by it.",
@@ -329,7 +331,7 @@ class ColumnsDraft:
                 f"Cannot add constraint {action.name}: {self._where} has one of this name.",
                 position=action.position,
             )
-        made = constraint_of(action.constraint)
+        made = constraint_from(action.constraint)
         self.table = replace(self.table, constraints=(*self.table.constraints, made))
 
     # --- helpers
@@ -422,7 +424,7 @@ def nested_columns(table: Table, name: str) -> tuple[str, ...]:
     )
 
 
-def renamed_in(text: str, table: Table, old: str, new: str) -> str:
+def rename_column_in(text: str, table: Table, old: str, new: str) -> str:
     """Return the expression with column `old` called `new`, also where the table's name qualifies
     it. Lambda arguments of the same name stay."""
     qualifiers = ((), (table.name,), (table.database, table.name))
@@ -451,18 +453,18 @@ def renamed_in(text: str, table: Table, old: str, new: str) -> str:
     return text if made == parsed else to_sql(made)
 
 
-def _same_order(old: DataType, new: DataType) -> bool:
+def _same_key_order(old: DataType, new: DataType) -> bool:
     """Return whether a key keeps its values and its order when its column changes from one type to
     the other."""
     return plain(old) == plain(new) and is_nullable(old) == is_nullable(new)
 
 
-def _text(expression: nodes.Expression | None) -> str:
+def _sql_text(expression: nodes.Expression | None) -> str:
     """Return the SQL text of the expression, "" for None."""
     return "" if expression is None else to_sql(expression)
 
 
-def _codec(definition: nodes.ColumnDefinition) -> str:
+def _codec_text(definition: nodes.ColumnDefinition) -> str:
     """Return the codecs of the definition, comma-separated."""
     return ", ".join(to_sql(c) for c in definition.codec)
 

@@ -33,9 +33,9 @@ from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.statements.context import StatementContext, refuse_dependents
-from olapdb.statements.ddl.attempts import attempted, commit
-from olapdb.statements.ddl.replace import is_dimension_only, publish_successor, successor
-from olapdb.statements.ddl.table_definition import build_table, like_of
+from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
+from olapdb.statements.ddl.replace import is_dimension_only, publish_replacement, with_identity_of
+from olapdb.statements.ddl.table_definition import build_table, template_table
 from olapdb.statements.dml.insert import query_blocks
 from olapdb.statements.introspect.show import require_own_database
 from olapdb.statements.query import select
@@ -50,7 +50,7 @@ def create_database(statement: nodes.CreateDatabase, context: StatementContext) 
             hint="Leave ENGINE out, or say Atomic.",
             position=statement.position,
         )
-    return attempted(context, partial(_create_database, statement, context))
+    return retry_on_conflict(context, partial(_create_database, statement, context))
 
 
 def _create_database(
@@ -66,7 +66,7 @@ def _create_database(
             position=statement.position,
         )
     made = DatabaseEntry(str(uuid.uuid4()), statement.name, statement.comment)
-    commit(context, "CREATE DATABASE", (), [CreateDatabase(made)])
+    commit_schema_change(context, "CREATE DATABASE", (), [CreateDatabase(made)])
     return Result()
 
 
@@ -79,30 +79,30 @@ def create_table(statement: nodes.CreateTable, context: StatementContext) -> Res
             hint="Make a table in a database of your own, and drop it.",
             position=statement.position,
         )
-    return attempted(context, partial(_create_table, statement, context))
+    return retry_on_conflict(context, partial(_create_table, statement, context))
 
 
 def _create_table(
     statement: nodes.CreateTable, context: StatementContext, snapshot: Snapshot
 ) -> Result:
     """Make one attempt of `create_table` at the snapshot."""
-    existing = _existing(statement.table, statement, context, snapshot)
+    existing = _object_to_replace(statement.table, statement, context, snapshot)
     if existing is not None and statement.if_not_exists:
         return Result()
     table = build_table(statement, context, snapshot)
     if statement.clone:
-        table = with_columns_of(table, like_of(statement, context, snapshot))
+        table = with_columns_of(table, template_table(statement, context, snapshot))
     if isinstance(existing, Table) and is_dimension_only(snapshot, existing):
-        table = successor(table, existing, snapshot)
+        table = with_identity_of(table, existing, snapshot)
     if statement.query is not None and not statement.empty:
         return _create_filled(statement, table, existing, context, snapshot)
     if statement.clone:
         return _create_clone(statement, table, existing, context, snapshot)
-    _publish(table, existing, context, snapshot)
+    _commit_object(table, existing, context, snapshot)
     return Result()
 
 
-def _existing(
+def _object_to_replace(
     name: nodes.TableName,
     statement: nodes.CreateTable | nodes.CreateView,
     context: StatementContext,
@@ -124,7 +124,7 @@ def _existing(
     return existing
 
 
-def _publish(
+def _commit_object(
     made: Table | View,
     existing: SchemaObject | None,
     context: StatementContext,
@@ -144,7 +144,7 @@ def _publish(
     changes: list[Change] = []
     if isinstance(existing, Table) and isinstance(made, Table) and made.id == existing.id:
         rows = join_staged(staged) if staged else None
-        publish_successor(
+        publish_replacement(
             made,
             existing,
             context,
@@ -165,7 +165,7 @@ def _publish(
         own = SchemaIs(made.id, made.version)  # this commit itself makes it true
         requirements += [r for r in rows.requirements if r != own]
         changes += [*rows.changes, *keys]
-    commit(context, f"CREATE {type(made).__name__.upper()}", requirements, changes)
+    commit_schema_change(context, f"CREATE {type(made).__name__.upper()}", requirements, changes)
 
 
 def _create_clone(
@@ -177,13 +177,13 @@ def _create_clone(
 ) -> Result:
     """Commit the table of CLONE AS and the source's rows at once. The new parts refer to the
     source's files."""
-    source = like_of(statement, context, snapshot)
+    source = template_table(statement, context, snapshot)
     assert source is not None
     origin = context.origin()
     with Pin(context.services, snapshot.number), Staging(origin) as staging:
         staged = cloned_parts(staging, origin, snapshot, source, table)
         with staging.committing():
-            _publish(table, existing, context, snapshot, [staged] if staged.rows else [])
+            _commit_object(table, existing, context, snapshot, [staged] if staged.rows else [])
     return Result(affected_rows=staged.rows)
 
 
@@ -218,14 +218,14 @@ def _create_filled(
             staged.append(one)
         keys = admission.changes() if admission else ()
         with staging.committing():
-            _publish(table, existing, context, snapshot, staged, keys=keys)
+            _commit_object(table, existing, context, snapshot, staged, keys=keys)
     return Result(affected_rows=sum(one.rows for one in staged))
 
 
 def create_view(statement: nodes.CreateView, context: StatementContext) -> Result:
     """Run CREATE VIEW: bind the SELECT once to learn the columns, and store it with qualified
     names."""
-    return attempted(context, partial(_create_view, statement, context))
+    return retry_on_conflict(context, partial(_create_view, statement, context))
 
 
 def _create_view(
@@ -235,7 +235,7 @@ def _create_view(
 
     database, name = context.locate(statement.name)
     require_own_database(database, snapshot, statement.name.position)
-    existing = _existing(statement.name, statement, context, snapshot)
+    existing = _object_to_replace(statement.name, statement, context, snapshot)
     if existing is not None and statement.if_not_exists:
         return Result()
     if existing is not None and not isinstance(existing, View):
@@ -261,11 +261,11 @@ def _create_view(
         # Views on it are unaffected by the same definition, so they do not block the statement.
         same = replace(existing, comment=made.comment)
         needed = [RevisionIs(existing.id, existing.revision)]
-        commit(context, "CREATE VIEW", needed, [PutObject(same)])
+        commit_schema_change(context, "CREATE VIEW", needed, [PutObject(same)])
         return Result()
     if existing is not None:
         refuse_dependents(snapshot, existing, "replace")
-    _publish(made, existing, context, snapshot, reads=plan.tables)
+    _commit_object(made, existing, context, snapshot, reads=plan.tables)
     return Result()
 
 

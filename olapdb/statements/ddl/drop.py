@@ -28,7 +28,7 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext, refuse_dependents
-from olapdb.statements.ddl.attempts import attempted, commit
+from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
 from olapdb.statements.introspect.show import require_database
 from olapdb.views.definition.create import drop_view
 
@@ -42,9 +42,9 @@ def drop(statement: nodes.Drop, context: StatementContext) -> Result:
     """
     for name in statement.names:
         if statement.kind == "DATABASE":
-            attempted(context, partial(_drop_database, statement, name, context))
+            retry_on_conflict(context, partial(_drop_database, statement, name, context))
         elif statement.kind in ("TABLE", "VIEW"):
-            attempted(context, partial(_drop_object, statement, name, context))
+            retry_on_conflict(context, partial(_drop_object, statement, name, context))
         else:
             raise NotSupportedError(
                 f"DROP {statement.kind} is not supported.", position=statement.position
@@ -65,7 +65,7 @@ def _drop_object(
             hint="Say DROP TABLE.",
             position=name.position,
         )
-    requirements = as_read_and_unneeded(found)
+    requirements = unchanged_and_unneeded(found)
     parts = snapshot.parts(found.id) if statement.if_empty and isinstance(found, Table) else ()
     if statement.if_empty and isinstance(found, Table):
         every = tuple(sorted(part.id for part in parts))
@@ -81,10 +81,10 @@ def _drop_object(
         drop_view(context.origin(), found.id)
         return
     change = DropObject(found.id, recoverable=not statement.sync)
-    commit(context, f"DROP {statement.kind}", requirements, [change])
+    commit_schema_change(context, f"DROP {statement.kind}", requirements, [change])
 
 
-def as_read_and_unneeded(found: SchemaObject) -> list[Requirement]:
+def unchanged_and_unneeded(found: SchemaObject) -> list[Requirement]:
     """Return the requirements of a commit that drops the object: it is unchanged since it was read,
     and no materialized view needs it."""
     return [RevisionIs(found.id, found.revision), NoDependents(found.id)]
@@ -107,14 +107,18 @@ def _drop_database(
     if name.name not in snapshot.databases and statement.if_exists:
         return
     require_database(name.name, snapshot, name.position)
-    requirements, changes = _emptied(name.name, snapshot, name.position, not statement.sync)
-    commit(context, "DROP DATABASE", requirements, [*changes, DropDatabase(name.name)])
+    requirements, changes = _drop_all_objects(
+        name.name, snapshot, name.position, not statement.sync
+    )
+    commit_schema_change(
+        context, "DROP DATABASE", requirements, [*changes, DropDatabase(name.name)]
+    )
 
 
 def drop_all(statement: nodes.TruncateAll, context: StatementContext) -> Result:
     """Run TRUNCATE DATABASE: drop all objects of the database in one commit. The database stays,
     and UNDROP can recover tables."""
-    attempted(context, partial(_drop_all, statement, context))
+    retry_on_conflict(context, partial(_drop_all, statement, context))
     return Result()
 
 
@@ -123,12 +127,14 @@ def _drop_all(statement: nodes.TruncateAll, context: StatementContext, snapshot:
     if statement.if_exists and statement.database not in snapshot.databases:
         return
     require_database(statement.database, snapshot, statement.position)
-    requirements, changes = _emptied(statement.database, snapshot, statement.position, True)
+    requirements, changes = _drop_all_objects(
+        statement.database, snapshot, statement.position, True
+    )
     if changes:
-        commit(context, "TRUNCATE DATABASE", requirements, changes)
+        commit_schema_change(context, "TRUNCATE DATABASE", requirements, changes)
 
 
-def _emptied(
+def _drop_all_objects(
     database: str, snapshot: Snapshot, position: Position | None, recoverable: bool
 ) -> tuple[list[Requirement], list[Change]]:
     """Return the requirements and changes of a commit that drops all objects of the database, views

@@ -24,7 +24,7 @@ ENGINES = (
     *LOG_ENGINES,
     "Null",
 )
-_LATER = (
+_UNSUPPORTED = (
     "CoalescingMergeTree",
     "GraphiteMergeTree",
     "Buffer",
@@ -33,7 +33,7 @@ _LATER = (
     "Merge",
     "Dictionary",
 )
-_OUTSIDE = (
+_EXTERNAL = (
     "Distributed",
     "Kafka",
     "RabbitMQ",
@@ -73,7 +73,7 @@ def engine_of(storage: nodes.StorageClause, like: Table | None) -> Engine:
     if clause is None:
         engine = like.engine if like is not None else Engine("MergeTree")
     else:
-        name = _known_name(clause)
+        name = _supported_name(clause)
         engine = Engine(name, _arguments(name, clause))
     if not engine.is_merge_tree:
         _refuse_clauses(engine, storage)
@@ -103,13 +103,13 @@ def check_engine(table: Table) -> None:
     elif table.engine.name == "AggregatingMergeTree":
         _check_aggregating(table)
     elif table.engine.name in ENGINE_ROLES:
-        _check_roles(table)
+        _check_role_columns(table)
 
 
 # --- the clause
 
 
-def _known_name(clause: nodes.EngineClause) -> str:
+def _supported_name(clause: nodes.EngineClause) -> str:
     """Return the engine's name without Replicated. Raise NotSupportedError or UnknownStorage."""
     name = clause.name
     if name.startswith("Replicated") and name.endswith("MergeTree"):
@@ -117,7 +117,7 @@ def _known_name(clause: nodes.EngineClause) -> str:
     if name in ENGINES:
         return name
     hint = f"There are {', '.join(ENGINES)}."
-    if name in _LATER or name in _OUTSIDE:
+    if name in _UNSUPPORTED or name in _EXTERNAL:
         if name == "Distributed":
             hint = "What outgrows one machine runs on Spark: SETTINGS engine = 'spark'."
         raise errors.NotSupportedError(
@@ -194,7 +194,7 @@ def _deduplicates_only(engine: Engine, storage: nodes.StorageClause) -> bool:
 # --- columns
 
 
-def _check_roles(table: Table) -> None:
+def _check_role_columns(table: Table) -> None:
     """Check that the columns named as version, sign and is_deleted exist, differ and have the right
     types."""
     engine = table.engine
@@ -271,7 +271,7 @@ def _check_aggregating(table: Table) -> None:
     """Raise BadArguments for an AggregatingMergeTree with aggregates where another column is in no
     key: a merge would keep an arbitrary value of it."""
     keys = [item.expression for item in table.sorting_key]
-    measures = _of_measures(table.columns)
+    measures = _aggregate_columns(table.columns)
     key_text = " ".join((*keys, table.partition_key))
     loose = [
         c.name
@@ -286,7 +286,7 @@ def _check_aggregating(table: Table) -> None:
         )
 
 
-def _of_measures(columns: Sequence[Column]) -> list[Column]:
+def _aggregate_columns(columns: Sequence[Column]) -> list[Column]:
     """Return the columns with aggregate states."""
     return [
         c

@@ -67,7 +67,7 @@ def skip_index(
         to_sql(definition.expression),
         kind,
         tuple(sorted(columns_of(bound))),
-        _argument(definition, kind),
+        _type_argument(definition, kind),
         definition.granularity,
     )
 
@@ -108,7 +108,7 @@ def alter_index(
                     hint="Choose another name, or say ADD INDEX IF NOT EXISTS.",
                     position=action.position,
                 )
-            return _placed(add_indexes((action.index,), table, context, snapshot), action)
+            return _move_newest(add_indexes((action.index,), table, context, snapshot), action)
         case "DROP":
             if not known and not action.if_exists:
                 raise BadArguments(
@@ -122,7 +122,7 @@ def alter_index(
             return table  # `rewriting` rewrites the parts
 
 
-def rewriting(
+def rewrite_steps(
     action: nodes.IndexAction, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> Sequence[RewriteStep]:
     """Return the steps of MATERIALIZE and CLEAR INDEX, which rewrite all parts. CLEAR omits the
@@ -143,7 +143,7 @@ def rewriting(
     return (RewriteStep(partition, action.name if action.action == "CLEAR" else ""),)
 
 
-def _placed(table: Table, action: nodes.IndexAction) -> Table:
+def _move_newest(table: Table, action: nodes.IndexAction) -> Table:
     """Return the table with its newest index moved FIRST or AFTER another one."""
     *others, made = table.indexes
     if action.first:
@@ -212,7 +212,7 @@ def _check_hashed(definition: nodes.IndexDefinition, data_type: types.DataType) 
         )
 
 
-def _argument(definition: nodes.IndexDefinition, kind: IndexType) -> float:
+def _type_argument(definition: nodes.IndexDefinition, kind: IndexType) -> float:
     """Return the number in TYPE set(n) or bloom_filter(p), or its default; 0 for minmax."""
     values = [one.value for one in definition.type.arguments if isinstance(one, nodes.Literal)]
     given = definition.type.arguments

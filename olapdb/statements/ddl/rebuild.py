@@ -12,7 +12,7 @@ from olapdb.sql.parser import parse_expression
 from olapdb.statements.context import StatementContext
 from olapdb.statements.ddl.engines import engine_of
 from olapdb.statements.ddl.table_definition import build_table, check_table
-from olapdb.statements.ddl.views import executor_of
+from olapdb.statements.ddl.views import chunk_executor
 from olapdb.views.versions.rebuild import Rebuild, cancel_rebuild
 from olapdb.views.versions.start import RebuildRequest
 from olapdb.views.versions.versions import rollback as roll_back
@@ -32,12 +32,12 @@ def rebuild(
     request = RebuildRequest(
         context.origin(),
         view.id,
-        _builder(storage, context),
+        _target_builder(storage, context),
         query=statement.query,
         engine=engine,
         reshaped=storage is not None,
         database=context.database,
-        executor=executor_of(context),
+        executor=chunk_executor(context),
         progress=context.progress,
         named={one.name: one.value for one in statement.settings},
     )
@@ -58,7 +58,7 @@ def rollback(view: MaterializedView, context: StatementContext) -> tuple[Any, ..
     return roll_back(context.origin(), view.id)
 
 
-def _builder(storage: nodes.StorageClause | None, context: StatementContext) -> BuildTarget:
+def _target_builder(storage: nodes.StorageClause | None, context: StatementContext) -> BuildTarget:
     """Return the function that builds the new target: (old target, columns, name) -> table, with
     fresh ids and not published."""
 
@@ -83,7 +83,7 @@ def _builder(storage: nodes.StorageClause | None, context: StatementContext) -> 
             nodes.CreateTable(
                 table=nodes.TableName(name, old.database),
                 columns=tuple(_definition(column) for column in columns),
-                storage=_completed(storage, old),
+                storage=_fill_omitted_clauses(storage, old),
                 position=storage.position,
             ),
             context,
@@ -112,7 +112,7 @@ def _definition(column: Column) -> nodes.ColumnDefinition:
     )
 
 
-def _completed(storage: nodes.StorageClause, old: Table) -> nodes.StorageClause:
+def _fill_omitted_clauses(storage: nodes.StorageClause, old: Table) -> nodes.StorageClause:
     """Return the clause with the old target's ENGINE, ORDER BY and PARTITION BY where it omits
     them."""
     engine, order_by, partition_by = storage.engine, storage.order_by, storage.partition_by

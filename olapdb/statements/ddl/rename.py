@@ -24,7 +24,7 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext, unknown_table
-from olapdb.statements.ddl.attempts import attempted, commit
+from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
 from olapdb.statements.introspect.show import require_database, require_own_database
 from olapdb.views.definition.create import rewrite_references
 
@@ -36,14 +36,14 @@ def rename(statement: nodes.Rename, context: StatementContext) -> Result:
     """Run RENAME TABLE or DATABASE in one commit. Pairs apply in order: `a TO c, b TO a, c TO b`
     swaps."""
     run = _rename_databases if statement.kind == "DATABASE" else _rename_tables
-    attempted(context, partial(run, statement, context))
+    retry_on_conflict(context, partial(run, statement, context))
     return Result()
 
 
 def exchange(statement: nodes.Exchange, context: StatementContext) -> Result:
     """Run EXCHANGE TABLES: two tables swap names in one commit. Ids stay: a view still writes to
     the same table, under its new name."""
-    attempted(context, partial(_exchange, statement, context))
+    retry_on_conflict(context, partial(_exchange, statement, context))
     return Result()
 
 
@@ -68,14 +68,14 @@ def _rename_tables(statement: nodes.Rename, context: StatementContext, snapshot:
         names[after] = names.pop(before)
         touched[item.id] = item
     new_names = {item.id: name for name, item in names.items() if item.id in touched}
-    _publish(context, "RENAME", snapshot, touched.values(), new_names)
+    _commit_renames(context, "RENAME", snapshot, touched.values(), new_names)
 
 
 def _exchange(statement: nodes.Exchange, context: StatementContext, snapshot: Snapshot) -> None:
     """Make one attempt of `exchange` at the snapshot."""
     left, right = (context.require(snapshot, n) for n in (statement.left, statement.right))
     names = {left.id: (right.database, right.name), right.id: (left.database, left.name)}
-    _publish(context, "EXCHANGE", snapshot, (left, right), names)
+    _commit_renames(context, "EXCHANGE", snapshot, (left, right), names)
 
 
 def _rename_databases(
@@ -109,7 +109,7 @@ def _rename_databases(
     items = [o for o in snapshot.objects() if o.database in renamed]
     changes: list[Change] = [DropDatabase(one.name) for one in moving]
     changes += [CreateDatabase(replace(one, name=new_name[one.id])) for one in moving]
-    _publish(
+    _commit_renames(
         context,
         "RENAME DATABASE",
         snapshot,
@@ -127,7 +127,7 @@ def _pairs(
     return zip(statement.pairs, (*statement.if_exists, *[False] * rest), strict=True)
 
 
-def _publish(
+def _commit_renames(
     context: StatementContext,
     kind: str,
     snapshot: Snapshot,
@@ -151,11 +151,13 @@ def _publish(
     if not databases:
         requirements += [DatabaseExists(d) for d in dict.fromkeys(d for d, _ in moved.values())]
     requirements += [NameIsFree(*name) for name in moved.values() if name not in moved]
-    changed = _renamed(snapshot, moving, moved)
-    commit(context, kind, requirements, [*databases, *(PutObject(o) for o in changed)])
+    changed = _renamed_objects(snapshot, moving, moved)
+    commit_schema_change(
+        context, kind, requirements, [*databases, *(PutObject(o) for o in changed)]
+    )
 
 
-def _renamed(
+def _renamed_objects(
     snapshot: Snapshot, moving: Sequence[SchemaObject], moved: Mapping[Name, Name]
 ) -> list[SchemaObject]:
     """Return the objects under their new names, then the other views whose text changes. `version`

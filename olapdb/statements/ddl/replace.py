@@ -49,7 +49,7 @@ def is_dimension_only(snapshot: Snapshot, item: SchemaObject) -> bool:
     )
 
 
-def successor(made: Table, existing: Table, snapshot: Snapshot) -> Table:
+def with_identity_of(made: Table, existing: Table, snapshot: Snapshot) -> Table:
     """Return the new definition under the old id. Columns of the same name and type keep their ids.
 
     Raises AlterOfColumnIsForbidden if a view would not work any more.
@@ -75,7 +75,7 @@ def successor(made: Table, existing: Table, snapshot: Snapshot) -> Table:
     return table
 
 
-def publish_successor(
+def publish_replacement(
     made: Table,
     existing: Table,
     context: StatementContext,
@@ -109,14 +109,16 @@ def publish_successor(
     draft.change(PutObject(made), *raised(existing, parts), *changes)
     origin = context.origin("CREATE TABLE")
     write = TableWrite(
-        frozenset((existing.id,)), rows, rejoined=_rejoined(made, existing, snapshot)
+        frozenset((existing.id,)),
+        rows,
+        rejoined=_views_of_replaced_columns(made, existing, snapshot),
     )
     draft.merge(effects_of(origin, snapshot, write, draft.changes))
     draft.merge(rejudged_draft(origin, snapshot, check_altered(snapshot, made, "replace")))
     publish(draft, origin)
 
 
-def _rejoined(made: Table, existing: Table, snapshot: Snapshot) -> frozenset[str]:
+def _views_of_replaced_columns(made: Table, existing: Table, snapshot: Snapshot) -> frozenset[str]:
     """Return the ids of views that read a column which has a new id. Old and new rows have
     different columns there, so these views' slices cannot be compared row by row."""
     kept = {column.name: column.id for column in made.columns}

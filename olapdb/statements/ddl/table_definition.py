@@ -25,7 +25,7 @@ from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_expression
 from olapdb.statements.context import StatementContext
-from olapdb.statements.ddl.column_checks import check_columns, constraint_of
+from olapdb.statements.ddl.column_checks import check_columns, constraint_from
 from olapdb.statements.ddl.engines import check_engine, engine_of, with_version
 from olapdb.statements.ddl.indexes import add_indexes
 from olapdb.statements.ddl.ttl import ttl_text
@@ -53,7 +53,7 @@ def build_table(
                 hint="Leave the clause out.",
                 position=statement.position,
             )
-    like = like_of(statement, context, snapshot)
+    like = template_table(statement, context, snapshot)
     columns = _columns(statement, like, context, snapshot)
     storage = statement.storage
     engine = engine_of(storage, like)
@@ -158,7 +158,7 @@ def _check_key(text: str, bound: Expression, what: str, nullable_ok: bool) -> No
         raise DataTypeCannotBeUsedInKey(f"{text} of type {data_type} cannot be in the {what}.")
 
 
-def like_of(
+def template_table(
     statement: nodes.CreateTable, context: StatementContext, snapshot: Snapshot
 ) -> Table | None:
     """Return the table of AS or CLONE AS; None without one."""
@@ -173,13 +173,14 @@ def _columns(
     """Return the columns of the column list, else of the AS table, else of the SELECT. Raise
     IncorrectQuery without any, IllegalColumn for repeated names."""
     if statement.columns:
-        made = columns_of(statement.columns, context, snapshot)
+        made = columns_from(statement.columns, context, snapshot)
     elif like is not None:
         return fresh_columns(like.columns)
     elif statement.query is not None:
         plan = select.plan_query(statement.query, context, snapshot)
         made = tuple(
-            Column(i, n, _storable(t)) for i, (n, t) in enumerate(zip(plan.names, plan.types), 1)
+            Column(i, n, _require_storable(t))
+            for i, (n, t) in enumerate(zip(plan.names, plan.types), 1)
         )
     else:
         raise IncorrectQuery(
@@ -199,11 +200,11 @@ def _constraints(statement: nodes.CreateTable, like: Table | None) -> tuple[tupl
     """Return the (name, condition) of each constraint; without columns and constraints those of
     `like`."""
     if statement.constraints or like is None or statement.columns:
-        return tuple(constraint_of(one) for one in statement.constraints)
+        return tuple(constraint_from(one) for one in statement.constraints)
     return like.constraints
 
 
-def _storable(data_type: types.DataType) -> types.DataType:
+def _require_storable(data_type: types.DataType) -> types.DataType:
     """Return the type; raise BadArguments for a column that is only NULL."""
     if isinstance(types.plain(data_type), types.Nothing):
         raise BadArguments(
@@ -212,7 +213,7 @@ def _storable(data_type: types.DataType) -> types.DataType:
     return data_type
 
 
-def columns_of(
+def columns_from(
     definitions: Sequence[nodes.ColumnDefinition], context: StatementContext, snapshot: Snapshot
 ) -> tuple[Column, ...]:
     """Return the columns of a CREATE TABLE list, numbered from 1. A column without a type has that
@@ -272,7 +273,7 @@ def _keys(
         return (), 0, ""
     if not given and storage.partition_by is None and like is not None:
         return like.sorting_key, like.primary_key, like.partition_key
-    primary = tuple(to_sql(e) for e in _flat(storage.primary_key or ()))
+    primary = tuple(to_sql(e) for e in _flatten_key(storage.primary_key or ()))
     if storage.order_by is None:
         sorting = tuple(KeyItem(text) for text in primary)
     else:
@@ -285,7 +286,7 @@ def _keys(
     return with_version(engine, sorting), len(primary) or len(sorting), partition
 
 
-def _flat(expressions: Sequence[nodes.Expression]) -> list[nodes.Expression]:
+def _flatten_key(expressions: Sequence[nodes.Expression]) -> list[nodes.Expression]:
     """Return the key expressions one by one: `(a, b)` is `a, b`, and `tuple()` is empty."""
     flat: list[nodes.Expression] = []
     for e in expressions:
@@ -302,5 +303,5 @@ def key_items(items: Sequence[nodes.OrderItem]) -> list[KeyItem]:
     for item in items:
         if item.nulls_first is not None or item.collate is not None:
             raise BadArguments("NULLS FIRST and COLLATE have no place in a table's ORDER BY.")
-        made.extend(KeyItem(to_sql(e), item.descending) for e in _flat([item.expression]))
+        made.extend(KeyItem(to_sql(e), item.descending) for e in _flatten_key([item.expression]))
     return made

@@ -43,17 +43,17 @@ def ttl_text(items: Sequence[nodes.TtlItem], table: Table, scope: BindScope) -> 
             position=items[0].position,
         )
     for item in items:
-        _check(item, table, scope)
+        _check_rule(item, table, scope)
     if sum(1 for item in items if item.where is None) > 1:
         raise BadTtlExpression(
             "More than one DELETE TTL expression without WHERE expression is not allowed.",
             hint="Give all but one of them a WHERE.",
             position=items[-1].position,
         )
-    return ", ".join(_text(item) for item in items)
+    return ", ".join(_rule_text(item) for item in items)
 
 
-def _text(item: nodes.TtlItem) -> str:
+def _rule_text(item: nodes.TtlItem) -> str:
     """Return the SQL text of a rule."""
     text = to_sql(rewrite(item.expression, _interval_as_function))
     if item.where is None:
@@ -69,7 +69,7 @@ def _interval_as_function(node: nodes.Node) -> nodes.Node | None:
     return None
 
 
-def _check(item: nodes.TtlItem, table: Table, scope: BindScope) -> None:
+def _check_rule(item: nodes.TtlItem, table: Table, scope: BindScope) -> None:
     """Raise an error for a rule that cannot work: another action than DELETE, a subquery, no
     column, a result that is no date or time, a WHERE that is no condition."""
 
@@ -132,7 +132,7 @@ def _is_time(data_type: types.DataType) -> bool:
     )
 
 
-def modified_ttl(action: nodes.ModifyTtl, table: Table, scope: BindScope) -> str:
+def ttl_after_modify(action: nodes.ModifyTtl, table: Table, scope: BindScope) -> str:
     """Return the table's TTL text after MODIFY TTL or REMOVE TTL. Raise BadArguments for removing a
     TTL that does not exist."""
     if not action.ttl and not table.ttl:

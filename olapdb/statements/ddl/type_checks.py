@@ -28,7 +28,7 @@ _IN_LOW_CARDINALITY = (
     types.UUID,
 )
 
-_MERGING_SIMPLY = (
+_SIMPLE_AGGREGATES = (
     "any",
     "anyLast",
     "first_value",
@@ -52,7 +52,7 @@ _MERGING_SIMPLY = (
 def check_type(data_type: types.DataType, column: str) -> None:
     """Raise IllegalTypeOfArgument or BadArguments if a column cannot have the type, or a type
     nested in it."""
-    _check_one(data_type, column)
+    _check_outer_type(data_type, column)
     for inner in _inner_types(data_type):
         check_type(inner, column)
 
@@ -74,7 +74,7 @@ def _inner_types(data_type: types.DataType) -> tuple[types.DataType, ...]:
             return ()
 
 
-def _check_one(data_type: types.DataType, column: str) -> None:
+def _check_outer_type(data_type: types.DataType, column: str) -> None:
     """Check the type without those inside it."""
     match data_type:
         case types.Nullable(inner) if isinstance(inner, _NOT_IN_NULLABLE):
@@ -98,12 +98,12 @@ def _check_one(data_type: types.DataType, column: str) -> None:
             raise BadArguments(
                 f"Column {column}: FixedString has 1 to {FIXED_STRING_BYTES_MAX} bytes, not {length}."
             )
-        case types.SimpleAggregateFunction(function, inner) if function not in _MERGING_SIMPLY:
+        case types.SimpleAggregateFunction(function, inner) if function not in _SIMPLE_AGGREGATES:
             resolve_aggregate(function, (), (inner,))
             raise BadArguments(
                 f"Column {column}: {function} of values of {inner} is no SimpleAggregateFunction:"
                 " what it makes of two rows is not what it makes of their results.",
-                hint=f"There are {', '.join(_MERGING_SIMPLY)}; of other functions keep the state,"
+                hint=f"There are {', '.join(_SIMPLE_AGGREGATES)}; of other functions keep the state,"
                 f" AggregateFunction({function}, …).",
             )
         case types.SimpleAggregateFunction(function, inner):
@@ -128,10 +128,10 @@ def _check_zone(zone: str, column: str) -> None:
     try:
         ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise _no_zone(zone, column) from error
+        raise _unknown_zone(zone, column) from error
 
 
-def _no_zone(zone: str, column: str) -> Error:
+def _unknown_zone(zone: str, column: str) -> Error:
     """Return the error for an unknown time zone."""
     return BadArguments(
         f"Column {column}: there is no time zone {zone!r}.", hint="For example 'Europe/Berlin'."

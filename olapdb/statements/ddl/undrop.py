@@ -11,7 +11,7 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
-from olapdb.statements.ddl.attempts import attempted, commit
+from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
 from olapdb.statements.introspect.show import require_own_database
 
 
@@ -19,7 +19,7 @@ def undrop(statement: nodes.Undrop, context: StatementContext) -> Result:
     """Recover the table that was dropped last under this name, or the one with the UUID: its rows,
     its id, and the record of which views wrote them. Views that were dropped with it are not
     recovered."""
-    attempted(context, partial(_undrop, statement, context))
+    retry_on_conflict(context, partial(_undrop, statement, context))
     return Result()
 
 
@@ -33,8 +33,8 @@ def _undrop(statement: nodes.Undrop, context: StatementContext, snapshot: Snapsh
             hint="RENAME it first; then the dropped one has the name.",
             position=statement.name.position,
         )
-    found = _choose(statement, context, database, name)
-    commit(
+    found = _newest_dropped(statement, context, database, name)
+    commit_schema_change(
         context,
         "UNDROP TABLE",
         [DatabaseExists(database), NameIsFree(database, name)],
@@ -42,7 +42,7 @@ def _undrop(statement: nodes.Undrop, context: StatementContext, snapshot: Snapsh
     )
 
 
-def _choose(
+def _newest_dropped(
     statement: nodes.Undrop, context: StatementContext, database: str, name: str
 ) -> DroppedTable:
     """Return the newest dropped table of that name and UUID. Raise UnknownTable if there is none,

@@ -32,7 +32,7 @@ def create_materialized_view(
         statement,
         database=context.database,
         build_inner=_inner_builder(context),
-        executor=executor_of(context),
+        executor=chunk_executor(context),
         progress=context.progress,
     )
     context.statistics.warnings += created.warnings
@@ -98,7 +98,7 @@ def attach_or_detach(statement: nodes.Attach | nodes.Detach, context: StatementC
     snapshot = context.snapshot()
     attaches = isinstance(statement, nodes.Attach)
     if statement.kind == "DATABASE":
-        raise _stays_attached(statement, f"database {statement.name}")
+        raise _cannot_attach(statement, f"database {statement.name}")
     found = context.find(snapshot, statement.name)
     if found is None and isinstance(statement, nodes.Detach) and statement.if_exists:
         return Result()
@@ -109,7 +109,7 @@ def attach_or_detach(statement: nodes.Attach | nodes.Detach, context: StatementC
         raise type(error)(error.message, hint=hint, position=statement.name.position)
     view = context.require(snapshot, statement.name)
     if isinstance(view, MaterializedView):
-        attach(view, attaches, context)
+        set_trigger(view, attaches, context)
         return Result()
     if isinstance(statement, nodes.Attach):
         if statement.if_not_exists:
@@ -119,10 +119,10 @@ def attach_or_detach(statement: nodes.Attach | nodes.Detach, context: StatementC
             hint="Say IF NOT EXISTS.",
             position=statement.name.position,
         )
-    raise _stays_attached(statement, f"{view.database}.{view.name}")
+    raise _cannot_attach(statement, f"{view.database}.{view.name}")
 
 
-def _stays_attached(statement: nodes.Attach | nodes.Detach, what: str) -> NotSupportedError:
+def _cannot_attach(statement: nodes.Attach | nodes.Detach, what: str) -> NotSupportedError:
     """Return the error for a database, or for DETACH of an object that is not a materialized
     view."""
     verb = type(statement).__name__.upper()
@@ -135,7 +135,7 @@ def _stays_attached(statement: nodes.Attach | nodes.Detach, what: str) -> NotSup
     )
 
 
-def attach(view: MaterializedView, attached: bool, context: StatementContext) -> None:
+def set_trigger(view: MaterializedView, attached: bool, context: StatementContext) -> None:
     """Set whether INSERTs fire the view's trigger; SYSTEM STOP and START VIEW do the same."""
 
     set_attached(context.origin(), view.id, attached)
@@ -158,6 +158,6 @@ def alter_query(statement: nodes.Alter, context: StatementContext) -> Result:
     return Result()
 
 
-def executor_of(context: StatementContext) -> Executor:
+def chunk_executor(context: StatementContext) -> Executor:
     """Return the executor that the setting `engine` selects for chunks."""
     return context.engine.executor(context.settings.text("engine"), context.settings)

@@ -32,7 +32,7 @@ from olapdb.types import DataType, is_nullable, make_nullable
 Outcome = TypeVar("Outcome")
 Rows: TypeAlias = Sequence[Sequence[nodes.Node | None]]
 
-ALTERED_MAX = 3
+ALTER_RETRIES_MAX = 3
 """How often an INSERT is retried because a concurrent ALTER changed its table."""
 
 
@@ -43,12 +43,12 @@ def run_insert(statement: nodes.Insert, context: StatementContext) -> Result:
     If a concurrent ALTER changed the table, run the statement again on the new definition, up to
     ALTERED_MAX times.
     """
-    return _begun_again(lambda: _run_insert(statement, context))
+    return _retry_on_alter(lambda: _run_insert(statement, context))
 
 
-def _begun_again(run: Callable[[], Outcome]) -> Outcome:
+def _retry_on_alter(run: Callable[[], Outcome]) -> Outcome:
     """Call `run`, again after each TableAltered, up to ALTERED_MAX times; return its result."""
-    for _ in range(ALTERED_MAX):
+    for _ in range(ALTER_RETRIES_MAX):
         try:
             return run()
         except errors.TableAltered:
@@ -64,7 +64,7 @@ def _run_insert(statement: nodes.Insert, context: StatementContext) -> Result:
     table = context.require_table(snapshot, statement.table, "INSERT")
     columns = _column_list(statement, table)
     if statement.query is not None:
-        return _answer(insert_query(table, columns, statement.query, context), context)
+        return _result(insert_query(table, columns, statement.query, context), context)
     if statement.values is None:
         raise errors.NotSupportedError(
             f"INSERT … FORMAT {statement.format or ''} with data in the statement is not supported.",
@@ -72,7 +72,7 @@ def _run_insert(statement: nodes.Insert, context: StatementContext) -> Result:
             position=statement.position,
         )
     rows, types = _literal_rows(statement.values, table, columns, context, snapshot)
-    return _answer(_write(table, columns, rows, types, context, snapshot), context)
+    return _result(_insert_rows(table, columns, rows, types, context, snapshot), context)
 
 
 def rows_of_parameters(statement: nodes.Insert) -> Rows | None:
@@ -90,7 +90,7 @@ def run_insert_many(
     """Insert all parameter sets as one INSERT. `rows` is the row of `rows_of_parameters`; retried
     as `run_insert` is."""
     context = context.with_settings(statement.settings)
-    return _begun_again(lambda: _run_insert_many(statement, rows, sets, context))
+    return _retry_on_alter(lambda: _run_insert_many(statement, rows, sets, context))
 
 
 def _run_insert_many(
@@ -102,7 +102,7 @@ def _run_insert_many(
     columns = _column_list(statement, table)
     fields = _target_columns(table, columns)
     if len(rows[0]) != len(fields):
-        raise _wrong_count(len(fields), len(rows[0]))
+        raise _column_count_error(len(fields), len(rows[0]))
     arrays = []
     lossy = allows_lossy(context.settings)
     for parameter, column in zip(rows[0], fields, strict=True):
@@ -111,10 +111,12 @@ def _run_insert_many(
         arrays.append(python_column(column, values, context.environment, lossy=lossy))
     data = pa.Table.from_arrays(arrays, names=[c.name for c in fields])
     types = [_nullable(c.type) for c in fields]
-    return _answer(_write(table, [c.name for c in fields], data, types, context, snapshot), context)
+    return _result(
+        _insert_rows(table, [c.name for c in fields], data, types, context, snapshot), context
+    )
 
 
-def _answer(done: InsertedRows, context: StatementContext) -> Result:
+def _result(done: InsertedRows, context: StatementContext) -> Result:
     """Return the result of a statement that inserted these rows."""
     return Result(affected_rows=int(done), statistics=context.statistics)
 
@@ -143,7 +145,7 @@ def query_blocks(
     fields = _target_columns(table, columns)
     if len(result.names) != len(fields):
         result.close()
-        raise _wrong_count(len(fields), len(result.names))
+        raise _column_count_error(len(fields), len(result.names))
     names = [c.name for c in fields]
     batches = result.batches_named(names)
     return _blocks(
@@ -164,10 +166,10 @@ def run_insert_data(
 
     Retried as `run_insert` is, except for a stream, which can be read only once.
     """
-    given = data if isinstance(data, Mapping) else _arrow(data)
+    given = data if isinstance(data, Mapping) else _as_arrow(data)
     run = partial(_run_insert_data, name, given, columns, token, context, offsets)
     lasts = isinstance(given, Mapping | pa.Table | pa.RecordBatch)
-    return _begun_again(run) if lasts else run()
+    return _retry_on_alter(run) if lasts else run()
 
 
 def _run_insert_data(
@@ -189,7 +191,7 @@ def _run_insert_data(
             table, data, columns, context.environment, lossy=allows_lossy(context.settings)
         )
     else:
-        source = data if columns is None else _positional(data, columns)
+        source = data if columns is None else _with_names(data, columns)
         if isinstance(source, pa.RecordBatchReader):
             source = _until_cancelled(source, context)
     blocks = make_blocks(
@@ -206,7 +208,7 @@ def _run_insert_data(
     return _commit(table, blocks, token, stretches_of(offsets), context, snapshot)
 
 
-def _write(
+def _insert_rows(
     table: Table,
     columns: Sequence[str] | None,
     data: Any,
@@ -309,7 +311,7 @@ def _target_columns(table: Table, names: Sequence[str] | None) -> list[Column]:
     return [c for c in found if c is not None]
 
 
-def _wrong_count(expected: int, found: int) -> errors.NumberOfColumnsDoesntMatch:
+def _column_count_error(expected: int, found: int) -> errors.NumberOfColumnsDoesntMatch:
     """Return the error for data with another number of columns than the INSERT's."""
     return errors.NumberOfColumnsDoesntMatch(
         f"The INSERT takes {expected} columns, its data have {found}.",
@@ -414,7 +416,7 @@ def _nullable(data_type: DataType) -> DataType:
     return make_nullable(data_type)
 
 
-def _arrow(data: Any) -> pa.Table | pa.RecordBatch | pa.RecordBatchReader:
+def _as_arrow(data: Any) -> pa.Table | pa.RecordBatch | pa.RecordBatchReader:
     """Return Arrow data for an object with an Arrow stream or a pandas frame. Raise InterfaceError
     for other classes, BadArguments for data that Arrow cannot read."""
     if isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
@@ -446,11 +448,11 @@ def _until_cancelled(
         yield batch
 
 
-def _positional(source: Any, columns: Sequence[str]) -> Any:
+def _with_names(source: Any, columns: Sequence[str]) -> Any:
     """Return the data with these column names in place of its own. Raise
     NumberOfColumnsDoesntMatch."""
     if len(source.schema.names) != len(columns):
-        raise _wrong_count(len(columns), len(source.schema.names))
+        raise _column_count_error(len(columns), len(source.schema.names))
     if isinstance(source, pa.RecordBatchReader):
         schema = pa.schema([f.with_name(n) for f, n in zip(source.schema, columns, strict=True)])
         return pa.RecordBatchReader.from_batches(

@@ -41,7 +41,7 @@ def read_small_values(
 ) -> tuple[list[pa.Array], list[DataType]] | None:
     """Return the columns and their types, as `olapdb.sql.values.csv_values.read_values` does. None
     if the text is long, not plain, or has a value that its column reads otherwise."""
-    rows = _rows(text)
+    rows = _parse_rows(text)
     if rows is None:
         return None
     width = len(targets)
@@ -50,7 +50,7 @@ def read_small_values(
     arrays, types = [], []
     for values, target in zip(zip(*rows, strict=True), targets, strict=True):
         kinds = set(map(type, values))
-        read_as = _type_of(kinds, plain(target))
+        read_as = _value_type(kinds, plain(target))
         if read_as is None or (float in kinds and not all(map(isfinite, values))):
             return None
         try:
@@ -61,13 +61,15 @@ def read_small_values(
     return arrays, types
 
 
-def _rows(text: str) -> list[object] | None:
+def _parse_rows(text: str) -> list[object] | None:
     """Return the rows as JSON reads them; None if ClickHouse could read them otherwise."""
     if len(text) > tuning.JSON_TEXT_MAX or not _is_plain(text):
         return None
     body = text.strip().removesuffix(";")
     try:
-        rows: list[object] = json.loads(f"[{body.translate(_TO_JSON)}]", parse_constant=_refuse)
+        rows: list[object] = json.loads(
+            f"[{body.translate(_TO_JSON)}]", parse_constant=_refuse_constant
+        )
     except (ValueError, RecursionError):
         return None
     # One pair of parentheses a row: so no string contains a parenthesis.
@@ -81,12 +83,12 @@ def _is_plain(text: str) -> bool:
     )
 
 
-def _refuse(word: str) -> object:
+def _refuse_constant(word: str) -> object:
     """Raise ValueError: in SQL, NaN and Infinity are identifiers."""
     raise ValueError(word)
 
 
-def _type_of(kinds: set[type], target: DataType) -> DataType | None:
+def _value_type(kinds: set[type], target: DataType) -> DataType | None:
     """Return the type that values of these Python classes are read as for a column of the target
     type; None if JSON cannot decide."""
     if kinds == {str}:

@@ -52,11 +52,13 @@ def deduplicate(
 ) -> None:
     """Run OPTIMIZE … DEDUPLICATE [BY …]: keep the first of equal rows in each partition. The commit
     invalidates the view slices computed from removed rows."""
-    step = DeduplicateStep(_compared(statement, table, context, snapshot), partition_id)
+    step = DeduplicateStep(
+        _deduplication_columns(statement, table, context, snapshot), partition_id
+    )
     mutate(context.origin("DEDUPLICATE"), table.id, step, parameters=context.parameters)
 
 
-def _compared(
+def _deduplication_columns(
     statement: nodes.Optimize, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> tuple[str, ...]:
     """Return the columns to compare: those of BY, or all stored ones without BY. Raise
@@ -66,7 +68,7 @@ def _compared(
         return tuple(c.name for c in table.stored_columns)
     for one in statement.deduplicate_by:
         if isinstance(one, nodes.Identifier) and table.column(one.parts[-1]) is None:
-            raise _unknown(one.parts[-1], table, one)
+            raise _no_such_column(one.parts[-1], table, one)
 
     query = nodes.Select(
         columns=statement.deduplicate_by,
@@ -80,7 +82,7 @@ def _compared(
             f"DEDUPLICATE BY {other}: it is no stored column of {table.database}.{table.name}.",
             position=statement.position,
         )
-    missing = sorted(_keys(table) - set(names))
+    missing = sorted(_key_columns(table) - set(names))
     if missing:
         raise errors.ThereIsNoColumn(
             f"DEDUPLICATE BY must name all columns of ORDER BY and PARTITION BY;"
@@ -90,7 +92,7 @@ def _compared(
     return tuple(dict.fromkeys(names))
 
 
-def step_of(
+def mutation_steps(
     action: nodes.AlterAction, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> Sequence[Step]:
     """Return the mutation steps of the action; `table` is the table after the preceding actions."""
@@ -102,9 +104,9 @@ def step_of(
             partition = _partition(action.partition, table, context, snapshot)
             return (DeleteStep(action.where, partition),)
         case nodes.ClearColumn():
-            return _clear(action, table, context, snapshot)
+            return _clear_steps(action, table, context, snapshot)
         case nodes.MaterializeColumn():
-            return _materialize(action, table, context, snapshot)
+            return _materialize_steps(action, table, context, snapshot)
         case _:
             raise errors.InternalError(f"No handler for the action {type(action).__name__}.")
 
@@ -121,7 +123,7 @@ def _partition(
     return find_partition(reference, table, context, snapshot)
 
 
-def _clear(
+def _clear_steps(
     action: nodes.ClearColumn, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> Sequence[Step]:
     """Return the steps of CLEAR COLUMN: every row gets the column's default again. Raise
@@ -134,8 +136,8 @@ def _clear(
             hint=f"It has {', '.join(c.name for c in table.columns)}.",
             position=action.position,
         )
-    column = _stored(action.name, table, action)
-    if column.name in _keys(table) or column.name in table.engine.arguments:
+    column = _require_stored(action.name, table, action)
+    if column.name in _key_columns(table) or column.name in table.engine.arguments:
         raise errors.AlterOfColumnIsForbidden(
             f"Cannot CLEAR column {column.name} of {table.database}.{table.name}: it is part of its"
             " key.",
@@ -145,7 +147,7 @@ def _clear(
     return (SetStep((), None, partition, recompute=(column.name,)),)
 
 
-def _materialize(
+def _materialize_steps(
     action: nodes.MaterializeColumn, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> Sequence[Step]:
     """Return the steps of MATERIALIZE COLUMN.
@@ -157,8 +159,8 @@ def _materialize(
     """
     column = table.column(action.name)
     if column is None:
-        raise _unknown(action.name, table, action)
-    if column.name in _keys(table):
+        raise _no_such_column(action.name, table, action)
+    if column.name in _key_columns(table):
         raise errors.CannotUpdateColumn(
             f"Cannot materialize column {column.name}: it is part of the key, and rows are sorted"
             " by it.",
@@ -175,11 +177,11 @@ def _materialize(
     return (WriteDownStep(column.name, partition),)
 
 
-def _stored(name: str, table: Table, action: nodes.AlterAction) -> Column:
+def _require_stored(name: str, table: Table, action: nodes.AlterAction) -> Column:
     """Return the column; raise NoSuchColumn, or BadArguments if no part stores it."""
     column = table.column(name)
     if column is None:
-        raise _unknown(name, table, action)
+        raise _no_such_column(name, table, action)
     if not column.stored:
         raise errors.BadArguments(
             f"Column {name} is {column.default_kind}: no part has it.", position=action.position
@@ -187,7 +189,7 @@ def _stored(name: str, table: Table, action: nodes.AlterAction) -> Column:
     return column
 
 
-def _unknown(name: str, table: Table, action: nodes.Node) -> errors.NoSuchColumn:
+def _no_such_column(name: str, table: Table, action: nodes.Node) -> errors.NoSuchColumn:
     """Return the error for a column that the table lacks."""
     return errors.NoSuchColumn(
         f"There is no column {name} in {table.database}.{table.name}.",
@@ -196,7 +198,7 @@ def _unknown(name: str, table: Table, action: nodes.Node) -> errors.NoSuchColumn
     )
 
 
-def _keys(table: Table) -> frozenset[str]:
+def _key_columns(table: Table) -> frozenset[str]:
     """Return the columns of ORDER BY and PARTITION BY."""
     layout = TableLayout(table)
     return layout.sorting_columns | layout.partition_columns

@@ -128,18 +128,18 @@ def optimize(statement: nodes.Optimize, context: StatementContext) -> Result:
     return Result()
 
 
-_HARMLESS = ("SYNC REPLICA", "FLUSH LOGS", "FLUSH ASYNC INSERT QUEUE")
+_NO_OPS = ("SYNC REPLICA", "FLUSH LOGS", "FLUSH ASYNC INSERT QUEUE")
 
 
 def system(statement: nodes.System, context: StatementContext) -> Result:
     """Run a SYSTEM command: STOP and START [TTL] MERGES, BACKUP, RESTORE, QUARANTINE PART. Do
     nothing for commands about replicas and logs, which have nothing to wait for here."""
-    if statement.command in _HARMLESS:
+    if statement.command in _NO_OPS:
         return Result()
     if statement.command.endswith("MERGES"):
-        return _merges(statement, context)
+        return _set_background(statement, context)
     if statement.command in ("BACKUP TO", "RESTORE FROM"):
-        return _copy(statement, context)
+        return _back_up_or_restore(statement, context)
     if statement.command == "QUARANTINE PART":
         return quarantine(statement, context)
     raise NotSupportedError(
@@ -149,7 +149,7 @@ def system(statement: nodes.System, context: StatementContext) -> Result:
     )
 
 
-def _merges(statement: nodes.System, context: StatementContext) -> Result:
+def _set_background(statement: nodes.System, context: StatementContext) -> Result:
     """Run SYSTEM STOP | START [TTL] MERGES [t] on the background work of this process. OPTIMIZE
     still merges, but keeps expired rows while TTL MERGES are stopped."""
     table_id = None
@@ -167,7 +167,7 @@ def _merges(statement: nodes.System, context: StatementContext) -> Result:
     return Result()
 
 
-def _copy(statement: nodes.System, context: StatementContext) -> Result:
+def _back_up_or_restore(statement: nodes.System, context: StatementContext) -> Result:
     """Run SYSTEM BACKUP TO 'folder' or RESTORE FROM 'folder'; return one row that describes what
     was copied."""
 

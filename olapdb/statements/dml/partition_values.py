@@ -98,7 +98,7 @@ def _check_kind(given: nodes.Expression, value: Constant, key: types.DataType) -
 def _check_number(given: nodes.Expression, value: Constant, key: types.DataType) -> None:
     """Raise ArgumentOutOfBound for a number that is not whole, or that the type cannot
     represent."""
-    number, bounds = _number(value, key), _bounds(key)
+    number, bounds = _numeric_value(value, key), _type_range(key)
     if number is None or bounds is None:
         return
     if number != number or number % 1 or not bounds[0] <= number <= bounds[1]:
@@ -109,7 +109,7 @@ def _check_number(given: nodes.Expression, value: Constant, key: types.DataType)
         )
 
 
-def _number(value: Constant, key: types.DataType) -> int | float | decimal.Decimal | None:
+def _numeric_value(value: Constant, key: types.DataType) -> int | float | decimal.Decimal | None:
     """Return the given number, or the number that a text of digits has for an integer key; None for
     other values."""
     held = value.value.as_py()
@@ -119,7 +119,7 @@ def _number(value: Constant, key: types.DataType) -> int | float | decimal.Decim
     return held if isinstance(types.plain(value.type), _NUMBERS) else None
 
 
-def _bounds(key: types.DataType) -> tuple[int, int] | None:
+def _type_range(key: types.DataType) -> tuple[int, int] | None:
     """Return the least and the largest number that the type represents; None if it has no such
     bounds."""
     match key:

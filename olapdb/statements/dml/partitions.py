@@ -103,7 +103,7 @@ def _is_empty_tuple(given: nodes.Expression) -> bool:
     return is_tuple and not _elements(given)
 
 
-def find_selection(
+def select_parts(
     reference: nodes.PartitionReference, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> PartSelection:
     """Return the parts that a reference of any kind names: ALL, PART, or a partition."""
@@ -111,11 +111,11 @@ def find_selection(
     if reference.kind == "ALL":
         return PartSelection()
     if reference.kind == "PART":
-        return PartSelection(part=str(reference.id or _text(reference.value)))
+        return PartSelection(part=str(reference.id or _literal_value(reference.value)))
     return PartSelection(partition=find_partition(reference, table, context, snapshot))
 
 
-def _text(value: nodes.Expression | None) -> object:
+def _literal_value(value: nodes.Expression | None) -> object:
     """Return the value of a literal; another expression unchanged."""
     return value.value if isinstance(value, nodes.Literal) else value
 
@@ -133,11 +133,11 @@ def alter_partition(
     check_partition_action(action, context)
     snapshot = context.snapshot()
     table = context.require_table(snapshot, statement.table, f"{action.action} PARTITION")
-    selection = find_selection(action.partition, table, context, snapshot)
+    selection = select_parts(action.partition, table, context, snapshot)
     other = None
     if action.table is not None:
         other = context.require_table(snapshot, action.table, f"{action.action} PARTITION")
-    change = _change(action, context)
+    change = _row_change(action, context)
     match action.action:
         case "DROP":
             return move_parts.drop_parts(change, table.id, selection).rows
@@ -205,7 +205,7 @@ def _unsupported(action: nodes.PartitionAction) -> NotSupportedError:
     )
 
 
-def _change(action: nodes.PartitionAction, context: StatementContext) -> RowChange:
+def _row_change(action: nodes.PartitionAction, context: StatementContext) -> RowChange:
     """Return the change of rows for the action, with the retention settings of the statement."""
 
     causes = {

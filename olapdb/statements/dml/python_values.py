@@ -47,10 +47,10 @@ def python_column(
     target = make_nullable(column.type)
     cast = partial(cast_column, strict=True) if lossy else store_column
     try:
-        array = _direct(values, column.type, target, lossy)
+        array = _same_class_array(values, column.type, target, lossy)
         if array is None and _holds_records(column.type):
-            array = _records(values, target, environment, cast)
-        return _by_type(values, target, environment, cast) if array is None else array
+            array = _record_array(values, target, environment, cast)
+        return _cast_by_type(values, target, environment, cast) if array is None else array
     except DataError as error:
         place = f"Column {column.name}" + ("" if error.row is None else f", row {error.row + 1}")
         error.message = f"{place}: {error.message}"
@@ -107,7 +107,7 @@ def _arrow_column(name: str, values: Any) -> pa.Array | pa.ChunkedArray:
         ) from error
 
 
-def _direct(
+def _same_class_array(
     values: Sequence[object], column: DataType, target: DataType, lossy: bool
 ) -> pa.Array | None:
     """Return the values as an array where all have the column's own Python class; None else. Raise
@@ -153,7 +153,7 @@ def _holds_records(data_type: DataType) -> bool:
     return isinstance(inner, Tuple) or (isinstance(inner, Array) and _holds_records(inner.inner))
 
 
-def _records(
+def _record_array(
     values: Sequence[object], target: DataType, environment: Environment, cast: Cast
 ) -> pa.Array | None:
     """Return dicts by field name, as Arrow reads them, as an array of the target type; None if the
@@ -168,7 +168,7 @@ def _records(
     return cast(array, source, target, environment)
 
 
-def _exact(value: object) -> object:
+def _wide_integer_as_decimal(value: object) -> object:
     """Return an integer of more than 64 bits as a Decimal, since its literal would be a Float64;
     other values unchanged."""
     if type(value) is int and not -(2**63) <= value < 2**64 and abs(value) < 10**DIGITS_MAX:
@@ -176,14 +176,14 @@ def _exact(value: object) -> object:
     return value
 
 
-def _by_type(
+def _cast_by_type(
     values: Sequence[object], target: DataType, environment: Environment, cast: Cast
 ) -> pa.Array:
     """Return the values as an array of the target type: cast all values of one type at once, then
     restore the order."""
     groups: dict[DataType, list[int]] = {}
     if not isinstance(plain(target), Float):
-        values = [_exact(value) for value in values]
+        values = [_wide_integer_as_decimal(value) for value in values]
     for row, value in enumerate(values):
         groups.setdefault(type_of(value), []).append(row)
     pieces: list[pa.Array] = []

@@ -85,12 +85,12 @@ def _satisfies_where(
 # --- the rows of each SHOW
 
 
-def camel(name: str) -> str:
+def camel_case(name: str) -> str:
     """Return the engine name of a system table: `query_log` -> `QueryLog`."""
     return name.title().replace("_", "")
 
 
-def names_of(names: Sequence[str]) -> Listing:
+def name_listing(names: Sequence[str]) -> Listing:
     """Return a listing of names, sorted."""
     return Listing((("name", STRING),), tuple((name,) for name in sorted(names)))
 
@@ -125,7 +125,7 @@ def no_clusters(whole: bool) -> Listing:
 ONLY_USER = "default"
 
 
-def grants(named: str | None, read_only: bool, position: Position | None) -> Listing:
+def grant_listing(named: str | None, read_only: bool, position: Position | None) -> Listing:
     """Return the listing of SHOW GRANTS: the one user may do what the connection may."""
     if named is not None and named not in (ONLY_USER, "CURRENT_USER", "ALL"):
         raise UnknownRole(

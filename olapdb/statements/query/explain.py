@@ -25,7 +25,7 @@ from olapdb.views.proof.provenance import provenance
 if TYPE_CHECKING:
     from olapdb.views.provability import JudgedItem
 
-_KNOWN = ("indexes", "header", "description", "actions", "optimize")
+_OPTIONS = ("indexes", "header", "description", "actions", "optimize")
 
 
 def explain(statement: nodes.Explain, context: StatementContext) -> Result:
@@ -42,17 +42,17 @@ def explain(statement: nodes.Explain, context: StatementContext) -> Result:
     """
     options = {s.name: s.value for s in statement.settings}
     for name in options:
-        if name not in _KNOWN:
+        if name not in _OPTIONS:
             raise NotSupportedError(
                 f"EXPLAIN does not know {name}.",
-                hint=f"It knows {', '.join(_KNOWN)}.",
+                hint=f"It knows {', '.join(_OPTIONS)}.",
                 position=statement.position,
             )
     match statement.kind:
         case "SYNTAX":
-            return _lines([to_sql(statement.statement)])
+            return _text_result([to_sql(statement.statement)])
         case "PLAN":
-            return _lines(_plan(statement.statement, bool(options.get("indexes")), context))
+            return _text_result(_plan(statement.statement, bool(options.get("indexes")), context))
         case "DEPENDENCIES":
             return _dependencies(statement.statement, context)
         case "PROVENANCE":
@@ -81,9 +81,9 @@ def _plan(statement: nodes.Node, indexes: bool, context: StatementContext) -> li
     return explain_plan(plan)
 
 
-_JUDGED = ("item", "provable", "because", "fix")
-_IMPACT = ("level", "kind", "name", "reached_from", "how")
-_ORIGIN = (
+_VIEW_COLUMNS = ("item", "provable", "because", "fix")
+_DEPENDENCY_COLUMNS = ("level", "kind", "name", "reached_from", "how")
+_PROVENANCE_COLUMNS = (
     "part",
     "part_rows",
     "view",
@@ -105,15 +105,15 @@ def _dependencies(name: nodes.Node, context: StatementContext) -> Result:
     assert isinstance(name, nodes.TableName)
     snapshot = context.reading_snapshot()
     found = impact_of(context.require(snapshot, name), snapshot)
-    columns = [[getattr(one, column) for one in found] for column in _IMPACT]
-    return from_columns(_IMPACT, [UINT64, STRING, STRING, STRING, STRING], columns)
+    columns = [[getattr(one, column) for one in found] for column in _DEPENDENCY_COLUMNS]
+    return from_columns(_DEPENDENCY_COLUMNS, [UINT64, STRING, STRING, STRING, STRING], columns)
 
 
 def _provenance(statement: nodes.Node, context: StatementContext) -> Result:
     """Return a row for each source block that the selected rows of a view's target come from. The
     query's select list does not matter."""
 
-    query, reference = _rows_of_target(statement)
+    query, reference = _target_select(statement)
     context = select.with_query_settings(query, context)
     snapshot = context.reading_snapshot()
     target = context.require_table(snapshot, reference.table, "EXPLAIN PROVENANCE")
@@ -123,7 +123,7 @@ def _provenance(statement: nodes.Node, context: StatementContext) -> Result:
     elif query.prewhere is not None:
         condition = query.prewhere
     # Without FINAL: every part that contains rows of the key counts.
-    found = select.run_on(
+    found = select.run_at(
         nodes.Select(
             columns=(nodes.Identifier(("_part",)),),
             distinct=True,
@@ -139,9 +139,13 @@ def _provenance(statement: nodes.Node, context: StatementContext) -> Result:
     parts = [part for part in snapshot.parts(target.id) if part.rows and part.name in names]
     origins = provenance(target, parts, condition, snapshot, context.services)
     columns: list[list[object]] = [
-        [getattr(one, column) for one in origins] for column in _ORIGIN if column != "time"
+        [getattr(one, column) for one in origins]
+        for column in _PROVENANCE_COLUMNS
+        if column != "time"
     ]
-    columns.insert(_ORIGIN.index("time"), [moment_if_any(one.created_ms) for one in origins])
+    columns.insert(
+        _PROVENANCE_COLUMNS.index("time"), [moment_if_any(one.created_ms) for one in origins]
+    )
     types = [
         STRING,
         UINT64,
@@ -156,10 +160,10 @@ def _provenance(statement: nodes.Node, context: StatementContext) -> Result:
         Nullable(DateTime64(3)),
         STRING,
     ]
-    return from_columns(_ORIGIN, types, columns)
+    return from_columns(_PROVENANCE_COLUMNS, types, columns)
 
 
-def _rows_of_target(statement: nodes.Node) -> tuple[nodes.Select, nodes.TableReference]:
+def _target_select(statement: nodes.Node) -> tuple[nodes.Select, nodes.TableReference]:
     """Return the SELECT and its one table; raise NotSupportedError for any other query."""
     if isinstance(statement, nodes.Select) and isinstance(statement.source, nodes.TableReference):
         return statement, statement.source
@@ -172,17 +176,17 @@ def _rows_of_target(statement: nodes.Node) -> tuple[nodes.Select, nodes.TableRef
 
 def _view(statement: nodes.Node, context: StatementContext) -> Result:
     """Return a row for each part of a view's definition: (item, provable, because, fix)."""
-    items = _items(statement, context)
+    items = _judged_items(statement, context)
     columns: list[list[object]] = [
         [item.name for item in items],
         [int(item.provable) for item in items],
         [item.because for item in items],
         [item.fix for item in items],
     ]
-    return from_columns(_JUDGED, [STRING, UINT8, STRING, STRING], columns)
+    return from_columns(_VIEW_COLUMNS, [STRING, UINT8, STRING, STRING], columns)
 
 
-def _items(statement: nodes.Node, context: StatementContext) -> Sequence[JudgedItem]:
+def _judged_items(statement: nodes.Node, context: StatementContext) -> Sequence[JudgedItem]:
     """Return the judgement of an existing view, or of a CREATE statement that is not run."""
     if isinstance(statement, nodes.CreateMaterializedView):
         return judged_statement(statement, context).items
@@ -204,6 +208,6 @@ def _items(statement: nodes.Node, context: StatementContext) -> Sequence[JudgedI
     return judged_items(found, snapshot)
 
 
-def _lines(lines: list[str]) -> Result:
+def _text_result(lines: list[str]) -> Result:
     """Return the lines as the column `explain`, a row a line."""
     return from_columns(["explain"], [STRING], [lines])

@@ -25,10 +25,10 @@ def run_query(query: nodes.Query, context: StatementContext) -> Result:
     the newest. Raise NotSupportedError for a FORMAT that is not Arrow."""
     context = with_query_settings(query, context)
     _refuse_format(query)
-    return run_on(query, context, context.reading_snapshot())
+    return run_at(query, context, context.reading_snapshot())
 
 
-def run_on(query: nodes.Query, context: StatementContext, snapshot: Snapshot) -> Result:
+def run_at(query: nodes.Query, context: StatementContext, snapshot: Snapshot) -> Result:
     """Run the query at the given snapshot; return its rows as a stream. The snapshot stays pinned
     until the stream ends or is closed. More than max_result_rows rows raise TooManyRows."""
 
@@ -43,7 +43,7 @@ def run_on(query: nodes.Query, context: StatementContext, snapshot: Snapshot) ->
         catalog.unpin(snapshot.number)
         raise
     result.on_close(lambda: catalog.unpin(snapshot.number))
-    return _limited(result, context.settings.integer("max_result_rows"))
+    return _with_row_limit(result, context.settings.integer("max_result_rows"))
 
 
 def plan_query(query: nodes.Query, context: StatementContext, snapshot: Snapshot) -> Plan:
@@ -57,10 +57,10 @@ def plan_query(query: nodes.Query, context: StatementContext, snapshot: Snapshot
     if context.parameters is None:
         key = (context.text, query, context.database, context.settings)
         plan: Plan | None = context.engine.plans.get(key)
-        if plan is not None and _valid(plan, snapshot):
+        if plan is not None and _is_current(plan, snapshot):
             return plan
     plan = bind_query(query, context.scope(snapshot))
-    cacheable = key is not None and not _depends_on_query(query)
+    cacheable = key is not None and not _is_volatile(query)
     if context.settings.boolean("optimizer"):
         plan = optimize(plan)
     if cacheable:
@@ -75,7 +75,7 @@ def describe(query: nodes.Query, context: StatementContext) -> tuple[tuple[str, 
     return tuple(zip(plan.names, plan.types, strict=True))
 
 
-def _valid(plan: Plan, snapshot: Snapshot) -> bool:
+def _is_current(plan: Plan, snapshot: Snapshot) -> bool:
     """Return whether all objects that the plan names still have the revision that was bound."""
     for object_id, revision in plan.tables:
         found = snapshot.by_id(object_id)
@@ -84,7 +84,7 @@ def _valid(plan: Plan, snapshot: Snapshot) -> bool:
     return True
 
 
-def _depends_on_query(query: nodes.Query) -> bool:
+def _is_volatile(query: nodes.Query) -> bool:
     """Return whether a constant of the plan could differ between two runs (now(), rand())."""
 
     return not is_deterministic(query)
@@ -107,14 +107,14 @@ def _refuse_format(query: nodes.Query) -> None:
         )
 
 
-def _limited(result: Result, rows_max: int) -> Result:
+def _with_row_limit(result: Result, rows_max: int) -> Result:
     """Return the result with a limit on its rows; 0 means none."""
     if rows_max <= 0:
         return result
-    return result.through(lambda batches: _count(batches, rows_max))
+    return result.through(lambda batches: _limit_rows(batches, rows_max))
 
 
-def _count(batches: Iterator[pa.RecordBatch], rows_max: int) -> Iterator[pa.RecordBatch]:
+def _limit_rows(batches: Iterator[pa.RecordBatch], rows_max: int) -> Iterator[pa.RecordBatch]:
     """Yield the batches; raise TooManyRows once they have more than `rows_max` rows."""
     rows = 0
     for batch in batches:

@@ -49,7 +49,7 @@ from olapdb.model.view_state import Check, CoverageRow, Verdict
 from olapdb.runtime.failpoints import failpoint
 from olapdb.sql import nodes
 from olapdb.sql.parser import parse_query
-from olapdb.views.jobs.chunk_planner import claimed_by
+from olapdb.views.jobs.chunk_planner import slice_claims
 from olapdb.views.jobs.executor import Executor
 from olapdb.views.jobs.job import ATTEMPTS_MAX, Progress, ViewJob, find_view, view_name
 from olapdb.views.proof.coverage import GapSlice, covered_parts, gap, is_bypass, stores_rows
@@ -239,7 +239,7 @@ class _Adoption:
                 view.version,
                 view.source_id,
                 one.partition,
-                claimed_by(self.snapshot, view, one),
+                slice_claims(self.snapshot, view, one),
                 0 if index else part.rows,
             )
             for index, one in enumerate(slices)
@@ -248,7 +248,7 @@ class _Adoption:
     def _claimed(self, missed: Sequence[GapSlice]) -> Iterator[Change]:
         """Yield the changes that add the gap to the view's coverage."""
         for one in missed:
-            for claimed in claimed_by(self.snapshot, self.view, one):
+            for claimed in slice_claims(self.snapshot, self.view, one):
                 yield AddCoverage(CoverageRow(self.view.id, one.partition, claimed))
 
     def _requirements(self, missed: Sequence[GapSlice]) -> list[Requirement]:

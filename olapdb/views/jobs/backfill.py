@@ -24,7 +24,7 @@ from olapdb.model.changes import ClearInvalidations, ViewIs
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import failpoint
-from olapdb.views.jobs.backfill_commit import Prepared, prepare, publish
+from olapdb.views.jobs.backfill_commit import PreparedChunk, prepare, publish
 from olapdb.views.jobs.chunk import FailedChunk, StagedChunk
 from olapdb.views.jobs.chunk_planner import Chunk, ChunkLimits, plan_chunks, replan
 from olapdb.views.jobs.executor import Executor
@@ -205,7 +205,7 @@ class _Run:
     view: MaterializedView
     total: int
     pending: dict[int, Chunk]
-    held: dict[int, Prepared] = field(default_factory=dict)
+    held: dict[int, PreparedChunk] = field(default_factory=dict)
     failed: dict[int, BackfillRow] = field(default_factory=dict)
     replaced: set[str] = field(default_factory=set)
     of_rows: Error | None = None
@@ -324,7 +324,11 @@ class _Run:
             self._discard(prepared)
             self.job.refuse_cancelled()
             _say(self.job, view, self.total, chunk, "conflict", outcome)
-            return self._fail(chunk, _exhausted(conflict), outcome.elapsed_ms) if last else None
+            return (
+                self._fail(chunk, _exhausted_message(conflict), outcome.elapsed_ms)
+                if last
+                else None
+            )
         except CommitUnknown:
             raise
         except Error:  # not BaseException: an interrupted commit may have succeeded
@@ -371,7 +375,9 @@ class _Run:
             self.held = held
             self.job.refuse_cancelled()
             if last:
-                yield from (self._fail(one.chunk, _exhausted(conflict), 0) for one in waiting)
+                yield from (
+                    self._fail(one.chunk, _exhausted_message(conflict), 0) for one in waiting
+                )
                 self._discard(*waiting)
                 self.held.clear()
             self._compute_again(waiting)
@@ -386,7 +392,7 @@ class _Run:
             _say(self.job, self.view, self.total, one.chunk, "published", one, commit)
             yield _published(one, commit)
 
-    def _compute_again(self, waiting: Sequence[Prepared]) -> None:
+    def _compute_again(self, waiting: Sequence[PreparedChunk]) -> None:
         """Make those chunks pending whose requirements no longer hold; the others stay held."""
         for one in waiting:
             if one.chunk.index in self.held and self.job.services.catalog.violated(
@@ -395,7 +401,7 @@ class _Run:
                 self._discard(self.held.pop(one.chunk.index))
                 self.pending[one.chunk.index] = one.chunk
 
-    def _discard(self, *prepared: Prepared) -> None:
+    def _discard(self, *prepared: PreparedChunk) -> None:
         for one in prepared:
             discard(self.job.services, one.staged.paths)
 
@@ -404,12 +410,12 @@ def _overlap(one: Chunk, other: Chunk) -> bool:
     return any(a.overlaps(b) for a in one.blocks for b in other.blocks)
 
 
-def _exhausted(conflict: CommitConflict) -> str:
+def _exhausted_message(conflict: CommitConflict) -> str:
     """Return the error text of a chunk that conflicted in the last round."""
     return f"{conflict.message} Its source changed {ATTEMPTS_MAX} times meanwhile."
 
 
-def _published(one: Prepared, commit: int) -> BackfillRow:
+def _published(one: PreparedChunk, commit: int) -> BackfillRow:
     """Return the row of a published chunk."""
     chunk = one.chunk
     return BackfillRow(
@@ -424,7 +430,7 @@ def _published(one: Prepared, commit: int) -> BackfillRow:
     )
 
 
-def _not_published(one: Prepared) -> BackfillRow:
+def _not_published(one: PreparedChunk) -> BackfillRow:
     """Return the row of a computed chunk that stays unpublished because another chunk failed."""
     chunk = one.chunk
     return BackfillRow(
@@ -445,7 +451,7 @@ def _say(
     total: int,
     chunk: Chunk,
     phase: str,
-    outcome: StagedChunk | Prepared | None = None,
+    outcome: StagedChunk | PreparedChunk | None = None,
     commit: int | None = None,
 ) -> None:
     """Report the phase of a chunk to the job's `progress`."""

@@ -35,7 +35,7 @@ from olapdb.views.jobs.job import ViewJob
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedChunk:
     """A computed chunk with the requirements and changes of its commit, as of the snapshot from
     which it was computed."""
 
@@ -56,7 +56,7 @@ class Prepared:
 
 def prepare(
     job: ViewJob, snapshot: Snapshot, view: MaterializedView, chunk: Chunk, outcome: StagedChunk
-) -> Prepared:
+) -> PreparedChunk:
     """Return the computed chunk with the requirements and changes of its commit. The caller pins
     the snapshot."""
     staged = outcome.staged
@@ -76,7 +76,7 @@ def prepare(
     write = replace(write, compared=False, unsettled=frozenset(own | fired))
     together = effects_of(job.origin, snapshot, write, ())
     coverage = [AddCoverage(CoverageRow(view.id, chunk.partition, one)) for one in chunk.claimed]
-    return Prepared(
+    return PreparedChunk(
         chunk,
         staged,
         outcome.target_rows,
@@ -88,7 +88,7 @@ def prepare(
     )
 
 
-def publish(job: ViewJob, prepared: Sequence[Prepared], *, last: bool) -> int:
+def publish(job: ViewJob, prepared: Sequence[PreparedChunk], *, last: bool) -> int:
     """Publish the chunks in one commit and return its number. `last` says that the commit also ends
     the job.
 

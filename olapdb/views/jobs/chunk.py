@@ -135,7 +135,7 @@ def compute_chunk(
     bound = bound_view(task.view, around)
     if task.purpose != "backfill":  # CHECKs apply to new rows, not to recomputed ones
         bound = bound.unchecked()
-    sink = _Sink(task, around, bound)
+    sink = _ChunkBuffer(task, around, bound)
     source_rows = 0
     try:
         for block in _source_blocks(task, around, bound):
@@ -181,13 +181,13 @@ def _source_blocks(task: ChunkTask, around: TriggerContext, bound: BoundView) ->
         for piece in read_pieces(around, source, part, min(rows_max, PIECE_ROWS), columns, coded):
             full = held_rows + piece.num_rows > rows_max or held_bytes + piece.nbytes > bytes_max
             if held and full:
-                yield _joined(held)
+                yield _concatenated(held)
                 held, held_rows, held_bytes = [], 0, 0
             held.append(piece)
             held_rows += piece.num_rows
             held_bytes += piece.nbytes
     if held_rows:
-        yield _joined(held)
+        yield _concatenated(held)
 
 
 def _columns_grouped_by(bound: BoundView, source: Table) -> frozenset[str]:
@@ -204,7 +204,7 @@ def _columns_grouped_by(bound: BoundView, source: Table) -> frozenset[str]:
     return frozenset()
 
 
-def _joined(pieces: list[pa.Table]) -> pa.Table:
+def _concatenated(pieces: list[pa.Table]) -> pa.Table:
     """Return the pieces as one table. If only some parts store a column as a dictionary, decode it
     in all pieces."""
     if any(not piece.schema.equals(pieces[0].schema) for piece in pieces):
@@ -235,7 +235,7 @@ def _columns_read(bound: BoundView, source: Table) -> list[str]:
 # --- writing -------------------------------------------------------------------------------------
 
 
-class _Sink:
+class _ChunkBuffer:
     """A buffer that combines the view's result rows and stages them as blocks of the target."""
 
     def __init__(self, task: ChunkTask, around: TriggerContext, bound: BoundView) -> None:

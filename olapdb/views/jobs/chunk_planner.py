@@ -79,7 +79,7 @@ def plan_chunks(
     planned: list[Chunk] = []
     for one in gap(view, snapshot):
         if partition is None or one.partition == partition:
-            groups = list(cut(one.parts, limits))
+            groups = list(part_groups(one.parts, limits))
             claims = claims_of(view, snapshot, one.partition, groups)
             for parts, claimed in zip(groups, claims, strict=True):
                 planned.append(Chunk(len(planned), one.partition, parts, claimed))
@@ -103,7 +103,7 @@ def replan(
     found: list[Chunk] = []
     for partition, chunks in waiting.items():
         parts = slices[partition].parts if partition in slices else ()
-        groups = {i: tuple(some) for i, some in _assigned(chunks, parts).items()}
+        groups = {i: tuple(some) for i, some in _parts_by_chunk(chunks, parts).items()}
         numbers = sorted(groups, key=lambda i: groups[i][0].block_range)
         claims = claims_of(view, snapshot, partition, [groups[i] for i in numbers])
         found += [
@@ -114,7 +114,7 @@ def replan(
     return tuple(sorted(found, key=lambda chunk: chunk.index))
 
 
-def _assigned(chunks: Sequence[Chunk], parts: Iterable[Part]) -> dict[int, list[Part]]:
+def _parts_by_chunk(chunks: Sequence[Chunk], parts: Iterable[Part]) -> dict[int, list[Part]]:
     """Return the parts by the number of the chunk that owns them. The chunks' blocks are disjoint,
     so their order by first block is also that by last block."""
     owned = sorted((blocks, chunk.index) for chunk in chunks for blocks in chunk.blocks)
@@ -131,7 +131,7 @@ def _assigned(chunks: Sequence[Chunk], parts: Iterable[Part]) -> dict[int, list[
     return groups
 
 
-def cut(parts: Iterable[Part], limits: ChunkLimits) -> Iterator[tuple[Part, ...]]:
+def part_groups(parts: Iterable[Part], limits: ChunkLimits) -> Iterator[tuple[Part, ...]]:
     """Yield the parts in groups within the limits, in the order of their blocks. Parts whose block
     ranges overlap stay together, so the groups' blocks are disjoint."""
     group: list[Part] = []
@@ -167,13 +167,13 @@ def claims_of(
     ends = [*(start - 1 for start in starts[1:]), last_block]
     firsts = [1, *starts[1:]]
     return (
-        [_within(unseen, first, end) for first, end in zip(firsts, ends, strict=True)]
+        [_clipped(unseen, first, end) for first, end in zip(firsts, ends, strict=True)]
         if groups
         else []
     )
 
 
-def claimed_by(
+def slice_claims(
     snapshot: Snapshot, view: MaterializedView, chunk: GapSlice
 ) -> tuple[BlockRange, ...]:
     """Return the source blocks that filling the slice adds to the view's coverage."""
@@ -203,7 +203,7 @@ def claimed_ranges(
     return tuple(ranges)
 
 
-def _within(ranges: Iterable[BlockRange], first: int, last: int) -> tuple[BlockRange, ...]:
+def _clipped(ranges: Iterable[BlockRange], first: int, last: int) -> tuple[BlockRange, ...]:
     """Return the ranges clipped to the blocks from `first` to `last`."""
     return tuple(
         BlockRange(max(one.first, first), min(one.last, last))

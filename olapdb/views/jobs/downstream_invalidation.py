@@ -20,10 +20,10 @@ from olapdb.model.part import BlockRange, Contribution, NewBlock, Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import CoverageRow
-from olapdb.views.jobs.retained_rows import frozen_reached
+from olapdb.views.jobs.retained_rows import frozen_slices_reached
 
 
-def downstream(
+def downstream_effects(
     now: Snapshot,
     target: Table,
     removed: Iterable[Part],
@@ -43,7 +43,7 @@ def downstream(
         view, seen = watched.view, watched.parts
         if not seen:
             continue
-        draft.require(*_still_seen(view, seen))
+        draft.require(*_require_covered(view, seen))
         stale = slices[view.id] = StaleSlices.of(view)
         for part in seen:
             stale.add(context, read_rows(context, target, part))
@@ -52,12 +52,12 @@ def downstream(
                 stale.add(context, read_staged(context.store, target, change))
             if isinstance(change, AddBlock) and change.block.table_id == target.id:
                 draft.change(AddCoverage(CoverageRow(view.id, None, change.block)))
-        draft.change(*_frozen_below(view, target, seen, new, context))
-        draft.change(*_booked_below(now, view, new, draft.changes))
+        draft.change(*_downgraded_verdicts(view, target, seen, new, context))
+        draft.change(*_placeholder_changes(now, view, new, draft.changes))
     return draft, SourceChange(target.id, with_rows, "UPSTREAM REPLAY", slices, joins=False)
 
 
-def _still_seen(view: MaterializedView, seen: Iterable[Part]) -> list[Requirement]:
+def _require_covered(view: MaterializedView, seen: Iterable[Part]) -> list[Requirement]:
     """Require that the view still covers these parts. A concurrent TRUNCATE of its target may have
     made them its gap again; then the new blocks must not count as seen."""
     ranges: dict[str, list[BlockRange]] = {}
@@ -66,7 +66,7 @@ def _still_seen(view: MaterializedView, seen: Iterable[Part]) -> list[Requiremen
     return [Covered(view.id, partition, tuple(some)) for partition, some in ranges.items()]
 
 
-def _frozen_below(
+def _downgraded_verdicts(
     view: MaterializedView,
     target: Table,
     seen: Iterable[Part],
@@ -84,11 +84,11 @@ def _frozen_below(
         for one in new
         if isinstance(one, AddPart) and one.part.table_id == target.id and one.part.rows
     ]
-    reached = frozen_reached(view, target, frozen, before, after, around)
+    reached = frozen_slices_reached(view, target, frozen, before, after, around)
     return frozen_hit(view, around.snapshot, reached)
 
 
-def _booked_below(
+def _placeholder_changes(
     now: Snapshot, view: MaterializedView, new: Iterable[Change], before: Iterable[Change]
 ) -> list[Change]:
     """Return a placeholder part of the view's target that records the new blocks of its source, and

@@ -22,12 +22,12 @@ POLL_SECONDS = 0.1
 """Seconds between two calls of `stop` while chunks are computed."""
 
 
-def never() -> bool:
+def never_stop() -> bool:
     """Return False: the `stop` of a run that cannot be cancelled."""
     return False
 
 
-def cancelled() -> QueryWasCancelled:
+def cancelled_error() -> QueryWasCancelled:
     """Return the error that a run raises once `stop` returns True."""
     return QueryWasCancelled(
         "The job was cancelled.", hint="What it published stays; run it again to go on."
@@ -38,7 +38,7 @@ class Executor(Protocol):
     """An engine that computes chunks, here or on other machines."""
 
     def run(
-        self, tasks: Sequence[ChunkTask], stop: Stop = never
+        self, tasks: Sequence[ChunkTask], stop: Stop = never_stop
     ) -> Iterator[StagedChunk | FailedChunk]:
         """Yield each chunk once it is computed: one outcome per task, in any order.
 
@@ -58,7 +58,7 @@ class InProcessExecutor:
     threads: int = 2
 
     def run(
-        self, tasks: Sequence[ChunkTask], stop: Stop = never
+        self, tasks: Sequence[ChunkTask], stop: Stop = never_stop
     ) -> Iterator[StagedChunk | FailedChunk]:
         """Yield each chunk as `Executor.run` does. Delete the files of computed chunks that were
         not yielded."""
@@ -71,7 +71,7 @@ class InProcessExecutor:
             try:
                 while waiting or running:
                     if stop():
-                        raise cancelled()
+                        raise cancelled_error()
                     while waiting and len(running) < threads:
                         running.add(pool.submit(self._compute, waiting.pop(), ended))
                     done, running = wait(running, POLL_SECONDS, FIRST_COMPLETED)

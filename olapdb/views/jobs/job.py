@@ -25,7 +25,7 @@ from olapdb.runtime.services import Services
 from olapdb.sql.literals import quote_name
 from olapdb.threads import cores
 from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, Purpose, StagedChunk
-from olapdb.views.jobs.executor import Executor, InProcessExecutor, cancelled
+from olapdb.views.jobs.executor import Executor, InProcessExecutor, cancelled_error
 from olapdb.views.jobs.job_record import JobRecord
 
 ATTEMPTS_MAX = 8
@@ -152,7 +152,7 @@ class ViewJob:
         """Raise QueryWasCancelled if the job was cancelled. Call it after a CommitConflict: a
         commit that requires the job to run conflicts once the job is cancelled."""
         if self.record.stop_requested(now=True):
-            raise cancelled()
+            raise cancelled_error()
 
     @property
     def elapsed_ms(self) -> int:
@@ -186,7 +186,7 @@ class ViewJob:
             partition,
             frozenset(p.id for p in parts),
             self.services.lease_id,
-            _plain(self.settings),
+            _without_guardrails(self.settings),
             self.environment(),
             target_partitions,
             blocks,
@@ -236,7 +236,7 @@ def planned_chunk(task: ChunkTask) -> JobChunk:
     )
 
 
-def _plain(settings: Mapping[str, object]) -> tuple[tuple[str, object], ...]:
+def _without_guardrails(settings: Mapping[str, object]) -> tuple[tuple[str, object], ...]:
     """Return the settings without the guardrails, which limit INSERTs: a chunk may take longer."""
     return tuple((name, settings[name]) for name in settings if name not in GUARDRAILS)
 

@@ -19,7 +19,7 @@ from olapdb.runtime.services import Services
 ShownState: TypeAlias = Literal["running", "done", "failed", "cancelled", "dead"]
 """dead: the job's process ended while it ran. What it published stays; run the statement again."""
 
-_OPEN = ("planned", "computed")
+_UNFINISHED = ("planned", "computed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class JobRow:
     @property
     def chunks_done(self) -> int:
         """Return how many chunks have ended, failed ones included."""
-        return sum(one.state not in _OPEN for one in self.chunks)
+        return sum(one.state not in _UNFINISHED for one in self.chunks)
 
     @property
     def chunks_failed(self) -> int:
@@ -49,7 +49,7 @@ class JobRow:
     @property
     def rows_done(self) -> int:
         """Return the source rows of chunks that ended without failing."""
-        return sum(one.rows for one in self.chunks if one.state not in (*_OPEN, "failed"))
+        return sum(one.rows for one in self.chunks if one.state not in (*_UNFINISHED, "failed"))
 
     @property
     def bytes(self) -> int:
@@ -77,7 +77,7 @@ def view_jobs(catalog: Catalog, view_id: str | None = None) -> tuple[JobRow, ...
         chunks.setdefault(job_id, []).append(chunk)
     living = catalog.living_leases()
     return tuple(
-        JobRow(one, _shown(one, living), tuple(chunks.get(one.id, ())))
+        JobRow(one, _shown_state(one, living), tuple(chunks.get(one.id, ())))
         for one in jobs
         if view_id in (None, one.view_id)
     )
@@ -120,7 +120,7 @@ def _cancel(catalog: Catalog, row: JobRow) -> CancelRow:
     return CancelRow(job.id, job.kind, state, job.query_id)
 
 
-def _shown(job: ViewJob, living: frozenset[str]) -> ShownState:
+def _shown_state(job: ViewJob, living: frozenset[str]) -> ShownState:
     """Return the job's state: dead if it is running and its lease has expired."""
     if job.state == "running" and job.lease_id not in living:
         return "dead"

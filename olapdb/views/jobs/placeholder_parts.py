@@ -15,7 +15,7 @@ from olapdb.views.proof.coverage import covered_parts
 from olapdb.views.proof.ledger_check import contributed_blocks, unbooked_parts
 
 
-def left_over(
+def placeholder_changes(
     views: Iterable[MaterializedView],
     snapshot: Snapshot,
     target: Table,
@@ -38,11 +38,13 @@ def left_over(
     number = NewBlock(target.id, sum(1 for one in blocks if one.table_id == target.id))
     voids: list[Part] = []
     if target.engine.drops_keys:
-        voids += _come_to_nothing(views, snapshot, target, number, removed, left)
+        voids += _cancelled_out_parts(views, snapshot, target, number, removed, left)
     orphaned = tuple(
         Contribution(view.id, view.version, view.source_id, partition, blocks, 0)
         for view in views
-        for partition, blocks in _unnamed(view, snapshot, removed, [*left, *voids]).items()
+        for partition, blocks in _unrecorded_blocks(
+            view, snapshot, removed, [*left, *voids]
+        ).items()
     )
     if orphaned:
         voids.append(placeholder_part(target, number, orphaned))
@@ -51,7 +53,7 @@ def left_over(
     return [AddBlock(number, 0, "backfill"), *map(AddPart, voids)]
 
 
-def _come_to_nothing(
+def _cancelled_out_parts(
     views: Sequence[MaterializedView],
     snapshot: Snapshot,
     target: Table,
@@ -92,7 +94,7 @@ def _come_to_nothing(
     return found
 
 
-def _unnamed(
+def _unrecorded_blocks(
     view: MaterializedView, snapshot: Snapshot, removed: Iterable[Part], left: Iterable[Part]
 ) -> dict[str, tuple[BlockRange, ...]]:
     """Return, by source partition, the blocks that a placeholder part must record. If no remaining

@@ -46,7 +46,7 @@ from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import failpoint
 from olapdb.views.jobs.chunk import ChunkTask, FailedChunk
-from olapdb.views.jobs.downstream_invalidation import downstream
+from olapdb.views.jobs.downstream_invalidation import downstream_effects
 from olapdb.views.jobs.executor import Executor
 from olapdb.views.jobs.job import (
     ATTEMPTS_MAX,
@@ -58,11 +58,16 @@ from olapdb.views.jobs.job import (
     readable_source,
     view_name,
 )
-from olapdb.views.jobs.placeholder_parts import left_over
+from olapdb.views.jobs.placeholder_parts import placeholder_changes
 from olapdb.views.jobs.replay_condition import KeyCondition, matching_partitions
 from olapdb.views.jobs.replay_manifest import ReplayManifest
-from olapdb.views.jobs.retained_rows import frozen_stale, kept_parts, refuse_retained, released
-from olapdb.views.jobs.source_pruning import reaching_parts
+from olapdb.views.jobs.retained_rows import (
+    refuse_retained,
+    release_changes,
+    stage_frozen_rows,
+    stale_frozen_changes,
+)
+from olapdb.views.jobs.source_pruning import parts_reaching_slices
 from olapdb.views.proof.coverage import bypass, is_bypass, writers
 from olapdb.views.proof.failed_repairs import note_failed
 from olapdb.views.proof.shared_targets import recomputed
@@ -229,7 +234,7 @@ class _Replay:
 
     def _read_parts(self, view: MaterializedView) -> tuple[Part, ...]:
         """Return the covered source parts of the view that can reach the slices."""
-        return reaching_parts(view, self.snapshot, self.slices, self.job.services)
+        return parts_reaching_slices(view, self.snapshot, self.slices, self.job.services)
 
     def _stands_for(self, view: MaterializedView, partition: str) -> tuple[BlockRange, ...]:
         """Return the blocks of a source partition that a recomputed slice records: all that the
@@ -338,7 +343,7 @@ class _Replay:
         if staged is not None:
             requirements += staged.requirements
         with Pin(self.job.services, now.number):
-            kept, frozen_before = kept_parts(
+            kept, frozen_before = stage_frozen_rows(
                 target,
                 self.frozen,
                 [p for p in removed if not is_bypass(p, made_here)],
@@ -351,17 +356,17 @@ class _Replay:
         new += kept
         mine = {p: [one for one in parts if not one.made_by(others)] for p, parts in old.items()}
         self._refuse_retained(mine, added, frozen_before, made_here)
-        new += left_over(views, self.snapshot, target, removed, now.parts(target.id), new)
+        new += placeholder_changes(views, self.snapshot, target, removed, now.parts(target.id), new)
         changes += new
         changes += [RaiseDataVersion(target.id, partition) for partition in sorted(old)]
         if Settings.of(self.job.settings).boolean("discard_retained"):
-            changes += released(views, self.slices, self.snapshot)
+            changes += release_changes(views, self.slices, self.snapshot)
         else:
-            changes += frozen_stale(views, self.slices, self.snapshot)
+            changes += stale_frozen_changes(views, self.slices, self.snapshot)
         changes += self._cleared(views, sorted(old))
         draft = CommitDraft(requirements, changes)
         with Pin(self.job.services, now.number):
-            below, source = downstream(now, target, removed, new, self._around(now))
+            below, source = downstream_effects(now, target, removed, new, self._around(now))
             draft.merge(below)
         write = TableWrite(frozenset((target.id,)), sum(p.rows for p in removed))
         draft.merge(effects_of(self.job.origin, now, write, draft.changes, [source]))

@@ -87,7 +87,7 @@ def _require_keys(
 ) -> None:
     """Raise BadArguments if the condition reads columns that are not in the target's key."""
     used = columns_of(bind_expression(asked, target, scope))
-    keys = _keys(target, layout)
+    keys = _key_columns(target, layout)
     others = sorted(set(used) - set(keys))
     if others:
         raise BadArguments(
@@ -99,7 +99,7 @@ def _require_keys(
         )
 
 
-def _keys(target: Table, layout: TableLayout) -> list[str]:
+def _key_columns(target: Table, layout: TableLayout) -> list[str]:
     """Return the columns of ORDER BY and PARTITION BY, in the table's order."""
     names = layout.sorting_columns | layout.partition_columns
     return [column.name for column in target.columns if column.name in names]
@@ -108,17 +108,17 @@ def _keys(target: Table, layout: TableLayout) -> list[str]:
 def _date_column(target: Table, layout: TableLayout) -> str:
     """Return the column to which FROM applies: the only date of PARTITION BY, else of ORDER BY."""
     for names in (layout.partition_columns, layout.sorting_columns):
-        dates = _dates(target, names)
+        dates = _date_columns(target, names)
         if len(dates) == 1:
             return dates[0]
     raise BadArguments(
         f"REPLAY … FROM needs one date in the key of {target.database}.{target.name}, which has"
-        f" {', '.join(_dates(target, layout.sorting_columns)) or 'none'}.",
+        f" {', '.join(_date_columns(target, layout.sorting_columns)) or 'none'}.",
         hint="Say it with WHERE, over the columns of its ORDER BY or PARTITION BY.",
     )
 
 
-def _dates(target: Table, names: Iterable[str]) -> list[str]:
+def _date_columns(target: Table, names: Iterable[str]) -> list[str]:
     chosen = set(names)
     return [
         column.name

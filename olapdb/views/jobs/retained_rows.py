@@ -41,7 +41,7 @@ from olapdb.views.jobs.job import view_name
 SLICES_NAMED_MAX = 5
 
 
-def kept_parts(
+def stage_frozen_rows(
     target: Table,
     frozen: FrozenKeys,
     removed: Iterable[Part],
@@ -77,7 +77,7 @@ def kept_parts(
             partition,
             parts[0].partition_value,
             number,
-            _names_left(parts, added, snapshot, rows.num_rows),
+            _remaining_contributions(parts, added, snapshot, rows.num_rows),
             max(part.level for part in parts),
             inline_limit(target, parts),
             swap=swap,
@@ -108,7 +108,7 @@ def _frozen_rows(
     return (combine(table, rows) if table.engine.combines else rows), rows.num_rows
 
 
-def _names_left(
+def _remaining_contributions(
     of: Sequence[Part], new: Iterable[Part], snapshot: Snapshot, rows: int
 ) -> list[Contribution]:
     """Return the contributions for the frozen rows of the parts `of`: theirs, without source blocks
@@ -127,7 +127,7 @@ def _names_left(
     return [replace(kept[0], rows=rows), *kept[1:]]
 
 
-def frozen_reached(
+def frozen_slices_reached(
     view: MaterializedView,
     source: Table,
     frozen: FrozenKeys,
@@ -139,7 +139,7 @@ def frozen_reached(
     The change is the difference of the rows `before` and `after`, each as a merge would leave
     them."""
     slices = WatchedSlices(view, {}, {}, frozen)
-    had, has = (combined(source, _joined(source, one), around) for one in (before, after))
+    had, has = (combined(source, _concatenated(source, one), around) for one in (before, after))
     try:
         slices.add(around, row_difference(had, has))
     except pa.ArrowNotImplementedError:  # Arrow cannot compare a column's type
@@ -147,7 +147,7 @@ def frozen_reached(
     return frozenset(slices.hit)
 
 
-def _joined(table: Table, pieces: Iterable[pa.Table]) -> pa.Table:
+def _concatenated(table: Table, pieces: Iterable[pa.Table]) -> pa.Table:
     """Return the pieces as one table of the stored columns, which may be empty."""
     schema = pa.schema([pa.field(c.name, c.type.arrow) for c in table.stored_columns])
     plain = (piece.select(schema.names).replace_schema_metadata(None) for piece in pieces)
@@ -163,7 +163,7 @@ def refuse_retained(view: MaterializedView, partition: str) -> None:
     )
 
 
-def released(
+def release_changes(
     views: Iterable[MaterializedView], slices: frozenset[str] | None, snapshot: Snapshot
 ) -> list[Change]:
     """Return changes that unfreeze these slices of the views (None: all). Raise BadArguments for
@@ -185,7 +185,7 @@ def released(
     ]
 
 
-def frozen_stale(
+def stale_frozen_changes(
     views: Iterable[MaterializedView], partitions: Iterable[str] | None, snapshot: Snapshot
 ) -> list[Change]:
     """Return changes that mark frozen keys of these slices as stale where an invalidation may
@@ -206,7 +206,7 @@ def frozen_stale(
     return changes
 
 
-def retained_words(view: MaterializedView, snapshot: Snapshot) -> str:
+def retained_description(view: MaterializedView, snapshot: Snapshot) -> str:
     """Return the description of retained slices in system.views; "" if there are none."""
     kept = [one for one in snapshot.retained(view.id) if one.slices]
     if not kept:

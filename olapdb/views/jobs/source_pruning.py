@@ -38,7 +38,7 @@ from olapdb.types import DataType, Date, Date32, Integer, String, plain
 from olapdb.views.proof.coverage import covered_parts
 
 
-def reaching_parts(
+def parts_reaching_slices(
     view: MaterializedView, snapshot: Snapshot, slices: Iterable[str] | None, services: Services
 ) -> tuple[Part, ...]:
     """Return the covered parts of the view's source that may have made rows of these target
@@ -50,18 +50,18 @@ def reaching_parts(
     if not isinstance(target, Table) or not target.partition_key:
         return covered
     environment = Environment(zone=view.zone, database=view.database)
-    if not _keeps_key(view, target, environment):
+    if not _outputs_partition_key(view, target, environment):
         return covered
     condition = _condition(target, snapshot, frozenset(slices), environment)
-    scan = None if condition is None else _narrowed(view, snapshot, condition, environment)
+    scan = None if condition is None else _pruning_scan(view, snapshot, condition, environment)
     if scan is None:
         return covered
     rows = [part for part in covered if part.rows]
-    kept = {part.id for part in _kept(scan, rows, view, snapshot, services, environment)}
+    kept = {part.id for part in _unpruned_parts(scan, rows, view, snapshot, services, environment)}
     return tuple(part for part in covered if part.id in kept)
 
 
-def parts_reaching(
+def parts_reaching_condition(
     view: MaterializedView,
     target: Table,
     condition: nodes.Expression,
@@ -72,16 +72,16 @@ def parts_reaching(
     condition, which is over the target's columns. Return None if this cannot be determined."""
     environment = Environment(zone=view.zone, database=view.database)
     used = {one.parts[0] for one in walk(condition) if isinstance(one, nodes.Identifier)}
-    if view.unprovable or not _keeps(view, target, used):
+    if view.unprovable or not _outputs_columns(view, target, used):
         return None
-    scan = _narrowed(view, snapshot, condition, environment)
+    scan = _pruning_scan(view, snapshot, condition, environment)
     if scan is None:
         return None
     parts = [part for part in snapshot.parts(view.source_id) if part.rows]
-    return _kept(scan, parts, view, snapshot, services, environment)
+    return _unpruned_parts(scan, parts, view, snapshot, services, environment)
 
 
-def _kept(
+def _unpruned_parts(
     scan: Scan,
     parts: Sequence[Part],
     view: MaterializedView,
@@ -100,13 +100,13 @@ def _kept(
     return tuple(selector.keep_parts(parts))
 
 
-def _keeps_key(view: MaterializedView, target: Table, environment: Environment) -> bool:
+def _outputs_partition_key(view: MaterializedView, target: Table, environment: Environment) -> bool:
     """Return whether the view outputs all columns of the partition key in the target's own types: a
     cast could move a row to another partition."""
-    return _keeps(view, target, TableLayout(target, environment).partition_columns)
+    return _outputs_columns(view, target, TableLayout(target, environment).partition_columns)
 
 
-def _keeps(view: MaterializedView, target: Table, used: Iterable[str]) -> bool:
+def _outputs_columns(view: MaterializedView, target: Table, used: Iterable[str]) -> bool:
     """Return whether the view outputs the `used` target columns in the target's own types."""
     given = {c.name: plain(c.type) for c in view.columns}
     columns = [target.column(name) for name in used]
@@ -143,11 +143,11 @@ def _condition(
         ]
         if len(equalities) != len(keys):
             return None
-        alternatives.append(_joined("and", equalities))
-    return _joined("or", alternatives)
+        alternatives.append(_conjoined("and", equalities))
+    return _conjoined("or", alternatives)
 
 
-def _joined(name: str, conditions: Sequence[nodes.Expression]) -> nodes.Expression:
+def _conjoined(name: str, conditions: Sequence[nodes.Expression]) -> nodes.Expression:
     """Combine the conditions by the function `name`; return a single one unchanged."""
     return conditions[0] if len(conditions) == 1 else nodes.Function(name, tuple(conditions))
 
@@ -167,7 +167,7 @@ def _literal(value: object, data_type: DataType) -> nodes.Expression | None:
             return None
 
 
-def _narrowed(
+def _pruning_scan(
     view: MaterializedView,
     snapshot: Snapshot,
     condition: nodes.Expression,

@@ -22,7 +22,7 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import BlockInfo
 from olapdb.runtime.services import Services
 from olapdb.sql import nodes
-from olapdb.views.jobs.source_pruning import parts_reaching
+from olapdb.views.jobs.source_pruning import parts_reaching_condition
 
 OLDER = "older"
 ORIGINS_MAX = 1_000
@@ -99,7 +99,7 @@ def _narrowed(
     if condition is None or not _is_plain(condition):
         return ranges
     live = snapshot.parts(view.source_id)
-    kept = parts_reaching(view, target, condition, snapshot, services)
+    kept = parts_reaching_condition(view, target, condition, snapshot, services)
     if kept is None:
         return ranges
     elsewhere = subtract_ranges(

@@ -23,7 +23,7 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Verdict
 from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, rows_of_chunk
 from olapdb.views.jobs.job import ChunkEvent, ViewJob, by_partition, view_name
-from olapdb.views.jobs.source_pruning import reaching_parts
+from olapdb.views.jobs.source_pruning import parts_reaching_slices
 from olapdb.views.proof.compare import Difference, compare_keys, compare_rows
 from olapdb.views.proof.coverage import bypass, gap
 from olapdb.views.proof.shared_targets import compared_parts, peers
@@ -139,7 +139,7 @@ class Recomputation:
         tasks: list[ChunkTask] = []
         in_gap: list[bool] = []
         for view in peers(self.view, self.snapshot):
-            seen = reaching_parts(view, self.snapshot, self.slices, self.job.services)
+            seen = parts_reaching_slices(view, self.snapshot, self.slices, self.job.services)
             unseen = gap(view, self.snapshot) if view.id in self.gap_of else ()
             pieces = [(p, own, False) for p, own in _batches(by_partition(seen))]
             pieces += [(one.partition, one.parts, True) for one in unseen]

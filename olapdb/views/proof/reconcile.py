@@ -22,7 +22,7 @@ from olapdb.model.view_state import Check
 from olapdb.views.definition.judgement import keep_reason, reason_of
 from olapdb.views.jobs.executor import Executor
 from olapdb.views.jobs.job import Progress, ViewJob, find_view, readable_source, view_name
-from olapdb.views.jobs.retained_rows import frozen_stale
+from olapdb.views.jobs.retained_rows import stale_frozen_changes
 from olapdb.views.proof.coverage import bypass, gap, stores_rows
 from olapdb.views.proof.failed_repairs import OF_ROWS, note_failed
 from olapdb.views.proof.recompute import NOTHING_THERE, Recomputation, ReconcileRow
@@ -212,7 +212,7 @@ def verdict_changes(
             if row.verdict in ("equal", "retained"):
                 changes.append(ClearInvalidations(one.id, row.partition, snapshot.number))
     right = [row.partition for row in rows if row.verdict in ("equal", "retained")]
-    changes += frozen_stale(writers, right, snapshot)
+    changes += stale_frozen_changes(writers, right, snapshot)
     if complete and len(right) == len(rows):
         changes += [ClearInvalidations(one.id, None, snapshot.number) for one in writers]
     return changes

@@ -14,7 +14,7 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Check
 from olapdb.sql.literals import quote_name
 from olapdb.views.jobs.job import view_name
-from olapdb.views.jobs.retained_rows import retained_words
+from olapdb.views.jobs.retained_rows import retained_description
 from olapdb.views.proof.coverage import bypass, coverage_rows, gap, stores_rows
 from olapdb.views.proof.failed_repairs import ATTEMPTS, failed_attempt
 from olapdb.views.proof.shared_targets import compared_parts, incomparable, peers
@@ -219,7 +219,7 @@ def _verdict(
         return "unproven", why + _lost(view, snapshot) + _for_good(by_hand, stale), ""
     forgets = not stores_rows(snapshot, view.target_id)  # nothing there to be stale
     amiss = _amiss(view, snapshot, gap_rows, by_hand, () if forgets else stale)
-    kept = retained_words(view, snapshot)
+    kept = retained_description(view, snapshot)
     if why:  # What is amiss is named, and mended, all the same.
         reason, mend = _told(amiss) if amiss else (kept, "")
         return "unproven", f"{why} {reason}".rstrip(), mend

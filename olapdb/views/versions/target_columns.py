@@ -51,9 +51,9 @@ def columns_for(
     for column in old.columns:
         name = column.name
         if name in after:
-            same = _kept(column, before.get(name), after[name], environment)
+            same = _converted(column, before.get(name), after[name], environment)
             if engine != old.engine.name:
-                stored = _stored(name, same.type, aggregates.get(name), engine, keys)
+                stored = _stored_type(name, same.type, aggregates.get(name), engine, keys)
                 same = replace(same, type=stored)
             kept.append(same)
         elif name not in before:
@@ -61,12 +61,12 @@ def columns_for(
     there = {column.name for column in kept}
     for name, data_type in after.items():
         if name not in there:
-            stored = _stored(name, data_type, aggregates.get(name), engine, keys)
+            stored = _stored_type(name, data_type, aggregates.get(name), engine, keys)
             kept.append(Column(0, name, stored))
     return tuple(replace(column, id=n, since=1) for n, column in enumerate(kept, 1))
 
 
-def _kept(
+def _converted(
     column: Column, before: DataType | None, after: DataType, environment: Environment
 ) -> Column:
     """Return the column, with the type `after` if its own cannot store values of that type
@@ -85,7 +85,7 @@ def _kept(
     return column if holds or same else replace(column, type=after)
 
 
-def _stored(
+def _stored_type(
     name: str, data_type: DataType, aggregate: str | None, engine: str, keys: tuple[str | None, ...]
 ) -> DataType:
     """Return the type that stores a query's column. An AggregatingMergeTree stores finished

@@ -220,8 +220,8 @@ def refuse_broken_views(
         if not isinstance(item, View):
             continue
         before = snapshot.by_id(item.id)
-        if isinstance(before, View) and _fails(before, snapshot) is None:
-            error = _fails(item, after)
+        if isinstance(before, View) and _bind_error(before, snapshot) is None:
+            error = _bind_error(item, after)
             if error is not None:
                 name = f"{item.database}.{item.name}"
                 raise errors.HaveDependentObjects(
@@ -231,7 +231,7 @@ def refuse_broken_views(
                 )
 
 
-def _fails(view: View, snapshot: Snapshot) -> errors.Error | None:
+def _bind_error(view: View, snapshot: Snapshot) -> errors.Error | None:
     """Return the error that binding the view's query raises; None if it binds."""
     scope = BindScope(
         snapshot=snapshot, database=view.database, environment=Environment(database=view.database)

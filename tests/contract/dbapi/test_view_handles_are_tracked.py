@@ -107,7 +107,7 @@ def test_a_bug_below_is_an_error_of_the_tree(
     def broken(*_: object) -> None:
         raise KeyError("below")
 
-    monkeypatch.setattr(system_view, "rows_of", broken)
+    monkeypatch.setattr(system_view, "run_command", broken)
     with pytest.raises(olapdb.Error) as by_handle:
         connection.views["v"].backfill()
     with pytest.raises(olapdb.Error) as by_statement:

@@ -13,7 +13,7 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import BackfillIncomplete, BypassRows, MemoryLimitExceeded, ThrowIfNonZero
 from olapdb.views.jobs.backfill import backfill
 from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, StagedChunk
-from olapdb.views.jobs.executor import Stop, never
+from olapdb.views.jobs.executor import Stop, never_stop
 from olapdb.views.proof.reconcile import reconcile
 from tests.unit.views.warehouse import dicts, rows
 
@@ -101,7 +101,7 @@ class OutOfMemory:
     """An executor on a machine that has no room for any chunk."""
 
     def run(
-        self, tasks: Sequence[ChunkTask], stop: Stop = never
+        self, tasks: Sequence[ChunkTask], stop: Stop = never_stop
     ) -> Iterator[StagedChunk | FailedChunk]:
         for task in tasks:
             yield FailedChunk(task.index, task.partition, MemoryLimitExceeded("No memory."))
