@@ -85,7 +85,7 @@ def _adds_up(data_type: types.DataType, merged: str = "sum") -> bool:
     UInt8, which wraps at 256, or a Float32, which each merge rounds."""
     try:
         made = resolve_aggregate(merged, (), (data_type,)).result_type
-    except Error:  # no such function of the type: the engine says so
+    except Error:  # no such function of the type: a check of the engine reports it
         return False
     return types.plain(made) == types.plain(data_type) and not _has_narrow_floats(data_type)
 
@@ -142,8 +142,7 @@ def _kind(source: types.DataType, target: types.DataType) -> Kind:
 
 
 def _plain_kind(source: types.DataType, target: types.DataType) -> Kind:
-    """Return the kind of the conversion, NULLs apart. A container has the worst kind of its
-    elements."""
+    """Return the kind of the conversion, NULLs apart; of a container, its elements' worst."""
     if source == target or isinstance(source, types.Nothing):
         return "exact"
     inside = _inside(source, target)
@@ -205,8 +204,7 @@ def _keeps_order(source: types.DataType, target: types.DataType) -> bool:
 
 
 def _of_one_family(source: types.DataType, target: types.DataType) -> bool:
-    """Return whether both are numbers or both are moments: the stored value is then the same
-    one."""
+    """Return whether both are numbers or both moments, so that a stored value is the same one."""
     return any(
         isinstance(source, family) and isinstance(target, family) for family in (_NUMBERS, _MOMENTS)
     )

@@ -1,8 +1,8 @@
 """Columns that views need, and whether an altered table still serves its views.
 
-A view needs a column if its query reads it (of its source or of a dimension, through plain views
-too), if its query fails or reads other columns without it, or if it writes it. The binder decides,
-so there is no second notion of names here.
+A view needs a column in three cases. Its query reads the column, of its source or of a dimension,
+through plain views too. Its query fails or reads other columns without it. Or the view writes it.
+The binder decides, so there is no second notion of names here.
 """
 
 from __future__ import annotations
@@ -167,8 +167,7 @@ def _refuse_new_nulls(
 def _homeless_nulls(
     view: MaterializedView, plan: Plan, snapshot: Snapshot
 ) -> list[tuple[str, DataType, DataType]]:
-    """Return (name, type, target type) of the Nullable columns whose target column is not
-    Nullable."""
+    """Return (name, type, target type) of Nullable columns whose target column is not."""
     target = snapshot.by_id(view.target_id)
     if not isinstance(target, Table):
         return []

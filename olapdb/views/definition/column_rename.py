@@ -1,8 +1,8 @@
 """RENAME COLUMN in the text of views: the text changes so that the view means the same.
 
 First the column's plain occurrences in the text are renamed, and the result is bound and compared
-with the old plan. If the plans differ (an alias of the same name, USING, …), a subquery that maps
-the one name is put around the table that is read, or around the query that writes:
+with the old plan. The plans may differ (an alias of the same name, USING, …). Then a subquery that
+maps the one name is put around the table that is read, or around the query that writes:
 
     SELECT k, sum(c) AS c FROM s GROUP BY k      c of s becomes d
     SELECT k, sum(c) AS c FROM (SELECT k, d AS c FROM s) AS s GROUP BY k
@@ -80,8 +80,7 @@ def _followed(
 
 
 def _names_of(snapshot: Snapshot, table: Table) -> frozenset[Name]:
-    """Return the names of the table, before and after, and of materialized views that read as the
-    table."""
+    """Return the table's names, before and after, and those of materialized views that write it."""
     names = {(table.database, table.name)}
     names |= {(view.database, view.name) for view in snapshot.views_into(table.id)}
     found = snapshot.by_id(table.id)
@@ -196,8 +195,7 @@ def _select_renamed(
 
 
 def _qualifiers(source: nodes.Relation | None, names: frozenset[Name]) -> Iterator[tuple[str, ...]]:
-    """Yield each qualifier that may precede a column of the table, wherever FROM names the
-    table."""
+    """Yield each qualifier that may precede a column of the table in this FROM."""
     match source:
         case nodes.TableReference(table=table) if (table.database, table.name) in names:
             yield (table.name,)
@@ -340,9 +338,11 @@ def _columns_read(plan: Plan) -> Iterator[_Read]:
 
 
 def _shape(plan: Plan, table_id: str, renamed: dict[str, str]) -> object:
-    """Return the plan without what a rename may change, for comparison. Unique names become numbers
-    in order of appearance, tables become ids, and columns of table `table_id` get their new
-    names."""
+    """Return the plan in a form that a rename does not change, for comparison.
+
+    Unique names become numbers in order of appearance, tables become ids, and the columns of table
+    `table_id` get their new names.
+    """
     return _Shaper(table_id, renamed).plan(plan)
 
 

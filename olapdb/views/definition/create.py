@@ -55,8 +55,7 @@ BuildInner: TypeAlias = Callable[[nodes.CreateMaterializedView, tuple[Column, ..
 
 @dataclass(frozen=True, slots=True)
 class CreatedView:
-    """The result of CREATE. `created` is False if IF NOT EXISTS found the view; `warnings` are for
-    users."""
+    """The result of CREATE. `created` is False if IF NOT EXISTS found the view."""
 
     view: MaterializedView
     target: Table
@@ -168,8 +167,7 @@ def _already(
 
 @dataclass(frozen=True)
 class _Draft:
-    """One attempt to create the view at one snapshot; `replaced` is the view whose name it
-    takes."""
+    """One attempt at one snapshot; `replaced` is the view whose name it takes."""
 
     origin: CommitOrigin
     snapshot: Snapshot
@@ -179,8 +177,7 @@ class _Draft:
     replaced: MaterializedView | None
 
     def make(self) -> tuple[MaterializedView, Table, CommitDraft]:
-        """Return the view, its target and the draft that creates them. Raises what `create_view`
-        raises."""
+        """Return the view, its target and the draft that creates them."""
         statement = self.statement
         database = statement.name.database or self.database
         if database in SYSTEM_DATABASES:

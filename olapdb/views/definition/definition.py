@@ -91,8 +91,7 @@ class ViewDefinition:
         )
 
     def requirements(self, snapshot: Snapshot) -> list[Requirement]:
-        """Return the requirements that everything the definition was checked against is
-        unchanged."""
+        """Return the requirements that all objects of the check are unchanged."""
         # The text names these: a RENAME or a new definition of a plain view is a conflict.
         needed: dict[Requirement, None] = {RevisionIs(*one): None for one in self.plan.tables}
         for table_id in (self.source.id, *self.dimension_ids):
@@ -203,7 +202,7 @@ def draft(
 
 def kept_settings(view: MaterializedView, asked: Mapping[str, object]) -> dict[str, object]:
     """Return the settings for a new definition of the view: its own, overridden by those that the
-    statement or the session changes (`asked`)."""
+    statement or the session changes."""
     changed = asked.changed if isinstance(asked, Settings) else asked
     return {**dict(view.settings), **changed}
 
@@ -261,8 +260,7 @@ def columns_of_plan(plan: Plan) -> tuple[Column, ...]:
 
 
 def _without_settings(query: nodes.Query) -> nodes.Query:
-    """Return the query without SETTINGS, which are frozen apart, and FORMAT, which a view
-    ignores."""
+    """Return the query without SETTINGS, frozen apart, and FORMAT, which a view ignores."""
     if isinstance(query, nodes.Select | nodes.SetOperation):
         return replace(query, settings=(), format=None)
     return query
@@ -350,8 +348,7 @@ def _check_names(name: str, plan: Plan) -> None:
 def _refuse_circle(
     snapshot: Snapshot, name: str, source: Table, dimensions: tuple[str, ...], target: Table
 ) -> None:
-    """Raise TooDeepRecursion if the view would read its own target, or a table that is made of
-    it."""
+    """Raise TooDeepRecursion if the view would read its target or a table made of it."""
     joined = (snapshot.by_id(one) for one in dimensions)
     inputs = [source, *(table for table in joined if isinstance(table, Table))]
     circle = circle_of(snapshot, inputs, target)
@@ -377,8 +374,7 @@ def _refuse_depth(snapshot: Snapshot, name: str, source: Table, target: Table) -
 
 
 def _levels(table_id: str, neighbours: Callable[[str], list[str]]) -> int:
-    """Return the length of the longest path of views from a table, at most CASCADE_DEPTH_MAX. There
-    are no circles."""
+    """Return the longest path of views from a table, at most CASCADE_DEPTH_MAX."""
     levels, reached = 0, set(neighbours(table_id))
     while reached and levels < CASCADE_DEPTH_MAX:
         levels, reached = levels + 1, {n for one in reached for n in neighbours(one)}

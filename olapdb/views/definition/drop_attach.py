@@ -25,8 +25,8 @@ def drop_view(origin: CommitOrigin, view_id: str) -> None:
     """Drop the view with its ledger, and with its inner table if it has one. A TO target stays.
 
     Versions that a REBUILD made of the view, or kept, are dropped with it, and so are their
-    targets. Such a version may also be dropped alone. Raises CommitConflict if the view changed
-    places with another version meanwhile.
+    targets. Such a version may also be dropped alone. Raises CommitConflict if the view exchanged
+    places with another version during the statement.
     """
     first = origin.services.catalog.snapshot()
     named = find_view(first, view_id)
@@ -63,14 +63,13 @@ def dropping(snapshot: Snapshot, view: MaterializedView) -> CommitDraft:
             _refuse_dependents(snapshot, view, target, mine)
             draft.require(NoDependents(target.id, but=mine))
             draft.change(DropObject(target.id))
-    if not view.standing:  # a version that another statement begins meanwhile would be orphaned
+    if not view.standing:  # a concurrent REBUILD's version would be orphaned
         draft.require(VersionsAre(view.id, tuple(sorted(mine[1:]))))
     return draft
 
 
 def versions_of(snapshot: Snapshot, view: MaterializedView) -> tuple[MaterializedView, ...]:
-    """Return the versions beside a view: the one that a REBUILD builds, and the one that it
-    replaced."""
+    """Return the versions beside a view: the one that REBUILD builds, and the one it replaced."""
     return tuple(
         item
         for item in snapshot.objects()
@@ -81,8 +80,7 @@ def versions_of(snapshot: Snapshot, view: MaterializedView) -> tuple[Materialize
 def _refuse_dependents(
     snapshot: Snapshot, view: MaterializedView, table: Table, but: tuple[str, ...]
 ) -> None:
-    """Raise HaveDependentObjects if a view other than `but` reads or writes the table, which is
-    dropped."""
+    """Raise HaveDependentObjects if a view other than `but` reads or writes the dropped table."""
     others = [one for one in dependents(snapshot, table.id) if one.id not in but]
     if others:
         first = view_name(others[0])
@@ -94,8 +92,7 @@ def _refuse_dependents(
 
 
 def set_attached(origin: CommitOrigin, view_id: str, attached: bool) -> None:
-    """Set whether INSERTs fire the view. Blocks that are inserted while it is detached are its gap.
-    Idempotent."""
+    """Set whether INSERTs fire the view; blocks inserted while detached are its gap. Idempotent."""
     kind = "ATTACH VIEW" if attached else "DETACH VIEW"
 
     def attempt(snapshot: Snapshot) -> None:
@@ -139,8 +136,7 @@ def rewrite_references(
 
 
 def dependents(snapshot: Snapshot, table_id: str) -> tuple[MaterializedView, ...]:
-    """Return the materialized views that read or write the table. While there are any, DROP is
-    refused."""
+    """Return the materialized views that read or write the table; they prevent its DROP."""
     return tuple(
         item
         for item in snapshot.objects()

@@ -1,9 +1,9 @@
 """Judgement of existing views, with their tables as they are or as they would be after an ALTER.
 
 `MaterializedView.unprovable` stores the reason with the view. Each commit that changes a table of a
-view judges the view again (`after_alter`). A view that is no longer provable says so from that
-commit on. A view that becomes provable is stale from that commit on: nothing proved the rows that
-it made meanwhile.
+view judges the view again (`after_alter`). From that commit on an unprovable view shows its reason.
+A view that becomes provable is stale from that commit on: nothing proved the rows that it made
+before.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ from olapdb.views.provability import RULES, BoundDefinition, JudgedItem, Judgeme
 
 
 def bind_view(view: MaterializedView, snapshot: Snapshot, query: str | None = None) -> Plan:
-    """Bind the view's frozen query, or the text `query`, as its trigger does. The plan is not
-    optimized."""
+    """Bind the view's frozen query, or `query`, as its trigger does, without optimizing it."""
     scope = BindScope(
         snapshot=snapshot,
         database=view.database,
@@ -43,8 +42,7 @@ def bind_view(view: MaterializedView, snapshot: Snapshot, query: str | None = No
 def judgement_of(
     view: MaterializedView, snapshot: Snapshot, plan: Plan | None = None
 ) -> Judgement | None:
-    """Return the judgement of the view at the snapshot; None if a table is gone or its query does
-    not bind any more."""
+    """Return the judgement of the view, None if a table is gone or the query does not bind."""
     try:
         parts = bound_definition(view, snapshot, plan)
         return None if parts is None else judge(parts)
@@ -84,7 +82,7 @@ def reason_of(view: MaterializedView, snapshot: Snapshot) -> str:
 
 def unproven_reason(view: MaterializedView, snapshot: Snapshot) -> str:
     """Return the stored reason why the view is unproven, "" for a provable view. Judge again if
-    older rules judged it, which happens in a warehouse that is open for reading only."""
+    older rules judged it, as in a warehouse that is open for reading only."""
     if view.unprovable or view.judged_by >= RULES:
         return view.unprovable
     return reason_of(view, snapshot)
@@ -93,7 +91,7 @@ def unproven_reason(view: MaterializedView, snapshot: Snapshot) -> str:
 def judge_older_views(services: Services) -> None:
     """Judge the views that older rules judged, and store the results in one commit.
 
-    Store nothing if a view changes meanwhile: the next opening of the warehouse tries again.
+    Store nothing on a concurrent change of a view: the next opening of the warehouse tries again.
     """
     snapshot = services.catalog.snapshot()
     views = [one for one in snapshot.objects() if isinstance(one, MaterializedView)]
@@ -109,8 +107,7 @@ def judge_older_views(services: Services) -> None:
 
 
 def judged_items(view: MaterializedView, snapshot: Snapshot) -> tuple[JudgedItem, ...]:
-    """Return the items of the view's judgement, and an item for a stored reason that no longer
-    applies."""
+    """Return the view's items, and one for a stored reason that the judgement no longer gives."""
     found = judgement_of(view, snapshot)
     if found is None:
         why = "A table that it needs is gone, or its query does not fit it any more."
@@ -182,8 +179,8 @@ def rows_made(snapshot: Snapshot, view: MaterializedView) -> int:
 
 
 def keep_reason(origin: CommitOrigin, view: MaterializedView, reason: str) -> None:
-    """Store a newly known reason with the view. If the view changes meanwhile, store nothing: the
-    next comparison judges it again."""
+    """Store a newly known reason with the view. Store nothing on a concurrent change of the view:
+    the next comparison judges it again."""
     if not reason or reason == view.unprovable:
         return
     draft = CommitDraft(

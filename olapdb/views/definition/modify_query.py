@@ -5,9 +5,9 @@
     block 8                            fires version 2
     SYSTEM REPLAY VIEW v STALE         recomputes the slices by version 2
 
-The coverage of the view stays. An INSERT, a chunk or a replay that was computed with the old
-version requires that version, so it fires again or fails (rules 1, 3 and 6). Old rows never count
-as rows of the new definition (rule 11).
+The coverage of the view stays. An INSERT, a chunk or a replay that used the old version requires
+it, so it fires again or fails (rules 1, 3 and 6). Old rows never count as rows of the new
+definition (rule 11).
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def _defined(
     query: nodes.Query,
     database: str,
 ) -> ViewDefinition:
-    """Return the checked new definition. Raise QueryNotSupportedInMaterializedView for another
-    source."""
+    """Return the checked definition; refuse another source
+    (QueryNotSupportedInMaterializedView)."""
     name = view_name(view)
     kept = target_of(snapshot, view)
     definition = define(

@@ -92,8 +92,7 @@ def branches(plan: nodes.Plan) -> tuple[nodes.Plan, ...]:
 
 
 def constants_of(plan: nodes.Plan) -> Iterator[tuple[str, Constant]]:
-    """Yield (name, literal) of the output columns that are one literal, for each branch of a UNION
-    ALL."""
+    """Yield (name, literal) of output columns that are one literal, branch by branch."""
     for branch in branches(plan):
         wanted, node = dict(branch.output), branch.root
         while wanted and len(node.children()) == 1:
@@ -228,16 +227,14 @@ class _Walker:
                 self.outputs.append(TargetColumn(name))
 
     def _path_aggregates(self, node: nodes.Node) -> bool:
-        """Return whether an Aggregate lies below, with only Project, Filter and Sort nodes
-        between."""
+        """Return whether an Aggregate is below, with at most Project, Filter and Sort between."""
         while isinstance(node, nodes.Project | nodes.Filter | nodes.Sort):
             node = node.child
         return isinstance(node, nodes.Aggregate)
 
 
 def _without_casts(expression: Expression) -> Expression:
-    """Return the expression below conversions that keep distinct values distinct, and sums and
-    extremes."""
+    """Return the expression below conversions that keep values distinct, and sums and extremes."""
     while True:
         match expression:
             case Cast(type=to, argument=argument) if _keeps(argument.type, to):
@@ -253,8 +250,7 @@ def _without_casts(expression: Expression) -> Expression:
 
 
 def _keeps(source: DataType, target: DataType) -> bool:
-    """Return whether the conversion is one of these: to the same type, 64-bit integers or
-    Float64."""
+    """Return whether a cast keeps values distinct: same type, to 64-bit integers or to Float64."""
     have, want = plain(source), plain(target)
     if have == want:
         return True
@@ -306,8 +302,7 @@ def traced(node: nodes.Node, column: str) -> Source | None:
 
 
 def source_columns_of(node: nodes.Node, expression: Expression) -> set[Source | None]:
-    """Return the stored columns that an expression over `node` reads; None among them for a
-    computed one."""
+    """Return the stored columns that the expression reads, with None if it reads a computed one."""
     return {traced(node, name) for name in columns_of(expression)}
 
 

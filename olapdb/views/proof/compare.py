@@ -122,8 +122,7 @@ def compare_rows(table: Table, expected: pa.Table, actual: pa.Table) -> Differen
 def _matched(
     table: Table, keys: Sequence[str], expected: pa.Table, actual: pa.Table
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return, for each distinct key, its row number in `expected` and in `actual`; -1 where it is
-    absent."""
+    """Return each distinct key's row numbers in `expected` and `actual`, -1 where it is absent."""
     if not keys:
         rows = max(expected.num_rows, actual.num_rows)
         at = np.arange(rows)
@@ -242,8 +241,7 @@ def _compare_floats(left: pa.Array, right: pa.Array, tolerance: float) -> tuple[
 
 
 def _compare_exact(left: pa.Array, right: pa.Array) -> tuple[np.ndarray, float]:
-    """Compare values for equality. Only integers and Decimals have a difference; it is 0.0 for
-    others."""
+    """Compare for equality. The difference is of integers and Decimals, else 0.0."""
     wrong = pc.fill_null(pc.not_equal(left, right), False).to_numpy(zero_copy_only=False)
     if not wrong.any() or not (pa.types.is_integer(left.type) or pa.types.is_decimal(left.type)):
         return wrong, 0.0

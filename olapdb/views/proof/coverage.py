@@ -78,8 +78,7 @@ def covered_parts(view: MaterializedView, snapshot: Snapshot) -> tuple[Part, ...
 
 
 def coverage_rows(view: MaterializedView, snapshot: Snapshot) -> tuple[CoverageSlice, ...]:
-    """Return a slice for each source partition and status, sorted by both. A source that stores
-    nothing has none."""
+    """Return the slices, sorted by partition and status; none for a source that stores nothing."""
     coverage = snapshot.coverage(view.id)
     slices: dict[tuple[str, Literal["covered", "gap"]], list[Part]] = {}
     for part in _with_rows(snapshot.parts(view.source_id)):

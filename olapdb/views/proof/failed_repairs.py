@@ -37,8 +37,8 @@ REASON_LENGTH_MAX = 1_000
 
 
 def note_failed(job: ViewJob, view_id: str, attempt: Attempt, error: Error) -> None:
-    """Store that `attempt` failed, if the view's rows caused `error`. Do nothing if the view was
-    dropped or altered meanwhile."""
+    """Store that `attempt` failed, if the view's rows caused `error`. Store nothing if a concurrent
+    commit drops or alters the view."""
     snapshot = job.services.catalog.snapshot()
     view = snapshot.by_id(view_id)
     if not isinstance(error, OF_ROWS) or not isinstance(view, MaterializedView):
@@ -80,8 +80,7 @@ def still_holds(check: Check, view: MaterializedView, snapshot: Snapshot) -> boo
 
 
 def attempt_fingerprint(view: MaterializedView, snapshot: Snapshot, attempt: str) -> str:
-    """Return a hash of everything that the outcome depends on. New rows that triggers have seen are
-    left out."""
+    """Return a hash of everything that the outcome depends on, without rows that triggers saw."""
     facts: list[object] = [attempt]
     for one in recomputed(view, snapshot):
         source = snapshot.by_id(one.source_id)
@@ -101,8 +100,7 @@ def attempt_fingerprint(view: MaterializedView, snapshot: Snapshot, attempt: str
 
 
 def _below(table_id: str, snapshot: Snapshot) -> set[tuple[str, int]]:
-    """Return (id, version) of all attached views that rows of the table reach, directly or through
-    other views."""
+    """Return (id, version) of all attached views that rows of the table reach through any chain."""
     found: set[tuple[str, int]] = set()
     waiting = [table_id]
     while waiting:

@@ -4,7 +4,7 @@ The ledger has three facts about a view: which source blocks it has seen (covera
 blocks the target's parts were made from (contributions), and how many rows each made. They must
 agree:
 
-    complete    what is covered is booked: some part of the target names each covered block
+    complete    each covered block is booked: some part of the target names it
     disjoint    within a partition of the target no two parts name the same block
     honest      no part names a block that counts as the gap: a backfill would double it
     preserved   no part has more rows than its contributions made: merges only ever join rows
@@ -53,8 +53,7 @@ class LedgerRow:
 
 
 def check_ledger(view: MaterializedView, snapshot: Snapshot) -> tuple[LedgerRow, ...]:
-    """Return a row for each partition of the source, then of the target; both must store their
-    rows."""
+    """Return a row for each source partition, then each target one. Both tables must store rows."""
     target_parts = snapshot.parts(view.target_id)
     books = contributed_blocks(view.id, target_parts)
     return (
@@ -64,8 +63,7 @@ def check_ledger(view: MaterializedView, snapshot: Snapshot) -> tuple[LedgerRow,
 
 
 def unbooked_parts(view: MaterializedView, snapshot: Snapshot, books: Coverage) -> tuple[Part, ...]:
-    """Return the covered source parts whose blocks `books`, the target's contributions, do not
-    name."""
+    """Return the covered source parts whose blocks `books` (the contributions) do not name."""
     return tuple(
         part
         for part in covered_parts(view, snapshot)
@@ -96,8 +94,7 @@ def _source_rows(
 def _source_row(
     partition: str, parts: Sequence[Part], coverage: Coverage, books: Coverage
 ) -> LedgerRow:
-    """Check a source partition: covered blocks must be booked, and blocks of the gap must not
-    be."""
+    """Check a source partition: covered blocks must be booked, gap blocks must not."""
     gap_rows = booked_rows = 0
     problems: list[str] = []
     for part in parts:

@@ -59,8 +59,7 @@ def provenance(
     snapshot: Snapshot,
     services: Services,
 ) -> tuple[Origin, ...]:
-    """Return the INSERTs that may have contributed to rows of `parts` that fulfil the condition
-    (None: to any row)."""
+    """Return the INSERTs that may have contributed to matching rows of `parts` (None: any row)."""
     log = _Log(snapshot, services.catalog, {}, {})
     found: list[Origin] = []
     for part in parts:
@@ -96,8 +95,7 @@ def _narrowed(
     snapshot: Snapshot,
     services: Services,
 ) -> tuple[BlockRange, ...]:
-    """Return the ranges without blocks whose live rows all lie in source parts that cannot reach
-    the key."""
+    """Return the ranges without blocks whose live rows are all in parts that cannot match."""
     if condition is None or not _is_plain(condition):
         return ranges
     live = snapshot.parts(view.source_id)
@@ -180,8 +178,7 @@ class _Log:
             )
 
     def _named(self, source: Table, ranges: Iterable[BlockRange]) -> list[BlockInfo]:
-        """Return the blocks, and spans of old blocks, that overlap the ranges, in ascending
-        order."""
+        """Return the blocks, and spans of old blocks, that overlap the ranges, ascending."""
         if source.id not in self.blocks:
             self.blocks[source.id] = self.snapshot.blocks(source.id)
         log = self.blocks[source.id]

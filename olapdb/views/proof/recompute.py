@@ -232,8 +232,7 @@ class Recomputation:
         )
 
     def _causes(self, partition: str, by_hand: int) -> Iterable[str]:
-        """Yield the known causes of a difference: bypass rows, and invalidations of the
-        partition."""
+        """Yield the known causes of a difference: bypass rows and invalidations."""
         if by_hand:
             yield f"{by_hand} rows that no view made"
         for one in self.snapshot.invalidations(self.view.id):
@@ -272,8 +271,7 @@ def _schema(table: Table) -> pa.Schema:
 
 
 def _compare(target: Table, expected: pa.Table, actual: pa.Table) -> Difference:
-    """Compare by key if the target's engine merges rows and its keys are columns, else as
-    multisets."""
+    """Compare by key if the engine merges rows and all keys are columns, else as multisets."""
     if not target.engine.combines:
         return compare_rows(target, expected, actual)
     keys = key_columns(target)

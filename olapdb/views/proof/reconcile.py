@@ -102,8 +102,7 @@ def _judge_anew(origin: CommitOrigin, view_id: str) -> None:
 
 
 def require_stored(view: MaterializedView, snapshot: Snapshot, operation: str) -> None:
-    """Raise ViewNotProvable if the view's source or target stores no rows: the ledger has no facts
-    then."""
+    """Raise ViewNotProvable if the source or target stores no rows: the ledger has none then."""
     readable_source(snapshot, view, operation)
     if not stores_rows(snapshot, view.target_id):
         raise ViewNotProvable(
@@ -114,8 +113,7 @@ def require_stored(view: MaterializedView, snapshot: Snapshot, operation: str) -
 
 
 def _unverifiable(view: MaterializedView, snapshot: Snapshot, reason: str) -> ReconcileRow:
-    """Return the only row of a view that cannot be compared: the reason, its bypass and gap
-    rows."""
+    """Return the row of a view that cannot be compared: the reason, its bypass and gap rows."""
     gap_rows = (
         sum(s.rows for s in gap(view, snapshot)) if stores_rows(snapshot, view.source_id) else 0
     )
@@ -144,8 +142,7 @@ def _chosen(
     oldest: int | None,
     stale: bool,
 ) -> frozenset[str] | None:
-    """Return the target partitions to compare, None for all. Raise BadArguments for two selections
-    or a number below 1."""
+    """Return the target partitions to compare, None for all. Raise BadArguments for bad options."""
     if sum((partition is not None, sample is not None, oldest is not None, stale)) > 1:
         raise BadArguments("RECONCILE VIEW takes one of PARTITION, SAMPLE, OLDEST and STALE.")
     if partition is not None:

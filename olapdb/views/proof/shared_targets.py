@@ -22,8 +22,7 @@ from olapdb.views.proof.coverage import stores_rows
 
 
 def incomparable(view: MaterializedView, snapshot: Snapshot) -> str:
-    """Return the reason why the view's rows cannot be compared with a recomputation, or "" if they
-    can."""
+    """Return why the view's rows cannot be compared with a recomputation, or ""."""
     if reason := unproven_reason(view, snapshot):
         return reason
     if not has_source(view, snapshot):
@@ -53,8 +52,7 @@ def peers(view: MaterializedView, snapshot: Snapshot) -> tuple[MaterializedView,
 
 
 def recomputed(view: MaterializedView, snapshot: Snapshot) -> tuple[MaterializedView, ...]:
-    """Return the writers of the view's target that a replay recomputes: those whose source keeps
-    rows."""
+    """Return the writers of the view's target whose sources keep rows: a replay recomputes them."""
     return tuple(one for one in snapshot.views_into(view.target_id) if has_source(one, snapshot))
 
 

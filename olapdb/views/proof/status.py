@@ -82,8 +82,7 @@ class ViewStatus:
     retained_rows: int = 0
     last_proof_ms: int = 0
     stale_slices: int = 0
-    """The number of distinct stale slices. A stale target counts as its partitions, at least as
-    one."""
+    """The number of distinct stale slices; a stale target counts its partitions, or 1."""
 
 
 def view_status(view: MaterializedView, snapshot: Snapshot) -> ViewStatus:
@@ -178,8 +177,7 @@ def _unreadable(view: MaterializedView, snapshot: Snapshot) -> tuple[Health, str
 def _stale(
     view: MaterializedView, snapshot: Snapshot, checks: list[Check]
 ) -> tuple[StaleSlice, ...]:
-    """Return the invalidations of the view and its peers, and the view's checks that found
-    differences."""
+    """Return the invalidations of the view and its peers, and its checks with differences."""
     slices = [
         StaleSlice(i.target_partition, i.cause, i.statement, i.query_id, i.rows, i.since_ms, i.keys)
         for one in peers(view, snapshot)
@@ -205,8 +203,7 @@ def _stale(
 def _distinct_slices(
     view: MaterializedView, snapshot: Snapshot, stale: tuple[StaleSlice, ...]
 ) -> int:
-    """Return the number of distinct stale slices. A stale target counts as its partitions, at least
-    as one."""
+    """Return the number of distinct stale slices; a stale target counts its partitions, or 1."""
     named = {one.partition for one in stale}
     if None not in named:
         return len(named)
@@ -311,8 +308,7 @@ def _either(verdict: Health, words: str, mend: str, never: str) -> _Amiss:
 
 @dataclass(frozen=True, slots=True)
 class _ByHand:
-    """A problem with rows that no view made, and its repair. `mends_stale`: the statement also
-    repairs stale slices."""
+    """A problem with rows that no view made. `mends_stale`: `mend` also repairs stale slices."""
 
     reason: str
     mend: str
@@ -368,8 +364,7 @@ def _failed_words(attempt: str, error: str, name: str) -> str:
 
 
 def _stale_words(stale: Sequence[StaleSlice]) -> str:
-    """Return the causes as text: "Stale by DELETE, DIMENSION CHANGE." QUARANTINE PART names its
-    statement."""
+    """Return the causes, "Stale by DELETE, DIMENSION CHANGE."; QUARANTINE PART with its SQL."""
     causes = dict.fromkeys(
         f"{one.cause} ({one.statement})" if one.cause == "QUARANTINE PART" else one.cause
         for one in stale
@@ -391,8 +386,7 @@ def _for_good(by_hand: Mapping[str, int], stale: Sequence[StaleSlice]) -> str:
 
 
 def _lost(view: MaterializedView, snapshot: Snapshot) -> str:
-    """Return the text on failures of a view whose source stores no rows: the view cannot get those
-    rows."""
+    """Return the text on INSERTs whose rows the view lacks for good: its source stores no rows."""
     notes = [one for one in snapshot.invalidations(view.id) if one.cause == FAILED]
     if not notes:
         return ""

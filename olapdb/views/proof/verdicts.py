@@ -39,13 +39,11 @@ class _Counted(Protocol):
 
 
 WHOLE_TARGET = ""
-"""The partition under which the verdict of a refused ADOPT is stored: it is about the whole
-target."""
+"""The partition of a refused ADOPT's verdict, which is about the whole target."""
 
 
 def adoption_refused(view: MaterializedView, snapshot: Snapshot) -> Check | None:
-    """Return the stored check of the last ADOPT, which was refused; None once its
-    `adoption_fingerprint` has changed."""
+    """Return the check of the last, refused ADOPT if its fingerprint still holds, else None."""
     for one in snapshot.checks(view.id):
         if one.mode == "ADOPT" and one.fingerprint == adoption_fingerprint(view, snapshot):
             return one
@@ -105,8 +103,7 @@ def stale_slices(snapshot: Snapshot, view: MaterializedView) -> frozenset[str] |
 
 
 def failures(view: MaterializedView, snapshot: Snapshot) -> tuple[Invalidation, ...]:
-    """Return the notes of INSERTs on which the view failed and whose blocks are still in its gap.
-    Oldest first."""
+    """Return the notes of INSERTs on which the view failed that still are its gap, oldest first."""
     notes = [one for one in snapshot.invalidations(view.id) if one.cause == FAILED]
     if not notes:
         return ()

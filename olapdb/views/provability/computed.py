@@ -120,8 +120,7 @@ class _Computed:
         return tuple(dict.fromkeys(names))
 
     def _outside_key(self, expression: Expression) -> str:
-        """Return a column that the query gives and the expression depends on, but ORDER BY lacks;
-        or ""."""
+        """Return a given column that the expression depends on and ORDER BY lacks, or ""."""
         return min(self._basis(expression) - self.parts.layout.sorting_columns, default="")
 
     # --- columns

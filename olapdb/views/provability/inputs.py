@@ -44,8 +44,7 @@ class _Rows:
     keeps_keys: bool = True
 
     def sees_only_keys(self, expression: expressions.Expression, schema: nodes.Schema) -> bool:
-        """Return whether the expression reads, of the columns in `schema`, only ones that merges
-        keep."""
+        """Return whether what the expression reads of `schema` is kept by merges."""
         mine = expressions.columns_of(expression) & {field.name for field in schema}
         return self.table is None or mine <= self.keyed
 
@@ -80,16 +79,14 @@ def input_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
 
 @dataclass
 class _Inputs:
-    """A walk over the plans beside the source's path: `wrong` collects the problems, `tables` the
-    dimensions."""
+    """A walk over the plans beside the source's path that collects problems and dimensions."""
 
     parts: BoundDefinition
     wrong: list[JudgedItem] = field(default_factory=list)
     tables: dict[str, Table] = field(default_factory=dict)
 
     def _blame(self, name: str, because: str, fix: str) -> _Rows:
-        """Add a problem once. Return _WHOLE, so that the nodes above are judged as if there were
-        none."""
+        """Add a problem once; return _WHOLE, so that nodes above are judged without it."""
         item = unknown(name, because, fix)
         if item not in self.wrong:
             self.wrong.append(item)
@@ -114,8 +111,7 @@ class _Inputs:
             self._without_final(rows.table)
 
     def subqueries(self, node: nodes.Node) -> None:
-        """Judge the subqueries in the node's expressions: scalar ones whole, IN by their distinct
-        rows."""
+        """Judge the node's subqueries: scalar ones whole, IN by their distinct rows."""
         for expression in (one for held in expressions_of(node) for one in expressions.walk(held)):
             if isinstance(expression, expressions.ScalarSubquery):
                 self.whole(expression.plan)
@@ -214,9 +210,11 @@ class _Inputs:
         return _Rows(table, frozenset(keyed), not table.engine.drops_keys)
 
     def _final(self, name: str, scan: nodes.Scan) -> _Rows:
-        """Judge a scan with FINAL, which reads the rows as after a full merge. Merges matter only
-        for columns of which they keep an arbitrary row's value, and for rows that cancel the wrong
-        row."""
+        """Judge a scan with FINAL, which reads the rows as after a full merge.
+
+        Merges matter for columns of which they keep an arbitrary row's value, and for a sign that
+        may cancel the wrong row.
+        """
         table = scan.table
         if table.engine.sign is not None:
             return self._blame(
@@ -274,8 +272,8 @@ class _Inputs:
     def _commutes(
         self, rows: _Rows, node: nodes.Aggregate, call: expressions.AggregateCall
     ) -> bool:
-        """Return whether the aggregate gives the same before and after merges. So does an
-        idempotent one over keyed columns."""
+        """Return whether merges keep the aggregate: it commutes, or is idempotent over kept
+        columns."""
         assert rows.table is not None
         if commutes(node.child, call, rows.table):
             return True

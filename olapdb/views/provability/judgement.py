@@ -54,6 +54,5 @@ def refused(name: str, because: str, fix: str) -> JudgedItem:
 
 
 def refused_or_unknown(merges: bool, name: str, because: str, fix: str) -> JudgedItem:
-    """Return the item of a part that is refused if the target merges rows, and else leaves the view
-    unproven."""
+    """Return the item of a part that is refused if the target merges rows, else unproven."""
     return JudgedItem(name, False, because, fix, refused=merges)

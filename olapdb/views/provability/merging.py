@@ -31,8 +31,7 @@ def over_keys(node: nodes.Node, expression: Expression, table: Table) -> bool:
 
 
 def commutes(node: nodes.Node, call: AggregateCall, table: Table) -> bool:
-    """Return whether the aggregate over the node gives the same before and after merges of the
-    table."""
+    """Return whether the aggregate over the node is the same before and after merges of `table`."""
     if len(call.arguments) != 1 or not isinstance(call.arguments[0], ColumnRef):
         return False
     found = traced(node, call.arguments[0].name)

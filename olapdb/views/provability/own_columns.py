@@ -44,8 +44,7 @@ def fills_otherwise(before: Table, now: BoundDefinition) -> bool:
 
 
 def _filling(table: Table, given: Collection[int]) -> list[Column]:
-    """Return the stored columns that the view does not give, and all columns that their defaults
-    read."""
+    """Return the stored columns that the view does not give, and those that their defaults read."""
     waiting = [c for c in table.stored_columns if c.id not in given]
     found: dict[int, Column] = {}
     while waiting:

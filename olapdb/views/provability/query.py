@@ -37,8 +37,7 @@ _ROW_BY_ROW = {
     nodes.Union: "UNION ALL",
     nodes.SetDifference: "EXCEPT or INTERSECT",
 }
-"""Nodes that the rules know, with their clauses. `QueryShape.above` names those of them that look
-at several rows."""
+"""Nodes that the rules know. `QueryShape.above` names those that look at several rows."""
 
 
 def query_items(
@@ -149,8 +148,7 @@ def _conditions_on_groups(parts: BoundDefinition, branch: nodes.Plan) -> Iterato
 
 
 def _is_aggregate(node: nodes.Node, column: str) -> bool:
-    """Return whether a column of the node is computed from an aggregate below it, on the source's
-    path."""
+    """Return whether a column of the node is computed from an aggregate below, on this path."""
     match node:
         case nodes.Aggregate(aggregates=aggregates):
             return any(name == column for name, _ in aggregates)

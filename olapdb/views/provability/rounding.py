@@ -66,8 +66,7 @@ def rounding_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
 
 @dataclass
 class _Rounding:
-    """A walk over a plan: `wrong` collects the clauses and functions that rounded numbers
-    decide."""
+    """A walk over a plan that collects in `wrong` what rounded numbers decide."""
 
     wrong: list[JudgedItem] = field(default_factory=list)
 

@@ -1,4 +1,4 @@
-"""Sources whose engine joins rows: the view must not tell merged rows from unmerged ones.
+"""Sources whose engine joins rows: the view must give the same for merged and unmerged rows.
 
 A trigger sees the rows of an INSERT; a recomputation sees what merges left of them. A view over
 such a source is provable if both give the same: it groups by columns of the source's ORDER BY, and

@@ -59,8 +59,7 @@ def target_items(
 
 
 def merge_function(parts: BoundDefinition, column: Column) -> str:
-    """Return the function by which merges of the target join the column's values; "" if they keep
-    one of the values."""
+    """Return the function by which the target merges the column; "" if merges keep one value."""
     if not parts.target.engine.merges_values:
         return ""
     if isinstance(column.type, SimpleAggregateFunction):
@@ -137,8 +136,7 @@ def _groups(parts: BoundDefinition, branch: nodes.Plan, shape: QueryShape) -> It
 
 
 def _keys(parts: BoundDefinition, shape: QueryShape, literals: set[str]) -> JudgedItem:
-    """Return the item of the GROUP BY: its keys must be exactly the columns of the target's ORDER
-    BY."""
+    """Return the item of the GROUP BY, whose keys must be exactly the target's ORDER BY."""
     assert shape.aggregate is not None
     order = parts.order
     keys = {o.name for o in shape.outputs if o.key is not None} | literals
@@ -229,8 +227,7 @@ def _ordered(name: str, what: str, column: Column) -> JudgedItem:
 
 
 def _zeros(parts: BoundDefinition, given: set[str]) -> Iterator[JudgedItem]:
-    """Yield a refusal for each column that a SummingMergeTree would drop with a row whose named
-    sums are zero."""
+    """Refuse columns that a SummingMergeTree drops with a row whose named sums are zero."""
     layout, engine = parts.layout, parts.target.engine
     if engine.name != "SummingMergeTree" or not engine.arguments or nested_maps(layout):
         return

@@ -62,8 +62,7 @@ def _items(parts: BoundDefinition) -> Iterator[JudgedItem]:
 
 
 def _check_trigger(parts: BoundDefinition, branch: nodes.Plan) -> None:
-    """Raise QueryNotSupportedInMaterializedView if the branch's left-most table is not the
-    source."""
+    """Raise QueryNotSupportedInMaterializedView if the branch does not read the source first."""
     leaf = leftmost(branch.root)
     if not isinstance(leaf, nodes.Scan) or leaf.table.id != parts.source.id:
         raise QueryNotSupportedInMaterializedView(
@@ -74,8 +73,7 @@ def _check_trigger(parts: BoundDefinition, branch: nodes.Plan) -> None:
 
 
 def _dimensions(parts: BoundDefinition) -> Iterator[JudgedItem]:
-    """Yield items about the dimensions together: a circle, and dimensions that are read
-    at_insert."""
+    """Yield items about all dimensions together: a circle, and reading at_insert."""
     found = {
         s.table.id: s.table for s in all_scans(parts.plan.root) if s.table.id != parts.source.id
     }
