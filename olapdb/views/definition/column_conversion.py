@@ -3,10 +3,12 @@
 A trigger stores values as an INSERT does (`olapdb.functions.casts.lossless`). So a stored value is
 the value that the query gave, except for rounding to a float:
 
-| kind    | meaning | |---------|------| | exact   | every value of the source's type is a value of
-the target's | | checked | each value survives, or is an error of the INSERT that names column and
-value | | rounded | each value becomes the nearest float | | refused | the target would hold another
-answer than the query's, and no INSERT would fail |
+| kind    | meaning |
+|---------|---------|
+| exact   | every value of the source's type is a value of the target's |
+| checked | each value survives, or is an error of the INSERT that names column and value |
+| rounded | each value becomes the nearest float |
+| refused | the target would hold another answer than the query's, and no INSERT would fail |
 
 What happens to stored values depends on how the target uses the column, its `use`:
 

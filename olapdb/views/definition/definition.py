@@ -1,6 +1,6 @@
 """Definitions of views: a SELECT, frozen and checked against its source and its target.
 
-CREATE, MODIFY QUERY and REBUILD all make their definitions here, so they refuse the same ones.
+CREATE, MODIFY QUERY and REBUILD all make their definitions here, so they refuse the same queries.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def draft(
 
 
 def kept_settings(view: MaterializedView, asked: Mapping[str, object]) -> dict[str, object]:
-    """Return the settings for a new definition of the view: its own, overridden by those that the
+    """Return the settings for a new definition of the view: its own, and over them those that the
     statement or the session changes."""
     changed = asked.changed if isinstance(asked, Settings) else asked
     return {**dict(view.settings), **changed}

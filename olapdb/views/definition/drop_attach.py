@@ -33,9 +33,7 @@ def drop_view(origin: CommitOrigin, view_id: str) -> None:
 
     def attempt(snapshot: Snapshot) -> CommitConflict | None:
         view = find_view(snapshot, view_id)
-        if (
-            view.standing != named.standing
-        ):  # returned, as a CommitConflict that is raised is retried
+        if view.standing != named.standing:  # a raised CommitConflict would be retried
             return CommitConflict(
                 f"{view_name(view)} changed places with another version meanwhile.",
                 hint="Nothing was dropped; run it again.",

@@ -30,8 +30,9 @@ EXAMPLES_MAX = 5
 @dataclass(frozen=True, slots=True)
 class Difference:
     """The numbers of keys that are `missing`, `extra`, or `differing` in a value.
-    `largest_difference` is the largest absolute one of two numbers; `examples` are up to five keys
-    as text."""
+
+    `largest_difference` is absolute, of two numbers; `examples` are up to five keys as text.
+    """
 
     keys_compared: int = 0
     missing: int = 0

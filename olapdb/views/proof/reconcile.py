@@ -102,7 +102,7 @@ def _judge_anew(origin: CommitOrigin, view_id: str) -> None:
 
 
 def require_stored(view: MaterializedView, snapshot: Snapshot, operation: str) -> None:
-    """Raise ViewNotProvable if the source or target stores no rows: the ledger has none then."""
+    """Raise ViewNotProvable if the view's source or target stores no rows that could be checked."""
     readable_source(snapshot, view, operation)
     if not stores_rows(snapshot, view.target_id):
         raise ViewNotProvable(

@@ -58,8 +58,7 @@ def counts(found: _Counted) -> str:
 
 def adoption_fingerprint(view: MaterializedView, snapshot: Snapshot) -> str:
     """Return a hash of everything that the outcome of ADOPT depends on: definitions, data versions,
-    bypass blocks and the gap. Rows that triggers add are left out: both sides gain the same
-    rows."""
+    bypass blocks and the gap. Rows that triggers add are left out: both sides gain them."""
     views = snapshot.views_into(view.target_id)
     ids = writers(view, snapshot)
     by_hand: dict[str, list[BlockRange]] = {}
@@ -86,7 +85,7 @@ def raised_versions(table_id: str, snapshot: Snapshot) -> list[tuple[str, int]]:
 
 def stale_slices(snapshot: Snapshot, view: MaterializedView) -> frozenset[str] | None:
     """Return the target partitions that an invalidation of any writer names, or a current check
-    that found differences. None means all partitions. A VIEW FAILED note names a gap, not a stale
+    with differences. None means all partitions. A VIEW FAILED note names a gap, not a stale
     slice."""
     found: set[str] = set()
     for view_id in writers(view, snapshot):
@@ -103,7 +102,7 @@ def stale_slices(snapshot: Snapshot, view: MaterializedView) -> frozenset[str] |
 
 
 def failures(view: MaterializedView, snapshot: Snapshot) -> tuple[Invalidation, ...]:
-    """Return the notes of INSERTs on which the view failed that still are its gap, oldest first."""
+    """Return the notes of the view's failed INSERTs that are still in its gap, oldest first."""
     notes = [one for one in snapshot.invalidations(view.id) if one.cause == FAILED]
     if not notes:
         return ()

@@ -252,8 +252,7 @@ class _Inputs:
         return _WHOLE
 
     def _aggregate(self, node: nodes.Aggregate) -> _Rows:
-        """Judge an aggregation: its keys must be keyed columns and its aggregates must commute with
-        merges."""
+        """Judge an aggregation: its keys must be in `keyed`, its aggregates must commute."""
         rows = self.rows(node.child)
         for _, call in node.aggregates:
             if call.aggregate.merge_class == "ordered":
@@ -272,8 +271,7 @@ class _Inputs:
     def _commutes(
         self, rows: _Rows, node: nodes.Aggregate, call: expressions.AggregateCall
     ) -> bool:
-        """Return whether merges keep the aggregate: it commutes, or is idempotent over kept
-        columns."""
+        """Return whether merges keep the result: it commutes, or is idempotent over `keyed`."""
         assert rows.table is not None
         if commutes(node.child, call, rows.table):
             return True

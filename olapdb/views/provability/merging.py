@@ -55,7 +55,7 @@ def commutes(node: nodes.Node, call: AggregateCall, table: Table) -> bool:
 
 
 def holds_sums(data_type: types.DataType) -> bool:
-    """Return whether sums stored in the type can be added up again without another result. Types of
+    """Return whether adding up sums that are stored in the type gives the sum of all rows. Types of
     64 bits wrap as the sum itself does; narrower ones wrap earlier. A Decimal that outgrows its
     type is an error of the merge, never another value."""
     match types.plain(data_type):

@@ -144,9 +144,7 @@ class _Rounding:
         return False
 
     def _any_rounded(self, expressions: tuple[Expression, ...], below: frozenset[str]) -> bool:
-        found = [
-            self._rounded(one, below) for one in expressions
-        ]  # no short-circuit: each call adds its problems
+        found = [self._rounded(one, below) for one in expressions]  # each adds its problems
         return any(found)
 
     def _sums(self, call: AggregateCall, below: frozenset[str]) -> bool:
