@@ -55,6 +55,7 @@ class QueryStatistics:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def add_read(self, rows: int, read_bytes: int) -> None:
+        """Count rows and bytes that were read."""
         with self._lock:
             self.rows_read += rows
             self.bytes_read += read_bytes
@@ -62,6 +63,7 @@ class QueryStatistics:
     def add_selection(
         self, parts_total: int, parts_read: int, granules_total: int, granules_read: int
     ) -> None:
+        """Count parts and granules before and after pruning."""
         with self._lock:
             self.parts_total += parts_total
             self.parts_read += parts_read
@@ -135,8 +137,7 @@ class Result:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        from olapdb.types.arrow import arrow_schema  # pyarrow: `olapdb.dbapi` loads none
-
+        """The Arrow schema of the batches: the user's names, ClickHouse types in the metadata."""
         return arrow_schema(self.names, self.types)
 
     def on_close(self, callback: Callable[[], None]) -> None:

@@ -83,7 +83,7 @@ class Relation:
         return qualified or [c for c in self.by_name.get(".".join(parts), []) if c.bare]
 
     def find(self, parts: tuple[str, ...]) -> RelationColumn | None:
-        """Return the column that an identifier means, None where there is none."""
+        """Return the column that an identifier means, else None."""
         candidates = self.candidates(parts)
         return candidates[0] if candidates else None
 

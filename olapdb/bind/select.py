@@ -78,7 +78,7 @@ class _Clauses:
     limit_by: list[Expression]
 
     def computed(self) -> list[Expression]:
-        """Return what is computed above HAVING, in the order of the clauses."""
+        """Return the expressions above HAVING, in the order of the clauses."""
         columns = [i.expression for i in self.items] + [o.expression for o in self.orders]
         return [*columns, *self.limit_by, *_optional(self.qualify)]
 

@@ -35,7 +35,7 @@ def bind_source(
     context: BindContext,
     aliases: Mapping[str, sql.Expression] | None = None,
 ) -> Relation:
-    """Return the relation of a FROM clause; one row without columns where there is none.
+    """Return the relation of a FROM clause; without FROM it is one row without columns.
 
     `aliases` are those of the SELECT, which ARRAY JOIN may use."""
     match source:
@@ -294,8 +294,8 @@ class _TableScan:
             final=self.final,
         )
         if self.aliases:
-            kept = tuple((r.name, r) for _, r in used)
-            node = plan.Project(node, (*kept, *self.aliases))
+            columns = tuple((r.name, r) for _, r in used)
+            node = plan.Project(node, (*columns, *self.aliases))
         return node
 
 

@@ -91,7 +91,9 @@ class Catalog(Protocol):
     survives a fork."""
 
     @property
-    def read_only(self) -> bool: ...
+    def read_only(self) -> bool:
+        """Whether the warehouse is open for reading only."""
+        ...
 
     @property
     def warehouse_id(self) -> str:
@@ -207,7 +209,9 @@ class Catalog(Protocol):
         requires JobRuns conflicts."""
         ...
 
-    def job_state(self, job_id: str) -> JobState | None: ...
+    def job_state(self, job_id: str) -> JobState | None:
+        """Return the job's state; None if the catalog has deleted the job."""
+        ...
 
     def jobs(self) -> tuple[ViewJob, ...]:
         """Return all jobs, oldest first."""
@@ -228,13 +232,17 @@ class Catalog(Protocol):
         files."""
         ...
 
-    def renew_lease(self, lease_id: str) -> None: ...
+    def renew_lease(self, lease_id: str) -> None:
+        """Record that the lease's process is still alive."""
+        ...
 
     def close_lease(self, lease_id: str) -> None:
         """Close a lease that has no work in progress; commits that require it fail from now on."""
         ...
 
-    def leases(self) -> tuple[LeaseInfo, ...]: ...
+    def leases(self) -> tuple[LeaseInfo, ...]:
+        """Return all leases, closed and revoked ones included, ordered by the time of opening."""
+        ...
 
     def revoke_dead_leases(self) -> tuple[str, ...]:
         """Revoke the leases of processes that have ended; return the ids of those revoked."""
@@ -245,7 +253,9 @@ class Catalog(Protocol):
         SnapshotTooOld if they are gone already."""
         ...
 
-    def unpin(self, number: int) -> None: ...
+    def unpin(self, number: int) -> None:
+        """Remove one pin of the snapshot."""
+        ...
 
     def pinned(self, number: int | None = None) -> AbstractContextManager[Snapshot]:
         """Yield a snapshot that is pinned inside the `with`."""

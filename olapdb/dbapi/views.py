@@ -66,6 +66,7 @@ class Views(Mapping[str, "ViewHandle"]):
         raise UnknownTable(f"There is no materialized view {name}.", hint=_existing_names(snapshot))
 
     def get(self, name: str, default: Other | None = None) -> ViewHandle | Other | None:  # type: ignore[override]
+        """Return the handle of a view, or `default` if there is no such view."""
         if name not in self:
             return default
         return self[name]

@@ -29,11 +29,11 @@ from olapdb.dml.settle import settled
 from olapdb.ingest.block_stager import BlockStager
 from olapdb.ingest.deduplicate import Admission
 from olapdb.ingest.deduplication_key import refuse_tasks
-from olapdb.ingest.own_rows import Brought
+from olapdb.ingest.own_rows import AddedParts
 from olapdb.ingest.read_parts import Pin, discard, read_staged
 from olapdb.ingest.staged_insert import StagedInsert, ViewWrite, join_staged
 from olapdb.ingest.trigger import TriggerContext
-from olapdb.ingest.view_failure import signed
+from olapdb.ingest.view_failure import with_statement
 from olapdb.lineage.effects import TableWrite, effects_of
 from olapdb.lineage.invalidation import invalidate
 from olapdb.model.changes import AddBlock, AddPart, Committed
@@ -258,7 +258,7 @@ class _Writer:
         """Return the commit; with `give_in` it does not require that dimensions stayed as they were
         joined, and makes what was joined stale instead."""
         draft = CommitDraft((*self.delivery.requirements(), self.origin.lease))
-        draft.change(*signed(staged.changes, self.origin))
+        draft.change(*with_statement(staged.changes, self.origin))
         if give_in:
             draft.require(*staged.without_dimension_requirements())
             for view_id in dict.fromkeys(view_id for view_id, _ in staged.dimensions):
@@ -334,13 +334,17 @@ class _Writer:
         if kept is None and not self._can_read_back(_table(snapshot, staged.table_id)):
             return staged
 
-        def fire(joined: Brought, before: StagedInsert) -> StagedInsert:
+        def fire(joined: AddedParts, before: StagedInsert) -> StagedInsert:
             return self._fire_with(joined, before, kept, snapshot)
 
         return settled(staged, fire, snapshot, self.services.store, self.discard)
 
     def _fire_with(
-        self, joined: Brought, staged: StagedInsert, kept: list[pa.Table] | None, snapshot: Snapshot
+        self,
+        joined: AddedParts,
+        staged: StagedInsert,
+        kept: list[pa.Table] | None,
+        snapshot: Snapshot,
     ) -> StagedInsert:
         """Return the same source parts with a cascade that joins these staged parts."""
         table = _table(snapshot, staged.table_id)
@@ -399,7 +403,7 @@ class _Writer:
         pieces = [read_staged(self.services.store, table, one) for one in parts]
         return pa.concat_tables(pieces)
 
-    def _stager(self, snapshot: Snapshot, joined: Brought | None = None) -> BlockStager:
+    def _stager(self, snapshot: Snapshot, joined: AddedParts | None = None) -> BlockStager:
         context = TriggerContext.of(self.origin, snapshot)
         return BlockStager(context, self.services.lease_id, joined=joined)
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from olapdb.errors import InternalError
-from olapdb.ingest.own_rows import OTHER_PARTS, Brought, brought
+from olapdb.ingest.own_rows import OTHER_PARTS, AddedParts, added_parts
 from olapdb.ingest.read_parts import read_staged
 from olapdb.ingest.staged_insert import StagedInsert
 from olapdb.lineage.dimension_impact import row_difference
@@ -30,7 +30,7 @@ ROUNDS_MAX = 4
 
 def settled(
     staged: StagedInsert,
-    fire: Callable[[Brought, StagedInsert], StagedInsert],
+    fire: Callable[[AddedParts, StagedInsert], StagedInsert],
     snapshot: Snapshot,
     store: Store,
     discard: Callable[[Iterable[str]], None],
@@ -41,10 +41,10 @@ def settled(
     that was staged where it fails; `discard` deletes what an earlier firing staged."""
     tables = frozenset(one.table_id for one in staged.joined)
     for _ in range(ROUNDS_MAX):
-        joined = brought(staged.changes, tables)
+        joined = added_parts(staged.changes, tables)
         again = fire(joined, staged)
         try:
-            differing = _differing(joined, brought(again.changes, tables), snapshot, store)
+            differing = _differing(joined, added_parts(again.changes, tables), snapshot, store)
         except BaseException:
             discard((*staged.paths, *again.paths))
             raise
@@ -57,8 +57,10 @@ def settled(
     return staged
 
 
-def _differing(before: Brought, after: Brought, snapshot: Snapshot, store: Store) -> frozenset[str]:
-    """Return the tables of which the two firings do not bring the same rows."""
+def _differing(
+    before: AddedParts, after: AddedParts, snapshot: Snapshot, store: Store
+) -> frozenset[str]:
+    """Return the tables of which the two do not bring the same rows."""
     return frozenset(
         table_id
         for table_id in before.keys() | after.keys()

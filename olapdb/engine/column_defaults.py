@@ -86,37 +86,37 @@ class DefaultColumns:
         given: Mapping[str, pa.Array],
         rows: int,
         environment: Environment,
-        wanted: Collection[str] | None = None,
+        names: Collection[str] | None = None,
         *,
         storing: bool = False,
     ) -> dict[str, pa.Array]:
         """Return the given columns and all missing ones, in the columns' Arrow types.
 
-        With `wanted`, only these columns and those that their defaults read are added. An expression
+        With `names`, only these columns and those that their defaults read are added. An expression
         may use given columns and other defaults, in any order. Raises IncorrectQuery for a circle of
         defaults, and a DataError that names the column for a failing expression. `storing` (INSERT):
         a value that the column cannot hold raises too; otherwise it is converted as by CAST.
         """
         full = dict(given)
         missing = [c for c in self.columns if c.name not in full]
-        if wanted is not None:
-            needed = self.needed_for(wanted, full.keys())
+        if names is not None:
+            needed = self.needed_for(names, full.keys())
             missing = [c for c in missing if c.name in needed]
         while missing:
             ready = [c for c in missing if c.needs <= full.keys()]
             if not ready:
-                names = ", ".join(c.name for c in missing)
-                raise IncorrectQuery(f"The defaults of these columns need each other: {names}.")
+                circle = ", ".join(c.name for c in missing)
+                raise IncorrectQuery(f"The defaults of these columns need each other: {circle}.")
             for column in ready:
                 full[column.name] = _value(column, full, rows, environment, storing)
             missing = [c for c in missing if c.name not in full]
         return full
 
-    def needed_for(self, wanted: Collection[str], present: Collection[str]) -> set[str]:
-        """Return the wanted columns and all columns that the defaults of missing ones read."""
+    def needed_for(self, names: Collection[str], present: Collection[str]) -> set[str]:
+        """Return these columns and all columns that the defaults of missing ones read."""
         by_name = {c.name: c for c in self.columns}
         needed: set[str] = set()
-        pending = list(wanted)
+        pending = list(names)
         while pending:
             name = pending.pop()
             if name in needed:
@@ -164,23 +164,31 @@ def _sized_like(column: Column, table: Table) -> tuple[str, ...]:
     return tuple(c.name for c in sorted(others, key=lambda c: c.since))
 
 
+@dataclass(frozen=True)
+class RowGroups:
+    """Some row groups of a part (`numbers` None: all), and their number of rows."""
+
+    reader: PartReader
+    numbers: Sequence[int] | None
+    rows: int
+
+
 def read_filled(
-    reader: PartReader,
+    part: RowGroups,
     table: Table,
     names: Sequence[str],
-    row_groups: Sequence[int] | None,
-    rows: int,
     defaults: Callable[[], DefaultColumns],
     environment: Environment,
     *,
     coded: Collection[str] = (),
     use_threads: bool = False,
 ) -> dict[str, pa.ChunkedArray | pa.Array]:
-    """Read the named stored columns of a part's row groups, which have `rows` rows.
+    """Read the named stored columns of a part's row groups.
 
     Columns younger than the part have their defaults, evaluated over the part's other columns.
     `defaults` is called only where there are any. Columns in `coded` may come as dictionaries."""
-    stored = reader.read(names, row_groups, coded=coded, use_threads=use_threads)
+    reader = part.reader
+    stored = reader.read(names, part.numbers, coded=coded, use_threads=use_threads)
     columns = {name: stored.column(name) for name in stored.column_names}
     if len(columns) == len(set(names)):
         return columns
@@ -188,9 +196,9 @@ def read_filled(
     missing = [name for name in names if name not in columns]
     present = {c.name for c in table.stored_columns if reader.has_column(c.name)}
     inputs = sorted(table_defaults.needed_for(missing, present) & present)
-    extra = reader.read(inputs, row_groups, use_threads=use_threads)
+    extra = reader.read(inputs, part.numbers, use_threads=use_threads)
     given = {name: single_chunk(extra.column(name)) for name in extra.column_names}
-    full = table_defaults.complete(given, rows, environment, wanted=missing)
+    full = table_defaults.complete(given, part.rows, environment, names=missing)
     return {name: columns[name] if name in columns else full[name] for name in names}
 
 

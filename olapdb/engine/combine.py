@@ -64,10 +64,10 @@ def combine(
     return method(layout, rows, Groups(codes, int(codes[-1]) + 1))
 
 
-def columns_to_combine(layout: TableLayout, wanted: Iterable[str]) -> frozenset[str]:
-    """Return the columns that `combine` must read to give the wanted ones as a merge would."""
+def columns_to_combine(layout: TableLayout, names: Iterable[str]) -> frozenset[str]:
+    """Return the columns that `combine` must read to give these columns as a merge would."""
     table = layout.table
-    needed = set(wanted) | layout.sorting_columns
+    needed = set(names) | layout.sorting_columns
     if table.engine.name == "SummingMergeTree":
         needed |= {c.name for c in summed_columns(layout)}
         for nested_map in nested_maps(layout):

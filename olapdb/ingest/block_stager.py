@@ -23,7 +23,14 @@ from olapdb.engine.layout import TableLayout, shared_layout
 from olapdb.engine.replacing_collapsing import check_markers
 from olapdb.errors import Error, QueryWasCancelled, TooDeepRecursion, TooManyParts
 from olapdb.functions.base import Environment
-from olapdb.ingest.own_rows import Cascade, Joined, brought, inline_of, least, parts_with
+from olapdb.ingest.own_rows import (
+    Cascade,
+    Joined,
+    added_parts,
+    fewest_joined,
+    inline_of,
+    parts_with,
+)
 from olapdb.ingest.parallel_views import run_branches
 from olapdb.ingest.staged_insert import StagedInsert, ViewWrite, join_staged, join_views, shifted
 from olapdb.ingest.trigger import NO_LIMITS, BoundView, TriggerContext, bound_view, fire, pushing_to
@@ -197,7 +204,7 @@ class BlockStager:
             changes=tuple(self._changes),
             dimensions=tuple(self._dimensions),
             views=tuple(self._views),
-            joined=least(self._joined),
+            joined=fewest_joined(self._joined),
         )
 
     # --- one block
@@ -473,7 +480,7 @@ class BlockStager:
         context, parts = self.context, None
         late_tables = self._late.intersection(view.dimension_ids)
         if late_tables:
-            staged: Mapping[str, Sequence[AddPart]] = brought(self._changes, late_tables)
+            staged: Mapping[str, Sequence[AddPart]] = added_parts(self._changes, late_tables)
             if self.joined is not None:
                 staged = {
                     table_id: self.joined[table_id]

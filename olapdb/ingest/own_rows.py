@@ -22,7 +22,7 @@ from olapdb.model.part import BlockRange, NewBlock, Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 
-Brought: TypeAlias = Mapping[str, tuple[AddPart, ...]]
+AddedParts: TypeAlias = Mapping[str, tuple[AddPart, ...]]
 """The staged parts with rows that a commit brings, by table."""
 
 
@@ -41,7 +41,7 @@ class Joined:
     parts: int
 
 
-def least(joined: Iterable[Joined]) -> tuple[Joined, ...]:
+def fewest_joined(joined: Iterable[Joined]) -> tuple[Joined, ...]:
     """Return for each view and table the firing that joined the fewest parts."""
     fewest: dict[tuple[str, str], Joined] = {}
     for one in joined:
@@ -51,7 +51,7 @@ def least(joined: Iterable[Joined]) -> tuple[Joined, ...]:
     return tuple(fewest.values())
 
 
-def brought(changes: Iterable[Change], table_ids: frozenset[str]) -> Brought:
+def added_parts(changes: Iterable[Change], table_ids: frozenset[str]) -> AddedParts:
     """Return the staged parts with rows of these tables by table, in the order of staging."""
     parts_of: dict[str, list[AddPart]] = {}
     for change in changes:
@@ -64,7 +64,7 @@ def unsettled(joined: Sequence[Joined], changes: Iterable[Change]) -> frozenset[
     """Return the ids of the views that joined fewer parts than the commit adds."""
     if not joined:
         return frozenset()
-    added = brought(changes, frozenset(one.table_id for one in joined))
+    added = added_parts(changes, frozenset(one.table_id for one in joined))
     return frozenset(one.view_id for one in joined if one.parts < len(added.get(one.table_id, ())))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from olapdb.engine.column_defaults import DefaultColumns, read_filled
+from olapdb.engine.column_defaults import DefaultColumns, RowGroups, read_filled
 from olapdb.errors import CommitUnknown, Error
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.model.changes import AddPart
@@ -69,7 +69,7 @@ def _filled(
         return DefaultColumns.of(table, context.snapshot, context.environment, context.cache)
 
     columns = read_filled(
-        reader, table, names, groups, count, defaults, context.environment, coded=coded
+        RowGroups(reader, groups, count), table, names, defaults, context.environment, coded=coded
     )
     return pa.Table.from_arrays([columns[n] for n in names], names=names)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from olapdb.ingest.own_rows import Joined, least, unsettled
+from olapdb.ingest.own_rows import Joined, fewest_joined, unsettled
 from olapdb.model.changes import (
     AddBlock,
     AddCoverage,
@@ -109,7 +109,7 @@ def join_staged(staged: Sequence[StagedInsert]) -> StagedInsert:
         changes=tuple(changes),
         dimensions=_unique(d for one in staged for d in one.dimensions),
         views=join_views(w for one in staged for w in one.views),
-        joined=least(j for one in staged for j in one.joined),
+        joined=fewest_joined(j for one in staged for j in one.joined),
     )
 
 

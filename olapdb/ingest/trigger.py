@@ -39,8 +39,10 @@ from olapdb.storage.store import Store
 
 @dataclass(frozen=True)
 class TriggerContext:
-    """What a trigger runs in. `settings` are those of the statement that fires it (limits only:
-    what changes the view's meaning is frozen in the view)."""
+    """The snapshot, store, cache and settings that triggers run with.
+
+    `settings` are those of the statement that fires them.  Only its limits count: settings that
+    change the view's meaning are frozen in the view."""
 
     snapshot: Snapshot
     store: Store
@@ -63,14 +65,14 @@ class TriggerContext:
         )
 
     def refuse_cancelled(self) -> None:
-        """Raises QueryWasCancelled once somebody has ended the statement; asked between parts."""
+        """Raise QueryWasCancelled once the statement was cancelled; called between parts."""
         if self.cancelled.is_set():
             raise QueryWasCancelled("The statement was cancelled; nothing was changed.")
 
 
 @dataclass(frozen=True)
 class BoundView:
-    """A view ready to run: its plan, and how its columns become a block of its target.
+    """A view ready to run: its plan, and the maker of blocks of its target.
 
     `unique`: no two rows of such a block have the same sorting key; `plain`: see `run_simple`."""
 
@@ -82,8 +84,9 @@ class BoundView:
     plain: bool = False
 
     def unchecked(self) -> BoundView:
-        """The view without the CHECKs of its target, for a recomputation: these are asked of rows
-        that come in, and rows that came in before a CHECK was added are the view's all the same."""
+        """Return the view without the CHECKs of its target, for a recomputation.
+
+        A CHECK holds for rows that are inserted after it was added; older rows stay valid."""
         if not self.maker.defaults.constraints:
             return self
         defaults = replace(self.maker.defaults, constraints=())

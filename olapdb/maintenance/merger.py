@@ -17,7 +17,7 @@ from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import RetryPolicy, retry_commit
 from olapdb.commit.staging import Staging
 from olapdb.config import tuning
-from olapdb.engine.column_defaults import DefaultColumns, read_filled
+from olapdb.engine.column_defaults import DefaultColumns, RowGroups, read_filled
 from olapdb.engine.combine import combine
 from olapdb.engine.layout import TableLayout, shared_layout
 from olapdb.errors import CommitConflict, InternalError, QueryWasCancelled
@@ -78,10 +78,10 @@ def merge_parts(
     inline: bool = True,
     layout: TableLayout | None = None,
 ) -> MergeResult:
-    """Replaces parts of one partition, which `policy.runs` allows to merge, by one.
+    """Replace parts of one partition, which `merge_policy.runs` allows to merge, by one part.
 
-    `inline` False makes a file of it, however small.  Raises CommitConflict, with nothing changed,
-    where a part or its coverage changed meanwhile.
+    `inline` False writes a file, however small.  Raises CommitConflict, with nothing changed, if a
+    concurrent commit changed a part or its coverage.
     """
     (done,) = merge_batch(origin, snapshot, table, [parts], inline=inline, layout=layout)
     return done
@@ -96,11 +96,13 @@ def merge_batch(
     inline: bool = True,
     layout: TableLayout | None = None,
 ) -> list[MergeResult]:
-    """Make several merges of a table in one commit; each as `merge_parts` does.
+    """Make several merges of a table in one commit, each as `merge_parts` does; return their
+    results.
 
-    Raises QueryWasCancelled before the next of them where the origin is cancelled; nothing of the batch is
-    committed then.  Where some of the merges lost a race, the commit has the others, and these are returned.  Raises
-    CommitConflict, with nothing changed, where all of them did."""
+    Raises QueryWasCancelled between two merges if the origin is cancelled, with nothing committed.
+    If concurrent commits changed the parts of some merges, commits and returns the others.  Raises
+    CommitConflict, with nothing changed, if they changed the parts of all.
+    """
     services = origin.services
     layout = layout or shared_layout(table, services.cache, services.zone)
 
@@ -165,7 +167,7 @@ class _Piece:
 
 
 class _Batch:
-    """The commit of several merges: after a conflict, of those that have not lost the race."""
+    """The commit of several merges; after a conflict, of those whose parts are unchanged."""
 
     def __init__(
         self, origin: CommitOrigin, staging: Staging, table: Table, pieces: list[_Piece]
@@ -190,17 +192,17 @@ class _Batch:
         return committed
 
     def _leave_out_lost(self, schema: SchemaIs) -> None:
-        wanted = [schema, *(r for piece in self.pieces for r in piece.requirements)]
-        violated = set(self._origin.services.catalog.violated(wanted))
-        kept: list[_Piece] = []
+        requirements = [schema, *(r for piece in self.pieces for r in piece.requirements)]
+        violated = set(self._origin.services.catalog.violated(requirements))
+        remaining: list[_Piece] = []
         for piece in self.pieces:
             if schema not in violated and violated.isdisjoint(piece.requirements):
-                kept.append(piece)
+                remaining.append(piece)
             elif piece.staged is not None:
                 # The commit that named the file has surely not happened: it conflicted.
                 self._staging.drop(piece.staged)
-        self.pieces = kept
-        if not kept:
+        self.pieces = remaining
+        if not remaining:
             raise CommitConflict(
                 "Others changed the parts of all these merges.", hint="Nothing was changed."
             )
@@ -296,11 +298,9 @@ def _read(
         return DefaultColumns.of(table, snapshot, environment, services.cache)
 
     columns = read_filled(
-        reader,
+        RowGroups(reader, None, part.rows),
         table,
         names,
-        None,
-        part.rows,
         defaults,
         environment,
         use_threads=origin.threads != 1,

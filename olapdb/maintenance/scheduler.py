@@ -59,7 +59,8 @@ class MergeScheduler:
         sweep_seconds: float = SWEEP_SECONDS,
         expire: Callable[[CommitOrigin, str], object] | None = None,
     ) -> None:
-        """`expire` removes a table's rows that have expired by its TTL."""
+        """Create a stopped scheduler. `expire` removes a table's rows that have expired by its
+        TTL."""
         self._services = services
         self._expire = expire
         self._expired_at: dict[str, float] = {}

@@ -38,8 +38,8 @@ class ColumnRef(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Constant(Expression):
-    """A value. For equality -0.0 differs from 0.0, since division tells them apart, and NaN equals
-    itself."""
+    """A value. For equality -0.0 differs from 0.0, since division distinguishes them, and NaN
+    equals itself."""
 
     value: pa.Scalar
 

@@ -24,11 +24,11 @@ SettingValue = str | int | float | bool
 class Services:
     """One open warehouse, as writers see it. Immutable and shared by all threads.
 
-    `lease_id` names the files that this process stages.  `notify_written(table_id)` tells the merge
-    scheduler that a table got parts, and never blocks.  `clock_ms` is wall-clock milliseconds.
-    `cache` keeps what is derived from the schema alone: bound triggers, layouts.  `view_log` keeps
-    what the views of recent INSERTs did, `activity` the running and ended statements.  `deferred`
-    queues the work of results that were dropped unread.
+    `lease_id` names the files that this process stages.  `notify_written(table_id)` queues a table
+    that got parts for merging, and never blocks.  `clock_ms` is wall-clock milliseconds.  `cache`
+    keeps what is derived from the schema alone: bound triggers, layouts.  `view_log` keeps what the
+    views of recent INSERTs did, `activity` the running and ended statements.  `deferred` queues the
+    work of results that were dropped unread.
     """
 
     catalog: Catalog
@@ -45,8 +45,9 @@ class Services:
     opened_seconds: float = field(default_factory=time.time)
 
     def environment(self, query_id: str = "") -> Environment:
-        """Return what work that is no statement of a client (merges, TTL, chunks of a job) holds
-        fixed: a column that a part lacks may be now() or serverUUID() there too."""
+        """Return the environment for work without a client's statement (merges, TTL, chunks of a
+        job): the fixed values of now(), serverUUID() and the like, which may be the default of a
+        column that a part lacks."""
         return Environment(
             zone=self.zone,
             now_seconds=self.clock_ms() / 1000,

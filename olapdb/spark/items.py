@@ -39,7 +39,9 @@ _RESULT = "item long, outcome binary"
 class Cancellation(Protocol):
     """A flag that a job should end, such as a threading.Event."""
 
-    def is_set(self) -> bool: ...
+    def is_set(self) -> bool:
+        """Return whether the job should end."""
+        ...
 
 
 @dataclass(frozen=True)

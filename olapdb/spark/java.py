@@ -54,6 +54,7 @@ class Java:
 
     @property
     def executable(self) -> Path:
+        """The path of the program `java`."""
         return self.home / "bin" / ("java.exe" if os.name == "nt" else "java")
 
 

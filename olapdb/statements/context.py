@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import difflib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from olapdb import errors
+from olapdb.bind import BindScope
+from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.commit.origin import CommitOrigin
 from olapdb.config import Settings
+from olapdb.errors import IncorrectQuery
+from olapdb.execute import ExecutionContext
 from olapdb.functions.base import Environment
 from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
+from olapdb.plan.nodes import Field
 from olapdb.runtime.services import Services
 from olapdb.sql import nodes
 from olapdb.system.information_schema import information_tables
-from olapdb.system.registry import SYSTEM_DATABASES, SystemContext, SystemTable
+from olapdb.system.registry import SystemContext, SystemTable
 
 if TYPE_CHECKING:
     from olapdb.bind import BindScope
@@ -148,7 +154,6 @@ class StatementContext:
         return replace(self, settings=self.settings.with_changes(changes))
 
     def scope(self, snapshot: Snapshot) -> BindScope:
-        from olapdb.bind import BindScope
 
         return BindScope(
             snapshot=snapshot,
@@ -160,7 +165,6 @@ class StatementContext:
         )
 
     def execution(self, snapshot: Snapshot) -> ExecutionContext:
-        from olapdb.execute import ExecutionContext
 
         return ExecutionContext(
             snapshot=snapshot,
@@ -232,7 +236,6 @@ class StatementContext:
         return information_tables().get(name.lower()) if _in_one_case(name) else None
 
     def _system_fields(self, database: str, name: str) -> Any:
-        from olapdb.plan.nodes import Field
 
         found = self.system_table(database, name)
         return None if found is None else tuple(Field(n, t) for n, t in found.fields)
@@ -256,7 +259,6 @@ def _in_one_case(name: str) -> bool:
 
 
 def nodes_error(message: str, hint: str, name: nodes.TableName) -> errors.ProgrammingError:
-    from olapdb.errors import IncorrectQuery
 
     return IncorrectQuery(message, hint=hint, position=name.position)
 
@@ -266,7 +268,6 @@ def unknown_table(
 ) -> errors.ProgrammingError | errors.UnsupportedMethod:
     """UnknownTable, or UnknownDatabase, with what is near; UnsupportedMethod of a system table, which
     is never among what is stored."""
-    import difflib
 
     if database in SYSTEM_DATABASES:
         return errors.UnsupportedMethod(

@@ -26,6 +26,7 @@ class BoundedCache(Generic[Value]):
         self._lock = threading.Lock()
 
     def get(self, key: Hashable) -> Value | None:
+        """Return the value, or None."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is None:
@@ -45,6 +46,7 @@ class BoundedCache(Generic[Value]):
                 self._drop(next(iter(self._entries)))
 
     def forget(self, key: Hashable) -> None:
+        """Remove the key's value."""
         with self._lock:
             self._drop(key)
 
@@ -76,4 +78,5 @@ class PartCache:
         self.suspects = Suspects()
 
     def forget(self, path: str) -> None:
+        """Remove what is cached of the file."""
         self.footers.forget(path)

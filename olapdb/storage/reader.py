@@ -42,7 +42,9 @@ _TYPE_NAME = b"olapdb.type"
 class InlineRows(Protocol):
     """The part of a Snapshot that a reader needs."""
 
-    def inline_rows(self, part: Part) -> bytes: ...
+    def inline_rows(self, part: Part) -> bytes:
+        """Return the Arrow IPC file bytes of an inline part."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,8 @@ class PartReader:
         table: Table,
         environment: Environment | None = None,
     ) -> None:
-        """`environment` (the time zone) matters only where values are cast to or from text."""
+        """Create a reader. `environment` (the time zone) matters only where values are cast to or
+        from text."""
         self._store = store
         self._snapshot = snapshot
         self._part = part

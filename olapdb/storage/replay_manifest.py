@@ -41,6 +41,7 @@ class ManifestFile:
 
     @property
     def swap_id(self) -> str:
+        """The id by which the footers of the replay's parts refer to the manifest."""
         return self.path.rpartition("-")[2].removesuffix(MANIFEST_SUFFIX)
 
     def applies_to(self, present: AbstractSet[str]) -> bool:

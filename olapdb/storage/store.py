@@ -64,7 +64,9 @@ class Store(Protocol):
         """Delete the file; do nothing if it does not exist."""
         ...
 
-    def exists(self, path: str) -> bool: ...
+    def exists(self, path: str) -> bool:
+        """Return whether the file exists."""
+        ...
 
     def size(self, path: str) -> int:
         """Return the file's bytes. Raises FileDoesntExist."""

@@ -26,6 +26,7 @@ class Suspects:
         return bool(self._parts)
 
     def add(self, part: Part) -> None:
+        """Add a part; do nothing if the set is full."""
         with self._lock:
             if len(self._parts) < SUSPECTS_MAX:
                 self._parts[part.id] = part

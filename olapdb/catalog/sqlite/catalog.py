@@ -547,8 +547,8 @@ class SqliteCatalog:
         self.connections.close()
 
     def _notice_fork(self) -> bool:
-        """In a child process, recreate all locks and files inherited from the parent; return
-        whether it is one."""
+        """Recreate all locks and files inherited from the parent, if this is a child process;
+        return whether it is one."""
         if not self.connections.forked():
             return False
         self._writer.forget_inherited()

@@ -27,8 +27,8 @@ _PIN = struct.Struct("<q")
 
 
 class Registration:
-    """This process's entry, and its view of all others. `folder` None: a catalog in memory, which
-    has one process only."""
+    """This process's entry, and its view of all processes. `folder` None: a catalog in memory,
+    which has one process only."""
 
     def __init__(self, folder: str | None) -> None:
         self._folder = folder

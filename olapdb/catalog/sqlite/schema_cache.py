@@ -29,18 +29,22 @@ class SchemaState:
 
     @cached_property
     def by_name(self) -> Mapping[tuple[str, str], SchemaObject]:
+        """The objects by (database, name)."""
         return {(item.database, item.name): item for item in self.by_id.values()}
 
     @cached_property
     def ordered(self) -> tuple[SchemaObject, ...]:
+        """The objects ordered by (database, name)."""
         return tuple(sorted(self.by_id.values(), key=lambda item: (item.database, item.name)))
 
     @cached_property
     def views_on(self) -> Mapping[str, tuple[MaterializedView, ...]]:
+        """The materialized views that a table triggers, by table id."""
         return self._views_by(lambda view: view.source_id)
 
     @cached_property
     def views_into(self) -> Mapping[str, tuple[MaterializedView, ...]]:
+        """The materialized views that write a table, by table id."""
         return self._views_by(lambda view: view.target_id)
 
     @cached_property

@@ -176,7 +176,7 @@ class _Partials:
             self._merge_at = max(tuning.MERGE_ROWS_MIN, 2 * merged.groups)
 
     def merged(self) -> Partial | None:
-        """Return all partials as one, None where there is none."""
+        """Return all partials as one, or None without partials."""
         if len(self._partials) <= 1:
             return self._partials[0] if self._partials else None
         return merge_partials(self._partials, self._calls, self._threads)
@@ -214,7 +214,9 @@ class _Grouping:
         self._context = context
         self._calls = calls
         passes = [call.aggregate.acero() for call in self._calls]
-        self._passes = None if any(one is None for one in passes) else [p or () for p in passes]
+        self._passes = (
+            None if any(leaves is None for leaves in passes) else [p or () for p in passes]
+        )
         nested = any(pa.types.is_nested(e.type.arrow) for _, e in node.keys)
         if nested or not node.keys:
             self._passes = None

@@ -88,7 +88,7 @@ def _by_running_sums(
 
 
 def _summands(leaf: AceroAggregation, arguments: Sequence[pa.Array]) -> np.ndarray | None:
-    """Return the integer that each row adds to the leaf, int64 or uint64; None if it is none."""
+    """Return the integer that each row adds to the leaf, int64 or uint64; None if not an integer."""
     if leaf.argument is None:
         return None
     argument = arguments[leaf.argument]

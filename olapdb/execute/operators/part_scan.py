@@ -11,7 +11,7 @@ import pyarrow as pa
 from olapdb.compute.batches import rows_only, single_chunk
 from olapdb.compute.context import ExecutionContext
 from olapdb.config import tuning
-from olapdb.engine.column_defaults import DefaultColumns, cached_defaults, read_filled
+from olapdb.engine.column_defaults import DefaultColumns, RowGroups, cached_defaults, read_filled
 from olapdb.errors import InternalError
 from olapdb.execute.pruning.granule_selection import VIRTUAL_VALUES, PartSelection
 from olapdb.model.schema import Table
@@ -128,11 +128,9 @@ def _read(
         return cached_defaults(table, context.require_snapshot(), context.environment, cache)
 
     columns = read_filled(
-        piece.selection.reader,
+        RowGroups(piece.selection.reader, piece.groups, piece.rows),
         table,
         stored,
-        piece.groups,
-        piece.rows,
         defaults,
         context.environment,
         coded=[s.name for s in sources if s.unique in coded],

@@ -127,7 +127,7 @@ class Selector:
             columns.update(self._virtual(parts))
             partitions = self._partition_intervals(parts)
         keep = self._keep(Candidates(len(parts), columns, partitions))
-        return [part for part, kept in zip(parts, keep, strict=True) if kept]
+        return [part for part, is_kept in zip(parts, keep, strict=True) if is_kept]
 
     def is_used(self, parts: Sequence[Part]) -> bool:
         """Return whether the condition can prune by the columns' bounds or the partition key."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from olapdb.errors import NoSuchDataPart, NotSupportedError, QueryWasCancelled
+from olapdb.maintenance.check import part_problems
+from olapdb.maintenance.damaged_parts import damage_of, record_check
 from olapdb.model.part import Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
@@ -79,8 +81,6 @@ def _checked(
     snapshot: Snapshot,
     context: StatementContext,
 ) -> Iterator[tuple[object, ...]]:
-    from olapdb.maintenance.check import part_problems
-    from olapdb.maintenance.damaged_parts import damage_of, record_check
 
     services = context.services
     for part in sorted(parts, key=lambda one: one.block_range):

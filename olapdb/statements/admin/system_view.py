@@ -19,6 +19,13 @@ from olapdb.statements.ddl import rebuild
 from olapdb.statements.ddl.views import attach, executor_of
 from olapdb.statements.dml.partitions import find_partition
 from olapdb.types import FLOAT64, STRING, UINT64, Array, DataType, Nullable
+from olapdb.views.jobs.adopt import adopt
+from olapdb.views.jobs.backfill import backfill, backfill_plan, refuse_incomplete
+from olapdb.views.jobs.job_listing import cancel_jobs
+from olapdb.views.jobs.replay import replay
+from olapdb.views.jobs.replay_condition import KeyCondition
+from olapdb.views.proof.ledger_check import check_ledger
+from olapdb.views.proof.reconcile import reconcile, require_stored
 
 if TYPE_CHECKING:
     from olapdb.views.jobs.replay_condition import KeyCondition
@@ -191,7 +198,6 @@ def _backfill(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> tuple[Any, ...]:
-    from olapdb.views.jobs.backfill import backfill, refuse_incomplete
 
     if statement.discard_bypass:
         _discard_first(statement, view, context)
@@ -212,7 +218,6 @@ def _discard_first(
 ) -> None:
     """The replay that BACKFILL … DISCARD BYPASS begins with: of all of the target, since a
     partition in BACKFILL is one of the source."""
-    from olapdb.views.jobs.replay import replay
 
     if statement.partition is not None:
         raise BadArguments(
@@ -237,7 +242,6 @@ def _plan(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> tuple[Any, ...]:
-    from olapdb.views.jobs.backfill import backfill_plan
 
     if statement.discard_bypass:
         raise BadArguments(
@@ -252,7 +256,6 @@ def _plan(
 def _cancel(
     statement: nodes.SystemView, view: MaterializedView, context: StatementContext
 ) -> tuple[Any, ...]:
-    from olapdb.views.jobs.job_listing import cancel_jobs
 
     return cancel_jobs(context.services, view, statement.job)
 
@@ -263,7 +266,6 @@ def _replay(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> tuple[Any, ...]:
-    from olapdb.views.jobs.replay import replay
 
     return replay(
         context.origin(),
@@ -278,7 +280,6 @@ def _replay(
 
 
 def _condition(statement: nodes.SystemView, context: StatementContext) -> KeyCondition | None:
-    from olapdb.views.jobs.replay_condition import KeyCondition
 
     if statement.where is not None:
         return KeyCondition(statement.where, parameters=context.parameters)
@@ -288,7 +289,6 @@ def _condition(statement: nodes.SystemView, context: StatementContext) -> KeyCon
 
 
 def _adopt(view: MaterializedView, context: StatementContext) -> tuple[Any, ...]:
-    from olapdb.views.jobs.adopt import adopt
 
     return adopt(
         context.origin(), view.id, executor=executor_of(context), progress=context.progress
@@ -296,8 +296,6 @@ def _adopt(view: MaterializedView, context: StatementContext) -> tuple[Any, ...]
 
 
 def _ledger(view: MaterializedView, snapshot: Snapshot) -> tuple[Any, ...]:
-    from olapdb.views.proof.ledger_check import check_ledger
-    from olapdb.views.proof.reconcile import require_stored
 
     require_stored(view, snapshot, "RECONCILE … METADATA")
     return check_ledger(view, snapshot)
@@ -309,7 +307,6 @@ def _reconcile(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> tuple[Any, ...]:
-    from olapdb.views.proof.reconcile import reconcile
 
     return reconcile(
         context.origin(),

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from olapdb.bind.analysis import qualify
+from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.commit.staging import Staging
 from olapdb.dml.attach_parts import cloned_parts, with_columns_of
 from olapdb.errors import BadArguments, DatabaseAlreadyExists, NotSupportedError, TableAlreadyExists
@@ -37,7 +39,6 @@ from olapdb.statements.ddl.table_definition import build_table, like_of
 from olapdb.statements.dml.insert import query_blocks
 from olapdb.statements.introspect.show import require_own_database
 from olapdb.statements.query import select
-from olapdb.system.registry import SYSTEM_DATABASES
 
 
 def create_database(statement: nodes.CreateDatabase, context: StatementContext) -> Result:
@@ -217,7 +218,6 @@ def create_view(statement: nodes.CreateView, context: StatementContext) -> Resul
 def _create_view(
     statement: nodes.CreateView, context: StatementContext, snapshot: Snapshot
 ) -> Result:
-    from olapdb.bind.analysis import qualify
 
     database, name = context.locate(statement.name)
     require_own_database(database, snapshot, statement.name.position)

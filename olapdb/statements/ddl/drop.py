@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.errors import (
     HaveDependentObjects,
     IncorrectQuery,
@@ -28,7 +29,7 @@ from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext, refuse_dependents
 from olapdb.statements.ddl.attempts import attempted, commit
 from olapdb.statements.introspect.show import require_database
-from olapdb.system.registry import SYSTEM_DATABASES
+from olapdb.views.definition.create import drop_view
 
 
 def drop(statement: nodes.Drop, context: StatementContext) -> Result:
@@ -72,8 +73,6 @@ def _drop_object(
         )
     refuse_dependents(snapshot, found, "drop")
     if isinstance(found, MaterializedView):
-        from olapdb.views.definition.create import drop_view
-
         drop_view(context.origin(), found.id)
         return
     change = DropObject(found.id, recoverable=not statement.sync)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from olapdb import types
+from olapdb.bind import bind_expression
 from olapdb.dml.mutation_steps import RewriteStep
 from olapdb.errors import (
     BadArguments,
@@ -46,7 +47,6 @@ def skip_index(
     definition: nodes.IndexDefinition, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> SkipIndex:
     """The index over the table's columns; errors as ClickHouse's."""
-    from olapdb.bind import bind_expression
 
     kind = _TYPES.get(definition.type.name.lower())
     if kind is None:

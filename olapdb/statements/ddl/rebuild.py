@@ -13,6 +13,9 @@ from olapdb.statements.context import StatementContext
 from olapdb.statements.ddl.engines import engine_of
 from olapdb.statements.ddl.table_definition import build_table, check_table
 from olapdb.statements.ddl.views import executor_of
+from olapdb.views.versions.rebuild import Rebuild, cancel_rebuild
+from olapdb.views.versions.start import RebuildRequest
+from olapdb.views.versions.versions import rollback as roll_back
 
 if TYPE_CHECKING:
     from olapdb.views.versions.start import BuildTarget
@@ -23,8 +26,6 @@ def rebuild(
 ) -> tuple[Any, ...]:
     """Its rows: a step each. Without ENGINE, PARTITION BY and ORDER BY the new target is as the old
     one; a clause that is left out is the old one's."""
-    from olapdb.views.versions.rebuild import Rebuild
-    from olapdb.views.versions.start import RebuildRequest
 
     storage = statement.storage
     engine = "" if storage is None or storage.engine is None else engine_of(storage, None).name
@@ -44,13 +45,11 @@ def rebuild(
 
 
 def cancel(view: MaterializedView, context: StatementContext) -> None:
-    from olapdb.views.versions.rebuild import cancel_rebuild
 
     cancel_rebuild(context.origin(), view.id)
 
 
 def rollback(view: MaterializedView, context: StatementContext) -> tuple[Any, ...]:
-    from olapdb.views.versions.versions import rollback as roll_back
 
     return roll_back(context.origin(), view.id)
 

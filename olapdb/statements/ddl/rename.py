@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.errors import DatabaseAlreadyExists, IncorrectQuery, TableAlreadyExists
 from olapdb.model.changes import (
     Change,
@@ -25,7 +26,7 @@ from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext, unknown_table
 from olapdb.statements.ddl.attempts import attempted, commit
 from olapdb.statements.introspect.show import require_database, require_own_database
-from olapdb.system.registry import SYSTEM_DATABASES
+from olapdb.views.definition.create import rewrite_references
 
 Name = tuple[str, str]
 """(database, name)"""
@@ -151,7 +152,6 @@ def _renamed(
 ) -> list[SchemaObject]:
     """The objects under their new names, then the other views whose text changes with them. What
     they mean does not change, so neither does a `version`."""
-    from olapdb.views.definition.create import rewrite_references
 
     rewritten: dict[str, View | MaterializedView] = {
         v.id: v for v in rewrite_references(snapshot, moved)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from olapdb import types
+from olapdb.bind import bind_expression
 from olapdb.config import SettingValue, is_deduplication, table_settings
 from olapdb.errors import (
     BadArguments,
@@ -22,9 +23,12 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.plan.expressions import Call, ColumnRef, Expression, walk
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
+from olapdb.sql.parser import parse_expression
 from olapdb.statements.context import StatementContext
 from olapdb.statements.ddl.column_checks import check_columns, constraint_of
 from olapdb.statements.ddl.engines import check_engine, engine_of, with_version
+from olapdb.statements.ddl.indexes import add_indexes
+from olapdb.statements.ddl.ttl import ttl_text
 from olapdb.statements.introspect.show import require_own_database
 from olapdb.statements.query import select
 
@@ -71,8 +75,6 @@ def build_table(
     check_table(table, context, snapshot)
     table = replace(table, ttl=_ttl(statement, like, table, context, snapshot))
     if statement.indexes:
-        from olapdb.statements.ddl.indexes import add_indexes
-
         return add_indexes(statement.indexes, table, context, snapshot)
     return table
 
@@ -84,7 +86,6 @@ def _ttl(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> str:
-    from olapdb.statements.ddl.ttl import ttl_text
 
     items = statement.storage.ttl
     if not items and like is not None and table.engine.is_merge_tree:
@@ -94,8 +95,6 @@ def _ttl(
 
 def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> None:
     """Keys and defaults bind over the columns; key types can be keys; engine columns exist."""
-    from olapdb.bind import bind_expression
-    from olapdb.sql.parser import parse_expression
 
     check_engine(table)
     check_deduplication(table, snapshot)
@@ -234,7 +233,6 @@ def _default_type(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> types.DataType:
-    from olapdb.bind import bind_expression
 
     if definition.default is None:
         raise BadArguments(

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from olapdb import types
+from olapdb.bind import bind_expression
 from olapdb.bind.syntax import rewrite
 from olapdb.bind.syntax import walk as walk_syntax
+from olapdb.dml.ttl import apply_ttl
 from olapdb.errors import (
     BadArguments,
     BadTtlExpression,
@@ -65,7 +67,6 @@ def _interval_as_function(node: nodes.Node) -> nodes.Node | None:
 
 
 def _check(item: nodes.TtlItem, table: Table, scope: BindScope) -> None:
-    from olapdb.bind import bind_expression
 
     if item.action != "DELETE":
         what = {"GROUP BY": "GROUP BY", "RECOMPRESS": "RECOMPRESS", "MOVE": f"TO {item.detail}"}
@@ -138,7 +139,6 @@ def materialize_ttl(
     name: nodes.TableName, partition: nodes.PartitionReference | None, context: StatementContext
 ) -> Result:
     """What has expired leaves now, in one commit; the rows that did."""
-    from olapdb.dml.ttl import apply_ttl
 
     snapshot = context.snapshot()
     table = context.require_table(snapshot, name, "MATERIALIZE TTL")

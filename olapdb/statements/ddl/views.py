@@ -12,6 +12,8 @@ from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext, unknown_table
 from olapdb.statements.ddl.table_definition import build_table
+from olapdb.views.definition.create import create_view, judge_statement, set_attached
+from olapdb.views.definition.modify_query import modify_query
 
 if TYPE_CHECKING:
     from olapdb.views.jobs.executor import Executor
@@ -22,7 +24,6 @@ def create_materialized_view(
     statement: nodes.CreateMaterializedView, context: StatementContext
 ) -> Result:
     """The trigger is live from its commit on; older rows are its gap until they are backfilled."""
-    from olapdb.views.definition.create import create_view
 
     context = context.with_settings(statement.settings, takes_engine=statement.populate)
     created = create_view(
@@ -41,7 +42,6 @@ def judged_statement(
     statement: nodes.CreateMaterializedView, context: StatementContext
 ) -> Judgement:
     """What CREATE would say of the definition; nothing is created."""
-    from olapdb.views.definition.create import judge_statement
 
     context = context.with_settings(statement.settings)
     return judge_statement(
@@ -125,14 +125,12 @@ def _stays_attached(statement: nodes.Attach | nodes.Detach, what: str) -> NotSup
 
 def attach(view: MaterializedView, attached: bool, context: StatementContext) -> None:
     """Whether the view's trigger fires; SYSTEM STOP and START VIEW say the same."""
-    from olapdb.views.definition.create import set_attached
 
     set_attached(context.origin(), view.id, attached)
 
 
 def alter_query(statement: nodes.Alter, context: StatementContext) -> Result:
     """ALTER TABLE view MODIFY QUERY: what the old query made is stale until it is replayed."""
-    from olapdb.views.definition.modify_query import modify_query
 
     if len(statement.actions) > 1:
         raise NotSupportedError(

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 import pyarrow as pa
 
 from olapdb import errors
+from olapdb.bind import bind_constant
 from olapdb.bind.parameters import lookup_parameter
 from olapdb.dml.delivery import Stretches, read_offsets, stretches_of
 from olapdb.dml.insert import insert
@@ -19,10 +20,13 @@ from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import InsertedRows, Result
 from olapdb.sql import nodes
+from olapdb.sql.parser import parse_table_name
+from olapdb.sql.values.csv_values import parse_value_rows, read_values
 from olapdb.statements.context import StatementContext
 from olapdb.statements.dml.json_values import read_small_values
 from olapdb.statements.dml.python_values import mapping_columns, python_column
-from olapdb.types import DataType, is_nullable
+from olapdb.statements.query.select import run_query
+from olapdb.types import DataType, is_nullable, make_nullable
 
 Outcome = TypeVar("Outcome")
 Rows: TypeAlias = Sequence[Sequence[nodes.Node | None]]
@@ -68,7 +72,6 @@ def rows_of_parameters(statement: nodes.Insert) -> Rows | None:
     """The one row of `INSERT … VALUES (?, ?)`; None where the statement is anything else."""
     if statement.values is None:
         return None
-    from olapdb.sql.values.csv_values import parse_value_rows
 
     rows = parse_value_rows(statement.values.text, statement.values.position)
     return rows if len(rows) == 1 and all(_is_parameter(e) for e in rows[0]) else None
@@ -124,7 +127,6 @@ def query_blocks(
     snapshot: Snapshot,
 ) -> Iterator[pa.Table]:
     """Blocks of the table out of a SELECT, by position."""
-    from olapdb.statements.query.select import run_query
 
     result = run_query(query, context)
     fields = _target_columns(table, columns)
@@ -162,7 +164,6 @@ def _run_insert_data(
     context: StatementContext,
     offsets: Mapping[str, Sequence[int]] | None,
 ) -> InsertedRows:
-    from olapdb.sql.parser import parse_table_name
 
     snapshot = context.snapshot()
     table = context.require_table(snapshot, parse_table_name(name), "INSERT")
@@ -300,7 +301,6 @@ def _literal_rows(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> tuple[Any, Sequence[DataType]]:
-    from olapdb.sql.values.csv_values import read_values
 
     fields = _target_columns(table, columns)
     small = read_small_values(values.text, [c.type for c in fields])
@@ -323,7 +323,6 @@ def _expression_rows(
     snapshot: Snapshot,
 ) -> tuple[pa.Table, Sequence[DataType]]:
     """VALUES with expressions or parameters: each is bound, folded and cast on its own."""
-    from olapdb.bind import bind_constant
 
     scope = context.scope(snapshot)
     arrays = []
@@ -377,7 +376,6 @@ def _is_parameter(expression: nodes.Expression | None) -> bool:
 
 
 def _nullable(data_type: DataType) -> DataType:
-    from olapdb.types import make_nullable
 
     return make_nullable(data_type)
 

@@ -14,6 +14,7 @@ from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
 from olapdb.statements.dml.partitions import find_partition
+from olapdb.statements.query.select import plan_query
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +61,6 @@ def _compared(
     for one in statement.deduplicate_by:
         if isinstance(one, nodes.Identifier) and table.column(one.parts[-1]) is None:
             raise _unknown(one.parts[-1], table, one)
-    from olapdb.statements.query.select import plan_query
 
     query = nodes.Select(
         columns=statement.deduplicate_by,

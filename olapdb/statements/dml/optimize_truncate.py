@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+from olapdb.bind.system_tables import SYSTEM_DATABASES
+from olapdb.dml.delete import delete_rows, require_condition
+from olapdb.dml.truncate import truncate as truncate_table
+from olapdb.dml.truncate import truncate as truncate_tables
+from olapdb.dml.ttl import apply_ttl
 from olapdb.errors import NotSupportedError, UnsupportedMethod
+from olapdb.maintenance.backup import back_up, restore
+from olapdb.maintenance.merge_planner import optimize as optimize_table
 from olapdb.model.schema import Table
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
 from olapdb.statements.ddl.drop import drop_all
+from olapdb.statements.dml.mutations import deduplicate
 from olapdb.statements.dml.partitions import find_partition
 from olapdb.statements.dml.quarantine import quarantine
 from olapdb.statements.introspect.show import require_database
 from olapdb.statements.introspect.show_filters import matches
-from olapdb.system.registry import SYSTEM_DATABASES
 from olapdb.types import STRING, UINT64
 
 
 def delete(statement: nodes.Delete, context: StatementContext) -> Result:
     """DELETE FROM t WHERE …: the rows are gone with the commit, and views that had seen them know
     which of their slices are stale."""
-    from olapdb.dml.delete import delete_rows, require_condition
 
     context = context.with_settings(statement.settings)
     snapshot = context.snapshot()
@@ -40,7 +46,6 @@ def delete(statement: nodes.Delete, context: StatementContext) -> Result:
 
 
 def truncate(statement: nodes.Truncate, context: StatementContext) -> Result:
-    from olapdb.dml.truncate import truncate as truncate_table
 
     snapshot = context.snapshot()
     if statement.if_exists and context.find(snapshot, statement.table) is None:
@@ -57,7 +62,6 @@ def truncate(statement: nodes.Truncate, context: StatementContext) -> Result:
 def truncate_all(statement: nodes.TruncateAll, context: StatementContext) -> Result:
     """TRUNCATE ALL TABLES FROM d: one commit, or an error that names all tables that may not be
     truncated. TRUNCATE DATABASE drops them, in one commit."""
-    from olapdb.dml.truncate import truncate as truncate_tables
 
     if statement.drops:
         return drop_all(statement, context)
@@ -88,8 +92,6 @@ def truncate_all(statement: nodes.TruncateAll, context: StatementContext) -> Res
 
 def optimize(statement: nodes.Optimize, context: StatementContext) -> Result:
     """OPTIMIZE TABLE t [PARTITION p] [FINAL]: merges now, and waits for it."""
-    from olapdb.dml.ttl import apply_ttl
-    from olapdb.maintenance.merge_planner import optimize as optimize_table
 
     if statement.cleanup:
         raise NotSupportedError(
@@ -108,8 +110,6 @@ def optimize(statement: nodes.Optimize, context: StatementContext) -> Result:
     if statement.partition is not None:
         partition = find_partition(statement.partition, table, context, snapshot)
     if statement.deduplicate:
-        from olapdb.statements.dml.mutations import deduplicate
-
         deduplicate(statement, table, partition, context, snapshot)
     background = context.engine.background
     if table.ttl and (background is None or background.expires(table.id)):
@@ -160,7 +160,6 @@ def _merges(statement: nodes.System, context: StatementContext) -> Result:
 
 def _copy(statement: nodes.System, context: StatementContext) -> Result:
     """SYSTEM BACKUP TO 'folder' and RESTORE FROM 'folder': a row that says what was copied."""
-    from olapdb.maintenance.backup import back_up, restore
 
     copy = back_up if statement.command == "BACKUP TO" else restore
     report = copy(context.services, statement.argument or "", context.progress)

@@ -8,6 +8,7 @@ import re
 from typing import TYPE_CHECKING
 
 from olapdb import errors, types
+from olapdb.bind import bind_constant, bind_value
 from olapdb.functions.kernels.calendar import DATE32_RANGE
 from olapdb.sql import nodes
 
@@ -39,7 +40,6 @@ def partition_value(given: nodes.Expression, key: types.DataType, scope: BindSco
 
     Raises TypeMismatch where it is of another kind, ArgumentOutOfBound where it is a number that
     the type does not have."""
-    from olapdb.bind import bind_constant, bind_value
 
     value = bind_value(given, scope)
     _check_kind(given, value, key)

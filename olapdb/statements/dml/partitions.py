@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from olapdb.dml import attach_parts, move_parts
+from olapdb.dml.part_selection import PartSelection
+from olapdb.engine.layout import TableLayout, json_value, partition_id
 from olapdb.errors import (
     InvalidPartitionValue,
     NotSupportedError,
     SupportIsDisabled,
     UnsupportedMethod,
 )
+from olapdb.lineage.row_removal import RowChange
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.sql import nodes
@@ -66,7 +70,6 @@ def find_partition(
             hint="Its one partition is tuple(), or ID 'all'.",
             position=reference.position,
         )
-    from olapdb.engine.layout import TableLayout, json_value, partition_id
 
     types = [e.type for e in TableLayout(table, context.environment).partition_expressions]
     elements = _elements(given)
@@ -101,7 +104,6 @@ def find_selection(
     reference: nodes.PartitionReference, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> PartSelection:
     """The parts that a reference of any kind names."""
-    from olapdb.dml.part_selection import PartSelection
 
     if reference.kind == "ALL":
         return PartSelection()
@@ -121,7 +123,6 @@ def alter_partition(
 
     Raises what `olapdb.dml.move_parts` and `attach` raise; NotSupportedError for FREEZE and FETCH,
     SupportIsDisabled for what ClickHouse disables."""
-    from olapdb.dml import attach_parts, move_parts
 
     check_partition_action(action, context)
     snapshot = context.snapshot()
@@ -197,7 +198,6 @@ def _unsupported(action: nodes.PartitionAction) -> NotSupportedError:
 
 
 def _change(action: nodes.PartitionAction, context: StatementContext) -> RowChange:
-    from olapdb.lineage.row_removal import RowChange
 
     causes = {
         "DROP": "DROP PARTITION",

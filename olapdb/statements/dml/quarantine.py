@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+from olapdb.dml.quarantine import quarantine_part
+from olapdb.lineage.row_removal import RowChange
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
@@ -12,8 +14,6 @@ from olapdb.types import STRING, UINT64
 
 def quarantine(statement: nodes.System, context: StatementContext) -> Result:
     """A row that says what was set aside."""
-    from olapdb.dml.quarantine import quarantine_part
-    from olapdb.lineage.row_removal import RowChange
 
     assert statement.table is not None
     table = context.require_table(context.snapshot(), statement.table, "QUARANTINE PART")

@@ -6,11 +6,14 @@ import difflib
 from dataclasses import replace
 
 from olapdb import errors
+from olapdb.bind.system_tables import SYSTEM_DATABASES
+from olapdb.bind.virtual import virtual_columns
 from olapdb.config import lookup, setting_text
 from olapdb.model.schema import Column, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
+from olapdb.sql.parser import parse_query
 from olapdb.statements.context import StatementContext
 from olapdb.statements.introspect.show_filters import (
     Listing,
@@ -25,8 +28,8 @@ from olapdb.statements.introspect.show_filters import (
 )
 from olapdb.statements.query import select
 from olapdb.storage.codec import codec_text
+from olapdb.system.ddl import create_database, create_statement
 from olapdb.system.information_schema import information_tables
-from olapdb.system.registry import SYSTEM_DATABASES
 from olapdb.types import STRING, UINT8
 
 
@@ -157,7 +160,6 @@ FROM system.merges ORDER BY elapsed DESC
 
 def _merges(statement: nodes.Show, context: StatementContext) -> Result:
     """Run SHOW MERGES, the longest first; LIKE applies to the table."""
-    from olapdb.sql.parser import parse_query
 
     query = parse_query(_MERGES)
     assert isinstance(query, nodes.Select)
@@ -187,7 +189,6 @@ def _table(name: nodes.TableName, context: StatementContext, snapshot: Snapshot)
 
 def _created(statement: nodes.Show, context: StatementContext, snapshot: Snapshot) -> str:
     """Return the CREATE statement of the object."""
-    from olapdb.system.ddl import create_database, create_statement
 
     if statement.kind == "CREATE DATABASE":
         name = statement.database or context.database
@@ -247,7 +248,6 @@ def _virtual(name: nodes.TableName, context: StatementContext) -> list[tuple[obj
     """Return the virtual columns of the table, if DESCRIBE should list them."""
     if not context.settings.boolean("describe_include_virtual_columns"):
         return []
-    from olapdb.bind.virtual import virtual_columns
 
     table = _table(name, context, context.reading_snapshot())
     if table is None:

@@ -6,6 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.bind import bind_expression
+from olapdb.compute.evaluate import evaluate_predicate
 from olapdb.errors import Position, UnknownRole
 from olapdb.model.schema import Column, Engine, Table
 from olapdb.result import Result, from_columns
@@ -54,7 +59,6 @@ def matches(name: str, statement: nodes.Show | nodes.TruncateAll) -> bool:
     """Return whether the name satisfies the statement's LIKE."""
     if statement.like is None:
         return True
-    import pyarrow.compute as pc
 
     matched = pc.match_like([name], statement.like, ignore_case=statement.case_insensitive)
     return bool(matched[0].as_py()) != statement.negated
@@ -68,11 +72,6 @@ def _satisfies_where(
     snapshot: Snapshot,
 ) -> list[bool]:
     """Evaluate the WHERE condition over the displayed columns; return one bool a row."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from olapdb.bind import bind_expression
-    from olapdb.compute.evaluate import evaluate_predicate
 
     columns = tuple(Column(i, n, t) for i, (n, t) in enumerate(fields, 1))
     shell = Table("", context.database, "", Engine("Null"), columns)

@@ -7,13 +7,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from olapdb.errors import NotSupportedError, UnsupportedMethod
+from olapdb.execute import explain_indexes
 from olapdb.model.schema import MaterializedView
+from olapdb.plan.explain import explain as explain_plan
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
+from olapdb.sql.format import to_sql
 from olapdb.statements.context import StatementContext
+from olapdb.statements.ddl.views import judged_statement
 from olapdb.statements.query import select
 from olapdb.system.registry import moment_if_any
 from olapdb.types import STRING, UINT8, UINT64, DateTime64, Nullable
+from olapdb.views.definition.dependents import impact_of
+from olapdb.views.definition.judgement import judged_items
+from olapdb.views.proof.provenance import provenance
 
 if TYPE_CHECKING:
     from olapdb.views.provability import JudgedItem
@@ -39,8 +46,6 @@ def explain(statement: nodes.Explain, context: StatementContext) -> Result:
             )
     match statement.kind:
         case "SYNTAX":
-            from olapdb.sql.format import to_sql
-
             return _lines([to_sql(statement.statement)])
         case "PLAN":
             return _lines(_plan(statement.statement, bool(options.get("indexes")), context))
@@ -66,10 +71,7 @@ def _plan(statement: nodes.Node, indexes: bool, context: StatementContext) -> li
     snapshot = context.reading_snapshot()
     plan = select.plan_query(statement, context, snapshot)
     if indexes:
-        from olapdb.execute import explain_indexes
-
         return explain_indexes(plan, context.execution(snapshot))
-    from olapdb.plan.explain import explain as explain_plan
 
     return explain_plan(plan)
 
@@ -93,7 +95,6 @@ _ORIGIN = (
 
 
 def _dependencies(name: nodes.Node, context: StatementContext) -> Result:
-    from olapdb.views.definition.dependents import impact_of
 
     assert isinstance(name, nodes.TableName)
     snapshot = context.reading_snapshot()
@@ -103,7 +104,6 @@ def _dependencies(name: nodes.Node, context: StatementContext) -> Result:
 
 
 def _provenance(statement: nodes.Node, context: StatementContext) -> Result:
-    from olapdb.views.proof.provenance import provenance
 
     query, reference = _rows_of_target(statement)
     context = select.with_query_settings(query, context)
@@ -174,8 +174,6 @@ def _view(statement: nodes.Node, context: StatementContext) -> Result:
 
 def _items(statement: nodes.Node, context: StatementContext) -> Sequence[JudgedItem]:
     if isinstance(statement, nodes.CreateMaterializedView):
-        from olapdb.statements.ddl.views import judged_statement
-
         return judged_statement(statement, context).items
     if not isinstance(statement, nodes.TableName):
         raise NotSupportedError(
@@ -183,7 +181,6 @@ def _items(statement: nodes.Node, context: StatementContext) -> Sequence[JudgedI
             hint="EXPLAIN shows the plan of a SELECT.",
             position=statement.position,
         )
-    from olapdb.views.definition.judgement import judged_items
 
     snapshot = context.reading_snapshot()
     found = context.require(snapshot, statement)

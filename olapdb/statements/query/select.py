@@ -6,8 +6,13 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from olapdb.bind import bind_query
+from olapdb.bind.analysis import is_deterministic
 from olapdb.errors import NotSupportedError, TooManyRows
+from olapdb.execute import run
+from olapdb.execute.pruning.force_index import check_forced_indexes
 from olapdb.model.snapshot import Snapshot
+from olapdb.optimize import optimize
 from olapdb.plan.nodes import Plan
 from olapdb.result import Result
 from olapdb.sql import nodes
@@ -24,8 +29,6 @@ def run_query(query: nodes.Query, context: StatementContext) -> Result:
 
 def run_on(query: nodes.Query, context: StatementContext, snapshot: Snapshot) -> Result:
     """The rows of the query at a given snapshot; the snapshot stays pinned until they are drawn."""
-    from olapdb.execute import run
-    from olapdb.execute.pruning.force_index import check_forced_indexes
 
     plan = plan_query(query, context, snapshot)
     catalog = context.services.catalog
@@ -43,8 +46,6 @@ def run_on(query: nodes.Query, context: StatementContext, snapshot: Snapshot) ->
 
 def plan_query(query: nodes.Query, context: StatementContext, snapshot: Snapshot) -> Plan:
     """Bound and optimized; remembered by text where there are no parameters."""
-    from olapdb.bind import bind_query
-    from olapdb.optimize import optimize
 
     key = None
     if context.parameters is None:
@@ -77,7 +78,6 @@ def _valid(plan: Plan, snapshot: Snapshot) -> bool:
 
 def _depends_on_query(query: nodes.Query) -> bool:
     """Whether a constant of the plan could differ from one run to the next (now(), rand())."""
-    from olapdb.bind.analysis import is_deterministic
 
     return not is_deterministic(query)
 

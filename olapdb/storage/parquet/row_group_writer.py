@@ -54,6 +54,7 @@ class OneThreadWriter:
         self._writer = pq.ParquetWriter(sink, schema, metadata_collector=self._collected, **options)
 
     def write_table(self, rows: pa.Table, row_group_size: int) -> None:
+        """Write all rows, in row groups of `row_group_size` rows."""
         self._writer.write_table(rows, row_group_size=row_group_size)
 
     def write(self, data: bytes) -> int:
@@ -63,6 +64,7 @@ class OneThreadWriter:
         return at
 
     def add_key_value_metadata(self, pairs: Mapping[str | bytes, str | bytes]) -> None:
+        """Add pairs to the footer's metadata."""
         self._writer.add_key_value_metadata(pairs)
 
     def checksum(self) -> str | None:
@@ -70,6 +72,7 @@ class OneThreadWriter:
         return None
 
     def close(self) -> pq.FileMetaData:
+        """Write the footer; return the file's metadata."""
         self._writer.close()
         return self._collected[0]
 
@@ -126,6 +129,7 @@ class RowGroupsWriter:
                     future.cancel()
 
     def write(self, data: bytes | pa.Buffer) -> int:
+        """Append bytes to the file; return their offset."""
         at: int = self._sink.tell()
         self._sink.write(data)
         self._crc = zlib.crc32(data, self._crc)
@@ -136,6 +140,7 @@ class RowGroupsWriter:
         return checksum_of_parts(self._crc, self._tail)
 
     def add_key_value_metadata(self, pairs: Mapping[str | bytes, str | bytes]) -> None:
+        """Add pairs to the footer's metadata."""
         self._pairs = {**pairs, **self._pairs}  # the newest first, as pyarrow writes them
 
     def close(self) -> pq.FileMetaData:

@@ -14,7 +14,7 @@ from olapdb.commit.draft import CommitDraft
 from olapdb.commit.draft import publish as publish_draft
 from olapdb.ingest.block_stager import dimension_requirements
 from olapdb.ingest.staged_insert import StagedInsert, join_staged
-from olapdb.ingest.view_failure import signed
+from olapdb.ingest.view_failure import with_statement
 from olapdb.lineage.dimension_change import changed_tables
 from olapdb.lineage.effects import TableWrite, effects_of
 from olapdb.model.changes import (
@@ -92,7 +92,7 @@ def publish(job: ViewJob, prepared: Sequence[Prepared], *, last: bool) -> int:
     where the job was cancelled: then nothing was changed, and the files are the caller's still.
     """
     joined = join_staged([one.staged for one in prepared])
-    changes = signed(joined.changes, job.origin)
+    changes = with_statement(joined.changes, job.origin)
     alone = len(prepared) == 1
     changes += dict.fromkeys(
         change

@@ -17,15 +17,18 @@ from olapdb.errors import BadArguments, OperationalError, QueryWasCancelled, Rea
 from olapdb.runtime.failpoints import watching
 from olapdb.statements.admin import system_view
 
-pytestmark = pytest.mark.warehouse(
-    "CREATE TABLE s (p UInt8, n UInt64) ENGINE = MergeTree PARTITION BY p ORDER BY n",
-    "INSERT INTO s SELECT number % 3, number FROM numbers(30)",
-    "CREATE TABLE t (p UInt8, n UInt64) ENGINE = SummingMergeTree PARTITION BY p ORDER BY p",
-    "CREATE MATERIALIZED VIEW v TO t AS SELECT p, sum(n) AS n FROM s GROUP BY p",
-    merges=False,
-    on_disk=True,
-    settings={"inline_bytes_max": 0},
-)
+pytestmark = [
+    pytest.mark.warehouse(
+        "CREATE TABLE s (p UInt8, n UInt64) ENGINE = MergeTree PARTITION BY p ORDER BY n",
+        "INSERT INTO s SELECT number % 3, number FROM numbers(30)",
+        "CREATE TABLE t (p UInt8, n UInt64) ENGINE = SummingMergeTree PARTITION BY p ORDER BY p",
+        "CREATE MATERIALIZED VIEW v TO t AS SELECT p, sum(n) AS n FROM s GROUP BY p",
+        merges=False,
+        on_disk=True,
+        settings={"inline_bytes_max": 0},
+    ),
+    pytest.mark.feature("python"),
+]
 
 
 def rebuild_and_roll_back(view: ViewHandle) -> None:

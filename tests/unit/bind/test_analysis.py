@@ -1,4 +1,4 @@
-"""What views ask of a query's text: its source, its tables, its frozen form."""
+"""Analysis of a query's syntax for views: its source, its tables, its qualified form."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from olapdb.functions.registry import function_names
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_query
 from tests.unit.bind.warehouse import SNAPSHOT, scope
+
+pytestmark = pytest.mark.feature("select")
 
 
 @pytest.mark.parametrize(
@@ -61,7 +63,7 @@ def test_nondeterministic_functions() -> None:
 
 
 def test_what_differs_from_run_to_run_is_known_by_all_its_names(tmp_path: Path) -> None:
-    """Or a remembered plan would answer with the moment of its making."""
+    """A cached plan would otherwise return the time of its binding."""
 
     def answers(connection: olapdb.dbapi.connection.Connection, name: str) -> object:
         return connection.execute(f"SELECT {name}()").fetchall()

@@ -1,4 +1,4 @@
-"""What names mean: columns, aliases, tables, views, WITH."""
+"""Resolution of names: columns, aliases, tables, views, WITH."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from olapdb import errors
 from olapdb.plan.nodes import Aggregate, Filter, Project, Scan, SystemScan
 from olapdb.plan.tree import walk_nodes
 from tests.unit.bind.warehouse import COMPUTED, FLIGHTS, TARGET, VIEW, bind
+
+pytestmark = pytest.mark.feature("select", "sql")
 
 
 def scans(query: str) -> list[Scan]:

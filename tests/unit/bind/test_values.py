@@ -1,4 +1,4 @@
-"""Constants, parameters, IN lists, limits: what becomes a value when a query is bound."""
+"""Values at binding: constants, parameters, IN lists, limits."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from olapdb.sql.parser import parse_expression
 from olapdb.types import DATE, INT64, UINT8
 from tests.unit.bind.warehouse import COMPUTED, FLIGHTS, bind, scope
 
+pytestmark = pytest.mark.feature("select", "insert")
+
 
 def constant(query: str, parameters: object = ()) -> tuple[str, object]:
-    """The type and the value of a query of one constant."""
+    """Return the type and the value of a query of one constant."""
     plan = bind(query, parameters)  # type: ignore[arg-type]
     assert isinstance(plan.root, Project)
     ((_, expression),) = plan.root.expressions

@@ -1,4 +1,4 @@
-"""Plans by hand: expressions, sources and stored tables for tests of operators."""
+"""Hand-made plans for tests of operators: expressions, sources and stored tables."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def in_values(argument: Expression, values: Sequence[object], negated: bool = Fa
 
 
 def values(columns: Mapping[str, tuple[DataType, Sequence[object]]]) -> nodes.Values:
-    """Constant rows: `{"x": (INT64, [1, 2])}`."""
+    """Return a node of constant rows: `{"x": (INT64, [1, 2])}`."""
     fields = tuple(nodes.Field(name, t) for name, (t, _) in columns.items())
     table = pa.table([pa.array(v, t.arrow) for t, v in columns.values()], names=list(columns))
     return nodes.Values(fields, table)
@@ -61,7 +61,7 @@ def values(columns: Mapping[str, tuple[DataType, Sequence[object]]]) -> nodes.Va
 def rows_of(
     node: nodes.Node, context: ExecutionContext | None = None, **settings: object
 ) -> list[tuple[object, ...]]:
-    """The node's rows, as the session would draw them."""
+    """Run a node as the session does; return its rows."""
     plan = nodes.Plan(node, tuple((f.name, f.name) for f in node.schema))
     return run(plan, context or ExecutionContext(settings=settings)).to_rows()
 
@@ -81,7 +81,7 @@ class Stored(FakeSnapshot):
     def insert(
         self, columns: Mapping[str, Sequence[object]] | pa.Table, *, inline_bytes_max: int = 0
     ) -> None:
-        """One block: sorted, split, written."""
+        """Write one block: sort it, split it, add its parts."""
         if not isinstance(columns, pa.Table):
             columns = pa.table(
                 {c.name: pa.array(columns[c.name], c.type.arrow) for c in self.table.columns}
@@ -112,7 +112,7 @@ class Stored(FakeSnapshot):
         return ExecutionContext(snapshot=self, store=self.store, settings=settings)
 
     def scan(self, *names: str, where: Expression | None = None, final: bool = False) -> nodes.Scan:
-        """A scan of the columns (all where none is named); unique names are the columns' own."""
+        """Return a scan of the columns, by default all; unique names are the columns' own."""
         types = {c.name: c.type for c in self.table.columns} | VIRTUAL
         chosen = names or tuple(c.name for c in self.table.columns)
         only = (

@@ -72,7 +72,7 @@ TABLE = (
 
 
 def peaks(cursor: olapdb.Cursor, query: str, pool: pa.MemoryPool) -> tuple[int, int]:
-    """Bytes that the query needed at most, and that were counted at most."""
+    """Return the peak of bytes that a query needed, and the peak that was counted."""
     pa.set_memory_pool(pool)
     tracemalloc.start()
     cursor.execute(query)

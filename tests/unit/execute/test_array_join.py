@@ -1,4 +1,4 @@
-"""ARRAY JOIN on hand-made plans, against plain Python, whatever the batches are."""
+"""ARRAY JOIN on hand-made plans, against plain Python, for several batch sizes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from olapdb.execute import ExecutionContext, run_node
 from olapdb.plan import nodes
 from olapdb.types import INT64, STRING, Array, Nullable
 from tests.unit.execute.build import col, rows_of, values
+
+pytestmark = pytest.mark.feature("select")
 
 ARRAYS = st.lists(
     st.lists(st.tuples(st.one_of(st.none(), st.integers(0, 9)), st.text(max_size=2)), max_size=7),

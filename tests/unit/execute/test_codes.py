@@ -1,4 +1,4 @@
-"""Rows as codes agree with Python's own idea of equal rows, for every kind of column."""
+"""Group codes agree with equality of rows in plain Python, for every kind of column."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from olapdb.compute.group_codes import factorise
 from olapdb.config import tuning
+
+pytestmark = pytest.mark.feature("select")
 
 KINDS = {
     "integers": (pa.int64(), st.integers(-3, 3)),
@@ -34,7 +36,7 @@ KINDS = {
 
 
 def normal(value: object) -> object:
-    """NaN equal to itself, -0.0 not equal to 0.0, containers hashable."""
+    """Return a hashable key: NaN equals NaN, -0.0 differs from 0.0."""
     if isinstance(value, float):
         return "nan" if math.isnan(value) else (value, math.copysign(1, value))
     if isinstance(value, dict):
@@ -127,7 +129,7 @@ def test_many_wide_columns_do_not_overflow_the_packed_code() -> None:
 
 
 def distinct_columns(rows: int) -> dict[str, pa.Array]:
-    """Values that mostly differ and are far apart, each also a second time somewhere else."""
+    """Return values that are mostly distinct and far apart, each of them twice."""
     chance = np.random.default_rng(7)
     numbers = chance.integers(0, 1 << 62, rows)
     again = rows // 4
@@ -158,7 +160,7 @@ def distinct_columns(rows: int) -> dict[str, pa.Array]:
 def test_many_distinct_rows_are_grouped_slice_by_slice(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As all at once, in the same order; the numbers are those of a smaller machine's limits."""
+    """Slices give the groups of one pass, in the same order; the limits are lowered for the test."""
     rows = 5_000
     column = distinct_columns(rows)[kind].slice(3)
     beside = pa.array(np.arange(len(column)) % 2)

@@ -17,6 +17,8 @@ from olapdb.plan import nodes
 from olapdb.types import BOOL, FLOAT64, INT64, STRING, UINT8, UINT64, Decimal, Nullable
 from tests.unit.execute.build import Stored, aggregate, call, col, const, rows_of, stored
 
+pytestmark = pytest.mark.feature("select")
+
 SUMMING = {
     "k": INT64,
     "s": STRING,
@@ -103,7 +105,7 @@ def without_nulls(rows: pa.Table) -> pa.Table:
 
 @given(blocks=st.lists(st.lists(ROW, min_size=1, max_size=6), min_size=1, max_size=4))
 def test_merging_merged_rows_changes_nothing_more(blocks: list[list[Row]]) -> None:
-    """Any merge tree gives what one merge of everything does; but a row that summed to zero and
+    """Any merge tree gives the rows of one full merge; but a row that summed to zero and
     was dropped early cannot turn a later NULL into 0, so these two count as one here."""
     table = summing([]).table
     layout = TableLayout(table)

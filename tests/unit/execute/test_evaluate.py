@@ -1,4 +1,4 @@
-"""Expressions over a batch: conditions, IN, and branches that only some rows may take."""
+"""Expressions over a batch: conditions, IN, and branches that only some rows need."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from olapdb.functions.base import Environment
 from olapdb.plan.expressions import Cast, Expression, InSubquery, InValues, ScalarSubquery
 from olapdb.types import FLOAT64, INT8, INT64, STRING, UINT8, UINT64, Nullable
 from tests.unit.execute.build import call, col, const, in_values, values
+
+pytestmark = pytest.mark.feature("select")
 
 ENVIRONMENT = Environment()
 A, B, S = col("a", INT64), col("b", INT64), col("s", STRING)

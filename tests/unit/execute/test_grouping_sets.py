@@ -1,10 +1,12 @@
-"""ROLLUP and its like: what ClickHouse does not tell (see tests/oracle/features/grouping_sets.sql)."""
+"""Grouping sets where ClickHouse cannot be the oracle (else tests/oracle/features/grouping_sets.sql)."""
 
 from __future__ import annotations
 
 import pytest
 
 import olapdb
+
+pytestmark = pytest.mark.feature("select")
 
 
 def test_a_condition_on_a_rolled_up_key_stays_above_the_groups() -> None:

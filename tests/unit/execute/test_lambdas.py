@@ -1,4 +1,4 @@
-"""Lambdas: what ClickHouse does not tell (tests/oracle/features/lambdas.sql has what it does)."""
+"""Lambdas where ClickHouse cannot be the oracle (else tests/oracle/features/lambdas.sql)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import pytest
 
 import olapdb
 
+pytestmark = pytest.mark.feature("select", "functions")
+
 
 def test_a_body_is_evaluated_in_bounded_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Long arrays reach the body piece by piece, and the answer is that of one piece."""
+    """Long arrays reach the body in pieces, and the result does not change."""
     connection = olapdb.connect()
     query = (
         "SELECT number, arraySum(x -> x * number, range(number % 7)),"

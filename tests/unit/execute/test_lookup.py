@@ -15,11 +15,13 @@ from olapdb.compute.row_hash import row_hashes
 from olapdb.config import tuning
 from tests.unit.execute.test_codes import KINDS, distinct_columns, normal
 
+pytestmark = pytest.mark.feature("select")
+
 Rows = list[list[int]]
 
 
 def python_values(column: pa.Array) -> list[object]:
-    """Times as ticks: those of the tests are beyond Python's years."""
+    """Return times as ticks: those of the tests are beyond Python's years."""
     if pa.types.is_timestamp(column.type):
         column = column.view(pa.int64())
     return [normal(value) for value in column.to_pylist()]
@@ -28,7 +30,7 @@ def python_values(column: pa.Array) -> list[object]:
 def equal_rows(
     ours: list[pa.Array], theirs: list[pa.Array], *, matches_null: bool, threads: int = 1
 ) -> Rows:
-    """The numbers of our rows that equal each of theirs."""
+    """Return for each of their rows the numbers of our equal rows."""
     made = Lookup(ours, len(ours[0]), matches_null=matches_null, keeps_rows=True, threads=threads)
     assert made.order is not None
     assert int(made.sizes.sum()) == len(made.order)
@@ -114,7 +116,7 @@ def test_rows_that_differ_and_have_one_hash(
 def test_a_nan_finds_those_of_its_bits(
     arrow: pa.DataType, indexed_min: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many rows there are: 0 / 0 is another NaN than `nan` is."""
+    """0 / 0 is another NaN than `nan`, for few rows and for many."""
     monkeypatch.setattr(tuning, "INDEXED_VALUES_MIN", indexed_min)
     written, divided = float("nan"), -float("nan")
     ours = [pa.array([written, *range(1, 50), divided, 0.0, -0.0], arrow)]
@@ -123,7 +125,7 @@ def test_a_nan_finds_those_of_its_bits(
 
 
 def test_very_many_rows_with_one_hash(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numbers of 256 bits that differ in the upper half."""
+    """256-bit numbers that differ in the upper half have equal hashes."""
     monkeypatch.setattr(tuning, "INDEXED_VALUES_MIN", 10)
     numbers = [Decimal(n << 128) for n in range(3_000)]
     column = pa.array(numbers, pa.decimal256(76, 0))

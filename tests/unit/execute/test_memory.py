@@ -1,4 +1,4 @@
-"""What operators count against max_memory_usage is what they need; what would pass it is refused."""
+"""Operators count the memory that they need against max_memory_usage, and fail beyond it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import olapdb
 from olapdb.errors import MemoryLimitExceeded
 from tests.unit.execute.memory_peaks import QUERIES, TABLE
 
+pytestmark = pytest.mark.feature("select", "settings")
+
 UNCOUNTED_BYTES = 40_000_000
 """Batches on their way, and what operators need for a batch: it does not grow with the rows."""
 COUNTED = sorted(set(QUERIES) - {"cross join", "many partners", "right any join"})
@@ -21,7 +23,7 @@ COUNTED = sorted(set(QUERIES) - {"cross join", "many partners", "right any join"
 
 @pytest.fixture(scope="module")
 def peaks() -> dict[str, tuple[int, int]]:
-    """Bytes needed and bytes counted by each query, in a process of its own."""
+    """Return bytes needed and bytes counted by each query, from a process of its own."""
     root = Path(__file__).parents[3]
     command = [sys.executable, "-m", "tests.unit.execute.memory_peaks"]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)

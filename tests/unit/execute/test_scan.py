@@ -1,4 +1,4 @@
-"""Scans of stored parts: what is read, what is pruned, what FINAL makes of it."""
+"""Scans of stored parts: reading, pruning and FINAL."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ from tests.unit.execute.build import (
     stored,
     values,
 )
+
+pytestmark = pytest.mark.feature("select")
 
 K, V, D = col("k", UINT64), col("v", INT64), col("d", DATE)
 

@@ -1,4 +1,4 @@
-"""Codes that views share are those that each would make by itself."""
+"""Shared codes equal the codes that each view would compute alone."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from olapdb.compute import shared_group_codes
 from olapdb.compute.group_codes import factorise
 from olapdb.compute.shared_group_codes import SharedCodes
 from olapdb.config import tuning
+
+pytestmark = pytest.mark.feature("select")
 
 VALUES = {
     "number": st.one_of(st.none(), st.integers(0, 5)),

@@ -28,6 +28,8 @@ from olapdb.model.schema import Table
 from olapdb.runtime.failpoints import recording
 from tests.unit.views.warehouse import dicts, rows, verdict
 
+pytestmark = pytest.mark.feature("changes")
+
 TODAY = (datetime.datetime.now(tz=datetime.UTC) + datetime.timedelta(hours=12)).date()
 """Or tomorrow: so it lasts until the tests are over, at midnight too."""
 
@@ -189,9 +191,7 @@ def test_in_the_background(connection: Connection) -> None:
     make(connection)
     connection.execute(f"INSERT INTO t VALUES ('{ago(9)}', 1), ('{ago(0)}', 2)")
     services = connection.database.services
-    scheduler = MergeScheduler(
-        services, expire=lambda ours, table_id: apply_ttl(CommitOrigin(ours), table_id)
-    )
+    scheduler = MergeScheduler(services, expire=apply_ttl)
     scheduler.start()
     scheduler.notify(table(connection).id)
     assert scheduler.wait_idle(20)

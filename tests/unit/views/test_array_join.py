@@ -49,7 +49,10 @@ READ = """
 ALL_TAGS = ("red", "blue", "green")
 
 
-pytestmark = pytest.mark.warehouse(SOURCE, TARGET, merges=False)
+pytestmark = [
+    pytest.mark.warehouse(SOURCE, TARGET, merges=False),
+    pytest.mark.feature("views", "dimensions", "select"),
+]
 
 
 def expected(connection: Connection) -> list[tuple[object, ...]]:

@@ -25,7 +25,7 @@ STAGED = f"{CUT}, backfill_staging = 1"
 LEDGER = "SYSTEM RECONCILE VIEW daily_mv METADATA"
 
 
-pytestmark = pytest.mark.warehouse(merges=False)
+pytestmark = [pytest.mark.warehouse(merges=False), pytest.mark.feature("views", "backfill")]
 
 
 def month(connection: Connection, number: int, times: int = 1) -> None:

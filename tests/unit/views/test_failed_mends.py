@@ -17,6 +17,8 @@ from olapdb.views.jobs.executor import Stop, never
 from olapdb.views.proof.reconcile import reconcile
 from tests.unit.views.warehouse import dicts, rows
 
+pytestmark = pytest.mark.feature("views", "reconcile")
+
 QUERY = "SELECT p, sum(v + throwIf(v = 13, 'boom')) AS v FROM s GROUP BY p"
 IGNORING = "SETTINGS materialized_views_ignore_errors = 1"
 

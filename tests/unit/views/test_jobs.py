@@ -28,7 +28,7 @@ JOBS = "SELECT * FROM system.view_jobs ORDER BY started, kind"
 CHUNKS = "SELECT * FROM system.view_job_chunks ORDER BY finished, chunk"
 
 
-pytestmark = pytest.mark.warehouse(merges=False)
+pytestmark = [pytest.mark.warehouse(merges=False), pytest.mark.feature("views", "backfill")]
 
 
 def months(connection: Connection, times: int = 1) -> None:

@@ -31,7 +31,7 @@ from olapdb.views.jobs.executor import InProcessExecutor, Stop, never
 from olapdb.views.jobs.replay import replay
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, dicts, make, rows, verdict
 
-pytestmark = pytest.mark.warehouse(merges=False)
+pytestmark = [pytest.mark.warehouse(merges=False), pytest.mark.feature("views", "concurrency")]
 
 
 @dataclass

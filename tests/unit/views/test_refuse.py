@@ -25,6 +25,8 @@ from olapdb.errors import (
 from olapdb.views.definition.definition import MEANING
 from tests.unit.views.warehouse import dicts, rows
 
+pytestmark = pytest.mark.feature("views", "provability")
+
 
 @pytest.fixture(scope="module")
 def connection() -> Iterator[Connection]:
