@@ -5,9 +5,9 @@
     block 8                            fires version 2
     SYSTEM REPLAY VIEW v STALE         recomputes the slices by version 2
 
-What the view has seen stays seen.  An INSERT, a chunk or a replay that was computed with the old
-version requires it, and so fires anew or fails (rules 1, 3 and 6); old rows never count as the new
-definition's (rule 11).
+The coverage of the view stays. An INSERT, a chunk or a replay that used the old version requires
+it, so it fires again or fails (rules 1, 3 and 6). Old rows never count as rows of the new
+definition (rule 11).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from olapdb.views.jobs.job import find_view, view_name
 
 @dataclass(frozen=True, slots=True)
 class ModifiedView:
-    """`changed` is False where the query means what it meant; `stale_rows` are the target's rows
-    that the old definition made."""
+    """The result of MODIFY QUERY. `changed` is False if the query means the same as before;
+    `stale_rows` are the target's rows that the old definition made."""
 
     view: MaterializedView
     changed: bool
@@ -41,11 +41,11 @@ class ModifiedView:
 def modify_query(
     origin: CommitOrigin, view_id: str, query: nodes.Query, *, database: str
 ) -> ModifiedView:
-    """Gives the view another SELECT over the same source, checked as at CREATE. Its settings stay,
-    but for those that differ from the default in the origin's, or that the query names.
+    """Give the view another SELECT over the same source, checked as at CREATE. The view keeps its
+    settings, except those that the origin changes from the default or the query names.
 
     Raises what CREATE raises; QueryNotSupportedInMaterializedView for another source; UnknownTable
-    where the view, or its target, is gone.  The same query again changes nothing.
+    if the view or its target is gone. An equal definition changes nothing.
     """
     origin = origin.of_kind("MODIFY QUERY")
 
@@ -79,6 +79,8 @@ def _defined(
     query: nodes.Query,
     database: str,
 ) -> ViewDefinition:
+    """Return the checked definition; refuse another source
+    (QueryNotSupportedInMaterializedView)."""
     name = view_name(view)
     kept = target_of(snapshot, view)
     definition = define(

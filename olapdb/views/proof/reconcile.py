@@ -1,10 +1,10 @@
-"""RECONCILE: compares a view's target with a recomputation from the source, at one snapshot.
+"""RECONCILE: comparison of a view's target with a recomputation from the source, at one snapshot.
 
-What should be there comes from the source rows that the view has seen (its gap is reported, not
-held against it), through the view's own block function; what is there from the target's parts, as
-a full merge would leave them.  The answer never comes from the ledger or from another view.
+The expected rows come from the source rows that the view has seen, through the view's own block
+function. The view's gap is reported, but is not a difference. The actual rows come from the
+target's parts, combined as by a full merge. The ledger and other views never supply the answer.
 
-A verdict is stored with a fingerprint of what it is about, and lapses with it (rule 9).
+A verdict is stored with a fingerprint of its inputs and lapses when they change (rule 9).
 """
 
 from __future__ import annotations
@@ -42,13 +42,15 @@ def reconcile(
     progress: Progress | None = None,
     record: bool = True,
 ) -> tuple[ReconcileRow, ...]:
-    """Recompute and compare target partitions: one, the stale ones, `sample` of them at random,
-    the `oldest` ones (never proven, or whose proof has lapsed or is oldest: for a schedule), or
-    all.
+    """Recompute and compare target partitions. Return one verdict for each.
 
-    A view that cannot be proven gives one row of verdict "unverifiable" whose cause is the reason.
-    An equal verdict also clears older invalidations of its slice: the recomputation disproved
-    them.  `record` False stores nothing.  Raises QueryWasCancelled.
+    At most one argument selects partitions: `partition`, `stale` (the stale ones), `sample` (so
+    many at random) or `oldest` (so many, for a schedule: never proven, then lapsed, then the oldest
+    proofs). The default is all.
+
+    A view that cannot be compared gives one row of verdict "unverifiable" whose cause is the
+    reason. An equal verdict also clears older invalidations of its slice: the recomputation
+    disproved them. `record` False stores nothing. Raises BadArguments and QueryWasCancelled.
     """
     job = ViewJob.of(origin, "RECONCILE", executor, progress)
     with job.recorded():
@@ -64,6 +66,8 @@ def _compared(
     stale: bool,
     record: bool,
 ) -> tuple[ReconcileRow, ...]:
+    """Compare the selected partitions at a pinned snapshot, and store the verdicts if `record` is
+    set. An error of the view's rows in a comparison of all is stored as a failed attempt."""
     services = job.services
     _judge_anew(job.origin, view_id)
     snapshot = services.catalog.snapshot()
@@ -89,7 +93,7 @@ def _compared(
 
 
 def _judge_anew(origin: CommitOrigin, view_id: str) -> None:
-    """Store the reason why a writer of the view's target is unproven, where none is stored yet: the
+    """Store, for each writer of the view's target, a newly known reason why it is unproven. The
     comparison leaves such writers out."""
     snapshot = origin.services.catalog.snapshot()
     view = find_view(snapshot, view_id)
@@ -98,7 +102,7 @@ def _judge_anew(origin: CommitOrigin, view_id: str) -> None:
 
 
 def require_stored(view: MaterializedView, snapshot: Snapshot, operation: str) -> None:
-    """Raise ViewNotProvable where the source, or the target, stores no rows: the ledger knows none."""
+    """Raise ViewNotProvable if the view's source or target stores no rows that could be checked."""
     readable_source(snapshot, view, operation)
     if not stores_rows(snapshot, view.target_id):
         raise ViewNotProvable(
@@ -109,6 +113,7 @@ def require_stored(view: MaterializedView, snapshot: Snapshot, operation: str) -
 
 
 def _unverifiable(view: MaterializedView, snapshot: Snapshot, reason: str) -> ReconcileRow:
+    """Return the row of a view that cannot be compared: the reason, its bypass and gap rows."""
     gap_rows = (
         sum(s.rows for s in gap(view, snapshot)) if stores_rows(snapshot, view.source_id) else 0
     )
@@ -137,7 +142,7 @@ def _chosen(
     oldest: int | None,
     stale: bool,
 ) -> frozenset[str] | None:
-    """Return the partitions of the target to compare; None for all."""
+    """Return the target partitions to compare, None for all. Raise BadArguments for bad options."""
     if sum((partition is not None, sample is not None, oldest is not None, stale)) > 1:
         raise BadArguments("RECONCILE VIEW takes one of PARTITION, SAMPLE, OLDEST and STALE.")
     if partition is not None:
@@ -158,8 +163,8 @@ def _chosen(
 
 
 def _by_proof(view: MaterializedView, snapshot: Snapshot) -> list[str]:
-    """Return the target's partitions, those first of which least is known: never compared, then those whose
-    verdict has lapsed, then those proven longest ago."""
+    """Return the target's partitions, those with the least proof first: never compared, then those
+    with a lapsed verdict, then the rest by the age of their verdict."""
     checks = {check.target_partition: check for check in snapshot.checks(view.id)}
 
     def age(partition: str) -> tuple[int, int]:
@@ -179,6 +184,8 @@ def _record(
     rows: tuple[ReconcileRow, ...],
     complete: bool,
 ) -> None:
+    """Commit the verdicts together with the end of the job. Store nothing if the definition
+    changed; raise QueryWasCancelled if the job was cancelled."""
     writers = peers(view, snapshot)
     draft = CommitDraft([job.origin.lease])
     draft.require(*(ViewIs(one.id, one.version) for one in writers), *job.record.requirements())
@@ -186,8 +193,8 @@ def _record(
     if publish_if_current(draft, job.origin) is not None:
         job.record.ended()
         return
-    # The job was cancelled; or the definition changed since the snapshot: the verdict is true, but
-    # lapsed already.
+    # A conflict: the job was cancelled, or the definition changed after the snapshot. Then the
+    # verdict has lapsed already.
     job.refuse_cancelled()
 
 
@@ -199,10 +206,12 @@ def verdict_changes(
     complete: bool,
     raised: frozenset[str] = frozenset(),
 ) -> list[Change]:
-    """Return the changes that record the verdicts for the view and its peers; equal slices are stale no
-    more.
-    `complete` tells that the rows are about all of the target; `raised` are the target's partitions
-    whose data version the same commit raises."""
+    """Return the changes that record the verdicts for the view and its peers, and clear the
+    invalidations of equal slices. Slices frozen by retention keep their staleness.
+
+    `complete`: the rows are about the whole target. `raised`: the target partitions whose data
+    version the same commit raises.
+    """
     writers = peers(view, snapshot)
     changes: list[Change] = []
     for row in rows:

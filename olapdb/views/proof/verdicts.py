@@ -1,4 +1,4 @@
-"""Verdicts of reconciliation: what each is about, whether it still holds, which slices are stale."""
+"""Verdicts of reconciliation: their fingerprints, whether they hold, which slices they make stale."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class _Counted(Protocol):
-    """A comparison's outcome."""
+    """An outcome of a comparison: how many keys are missing, extra or differing."""
 
     @property
     def missing(self) -> int: ...
@@ -39,12 +39,11 @@ class _Counted(Protocol):
 
 
 WHOLE_TARGET = ""
-"""The partition that the verdict of a refused ADOPT is kept under: it is about all of them."""
+"""The partition of a refused ADOPT's verdict, which is about the whole target."""
 
 
 def adoption_refused(view: MaterializedView, snapshot: Snapshot) -> Check | None:
-    """Return what the last ADOPT found different, while the same rows are by hand and the same are
-    missed."""
+    """Return the check of the last, refused ADOPT if its fingerprint still holds, else None."""
     for one in snapshot.checks(view.id):
         if one.mode == "ADOPT" and one.fingerprint == adoption_fingerprint(view, snapshot):
             return one
@@ -58,8 +57,8 @@ def counts(found: _Counted) -> str:
 
 
 def adoption_fingerprint(view: MaterializedView, snapshot: Snapshot) -> str:
-    """Return a hash of what the outcome of ADOPT depends on. Rows that triggers bring are not among it: they are the
-    same on both sides."""
+    """Return a hash of everything that the outcome of ADOPT depends on: definitions, data versions,
+    bypass blocks and the gap. Rows that triggers add are left out: both sides gain them."""
     views = snapshot.views_into(view.target_id)
     ids = writers(view, snapshot)
     by_hand: dict[str, list[BlockRange]] = {}
@@ -77,15 +76,17 @@ def adoption_fingerprint(view: MaterializedView, snapshot: Snapshot) -> str:
 
 
 def raised_versions(table_id: str, snapshot: Snapshot) -> list[tuple[str, int]]:
-    """Return the data versions of a table's partitions that were changed ever."""
+    """Return (partition, data version) of each partition of the table that was ever changed other
+    than by INSERTs and merges. Partition "" is the table as a whole. Sorted by partition."""
     partitions = {"", *(part.partition_id for part in snapshot.parts(table_id))}
     versions = ((p, snapshot.data_version(table_id, p)) for p in sorted(partitions))
     return [(partition, version) for partition, version in versions if version]
 
 
 def stale_slices(snapshot: Snapshot, view: MaterializedView) -> frozenset[str] | None:
-    """Return the partitions of the target that a writer's invalidation or failed check names; None
-    for all."""
+    """Return the target partitions that an invalidation of any writer names, or a current check
+    with differences. None means all partitions. A VIEW FAILED note names a gap, not a stale
+    slice."""
     found: set[str] = set()
     for view_id in writers(view, snapshot):
         for one in snapshot.invalidations(view_id):
@@ -101,8 +102,7 @@ def stale_slices(snapshot: Snapshot, view: MaterializedView) -> frozenset[str] |
 
 
 def failures(view: MaterializedView, snapshot: Snapshot) -> tuple[Invalidation, ...]:
-    """Return notes of the INSERTs on which the view failed, so that their blocks are its gap; oldest
-    first."""
+    """Return the notes of the view's failed INSERTs that are still in its gap, oldest first."""
     notes = [one for one in snapshot.invalidations(view.id) if one.cause == FAILED]
     if not notes:
         return ()

@@ -1,4 +1,4 @@
-"""Expressions: each must give the same value whenever the same row is computed again."""
+"""Rules about expressions: each must give the same value whenever its row is computed again."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _VALUES_OF_THEIR_CHILDREN = (
     expressions.LambdaFunction,
     expressions.LambdaParameter,
 )
-"""Kinds of expression whose value is decided by their children, the row and the plans in them."""
+"""Kinds of expression whose value depends only on their children, the row and the plans in them."""
 _MERGE_CLASSES = ("exact", "float", "sketch", "ordered")
 ALWAYS_ZERO = "throwIf"
-"""It must run for each row, as a volatile function does, but its value is always 0."""
+"""A function that must run for each row, like a volatile one, but whose value is always 0."""
 
 
 def expression_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
-    """Yield items about the functions and the columns that the query reads, wherever they stand."""
+    """Yield items about the functions and columns that the query reads in any clause."""
     wrong = [*_volatile(parts), *_unknown_kinds(parts), *_virtual(parts), *_late_defaults(parts)]
     yield from wrong
     if not wrong:
@@ -44,7 +44,7 @@ def expression_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
 
 
 def volatile_names(found: Iterable[Expression]) -> tuple[str, ...]:
-    """Return the functions among the expressions that give another value each time."""
+    """Return the names of the functions among `found` that give another value at each call."""
     names = (
         one.name
         for one in found
@@ -61,12 +61,13 @@ def called(names: Iterable[str]) -> str:
 def bound_default(
     table: Table, text: str, snapshot: Snapshot, environment: Environment
 ) -> Expression:
-    """Bind a default's text over the table's columns; columns that are ALIAS are expanded in it."""
+    """Bind the text of a default over the table's columns; expand ALIAS columns in it."""
     scope = BindScope(snapshot=snapshot, database=table.database, environment=environment)
     return bind_expression(parse_expression(text), table, scope)
 
 
 def _volatile(parts: BoundDefinition) -> Iterator[JudgedItem]:
+    """Yield an item if the query calls a volatile function."""
     names = volatile_names(all_expressions(parts.plan.root))
     if names:
         yield refused_or_unknown(
@@ -78,6 +79,7 @@ def _volatile(parts: BoundDefinition) -> Iterator[JudgedItem]:
 
 
 def _unknown_kinds(parts: BoundDefinition) -> Iterator[JudgedItem]:
+    """Yield an item for each kind of expression or aggregate that no rule knows."""
     for expression in all_expressions(parts.plan.root):
         if type(expression) not in _VALUES_OF_THEIR_CHILDREN:
             yield unknown(
@@ -89,8 +91,11 @@ def _unknown_kinds(parts: BoundDefinition) -> Iterator[JudgedItem]:
 
 
 def _virtual(parts: BoundDefinition) -> Iterator[JudgedItem]:
-    """A block that is inserted has no part yet, a recomputation reads from one; and rows that
-    were there before a RENAME had another name."""
+    """Yield an item if the query reads the name of a table, or a virtual column of its parts.
+
+    A RENAME changes names for older rows. An inserted block has no part yet, while a recomputation
+    reads from parts.
+    """
     for one in all_expressions(parts.plan.root):
         if isinstance(one, NameConstant):
             yield refused_or_unknown(
@@ -122,7 +127,8 @@ def columns_read(scan: nodes.Scan) -> set[str]:
 
 
 def _late_defaults(parts: BoundDefinition) -> Iterator[JudgedItem]:
-    """Parts that were written before ADD COLUMN compute its default at each read."""
+    """Yield an item for each column whose default calls a volatile function and which older parts
+    lack: parts written before ADD COLUMN compute the default at each read."""
     tables = {scan.table.id: scan.table for scan in all_scans(parts.plan.root)}
     for table in tables.values():
         read = set().union(
@@ -146,7 +152,7 @@ def _late_defaults(parts: BoundDefinition) -> Iterator[JudgedItem]:
 
 
 def _default_functions(parts: BoundDefinition, table: Table, column: Column) -> tuple[str, ...]:
-    """The volatile functions of a column's default, those of the defaults that it reads too."""
+    """Return the volatile functions of a column's default, and of the defaults that it reads."""
     found: list[str] = []
     waiting, seen = [column.name], set[str]()
     while waiting:
@@ -161,7 +167,7 @@ def _default_functions(parts: BoundDefinition, table: Table, column: Column) -> 
 
 
 def lacks(snapshot: Snapshot, table: Table, column: Column) -> bool:
-    """Return whether a part of the table, a detached one too, is older than the column."""
+    """Return whether a part with rows, detached or not, is older than the column."""
     if column.since <= 1:
         return False
     return any(

@@ -1,7 +1,8 @@
-"""The way from the source to the target: what fires, clauses, joins, and the one GROUP BY.
+"""The path from the source to the target: trigger, clauses, joins, and the one GROUP BY.
 
-The rows of a block go up this way alone, so each node must give for the rows of two blocks what it
-gives for each, together (or, above the source's GROUP BY, groups that merge to that).
+A trigger sends only the rows of one block up this path. So each node must distribute over blocks:
+its output for two blocks together must be its outputs for each, joined. Above the source's GROUP
+BY, the groups of the two outputs must merge to that.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _ROW_BY_ROW = {
     nodes.Union: "UNION ALL",
     nodes.SetDifference: "EXCEPT or INTERSECT",
 }
-"""Nodes that the rules below know; those that look at several rows are named by `Shape.above`."""
+"""Nodes that the rules know. `QueryShape.above` names those that look at several rows."""
 
 
 def query_items(
@@ -67,6 +68,7 @@ def path(node: nodes.Node) -> list[nodes.Node]:
 
 
 def _twice(parts: BoundDefinition, branch: nodes.Plan) -> Iterator[JudgedItem]:
+    """Refuse a branch that reads its source more than once."""
     if occurrences(branch.root, parts.source.id) > 1:
         yield refused(
             f"source {parts.source_name}",
@@ -77,6 +79,7 @@ def _twice(parts: BoundDefinition, branch: nodes.Plan) -> Iterator[JudgedItem]:
 
 
 def _joins(parts: BoundDefinition, shape: QueryShape) -> Iterator[JudgedItem]:
+    """Yield an item for each RIGHT or FULL JOIN, and one for an ANY or ASOF JOIN."""
     for kind in shape.joins:
         if kind.endswith(("RIGHT", "FULL")):
             yield refused(
@@ -95,6 +98,7 @@ def _joins(parts: BoundDefinition, shape: QueryShape) -> Iterator[JudgedItem]:
 
 
 def _clauses(parts: BoundDefinition, shape: QueryShape) -> Iterator[JudgedItem]:
+    """Yield an item for a clause that looks at several rows, or for a second GROUP BY."""
     if shape.above:
         clause = shape.above[0]
         yield refused_or_unknown(
@@ -117,8 +121,9 @@ def _clauses(parts: BoundDefinition, shape: QueryShape) -> Iterator[JudgedItem]:
 
 
 def _conditions_on_groups(parts: BoundDefinition, branch: nodes.Plan) -> Iterator[JudgedItem]:
-    """A WHERE, a JOIN or an ARRAY JOIN above the GROUP BY may look at its keys, which are the same
-    in every block, but not at the aggregates, which are those of one block."""
+    """Yield an item for a WHERE, JOIN or ARRAY JOIN above the GROUP BY that reads an aggregate: its
+    value is that of one block. Such a clause may read the group's keys, which are the same in every
+    block."""
     for node in path(branch.root):
         if isinstance(node, nodes.Aggregate):
             return
@@ -143,7 +148,7 @@ def _conditions_on_groups(parts: BoundDefinition, branch: nodes.Plan) -> Iterato
 
 
 def _is_aggregate(node: nodes.Node, column: str) -> bool:
-    """Whether a column of the node is computed from an aggregate below it, on the source's path."""
+    """Return whether a column of the node is computed from an aggregate below, on this path."""
     match node:
         case nodes.Aggregate(aggregates=aggregates):
             return any(name == column for name, _ in aggregates)

@@ -1,12 +1,12 @@
-"""A source whose engine joins rows: the view must not tell merged rows from unmerged ones.
+"""Sources whose engine joins rows: the view must give the same for merged and unmerged rows.
 
-A trigger sees the rows of an INSERT, a recomputation what merges left of them.  A view over such a
-source is provable where both give the same: it groups by columns of the source's ORDER BY, and
+A trigger sees the rows of an INSERT; a recomputation sees what merges left of them. A view over
+such a source is provable if both give the same: it groups by columns of the source's ORDER BY, and
 each aggregate commutes with a merge (see `merging`).
 
-A SummingMergeTree also drops rows whose sums are zero.  They add nothing to a sum, but their group
-is in the target and not in a recomputation; the two are equal only in a target that drops its own
-rows of zeros.
+A SummingMergeTree also drops rows whose sums are zero. They add nothing to a sum, but their group
+is in the target and not in a recomputation. The two are equal only if the target drops its own rows
+of zeros.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from olapdb.views.provability.parts import BoundDefinition
 from olapdb.views.provability.query import path
 
 _ENGINES = ("MergeTree", "Memory", "Log", "TinyLog", "StripeLog", "Null")
-"""Engines whose rows stay as they came."""
+"""Engines that never change stored rows."""
 
 
 def source_items(
@@ -44,6 +44,7 @@ def source_items(
 
 
 def _merges_seen(parts: BoundDefinition, shape: QueryShape) -> str:
+    """Return the reason why the view's result depends on merges of its source, or ""."""
     source, where = parts.source, parts.source_name
     if shape.aggregate is None:
         return f"{where} merges its rows, and a row-wise view shows which it has merged."
@@ -69,7 +70,7 @@ def _merges_seen(parts: BoundDefinition, shape: QueryShape) -> str:
 
 
 def _condition(parts: BoundDefinition, node: nodes.Node) -> str:
-    """Why a node between the source and the GROUP BY sees merges."""
+    """Return the reason why a node between the source and the GROUP BY depends on merges, or ""."""
     source, where = parts.source, parts.source_name
     match node:
         case nodes.Filter(child=child, predicate=predicate):

@@ -1,4 +1,4 @@
-"""How the target merges what the view gives it: groups, aggregates, rows as they are.
+"""Merges of the target: how they treat what the view gives, by groups or row by row.
 
 GROUP BY     a merging target joins the groups of blocks: its ORDER BY must be the GROUP BY, and
              each other column must merge as its aggregate does
@@ -35,7 +35,7 @@ _ENGINES = (
     "VersionedCollapsingMergeTree",
 )
 _OF_NOTHING_NEUTRAL = ("sum", "sumMap", "minMap", "maxMap", "groupUniqArrayArray")
-"""Merging functions to which what an aggregate makes of no rows (0, {}, []) adds nothing."""
+"""Merging functions to which an aggregate of no rows (0, {}, []) adds nothing."""
 
 
 def target_items(
@@ -59,8 +59,7 @@ def target_items(
 
 
 def merge_function(parts: BoundDefinition, column: Column) -> str:
-    """Return the function by which merges of the target join the column's values; "" where they keep
-    one of them."""
+    """Return the function by which the target merges the column; "" if merges keep one value."""
     if not parts.target.engine.merges_values:
         return ""
     if isinstance(column.type, SimpleAggregateFunction):
@@ -77,6 +76,7 @@ def merge_function(parts: BoundDefinition, column: Column) -> str:
 
 
 def _rows(parts: BoundDefinition, shape: QueryShape) -> Iterator[JudgedItem]:
+    """Yield items about the columns of a query without GROUP BY."""
     name = f"target {parts.target_name}"
     if not parts.merges:
         yield known(name, "It holds each row that the view makes, as it was made.")
@@ -119,6 +119,7 @@ def _rows(parts: BoundDefinition, shape: QueryShape) -> Iterator[JudgedItem]:
 
 
 def _groups(parts: BoundDefinition, branch: nodes.Plan, shape: QueryShape) -> Iterator[JudgedItem]:
+    """Yield items about the columns of a query with GROUP BY, whose target merges rows."""
     # A literal is the same in every row: one more column of each group, grouped by or not.
     literals = {n for n, _ in constants_of(branch) if n in parts.order}
     yield _keys(parts, shape, literals)
@@ -135,6 +136,7 @@ def _groups(parts: BoundDefinition, branch: nodes.Plan, shape: QueryShape) -> It
 
 
 def _keys(parts: BoundDefinition, shape: QueryShape, literals: set[str]) -> JudgedItem:
+    """Return the item of the GROUP BY, whose keys must be exactly the target's ORDER BY."""
     assert shape.aggregate is not None
     order = parts.order
     keys = {o.name for o in shape.outputs if o.key is not None} | literals
@@ -156,6 +158,7 @@ def _keys(parts: BoundDefinition, shape: QueryShape, literals: set[str]) -> Judg
 def _aggregate(
     parts: BoundDefinition, column: Column, output: TargetColumn, shape: QueryShape
 ) -> JudgedItem:
+    """Return the item of a column that is no key: merges must join it as its aggregate does."""
     call, name = output.aggregate, f"column {column.name}"
     if call is None:
         return refused(
@@ -196,9 +199,10 @@ def _aggregate(
 
 
 def _not_stored(parts: BoundDefinition, column: Column, use: str) -> JudgedItem | None:
-    """The refusal of a column that the target would not hold as the query gives it, or None.
+    """Return the refusal of a column whose type cannot hold what the query gives, or None.
 
-    `use` is "group" or the function that merges the column; see `views.column_conversion`."""
+    `use` is "group" or the function that merges the column; see `column_conversion`.
+    """
     if not use:
         return None
     given = dict(zip(parts.plan.names, parts.plan.types, strict=True)).get(column.name)
@@ -213,6 +217,7 @@ def _not_stored(parts: BoundDefinition, column: Column, use: str) -> JudgedItem 
 
 
 def _ordered(name: str, what: str, column: Column) -> JudgedItem:
+    """Return the refusal of a value that depends on the order of blocks."""
     return refused(
         name,
         f"{what} in column {column.name} depends on the order in which blocks come.",
@@ -222,7 +227,7 @@ def _ordered(name: str, what: str, column: Column) -> JudgedItem:
 
 
 def _zeros(parts: BoundDefinition, given: set[str]) -> Iterator[JudgedItem]:
-    """A merge of a SummingMergeTree drops a row whose named sums are zero, with all else in it."""
+    """Refuse columns that a SummingMergeTree drops with a row whose named sums are zero."""
     layout, engine = parts.layout, parts.target.engine
     if engine.name != "SummingMergeTree" or not engine.arguments or nested_maps(layout):
         return
@@ -239,6 +244,7 @@ def _zeros(parts: BoundDefinition, given: set[str]) -> Iterator[JudgedItem]:
 
 
 def _fix(call: AggregateCall) -> str:
+    """Return the advice how to store the aggregate so that it merges."""
     function = call.aggregate
     if function.additive and function.merge_function:
         inner = function.result_type.name
