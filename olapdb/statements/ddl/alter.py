@@ -40,7 +40,7 @@ from olapdb.statements.dml.mutations import mutation_steps
 from olapdb.statements.dml.optimize_truncate import delete
 from olapdb.statements.dml.partitions import alter_partition, check_partition_action
 from olapdb.views.definition.column_dependencies import check_altered, refuse_needed_column
-from olapdb.views.definition.column_rename import follow_column_rename
+from olapdb.views.definition.column_rename import views_after_column_rename
 from olapdb.views.definition.judgement import Rejudged, bind_view, rejudged_draft
 
 _COMMENTS = nodes.ModifyComment | nodes.CommentColumn
@@ -287,7 +287,7 @@ def _check_views(
     moved: dict[str, MaterializedView | View] = {}
     for (old, new), (had, made) in zip(draft.renamed, draft.renames, strict=True):
         seen = OverlaySnapshot.of(snapshot, had, *moved.values())
-        for view in follow_column_rename(seen, made, old, new):
+        for view in views_after_column_rename(seen, made, old, new):
             moved[view.id] = view
     seen = OverlaySnapshot.of(snapshot, *moved.values())
     rejudged = check_altered(seen, after, "alter")

@@ -63,7 +63,7 @@ def conversion(source: types.DataType, target: types.DataType, use: str = "row")
     if use == "row":
         return Conversion(kind)
     if use == "group":
-        if kind == "rounded" or not _keeps_apart(source, target):
+        if kind == "rounded" or not _keeps_distinct(source, target):
             return Conversion(
                 "refused",
                 f"it groups by {source}, of which several values may be stored as one {target}: their"
@@ -72,7 +72,7 @@ def conversion(source: types.DataType, target: types.DataType, use: str = "row")
             )
         return Conversion(kind)
     if use in _GROWING:
-        return _added(source, target, use, kind)
+        return _sum_conversion(source, target, use, kind)
     if not _keeps_order(source, target):
         return Conversion(
             "refused",
@@ -82,7 +82,7 @@ def conversion(source: types.DataType, target: types.DataType, use: str = "row")
     return Conversion(kind)
 
 
-def _adds_up(data_type: types.DataType, merged: str = "sum") -> bool:
+def _holds_merged(data_type: types.DataType, merged: str = "sum") -> bool:
     """Return whether merging by this function keeps values within the type. It does not for a
     UInt8, which wraps at 256, or a Float32, which each merge rounds."""
     try:
@@ -92,9 +92,11 @@ def _adds_up(data_type: types.DataType, merged: str = "sum") -> bool:
     return types.plain(made) == types.plain(data_type) and not _has_narrow_floats(data_type)
 
 
-def _added(source: types.DataType, target: types.DataType, merged: str, kind: Kind) -> Conversion:
+def _sum_conversion(
+    source: types.DataType, target: types.DataType, merged: str, kind: Kind
+) -> Conversion:
     """Return the conversion of a column that merges add up: its type must hold every sum."""
-    if not _adds_up(target, merged):
+    if not _holds_merged(target, merged):
         wide = _sum_type(source, merged)
         return Conversion(
             "refused",
@@ -147,7 +149,7 @@ def _plain_kind(source: types.DataType, target: types.DataType) -> Kind:
     """Return the kind of the conversion, NULLs apart; of a container, its elements' worst."""
     if source == target or isinstance(source, types.Nothing):
         return "exact"
-    inside = _inside(source, target)
+    inside = _inner_pairs(source, target)
     if inside is not None:
         kinds = {_kind(have, want) for have, want in inside}
         return next((k for k in _WORST_FIRST if k in kinds), "exact")
@@ -161,7 +163,7 @@ def _plain_kind(source: types.DataType, target: types.DataType) -> Kind:
 _WORST_FIRST: tuple[Kind, ...] = ("refused", "rounded", "checked")
 
 
-def _inside(
+def _inner_pairs(
     source: types.DataType, target: types.DataType
 ) -> list[tuple[types.DataType, types.DataType]] | None:
     """Return the pairs of types within two containers of one kind; None for other types."""
@@ -176,14 +178,14 @@ def _inside(
             return None
 
 
-def _keeps_apart(source: types.DataType, target: types.DataType) -> bool:
+def _keeps_distinct(source: types.DataType, target: types.DataType) -> bool:
     """Return whether distinct values, if stored at all, are stored as distinct values."""
     have, want = types.plain(source), types.plain(target)
     if have == want or isinstance(have, types.Nothing):
         return True
-    inside = _inside(have, want)
+    inside = _inner_pairs(have, want)
     if inside is not None:
-        return all(_keeps_apart(*pair) for pair in inside)
+        return all(_keeps_distinct(*pair) for pair in inside)
     if isinstance(want, types.String):
         # Two moments give one text when clocks are set back; zero bytes at the end are cut off.
         return isinstance(
@@ -197,7 +199,7 @@ def _keeps_order(source: types.DataType, target: types.DataType) -> bool:
     have, want = types.plain(source), types.plain(target)
     if have == want or isinstance(have, types.Nothing):
         return True
-    inside = _inside(have, want)
+    inside = _inner_pairs(have, want)
     if inside is not None:
         return all(_keeps_order(*pair) for pair in inside)
     if isinstance(have, types.FixedString) and isinstance(want, types.FixedString):

@@ -154,8 +154,8 @@ def _refuse_new_nulls(
 ) -> None:
     """Raise TypeMismatch if a column of the view becomes Nullable while its target's is not: an
     INSERT with a NULL would fail. A view that was created so is left so."""
-    had = _homeless_nulls(view, *before)
-    for column, have, wanted in _homeless_nulls(view, *after):
+    had = _nulls_without_target(view, *before)
+    for column, have, wanted in _nulls_without_target(view, *after):
         if column not in {one for one, _, _ in had}:
             raise TypeMismatch(
                 f"View {name}: column {column} would be {have}, the target stores {wanted}, and so"
@@ -164,7 +164,7 @@ def _refuse_new_nulls(
             )
 
 
-def _homeless_nulls(
+def _nulls_without_target(
     view: MaterializedView, plan: Plan, snapshot: Snapshot
 ) -> list[tuple[str, DataType, DataType]]:
     """Return (name, type, target type) of Nullable columns whose target column is not."""

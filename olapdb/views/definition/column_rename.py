@@ -32,7 +32,7 @@ Name = tuple[str, str]
 """(database, table)"""
 
 
-def follow_column_rename(
+def views_after_column_rename(
     snapshot: Snapshot, table: Table, old: str, new: str
 ) -> tuple[MaterializedView | View, ...]:
     """Return the views whose text changes when column `old` becomes `new`, with their new text. The
@@ -47,14 +47,14 @@ def follow_column_rename(
     # A plain view may read a materialized view, whose columns are its target's: rewrite it last.
     found = [item for item in snapshot.objects() if isinstance(item, MaterializedView | View)]
     for item in sorted(found, key=lambda one: isinstance(one, View)):
-        moved = _followed(item, snapshot, after, table, old, new)
+        moved = _rewritten_view(item, snapshot, after, table, old, new)
         if moved is not None:
             changed[item.id] = moved
             after = OverlaySnapshot.of(snapshot, table, *changed.values())
     return tuple(changed.values())
 
 
-def _followed(
+def _rewritten_view(
     item: MaterializedView | View,
     before: Snapshot,
     after: Snapshot,
@@ -112,19 +112,19 @@ def _with_input_renamed(
     """Return the text of the view that reads the column under its new name: the old text, the
     renamed text or the text with subqueries, the first that binds to an equal plan."""
     query = parse_query(item.query)
-    wanted = _shape(had, table.id, {old: new})
-    for attempt in (item.query, to_sql(_renamed_plainly(query, names, old, new))):
-        found = _try(item, after, attempt)
-        if found is not None and _shape(found, table.id, {}) == wanted:
+    wanted = _canonical_plan(had, table.id, {old: new})
+    for attempt in (item.query, to_sql(_with_column_renamed(query, names, old, new))):
+        found = _bind_or_none(item, after, attempt)
+        if found is not None and _canonical_plan(found, table.id, {}) == wanted:
             return attempt
-    through = to_sql(_read_through(query, names, table, old, new))
-    found = _try(item, after, through)
+    through = to_sql(_with_input_subquery(query, names, table, old, new))
+    found = _bind_or_none(item, after, through)
     if found is not None and (found.names, found.types) == (had.names, had.types):
         return through
-    raise _cannot_follow(item, table, old, new)
+    raise _rename_refusal(item, table, old, new)
 
 
-def _try(item: MaterializedView | View, after: Snapshot, query: str) -> Plan | None:
+def _bind_or_none(item: MaterializedView | View, after: Snapshot, query: str) -> Plan | None:
     """Bind a text as the query of the view; return None if it does not bind."""
     try:
         return _bind(item, after, query)
@@ -132,7 +132,7 @@ def _try(item: MaterializedView | View, after: Snapshot, query: str) -> Plan | N
         return None
 
 
-def _cannot_follow(
+def _rename_refusal(
     item: MaterializedView | View, table: Table, old: str, new: str
 ) -> AlterOfColumnIsForbidden:
     """Return the error for a view whose text cannot be rewritten."""
@@ -149,7 +149,9 @@ def _cannot_follow(
     )
 
 
-def _renamed_plainly(query: nodes.Query, names: frozenset[Name], old: str, new: str) -> nodes.Query:
+def _with_column_renamed(
+    query: nodes.Query, names: frozenset[Name], old: str, new: str
+) -> nodes.Query:
     """Rename every `old`, `t.old`, `db.t.old` in SELECTs that read the table in their own FROM."""
 
     def change(node: nodes.Node) -> nodes.Node | None:
@@ -209,7 +211,7 @@ def _qualifiers(source: nodes.Relation | None, names: frozenset[Name]) -> Iterat
             yield from _qualifiers(inner, names)
 
 
-def _read_through(
+def _with_input_subquery(
     query: nodes.Query, names: frozenset[Name], table: Table, old: str, new: str
 ) -> nodes.Query:
     """Replace each reference to the table by a subquery that gives the column its old name."""
@@ -258,19 +260,19 @@ def _with_output_renamed(
     query = parse_query(view.query)
     columns = tuple(replace(c, name=new) if c.name == old else c for c in view.columns)
     outputs = tuple(new if name == old else name for name in had.names)
-    wanted = _shape(replace(had, output=_outputs(had, outputs)), table.id, {})
-    current = _try(view, after, view.query)
+    wanted = _canonical_plan(replace(had, output=_outputs(had, outputs)), table.id, {})
+    current = _bind_or_none(view, after, view.query)
     if current is not None:  # this ALTER may have renamed its input already
-        wanted = _shape(replace(current, output=_outputs(current, outputs)), table.id, {})
+        wanted = _canonical_plan(replace(current, output=_outputs(current, outputs)), table.id, {})
     plainly = to_sql(_output_renamed_plainly(query, old, new))
-    found = _try(view, after, plainly)
-    if found is not None and _shape(found, table.id, {}) == wanted:
+    found = _bind_or_none(view, after, plainly)
+    if found is not None and _canonical_plan(found, table.id, {}) == wanted:
         return replace(view, query=plainly, columns=columns)
-    around = to_sql(_written_through(query, had, old, new))
-    found = _try(view, after, around)
+    around = to_sql(_with_output_subquery(query, had, old, new))
+    found = _bind_or_none(view, after, around)
     if found is not None and found.names == outputs and found.types == had.types:
         return replace(view, query=around, columns=columns)
-    raise _cannot_follow(view, table, old, new)
+    raise _rename_refusal(view, table, old, new)
 
 
 def _outputs(plan: Plan, names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
@@ -311,7 +313,7 @@ def _output_renamed_plainly(query: nodes.Query, old: str, new: str) -> nodes.Que
     return replace(rest, columns=columns)
 
 
-def _written_through(query: nodes.Query, had: Plan, old: str, new: str) -> nodes.Query:
+def _with_output_subquery(query: nodes.Query, had: Plan, old: str, new: str) -> nodes.Query:
     """Put a SELECT around the query that renames its output column."""
     columns: tuple[nodes.Expression, ...] = tuple(
         nodes.Alias(nodes.Identifier((name,)), new) if name == old else nodes.Identifier((name,))
@@ -337,7 +339,7 @@ def _columns_read(plan: Plan) -> Iterator[_Read]:
             yield _Read(scan, name)
 
 
-def _shape(plan: Plan, table_id: str, renamed: dict[str, str]) -> object:
+def _canonical_plan(plan: Plan, table_id: str, renamed: dict[str, str]) -> object:
     """Return the plan in a form that a rename does not change, for comparison.
 
     Unique names become numbers in order of appearance, tables become ids, and the columns of table

@@ -29,8 +29,8 @@ from olapdb.sql import nodes
 from olapdb.views.definition.definition import columns_of_plan, define, draft
 from olapdb.views.definition.drop_attach import (
     dependents,
+    drop_draft,
     drop_view,
-    dropping,
     rewrite_references,
     set_attached,
 )
@@ -89,7 +89,7 @@ def create_view(
         found = snapshot.find(*where)
         replaced = found if statement.or_replace and isinstance(found, MaterializedView) else None
         if found is not None and replaced is None:
-            return _already(snapshot, found, statement)
+            return _existing_view(snapshot, found, statement)
         draft = _Draft(origin, snapshot, statement, database, build_inner, replaced)
         view, target, composed = draft.make()
         if statement.populate:  # before anything is created
@@ -149,7 +149,7 @@ def _refuse_clauses(
         )
 
 
-def _already(
+def _existing_view(
     snapshot: Snapshot, found: object, statement: nodes.CreateMaterializedView
 ) -> CreatedView:
     """Return the existing view for IF NOT EXISTS, else raise TableAlreadyExists."""
@@ -197,7 +197,7 @@ class _Draft:
         if self.replaced is None:
             composed.require(NameIsFree(database, statement.name.name))
         else:
-            composed.merge(dropping(self.snapshot, self.replaced))
+            composed.merge(drop_draft(self.snapshot, self.replaced))
             left = OverlaySnapshot(self.snapshot, removed=frozenset((self.replaced.id,)))
         view_id = str(uuid.uuid4())
         definition = define(

@@ -28,7 +28,7 @@ from olapdb.sql.format import to_sql
 from olapdb.views.definition.column_compatibility import check_columns
 from olapdb.views.provability import RULES, BoundDefinition, check_definition, circle_of, downstream
 
-MEANING = (
+QUERY_SETTINGS = (
     "join_use_nulls",
     "final",
     "union_default_mode",
@@ -200,14 +200,14 @@ def draft(
     return ViewDraft(qualified, frozen, parts)
 
 
-def kept_settings(view: MaterializedView, asked: Mapping[str, object]) -> dict[str, object]:
+def inherited_settings(view: MaterializedView, asked: Mapping[str, object]) -> dict[str, object]:
     """Return the settings for a new definition of the view: its own, and over them those that the
     statement or the session changes."""
     changed = asked.changed if isinstance(asked, Settings) else asked
     return {**dict(view.settings), **changed}
 
 
-_OF_THE_INSERT = frozenset(
+_INSERT_SETTINGS = frozenset(
     (
         "insert_allow_lossy_conversion",
         "insert_deduplicate",
@@ -231,11 +231,11 @@ def frozen_settings(
     """Return the settings that change the query's meaning, of the session and of the query itself.
     Raise BadArguments for a setting in the query that a view cannot have."""
     given = Settings(dict(session)).changed if session else {}
-    chosen: dict[str, object] = {n: v for n, v in given.items() if n in MEANING}
+    chosen: dict[str, object] = {n: v for n, v in given.items() if n in QUERY_SETTINGS}
     for one in clauses:
-        if one.name in MEANING:
+        if one.name in QUERY_SETTINGS:
             chosen[one.name] = one.value
-        elif one.name in _OF_THE_INSERT:
+        elif one.name in _INSERT_SETTINGS:
             raise errors.BadArguments(
                 f"{one.name} is a setting of the INSERT that fires a view, not of the view.",
                 hint=f"Leave it out of the query; SET {one.name} = {one.value}, or say it in the"

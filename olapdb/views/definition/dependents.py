@@ -17,16 +17,16 @@ from olapdb.views.definition.column_dependencies import (
     refuse_needed_column,
     views_needing_column,
 )
-from olapdb.views.definition.column_rename import follow_column_rename
+from olapdb.views.definition.column_rename import views_after_column_rename
 
 __all__ = [
     "ColumnUse",
     "Dependency",
     "Kind",
     "check_altered",
-    "follow_column_rename",
     "impact_of",
     "refuse_needed_column",
+    "views_after_column_rename",
     "views_needing_column",
 ]
 
@@ -57,7 +57,7 @@ def impact_of(item: SchemaObject, snapshot: Snapshot) -> tuple[Dependency, ...]:
     waiting: deque[tuple[int, SchemaObject]] = deque([(0, item)])
     while waiting:
         level, one = waiting.popleft()
-        for kind, other, how in _reached(one, snapshot):
+        for kind, other, how in _direct_dependents(one, snapshot):
             if other.id in seen and kind != "dimension":
                 continue
             found.append(Dependency(level + 1, kind, _name(other), _name(one), how))
@@ -67,7 +67,9 @@ def impact_of(item: SchemaObject, snapshot: Snapshot) -> tuple[Dependency, ...]:
     return tuple(sorted(found, key=lambda one: one.level))
 
 
-def _reached(item: SchemaObject, snapshot: Snapshot) -> Iterator[tuple[Kind, SchemaObject, str]]:
+def _direct_dependents(
+    item: SchemaObject, snapshot: Snapshot
+) -> Iterator[tuple[Kind, SchemaObject, str]]:
     """Yield (kind, object, how) for each object that is one step away from the item."""
     if isinstance(item, MaterializedView):
         target = snapshot.by_id(item.target_id)

@@ -38,15 +38,15 @@ def drop_view(origin: CommitOrigin, view_id: str) -> None:
                 f"{view_name(view)} changed places with another version meanwhile.",
                 hint="Nothing was dropped; run it again.",
             )
-        publish(dropping(snapshot, view), origin.of_kind("DROP VIEW"))
+        publish(drop_draft(snapshot, view), origin.of_kind("DROP VIEW"))
         return None
 
-    changed = retry_commit(origin.services, attempt, _busy("DROP VIEW", named), first=first)
+    changed = retry_commit(origin.services, attempt, _retry_policy("DROP VIEW", named), first=first)
     if changed is not None:
         raise changed
 
 
-def dropping(snapshot: Snapshot, view: MaterializedView) -> CommitDraft:
+def drop_draft(snapshot: Snapshot, view: MaterializedView) -> CommitDraft:
     """Return the draft that drops a view, its versions and the targets that belong to them. Raises
     HaveDependentObjects if another view reads or writes one of those targets."""
     going = (view, *versions_of(snapshot, view))
@@ -102,11 +102,11 @@ def set_attached(origin: CommitOrigin, view_id: str, attached: bool) -> None:
             publish(draft, origin.of_kind(kind))
 
     first = origin.services.catalog.snapshot()
-    policy = _busy(kind, find_view(first, view_id))
+    policy = _retry_policy(kind, find_view(first, view_id))
     retry_commit(origin.services, attempt, policy, first=first)
 
 
-def _busy(kind: str, view: MaterializedView) -> RetryPolicy:
+def _retry_policy(kind: str, view: MaterializedView) -> RetryPolicy:
     """Return the retry policy of a statement about the view."""
     return RetryPolicy(
         kind, f"View {view_name(view)} was changed by others {ATTEMPTS_MAX} times.", "Run it again."

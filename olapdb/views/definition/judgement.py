@@ -71,7 +71,7 @@ def bound_definition(
     )
 
 
-def reason_of(view: MaterializedView, snapshot: Snapshot) -> str:
+def unproven_reason_now(view: MaterializedView, snapshot: Snapshot) -> str:
     """Return the reason why the view is unproven: the stored one, else that of its tables now; ""
     for a provable view."""
     if view.unprovable:
@@ -85,7 +85,7 @@ def unproven_reason(view: MaterializedView, snapshot: Snapshot) -> str:
     older rules judged it, as in a warehouse that is open for reading only."""
     if view.unprovable or view.judged_by >= RULES:
         return view.unprovable
-    return reason_of(view, snapshot)
+    return unproven_reason_now(view, snapshot)
 
 
 def judge_older_views(services: Services) -> None:
@@ -101,7 +101,7 @@ def judge_older_views(services: Services) -> None:
     draft = CommitDraft()
     for view in older:
         draft.require(RevisionIs(view.id, view.revision))
-        reason = reason_of(view, snapshot)
+        reason = unproven_reason_now(view, snapshot)
         draft.change(PutObject(replace(view, unprovable=reason, judged_by=RULES)))
     publish_if_current(draft, CommitOrigin(services, "ALTER"))
 
@@ -157,11 +157,11 @@ def rejudged_draft(
         draft.change(PutObject(one.view))
         draft.require(RevisionIs(one.view.id, one.view.revision))
         if one.stale:
-            draft.merge(all_stale(origin, snapshot, one.view, one.stale))
+            draft.merge(invalidate_all_draft(origin, snapshot, one.view, one.stale))
     return draft
 
 
-def all_stale(
+def invalidate_all_draft(
     origin: CommitOrigin, snapshot: Snapshot, view: MaterializedView, cause: Cause
 ) -> CommitDraft:
     """Return the draft that makes everything stale that the view made. A view that has seen nothing
@@ -178,7 +178,7 @@ def rows_made(snapshot: Snapshot, view: MaterializedView) -> int:
     return sum(part.rows for part in snapshot.parts(view.target_id) if part.made_by(mine))
 
 
-def keep_reason(origin: CommitOrigin, view: MaterializedView, reason: str) -> None:
+def store_unproven_reason(origin: CommitOrigin, view: MaterializedView, reason: str) -> None:
     """Store a newly known reason with the view. Store nothing on a concurrent change of the view:
     the next comparison judges it again."""
     if not reason or reason == view.unprovable:

@@ -23,8 +23,8 @@ from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot, target_of
 from olapdb.runtime.failpoints import failpoint
 from olapdb.sql import nodes
-from olapdb.views.definition.definition import ViewDefinition, define, kept_settings
-from olapdb.views.definition.judgement import all_stale, rows_made
+from olapdb.views.definition.definition import ViewDefinition, define, inherited_settings
+from olapdb.views.definition.judgement import invalidate_all_draft, rows_made
 from olapdb.views.jobs.job import find_view, view_name
 
 
@@ -51,7 +51,7 @@ def modify_query(
 
     def attempt(snapshot: Snapshot) -> ModifiedView:
         view = find_view(snapshot, view_id)
-        definition = _defined(origin, snapshot, view, query, database)
+        definition = _new_definition(origin, snapshot, view, query, database)
         if _means_the_same(definition, view):
             return ModifiedView(view, False, 0)
         changed = replace(definition.applied_to(view), version=view.version + 1)
@@ -59,7 +59,7 @@ def modify_query(
             [RevisionIs(view.id, view.revision), *definition.requirements(snapshot)],
             [PutObject(changed)],
         )
-        draft.merge(all_stale(origin, snapshot, view, "MODIFY QUERY"))
+        draft.merge(invalidate_all_draft(origin, snapshot, view, "MODIFY QUERY"))
         failpoint("modify.before_commit")
         publish(draft, origin)
         return ModifiedView(changed, True, rows_made(snapshot, view))
@@ -72,7 +72,7 @@ def modify_query(
     return retry_commit(origin.services, attempt, policy, first=snapshot)
 
 
-def _defined(
+def _new_definition(
     origin: CommitOrigin,
     snapshot: Snapshot,
     view: MaterializedView,
@@ -90,7 +90,7 @@ def _defined(
         lambda plan: kept,
         database=database,
         zone=origin.services.zone,
-        session_settings=kept_settings(view, origin.settings),
+        session_settings=inherited_settings(view, origin.settings),
         position=query.position,
     )
     if definition.source.id != view.source_id:

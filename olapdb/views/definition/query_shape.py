@@ -237,19 +237,19 @@ def _without_casts(expression: Expression) -> Expression:
     """Return the expression below conversions that keep values distinct, and sums and extremes."""
     while True:
         match expression:
-            case Cast(type=to, argument=argument) if _keeps(argument.type, to):
+            case Cast(type=to, argument=argument) if _cast_keeps_distinct(argument.type, to):
                 expression = argument
             case Call(name=name, type=to, arguments=(argument,)) if name in (
                 "toInt64",
                 "toUInt64",
                 "toFloat64",
-            ) and _keeps(argument.type, to):
+            ) and _cast_keeps_distinct(argument.type, to):
                 expression = argument
             case _:
                 return expression
 
 
-def _keeps(source: DataType, target: DataType) -> bool:
+def _cast_keeps_distinct(source: DataType, target: DataType) -> bool:
     """Return whether a cast keeps values distinct: same type, to 64-bit integers or to Float64."""
     have, want = plain(source), plain(target)
     if have == want:
@@ -280,7 +280,7 @@ def leftmost(node: nodes.Node) -> nodes.Node:
     return node
 
 
-def traced(node: nodes.Node, column: str) -> Source | None:
+def stored_column_of(node: nodes.Node, column: str) -> Source | None:
     """Return the stored column that the node's column copies unchanged (casts apart), or None."""
     match node:
         case nodes.Scan(table=table, columns=columns):
@@ -289,21 +289,25 @@ def traced(node: nodes.Node, column: str) -> Source | None:
         case nodes.Project(child=child, expressions=expressions):
             found = dict(expressions).get(column)
             expression = None if found is None else _without_casts(found)
-            return traced(child, expression.name) if isinstance(expression, ColumnRef) else None
+            return (
+                stored_column_of(child, expression.name)
+                if isinstance(expression, ColumnRef)
+                else None
+            )
         case nodes.Filter(child=child) | nodes.Sort(child=child):
-            return traced(child, column)
+            return stored_column_of(child, column)
         case nodes.ArrayJoin(child=child, kept=kept):
-            return traced(child, column) if any(f.name == column for f in kept) else None
+            return stored_column_of(child, column) if any(f.name == column for f in kept) else None
         case nodes.Join(left=left, right=right):
             side = left if any(f.name == column for f in left.schema) else right
-            return traced(side, column)
+            return stored_column_of(side, column)
         case _:
             return None
 
 
 def source_columns_of(node: nodes.Node, expression: Expression) -> set[Source | None]:
     """Return the stored columns that the expression reads, with None if it reads a computed one."""
-    return {traced(node, name) for name in columns_of(expression)}
+    return {stored_column_of(node, name) for name in columns_of(expression)}
 
 
 def is_key_column(table: Table, column: str) -> bool:

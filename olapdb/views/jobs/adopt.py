@@ -52,11 +52,11 @@ from olapdb.sql.parser import parse_query
 from olapdb.views.jobs.chunk_planner import slice_claims
 from olapdb.views.jobs.executor import Executor
 from olapdb.views.jobs.job import ATTEMPTS_MAX, Progress, ViewJob, find_view, view_name
-from olapdb.views.proof.coverage import GapSlice, covered_parts, gap, is_bypass, stores_rows
-from olapdb.views.proof.failed_repairs import OF_ROWS
-from olapdb.views.proof.recompute import Made, Recomputation, ReconcileRow
+from olapdb.views.proof.coverage import GapSlice, covered_parts, gap_slices, is_bypass, stores_rows
+from olapdb.views.proof.failed_repairs import ROW_ERRORS
+from olapdb.views.proof.recompute import ComputedRows, Recomputation, ReconcileRow
 from olapdb.views.proof.reconcile import verdict_changes
-from olapdb.views.proof.shared_targets import incomparable
+from olapdb.views.proof.shared_targets import incomparable_reason
 from olapdb.views.proof.verdicts import WHOLE_TARGET, adoption_fingerprint, counts
 
 
@@ -114,7 +114,7 @@ def _until_adopted(job: ViewJob, view_id: str) -> tuple[AdoptRow, ...]:
 
 def _refuse_unverifiable(view: MaterializedView, snapshot: Snapshot) -> None:
     """Raise ViewNotProvable if the target cannot be compared with the view's source."""
-    reason = incomparable(view, snapshot)
+    reason = incomparable_reason(view, snapshot)
     if reason:
         raise ViewNotProvable(
             f"ADOPT VIEW {view_name(view)}: what is in its target cannot be proven. {reason}",
@@ -147,12 +147,12 @@ class _Adoption:
         )
         try:
             made = recomputation.expected()
-        except OF_ROWS as error:
+        except ROW_ERRORS as error:
             self._refuse_failing(error)
         rows = recomputation.compare(made)
         self._refuse_different(rows)
         self._refuse_frozen()
-        missed, target = gap(self.view, self.snapshot), recomputation.target
+        missed, target = gap_slices(self.view, self.snapshot), recomputation.target
         # A concurrent replay must not mistake the adopted rows for rows that it recomputed.
         raised = frozenset(part.partition_id for part in self.by_hand)
         with Staging(self.job.origin) as staging:
@@ -191,7 +191,7 @@ class _Adoption:
     # --- the adopted rows
 
     def _contributions(
-        self, recomputation: Recomputation, made: Sequence[Made], missed: Sequence[GapSlice]
+        self, recomputation: Recomputation, made: Sequence[ComputedRows], missed: Sequence[GapSlice]
     ) -> dict[str, list[GapSlice]]:
         """Return the slices of the gap by target partition with bypass rows. A slice is listed for
         each such partition that its rows reach. If they reach none, because a filter removes them,
@@ -356,7 +356,7 @@ class _Adoption:
         """Record that these bypass rows cannot be adopted, so that `system.views.mend` stops
         suggesting it until the view or the compared data change. Without a gap it does not suggest
         it."""
-        if not gap(self.view, self.snapshot):
+        if not gap_slices(self.view, self.snapshot):
             return
         requirements = (
             self.job.origin.lease,
@@ -377,14 +377,14 @@ class _Adoption:
                 " same target without that condition, and adopt with the new one."
             )
         if extra or any(row.differing for row in wrong):
-            missed = bool(gap(self.view, self.snapshot))
+            missed = bool(gap_slices(self.view, self.snapshot))
             then = f"; SYSTEM BACKFILL VIEW {name} fills the gap" if missed else ""
             return (
                 "Rows that the view had made already may be there a second time, or others than"
                 f" its definition gives. SYSTEM REPLAY VIEW {name} DISCARD BYPASS removes the rows"
                 f" by hand{then}."
             )
-        missing = ", ".join(one.partition for one in gap(self.view, self.snapshot)[:10])
+        missing = ", ".join(one.partition for one in gap_slices(self.view, self.snapshot)[:10])
         return (
             f"Not all of the gap was filled by hand. SYSTEM BACKFILL VIEW {name} PARTITION … fills"
             f" those partitions of the source that were left out (the gap has {missing}); adopt"

@@ -37,7 +37,7 @@ from olapdb.views.jobs.job import (
     readable_source,
     view_name,
 )
-from olapdb.views.proof.failed_repairs import OF_ROWS, note_failed
+from olapdb.views.proof.failed_repairs import ROW_ERRORS, record_failed_attempt
 from olapdb.views.proof.verdicts import failures
 
 FAILURES_NAMED_MAX = 5
@@ -140,7 +140,7 @@ def backfill(
             yield from run.rows(snapshot)
         _forget_failures(job, view_id)
         if partition is None and run.of_rows is not None and len(run.failed) == run.failed_of_rows:
-            note_failed(job, view_id, "BACKFILL", run.of_rows)
+            record_failed_attempt(job, view_id, "BACKFILL", run.of_rows)
         replaced = run.replaced
         if not replaced:
             return
@@ -298,7 +298,7 @@ class _Run:
         or if a staged backfill holds it (it is no longer pending then)."""
         if isinstance(outcome, FailedChunk):
             _say(self.job, view, self.total, chunk, "failed")
-            if isinstance(outcome.error, OF_ROWS):
+            if isinstance(outcome.error, ROW_ERRORS):
                 self.of_rows, self.failed_of_rows = outcome.error, self.failed_of_rows + 1
             return self._fail(chunk, str(outcome.error), 0)
         _say(self.job, view, self.total, chunk, "computed", outcome)

@@ -21,7 +21,7 @@ from olapdb.model.part import BlockRange, Part, subtract_ranges, union_ranges
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.views.jobs.job import chunk_threads, readable_source
-from olapdb.views.proof.coverage import GapSlice, gap
+from olapdb.views.proof.coverage import GapSlice, gap_slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def plan_chunks(
     """Return the chunks of the view's gap, ordered by partition and block, numbered from 0.
     `partition` limits them to one source partition."""
     planned: list[Chunk] = []
-    for one in gap(view, snapshot):
+    for one in gap_slices(view, snapshot):
         if partition is None or one.partition == partition:
             groups = list(part_groups(one.parts, limits))
             claims = claims_of(view, snapshot, one.partition, groups)
@@ -99,7 +99,7 @@ def replan(
     for one in sorted((*pending, *held), key=lambda chunk: chunk.index):
         waiting.setdefault(one.partition, []).append(one)
     kept = {one.index for one in held}
-    slices = {one.partition: one for one in gap(view, snapshot)}
+    slices = {one.partition: one for one in gap_slices(view, snapshot)}
     found: list[Chunk] = []
     for partition, chunks in waiting.items():
         parts = slices[partition].parts if partition in slices else ()

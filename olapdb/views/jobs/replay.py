@@ -69,8 +69,8 @@ from olapdb.views.jobs.retained_rows import (
 )
 from olapdb.views.jobs.source_pruning import parts_reaching_slices
 from olapdb.views.proof.coverage import bypass, is_bypass, writers
-from olapdb.views.proof.failed_repairs import note_failed
-from olapdb.views.proof.shared_targets import recomputed
+from olapdb.views.proof.failed_repairs import record_failed_attempt
+from olapdb.views.proof.shared_targets import recomputable_writers
 from olapdb.views.proof.verdicts import stale_slices
 
 
@@ -221,7 +221,7 @@ class _Replay:
 
     def run(self) -> tuple[ReplayRow, ...]:
         """Recompute the slices and commit the swap; return a row for each partition."""
-        views = list(recomputed(self.view, self.snapshot))
+        views = list(recomputable_writers(self.view, self.snapshot))
         with discarding(self.swap.forget), Staging(self.job.origin) as staging:
             self.swap.begin()
             staged, source_rows = self._recompute(views)
@@ -285,7 +285,7 @@ class _Replay:
             for one in done.values():
                 discard(self.job.services, one.paths)
             if self.slices is None or self.slices == stale_slices(self.snapshot, self.view):
-                note_failed(self.job, self.view.id, "REPLAY", failed.error)
+                record_failed_attempt(self.job, self.view.id, "REPLAY", failed.error)
             raise failed.error
         with_parts = [done[i] for i in sorted(done) if done[i].changes]
         return (join_staged(with_parts) if with_parts else None), source_rows

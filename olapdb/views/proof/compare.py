@@ -52,7 +52,7 @@ def compare_keys(
 ) -> Difference:
     """Compare two tables by key; each table holds a key at most once. `keys` are column names,
     empty where each table is a single row."""
-    index_expected, index_actual = _matched(table, keys, expected, actual)
+    index_expected, index_actual = _match_keys(table, keys, expected, actual)
     both = np.flatnonzero((index_expected >= 0) & (index_actual >= 0))
     only_expected = index_expected[(index_expected >= 0) & (index_actual < 0)]
     only_actual = index_actual[(index_expected < 0) & (index_actual >= 0)]
@@ -100,7 +100,7 @@ def compare_rows(table: Table, expected: pa.Table, actual: pa.Table) -> Differen
     """Compare two tables as multisets. A row that `expected` has more often is missing, one that
     `actual` has more often is extra."""
     names = [c.name for c in table.stored_columns]
-    counts_expected, counts_actual, first = _counted(table, names, expected, actual)
+    counts_expected, counts_actual, first = _count_rows(table, names, expected, actual)
     missing = np.maximum(counts_expected - counts_actual, 0)
     extra = np.maximum(counts_actual - counts_expected, 0)
     both = pa.concat_tables([expected, actual])
@@ -120,7 +120,7 @@ def compare_rows(table: Table, expected: pa.Table, actual: pa.Table) -> Differen
 # --- matching ------------------------------------------------------------------------------------
 
 
-def _matched(
+def _match_keys(
     table: Table, keys: Sequence[str], expected: pa.Table, actual: pa.Table
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return each distinct key's row numbers in `expected` and `actual`, -1 where it is absent."""
@@ -139,7 +139,7 @@ def _matched(
     return _indices(grouped.column("e_max")), _indices(grouped.column("a_max"))
 
 
-def _counted(
+def _count_rows(
     table: Table, names: Sequence[str], expected: pa.Table, actual: pa.Table
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return, for each distinct row, its count in `expected`, its count in `actual`, and its first
@@ -167,12 +167,15 @@ def _groupable(
     for name in names:
         column = table.column(name)
         assert column is not None
-        pieces = [_key(single_chunk(side.column(name)), column.type) for side in (expected, actual)]
+        pieces = [
+            _groupable_array(single_chunk(side.column(name)), column.type)
+            for side in (expected, actual)
+        ]
         columns.append(pa.chunked_array(pieces))
     return columns
 
 
-def _key(array: pa.Array, data_type: DataType) -> pa.Array:
+def _groupable_array(array: pa.Array, data_type: DataType) -> pa.Array:
     """Return the column as Acero can group it: nested values as text, one NaN, and 0.0 for -0.0."""
     if pa.types.is_nested(array.type):
         return display_array(array, data_type)

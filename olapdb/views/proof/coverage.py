@@ -56,7 +56,7 @@ class CoverageSlice:
     last_block: int
 
 
-def gap(view: MaterializedView, snapshot: Snapshot) -> tuple[GapSlice, ...]:
+def gap_slices(view: MaterializedView, snapshot: Snapshot) -> tuple[GapSlice, ...]:
     """Return the source parts with rows that the view has not seen: the parts that a backfill
     reads. Grouped by source partition, in the order of the partition ids."""
     coverage = snapshot.coverage(view.id)

@@ -104,16 +104,16 @@ def _source_row(
                 booked_rows += part.rows
             else:
                 problems.append(
-                    f"{_text(blocks)} ({part.rows} rows) are covered, but no part of the target"
+                    f"{_range_text(blocks)} ({part.rows} rows) are covered, but no part of the target"
                     " was made from them"
                 )
             continue
         gap_rows += part.rows
         if coverage.touches(partition, blocks):
-            problems.append(f"{_text(blocks)} are one part, but covered only in part")
+            problems.append(f"{_range_text(blocks)} are one part, but covered only in part")
         if books.touches(partition, blocks):
             problems.append(
-                f"{_text(blocks)} ({part.rows} rows) count as the gap, but a part of the target"
+                f"{_range_text(blocks)} ({part.rows} rows) count as the gap, but a part of the target"
                 " was made from them"
             )
     rows = sum(part.rows for part in parts)
@@ -124,7 +124,7 @@ def _source_row(
         rows,
         gap_rows,
         booked_rows,
-        _bounded(problems),
+        _truncated(problems),
         _verdict(problems, gap_rows),
     )
 
@@ -139,7 +139,7 @@ def _target_rows(view: MaterializedView, parts: Sequence[Part]) -> Iterator[Ledg
         if part.made_by({view.id}):
             own.setdefault(part.partition_id, []).append(part)
     for partition, some in sorted(own.items()):
-        problems = [*_doubled(view.id, some), *_grown(some)]
+        problems = [*_duplicate_blocks(view.id, some), *_oversized_parts(some)]
         brought = sum(one.rows for one in _contributions(view.id, some))
         yield LedgerRow(
             "target",
@@ -148,12 +148,12 @@ def _target_rows(view: MaterializedView, parts: Sequence[Part]) -> Iterator[Ledg
             sum(part.rows for part in some),
             0,
             brought,
-            _bounded(problems),
+            _truncated(problems),
             _verdict(problems, 0),
         )
 
 
-def _doubled(view_id: str, parts: Sequence[Part]) -> Iterator[str]:
+def _duplicate_blocks(view_id: str, parts: Sequence[Part]) -> Iterator[str]:
     """Yield a problem for each source block that two parts of the target partition name. Ranges
     that span all source partitions are also compared with the ranges of each single partition."""
     everywhere: list[BlockRange] = []
@@ -164,10 +164,10 @@ def _doubled(view_id: str, parts: Sequence[Part]) -> Iterator[str]:
         for partition, ranges in of_part.by_partition.items():
             single.setdefault(partition, []).extend(ranges)
     for one in _overlaps(everywhere):
-        yield f"{_text(one)} of the source are in two parts"
+        yield f"{_range_text(one)} of the source are in two parts"
     for partition, own in sorted(single.items()):
         for one in _overlaps([*own, *union_ranges(everywhere)]):
-            yield f"{_text(one)} of the source's partition {partition} are in two parts"
+            yield f"{_range_text(one)} of the source's partition {partition} are in two parts"
 
 
 def _overlaps(ranges: Sequence[BlockRange]) -> Iterator[BlockRange]:
@@ -179,7 +179,7 @@ def _overlaps(ranges: Sequence[BlockRange]) -> Iterator[BlockRange]:
             yield BlockRange(one.first, min(one.last, reached))
 
 
-def _grown(parts: Sequence[Part]) -> Iterator[str]:
+def _oversized_parts(parts: Sequence[Part]) -> Iterator[str]:
     """Yield a problem for each part with more rows than its contributions made."""
     for part in parts:
         brought = sum(one.rows for one in part.contributions)
@@ -190,13 +190,13 @@ def _grown(parts: Sequence[Part]) -> Iterator[str]:
 # --- words ---------------------------------------------------------------------------------------
 
 
-def _text(blocks: BlockRange) -> str:
+def _range_text(blocks: BlockRange) -> str:
     if blocks.first == blocks.last:
         return f"block {blocks.first}"
     return f"blocks {blocks.first}..{blocks.last}"
 
 
-def _bounded(problems: Sequence[str]) -> tuple[str, ...]:
+def _truncated(problems: Sequence[str]) -> tuple[str, ...]:
     """Return the first PROBLEMS_MAX problems, and an entry that counts the rest."""
     if len(problems) <= PROBLEMS_MAX:
         return tuple(problems)

@@ -60,23 +60,23 @@ def provenance(
     services: Services,
 ) -> tuple[Origin, ...]:
     """Return the INSERTs that may have contributed to matching rows of `parts` (None: any row)."""
-    log = _Log(snapshot, services.catalog, {}, {})
+    log = _BlockLogCache(snapshot, services.catalog, {}, {})
     found: list[Origin] = []
     for part in parts:
         if not part.contributions:
             found += log.origins(target, part, "", target, (part.block_range,))
-        for (view_id, source_id), ranges in _blocks(part.contributions).items():
+        for (view_id, source_id), ranges in _ranges_by_origin(part.contributions).items():
             view, source = snapshot.by_id(view_id), snapshot.by_id(source_id)
             name = "a view that was dropped"
             if isinstance(view, MaterializedView):
                 name = f"{view.database}.{view.name}"
-                ranges = _narrowed(view, target, condition, ranges, snapshot, services)
+                ranges = _pruned_ranges(view, target, condition, ranges, snapshot, services)
             if isinstance(source, Table):
                 found += log.origins(target, part, name, source, ranges)
     return tuple(found)
 
 
-def _blocks(
+def _ranges_by_origin(
     contributions: Iterable[Contribution],
 ) -> Mapping[tuple[str, str], tuple[BlockRange, ...]]:
     """Return the contributed block ranges, joined, by (view id, source id)."""
@@ -87,7 +87,7 @@ def _blocks(
     return {key: union_ranges(ranges) for key, ranges in found.items()}
 
 
-def _narrowed(
+def _pruned_ranges(
     view: MaterializedView,
     target: Table,
     condition: nodes.Expression | None,
@@ -96,7 +96,7 @@ def _narrowed(
     services: Services,
 ) -> tuple[BlockRange, ...]:
     """Return the ranges without blocks whose live rows are all in parts that cannot match."""
-    if condition is None or not _is_plain(condition):
+    if condition is None or not _has_bare_columns(condition):
         return ranges
     live = snapshot.parts(view.source_id)
     kept = parts_reaching_condition(view, target, condition, snapshot, services)
@@ -112,7 +112,7 @@ def _number(block: BlockInfo) -> int:
     return block.number
 
 
-def _is_plain(condition: nodes.Expression) -> bool:
+def _has_bare_columns(condition: nodes.Expression) -> bool:
     """Return whether the condition has only bare column names and no subquery. A qualified name has
     a meaning only in its own query."""
     return not any(
@@ -123,7 +123,7 @@ def _is_plain(condition: nodes.Expression) -> bool:
 
 
 @dataclass(frozen=True)
-class _Log:
+class _BlockLogCache:
     """A cache of the block logs and statements that were read already."""
 
     snapshot: Snapshot

@@ -25,14 +25,14 @@ from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, rows_of_chunk
 from olapdb.views.jobs.job import ChunkEvent, ViewJob, by_partition, view_name
 from olapdb.views.jobs.source_pruning import parts_reaching_slices
 from olapdb.views.proof.compare import Difference, compare_keys, compare_rows
-from olapdb.views.proof.coverage import bypass, gap
+from olapdb.views.proof.coverage import bypass, gap_slices
 from olapdb.views.proof.shared_targets import compared_parts, peers
 
 CHUNKS_MAX = 64
 """Chunks of a comparison, unless its partitions are large."""
 CHUNK_ROWS_MAX = 1_048_576
 """Source rows of a chunk that has several partitions."""
-NOTHING_THERE = "all"
+EMPTY_TARGET = "all"
 """The partition under which a verdict about an empty target is stored."""
 
 
@@ -62,7 +62,7 @@ class ReconcileRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class ComputedRows:
     """Rows, of the target's stored columns, that a view makes of source rows.
 
     The source rows are of one partition or several small ones that the view has seen, or (`in_gap`)
@@ -95,7 +95,7 @@ class Recomputation:
         assert isinstance(found, Table)
         return found
 
-    def compare(self, made: Sequence[Made]) -> tuple[ReconcileRow, ...]:
+    def compare(self, made: Sequence[ComputedRows]) -> tuple[ReconcileRow, ...]:
         """Return a verdict for each partition that either side has, and for partitions whose rows
         cancel each other out while they have parts. An empty target gives one verdict, about
         NOTHING_THERE."""
@@ -107,10 +107,10 @@ class Recomputation:
         partitions = sorted(expected.keys() | actual.keys() | asked)
         empty = pa.table({c.name: pa.array([], c.type.arrow) for c in target.stored_columns})
         found = []
-        gap_rows = sum(s.rows for s in gap(self.view, self.snapshot))
+        gap_rows = sum(s.rows for s in gap_slices(self.view, self.snapshot))
         by_hand = bypass(self.view, self.snapshot)
         frozen, layout = FrozenKeys.of(self.snapshot, target.id), layout_of(target, self.around())
-        for index, one in enumerate(partitions or [NOTHING_THERE]):
+        for index, one in enumerate(partitions or [EMPTY_TARGET]):
             there = actual.get(one, empty)
             comparable = frozen.outside(layout, one, there)
             difference = _compare(
@@ -140,25 +140,27 @@ class Recomputation:
             )
         return tuple(found)
 
-    def expected(self) -> list[Made]:
+    def expected(self) -> list[ComputedRows]:
         """Compute the rows that the view and its peers make of the source rows that each has seen.
         Raise the error of a chunk that failed."""
         tasks: list[ChunkTask] = []
         in_gap: list[bool] = []
         for view in peers(self.view, self.snapshot):
             seen = parts_reaching_slices(view, self.snapshot, self.slices, self.job.services)
-            unseen = gap(view, self.snapshot) if view.id in self.gap_of else ()
+            unseen = gap_slices(view, self.snapshot) if view.id in self.gap_of else ()
             pieces = [(p, own, False) for p, own in _batches(by_partition(seen))]
             pieces += [(one.partition, one.parts, True) for one in unseen]
             for partition, parts, is_gap in pieces:
                 tasks.append(self._task(view, partition, parts, len(tasks)))
                 in_gap.append(is_gap)
-        found: list[Made] = []
+        found: list[ComputedRows] = []
         self.job.plan(self.view, tasks)
         for outcome in self.job.run(tasks):
             if isinstance(outcome, FailedChunk):
                 raise outcome.error
-            found.append(Made(outcome.partition, in_gap[outcome.index], rows_of_chunk(outcome)))
+            found.append(
+                ComputedRows(outcome.partition, in_gap[outcome.index], rows_of_chunk(outcome))
+            )
             self.job.progress(
                 ChunkEvent(
                     "computed",
@@ -251,16 +253,16 @@ def _batches(partitions: Mapping[str, tuple[Part, ...]]) -> Iterator[tuple[str, 
     for name, own in partitions.items():
         own_rows = sum(part.rows for part in own)
         if names and (len(names) == size or rows + own_rows > CHUNK_ROWS_MAX):
-            yield _name(names), tuple(parts)
+            yield _chunk_name(names), tuple(parts)
             names, parts, rows = [], [], 0
         names.append(name)
         parts += own
         rows += own_rows
     if names:
-        yield _name(names), tuple(parts)
+        yield _chunk_name(names), tuple(parts)
 
 
-def _name(partitions: Sequence[str]) -> str:
+def _chunk_name(partitions: Sequence[str]) -> str:
     if len(partitions) == 1:
         return partitions[0]
     return f"{partitions[0]} and {len(partitions) - 1} more"

@@ -19,14 +19,14 @@ from olapdb.model.changes import Change, ClearInvalidations, RecordCheck, ViewIs
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Check
-from olapdb.views.definition.judgement import keep_reason, reason_of
+from olapdb.views.definition.judgement import store_unproven_reason, unproven_reason_now
 from olapdb.views.jobs.executor import Executor
 from olapdb.views.jobs.job import Progress, ViewJob, find_view, readable_source, view_name
 from olapdb.views.jobs.retained_rows import stale_frozen_changes
-from olapdb.views.proof.coverage import bypass, gap, stores_rows
-from olapdb.views.proof.failed_repairs import OF_ROWS, note_failed
-from olapdb.views.proof.recompute import NOTHING_THERE, Recomputation, ReconcileRow
-from olapdb.views.proof.shared_targets import incomparable, peers
+from olapdb.views.proof.coverage import bypass, gap_slices, stores_rows
+from olapdb.views.proof.failed_repairs import ROW_ERRORS, record_failed_attempt
+from olapdb.views.proof.recompute import EMPTY_TARGET, Recomputation, ReconcileRow
+from olapdb.views.proof.shared_targets import incomparable_reason, peers
 from olapdb.views.proof.verdicts import check_is_current, fingerprint, stale_slices
 
 
@@ -54,10 +54,10 @@ def reconcile(
     """
     job = ViewJob.of(origin, "RECONCILE", executor, progress)
     with job.recorded():
-        return _compared(job, view_id, partition, sample, oldest, stale, record)
+        return _compare_and_record(job, view_id, partition, sample, oldest, stale, record)
 
 
-def _compared(
+def _compare_and_record(
     job: ViewJob,
     view_id: str,
     partition: str | None,
@@ -69,22 +69,22 @@ def _compared(
     """Compare the selected partitions at a pinned snapshot, and store the verdicts if `record` is
     set. An error of the view's rows in a comparison of all is stored as a failed attempt."""
     services = job.services
-    _judge_anew(job.origin, view_id)
+    _store_unprovable_reasons(job.origin, view_id)
     snapshot = services.catalog.snapshot()
     with Pin(services, snapshot.number):
         view = find_view(snapshot, view_id)
-        reason = incomparable(view, snapshot)
+        reason = incomparable_reason(view, snapshot)
         if reason:
             return (_unverifiable(view, snapshot, reason),)
-        chosen = _chosen(job, view, snapshot, partition, sample, oldest, stale)
+        chosen = _selected_partitions(job, view, snapshot, partition, sample, oldest, stale)
         if chosen is not None and not chosen:
             return ()
         recomputation = Recomputation(job, snapshot, view, chosen)
         try:
             made = recomputation.expected()
-        except OF_ROWS as error:
+        except ROW_ERRORS as error:
             if record and chosen is None:
-                note_failed(job, view.id, "RECONCILE", error)
+                record_failed_attempt(job, view.id, "RECONCILE", error)
             raise
         rows = recomputation.compare(made)
         if record:
@@ -92,13 +92,13 @@ def _compared(
     return rows
 
 
-def _judge_anew(origin: CommitOrigin, view_id: str) -> None:
+def _store_unprovable_reasons(origin: CommitOrigin, view_id: str) -> None:
     """Store, for each writer of the view's target, a newly known reason why it is unproven. The
     comparison leaves such writers out."""
     snapshot = origin.services.catalog.snapshot()
     view = find_view(snapshot, view_id)
     for one in snapshot.views_into(view.target_id):
-        keep_reason(origin, one, reason_of(one, snapshot))
+        store_unproven_reason(origin, one, unproven_reason_now(one, snapshot))
 
 
 def require_stored(view: MaterializedView, snapshot: Snapshot, operation: str) -> None:
@@ -115,10 +115,12 @@ def require_stored(view: MaterializedView, snapshot: Snapshot, operation: str) -
 def _unverifiable(view: MaterializedView, snapshot: Snapshot, reason: str) -> ReconcileRow:
     """Return the row of a view that cannot be compared: the reason, its bypass and gap rows."""
     gap_rows = (
-        sum(s.rows for s in gap(view, snapshot)) if stores_rows(snapshot, view.source_id) else 0
+        sum(s.rows for s in gap_slices(view, snapshot))
+        if stores_rows(snapshot, view.source_id)
+        else 0
     )
     return ReconcileRow(
-        NOTHING_THERE,
+        EMPTY_TARGET,
         snapshot.number,
         0,
         0,
@@ -133,7 +135,7 @@ def _unverifiable(view: MaterializedView, snapshot: Snapshot, reason: str) -> Re
     )
 
 
-def _chosen(
+def _selected_partitions(
     job: ViewJob,
     view: MaterializedView,
     snapshot: Snapshot,
@@ -156,13 +158,13 @@ def _chosen(
         word = "OLDEST" if sample is None else "SAMPLE"
         raise BadArguments(f"{word} is the number of partitions to compare, at least 1.")
     if sample is None:
-        return frozenset(_by_proof(view, snapshot)[:wanted])
+        return frozenset(_partitions_by_proof_age(view, snapshot)[:wanted])
     there = sorted({p.partition_id for p in snapshot.parts(view.target_id) if p.rows})
     drawn = random.Random(job.query_id or snapshot.number)
     return frozenset(drawn.sample(there, min(wanted, len(there))))
 
 
-def _by_proof(view: MaterializedView, snapshot: Snapshot) -> list[str]:
+def _partitions_by_proof_age(view: MaterializedView, snapshot: Snapshot) -> list[str]:
     """Return the target's partitions, those with the least proof first: never compared, then those
     with a lapsed verdict, then the rest by the age of their verdict."""
     checks = {check.target_partition: check for check in snapshot.checks(view.id)}

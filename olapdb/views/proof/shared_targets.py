@@ -21,7 +21,7 @@ from olapdb.views.definition.judgement import unproven_reason
 from olapdb.views.proof.coverage import stores_rows
 
 
-def incomparable(view: MaterializedView, snapshot: Snapshot) -> str:
+def incomparable_reason(view: MaterializedView, snapshot: Snapshot) -> str:
     """Return why the view's rows cannot be compared with a recomputation, or ""."""
     if reason := unproven_reason(view, snapshot):
         return reason
@@ -44,14 +44,16 @@ def peers(view: MaterializedView, snapshot: Snapshot) -> tuple[MaterializedView,
     others = [
         one
         for one in snapshot.views_into(view.target_id)
-        if one.id != view.id and not incomparable(one, snapshot)
+        if one.id != view.id and not incomparable_reason(one, snapshot)
     ]
-    if incomparable(view, snapshot):
+    if incomparable_reason(view, snapshot):
         return (view,)
     return (view, *sorted(others, key=lambda one: (one.database, one.name)))
 
 
-def recomputed(view: MaterializedView, snapshot: Snapshot) -> tuple[MaterializedView, ...]:
+def recomputable_writers(
+    view: MaterializedView, snapshot: Snapshot
+) -> tuple[MaterializedView, ...]:
     """Return the writers of the view's target whose sources keep rows: a replay recomputes them."""
     return tuple(one for one in snapshot.views_into(view.target_id) if has_source(one, snapshot))
 

@@ -15,10 +15,10 @@ from olapdb.model.view_state import Check
 from olapdb.sql.literals import quote_name
 from olapdb.views.jobs.job import view_name
 from olapdb.views.jobs.retained_rows import retained_description
-from olapdb.views.proof.coverage import bypass, coverage_rows, gap, stores_rows
-from olapdb.views.proof.failed_repairs import ATTEMPTS, failed_attempt
-from olapdb.views.proof.shared_targets import compared_parts, incomparable, peers
-from olapdb.views.proof.verdicts import adoption_refused, check_is_current, counts, failures
+from olapdb.views.proof.coverage import bypass, coverage_rows, gap_slices, stores_rows
+from olapdb.views.proof.failed_repairs import ATTEMPTS, failed_attempt_error
+from olapdb.views.proof.shared_targets import compared_parts, incomparable_reason, peers
+from olapdb.views.proof.verdicts import check_is_current, counts, failures, refused_adoption
 
 Health: TypeAlias = Literal[
     "proven",
@@ -126,7 +126,9 @@ def view_status(view: MaterializedView, snapshot: Snapshot) -> ViewStatus:
 def _lag(view: MaterializedView, snapshot: Snapshot) -> tuple[int, int]:
     """Return the number of source blocks that the view has not seen whole, and the time in ms of
     the oldest of them, or 0."""
-    missed = union_ranges(part.block_range for one in gap(view, snapshot) for part in one.parts)
+    missed = union_ranges(
+        part.block_range for one in gap_slices(view, snapshot) for part in one.parts
+    )
     missed = subtract_ranges(missed, snapshot.coverage(view.id).everywhere)
     spans = [snapshot.block_span(view.source_id, one) for one in missed]
     return sum(count for count, _ in spans), min((ms for _, ms in spans if ms), default=0)
@@ -221,22 +223,26 @@ def _verdict(
 ) -> tuple[Health, str, str]:
     """Return (verdict, reason, mend). Reason and mend may be ""."""
     name = view_name(view)
-    why = incomparable(view, snapshot)
+    why = incomparable_reason(view, snapshot)
     if not stores_rows(snapshot, view.source_id):
-        return "unproven", why + _lost(view, snapshot) + _for_good(by_hand, stale), ""
+        return (
+            "unproven",
+            why + _lost_rows_text(view, snapshot) + _irreparable_text(by_hand, stale),
+            "",
+        )
     forgets = not stores_rows(snapshot, view.target_id)  # no stored row can be stale
-    amiss = _amiss(view, snapshot, gap_rows, by_hand, () if forgets else stale)
+    amiss = _problems(view, snapshot, gap_rows, by_hand, () if forgets else stale)
     kept = retained_description(view, snapshot)
     if why:  # Problems are reported and repaired also where the view is unproven.
-        reason, mend = _told(amiss) if amiss else (kept, "")
+        reason, mend = _reason_and_repair(amiss) if amiss else (kept, "")
         return "unproven", f"{why} {reason}".rstrip(), mend
     if amiss:
-        reason, mend = _told(amiss)
+        reason, mend = _reason_and_repair(amiss)
         return (amiss[0].verdict if all(one.mend for one in amiss) else "unproven"), reason, mend
     equal = {c.target_partition for c in checks if c.verdict in ("equal", "retained")}
     there = {part.partition_id for part in compared_parts(view, snapshot)}
     proven = bool(checks) and there <= equal
-    fails = "" if proven else failed_attempt(view, snapshot, "RECONCILE")
+    fails = "" if proven else failed_attempt_error(view, snapshot, "RECONCILE")
     if fails:
         return "unproven", f"{_failed_words('RECONCILE', fails, name)} {kept}".rstrip(), ""
     if kept:
@@ -251,7 +257,7 @@ def _verdict(
 
 
 @dataclass(frozen=True, slots=True)
-class _Amiss:
+class _Problem:
     """A problem that the ledger knows. `mend` is "" if no statement helps before a person changes
     rows or the definition."""
 
@@ -260,7 +266,7 @@ class _Amiss:
     mend: str
 
 
-def _told(amiss: Sequence[_Amiss]) -> tuple[str, str]:
+def _reason_and_repair(amiss: Sequence[_Problem]) -> tuple[str, str]:
     """Return the reasons as text, and the statement to run first. Name all problems without a
     repair, but only the worst with one: repairs run one at a time."""
     hopeless = [one.reason for one in amiss if not one.mend]
@@ -269,45 +275,45 @@ def _told(amiss: Sequence[_Amiss]) -> tuple[str, str]:
     return words, mended[0].mend if mended else ""
 
 
-def _amiss(
+def _problems(
     view: MaterializedView,
     snapshot: Snapshot,
     gap_rows: int,
     by_hand: Mapping[str, int],
     stale: tuple[StaleSlice, ...],
-) -> list[_Amiss]:
+) -> list[_Problem]:
     """Return the problems that the ledger knows, the worst first: stale, bypassed, partial."""
     name = view_name(view)
     real = [s for s in stale if not (s.cause == "RECONCILE" and by_hand.get(s.partition or ""))]
-    never = failed_attempt(view, snapshot, "REPLAY") if real or by_hand else ""
+    never = failed_attempt_error(view, snapshot, "REPLAY") if real or by_hand else ""
     never = _failed_words("REPLAY", never, name) if never else ""
-    error = failed_attempt(view, snapshot, "BACKFILL") if gap_rows else ""
+    error = failed_attempt_error(view, snapshot, "BACKFILL") if gap_rows else ""
     missed = f"It has not seen {gap_rows} rows." if gap_rows else ""
-    found: list[_Amiss] = []
+    found: list[_Problem] = []
     if real:
         mend = f"SYSTEM REPLAY VIEW {name} STALE"
-        found.append(_either("stale", _stale_words(real), mend, never))
+        found.append(_problem("stale", _stale_words(real), mend, never))
     if by_hand:
-        one = _by_hand(view, snapshot, by_hand, bool(gap_rows), bool(error))
+        one = _bypass_problem(view, snapshot, by_hand, bool(gap_rows), bool(error))
         if real and one.mends_stale:
             words = f"{_stale_words(real)} {one.reason} {missed}".rstrip()
-            found = [_either("stale", words, one.mend, never)]
+            found = [_problem("stale", words, one.mend, never)]
         else:
-            found.append(_either("bypassed", f"{one.reason} {missed}".rstrip(), one.mend, never))
+            found.append(_problem("bypassed", f"{one.reason} {missed}".rstrip(), one.mend, never))
     if gap_rows:
         fails = _failed_words("BACKFILL", error, name) if error else ""
-        words = missed + _why(view, snapshot, gap_rows)
-        found.append(_either("partial", words, f"SYSTEM BACKFILL VIEW {name}", fails))
+        words = missed + _failure_text(view, snapshot, gap_rows)
+        found.append(_problem("partial", words, f"SYSTEM BACKFILL VIEW {name}", fails))
     return found
 
 
-def _either(verdict: Health, words: str, mend: str, never: str) -> _Amiss:
+def _problem(verdict: Health, words: str, mend: str, never: str) -> _Problem:
     """Return the problem with `mend`; or without it, if `never` says why no repair succeeds."""
-    return _Amiss(verdict, f"{words} {never}".rstrip(), "" if never else mend)
+    return _Problem(verdict, f"{words} {never}".rstrip(), "" if never else mend)
 
 
 @dataclass(frozen=True, slots=True)
-class _ByHand:
+class _BypassProblem:
     """A problem with rows that no view made. `mends_stale`: `mend` also repairs stale slices."""
 
     reason: str
@@ -315,13 +321,13 @@ class _ByHand:
     mends_stale: bool = False
 
 
-def _by_hand(
+def _bypass_problem(
     view: MaterializedView,
     snapshot: Snapshot,
     by_hand: Mapping[str, int],
     missed: bool,
     fails: bool,
-) -> _ByHand:
+) -> _BypassProblem:
     """Return the problem and the repair of rows that no view made.
 
     They may be rows that a view of the target missed, inserted by hand: ADOPT finds out. If ADOPT
@@ -331,26 +337,26 @@ def _by_hand(
     name, reason = view_name(view), _bypass_words(by_hand)
     discard = f"SYSTEM REPLAY VIEW {name} DISCARD BYPASS"
     removes = "DISCARD BYPASS removes them."
-    if incomparable(view, snapshot) and missed and not fails:
-        return _ByHand(reason, f"SYSTEM BACKFILL VIEW {name}")
-    if incomparable(view, snapshot):
-        return _ByHand(f"{reason} {removes}", discard)
-    owner = next((one for one in peers(view, snapshot) if gap(one, snapshot)), None)
+    if incomparable_reason(view, snapshot) and missed and not fails:
+        return _BypassProblem(reason, f"SYSTEM BACKFILL VIEW {name}")
+    if incomparable_reason(view, snapshot):
+        return _BypassProblem(f"{reason} {removes}", discard)
+    owner = next((one for one in peers(view, snapshot) if gap_slices(one, snapshot)), None)
     frozen = FrozenKeys.of(snapshot, view.target_id)
-    if owner is None or fails or failed_attempt(owner, snapshot, "BACKFILL"):
-        return _ByHand(f"{reason} {removes}", discard)
+    if owner is None or fails or failed_attempt_error(owner, snapshot, "BACKFILL"):
+        return _BypassProblem(f"{reason} {removes}", discard)
     if missed:
         discard = f"SYSTEM BACKFILL VIEW {name} DISCARD BYPASS"
     if any(frozen.holds(partition) for partition in by_hand):
         why = "They lie beside rows that retention froze, and cannot be adopted."
-        return _ByHand(f"{reason} {why} {removes}", discard, True)
-    refused = adoption_refused(owner, snapshot)
+        return _BypassProblem(f"{reason} {why} {removes}", discard, True)
+    refused = refused_adoption(owner, snapshot)
     if refused is None:
-        return _ByHand(reason, f"SYSTEM ADOPT VIEW {view_name(owner)}", True)
+        return _BypassProblem(reason, f"SYSTEM ADOPT VIEW {view_name(owner)}", True)
     found = f"They are not what it makes: {counts(refused)} keys, ADOPT found."
     if refused.verdict == "unverifiable":
         found = f"ADOPT cannot compare them: {refused.examples[0]}"
-    return _ByHand(f"{reason} {found} {removes}", discard, True)
+    return _BypassProblem(f"{reason} {found} {removes}", discard, True)
 
 
 def _failed_words(attempt: str, error: str, name: str) -> str:
@@ -378,14 +384,14 @@ def _bypass_words(by_hand: Mapping[str, int]) -> str:
     return f"{sum(by_hand.values())} rows of the target (in {where}) were made by no view."
 
 
-def _for_good(by_hand: Mapping[str, int], stale: Sequence[StaleSlice]) -> str:
+def _irreparable_text(by_hand: Mapping[str, int], stale: Sequence[StaleSlice]) -> str:
     """Return the problems of a view whose source stores no rows: no statement can recompute it."""
     words = [_stale_words(stale)] if stale else []
     words += [_bypass_words(by_hand)] if by_hand else []
     return "".join(f" {one}" for one in words)
 
 
-def _lost(view: MaterializedView, snapshot: Snapshot) -> str:
+def _lost_rows_text(view: MaterializedView, snapshot: Snapshot) -> str:
     """Return the text on INSERTs whose rows the view lacks for good: its source stores no rows."""
     notes = [one for one in snapshot.invalidations(view.id) if one.cause == FAILED]
     if not notes:
@@ -397,7 +403,7 @@ def _lost(view: MaterializedView, snapshot: Snapshot) -> str:
     )
 
 
-def _why(view: MaterializedView, snapshot: Snapshot, gap_rows: int) -> str:
+def _failure_text(view: MaterializedView, snapshot: Snapshot, gap_rows: int) -> str:
     """Return the text on the newest failure that left a gap (materialized_views_ignore_errors). The
     rows are at most `gap_rows`: some may have left the source since."""
     notes = failures(view, snapshot)

@@ -11,16 +11,16 @@ from olapdb.model.part import BlockRange, union_ranges
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Check, Invalidation
-from olapdb.views.proof.coverage import gap, is_bypass, writers
+from olapdb.views.proof.coverage import gap_slices, is_bypass, writers
 
 __all__ = [
     "adoption_fingerprint",
-    "adoption_refused",
+    "changed_versions",
     "check_is_current",
     "counts",
     "failures",
     "fingerprint",
-    "raised_versions",
+    "refused_adoption",
     "stale_slices",
 ]
 
@@ -42,7 +42,7 @@ WHOLE_TARGET = ""
 """The partition of a refused ADOPT's verdict, which is about the whole target."""
 
 
-def adoption_refused(view: MaterializedView, snapshot: Snapshot) -> Check | None:
+def refused_adoption(view: MaterializedView, snapshot: Snapshot) -> Check | None:
     """Return the check of the last, refused ADOPT if its fingerprint still holds, else None."""
     for one in snapshot.checks(view.id):
         if one.mode == "ADOPT" and one.fingerprint == adoption_fingerprint(view, snapshot):
@@ -68,14 +68,14 @@ def adoption_fingerprint(view: MaterializedView, snapshot: Snapshot) -> str:
     facts = (
         "ADOPT",
         [(one.id, one.version, snapshot.data_version(one.source_id, "")) for one in views],
-        raised_versions(view.target_id, snapshot),
+        changed_versions(view.target_id, snapshot),
         [(partition, union_ranges(ranges)) for partition, ranges in sorted(by_hand.items())],
-        [(one.partition, one.blocks) for one in gap(view, snapshot)],
+        [(one.partition, one.blocks) for one in gap_slices(view, snapshot)],
     )
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
 
 
-def raised_versions(table_id: str, snapshot: Snapshot) -> list[tuple[str, int]]:
+def changed_versions(table_id: str, snapshot: Snapshot) -> list[tuple[str, int]]:
     """Return (partition, data version) of each partition of the table that was ever changed other
     than by INSERTs and merges. Partition "" is the table as a whole. Sorted by partition."""
     partitions = {"", *(part.partition_id for part in snapshot.parts(table_id))}
@@ -106,7 +106,7 @@ def failures(view: MaterializedView, snapshot: Snapshot) -> tuple[Invalidation, 
     notes = [one for one in snapshot.invalidations(view.id) if one.cause == FAILED]
     if not notes:
         return ()
-    missed = [part.block_range for one in gap(view, snapshot) for part in one.parts]
+    missed = [part.block_range for one in gap_slices(view, snapshot) for part in one.parts]
     of_commit: dict[int, list[int]] = {}
     for block in snapshot.blocks(view.source_id) if missed else ():
         of_commit.setdefault(block.commit, []).append(block.number)

@@ -21,8 +21,8 @@ from olapdb.model.schema import Column
 from olapdb.plan.expressions import Constant, Expression, columns_of, walk
 from olapdb.sql.format import to_sql
 from olapdb.types import AggregateFunction, SimpleAggregateFunction
-from olapdb.views.provability.expressions import bound_default, called, volatile_names
-from olapdb.views.provability.judgement import JudgedItem, known, refused, unknown
+from olapdb.views.provability.expressions import bound_default, calls_text, volatile_names
+from olapdb.views.provability.judgement import JudgedItem, provable_item, refused, unproven_item
 from olapdb.views.provability.parts import BoundDefinition
 
 _IDEMPOTENT = frozenset(
@@ -140,9 +140,9 @@ class _Computed:
         kind = column.default_kind
         names = self._volatile(expression)
         if names:
-            return unknown(
+            return unproven_item(
                 name,
-                f"The {kind} of column {column.name} of {where}, {called(names)}, gives another value"
+                f"The {kind} of column {column.name} of {where}, {calls_text(names)}, gives another value"
                 " when the rows are recomputed.",
                 f"Give {column.name} in the query, from a column of the source.",
             )
@@ -150,19 +150,19 @@ class _Computed:
         if not self.parts.target.engine.merges_values:
             if outside and self.grouped and self.parts.merges:
                 return self._refused_column(column, outside)
-            return known(name, f"Its {kind} is a function of its row.")
+            return provable_item(name, f"Its {kind} is a function of its row.")
         if keeps_equal_values(self.parts.layout, column, grouped=self.grouped):
             if outside:
                 return self._refused_column(column, outside)
-            return known(name, f"Its {kind} is the same for all rows of one ORDER BY.")
+            return provable_item(name, f"Its {kind} is the same for all rows of one ORDER BY.")
         if not self.grouped:
-            return known(
+            return provable_item(
                 name, f"Its {kind} is a function of its row, and merges with those of others."
             )
         if outside:
             return self._refused_column(column, outside)
         if isinstance(expression, Constant) and not expression.value.as_py():
-            return known(name, "It adds nothing.")
+            return provable_item(name, "It adds nothing.")
         return refused(
             name,
             f"each block adds the {kind} of column {column.name} of {where} once more.",
@@ -195,7 +195,7 @@ class _Computed:
                     f" {self.parts.source_name}.",
                 )
             else:
-                yield known(name, "It is asked of rows that come in, and changes none.")
+                yield provable_item(name, "It is asked of rows that come in, and changes none.")
 
     def partitions(self) -> Iterator[JudgedItem]:
         """Yield an item for each expression of PARTITION BY."""
@@ -209,7 +209,7 @@ class _Computed:
                     f"Add {outside} to GROUP BY and ORDER BY, or partition by ORDER BY only.",
                 )
             else:
-                yield known("PARTITION BY", "Rows of one ORDER BY lie in one partition.")
+                yield provable_item("PARTITION BY", "Rows of one ORDER BY lie in one partition.")
 
     def retention(self) -> Iterator[JudgedItem]:
         """Yield an item for each expression of TTL."""
@@ -226,4 +226,4 @@ class _Computed:
                         "Use columns of ORDER BY in TTL.",
                     )
                 else:
-                    yield known("TTL", "Rows of one ORDER BY expire together.")
+                    yield provable_item("TTL", "Rows of one ORDER BY expire together.")

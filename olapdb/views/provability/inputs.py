@@ -23,7 +23,7 @@ from olapdb.plan.tree import expressions_of
 from olapdb.types import AggregateFunction, SimpleAggregateFunction
 from olapdb.views.definition.query_shape import is_key_column
 from olapdb.views.provability.expressions import columns_read
-from olapdb.views.provability.judgement import JudgedItem, known, unknown
+from olapdb.views.provability.judgement import JudgedItem, provable_item, unproven_item
 from olapdb.views.provability.merging import commutes, is_ordered
 from olapdb.views.provability.parts import BoundDefinition, full_name
 from olapdb.views.provability.query import path
@@ -32,7 +32,7 @@ _PLAIN = ("MergeTree", "Memory", "Log", "TinyLog", "StripeLog", "Null")
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _MergeEffect:
     """A bound on what merges may change of a plan's rows. `table` None: nothing.
 
     Else merges change how often rows occur, and the distinct values of the columns `keyed` stay.
@@ -53,12 +53,12 @@ class _Rows:
         return self.keeps_keys and {field.name for field in schema} <= self.keyed
 
 
-_WHOLE = _Rows()
+_WHOLE = _MergeEffect()
 
 
 def input_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
     """Yield items about each dimension and each subquery of the query."""
-    judge = _Inputs(parts)
+    judge = _InputJudge(parts)
     for branch, _ in parts.branches:
         for node in path(branch.root):
             judge.subqueries(node)
@@ -72,27 +72,27 @@ def input_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
     for table in judge.tables.values():
         name = f"dimension {full_name(table)}"
         if name not in wrong:
-            yield known(
+            yield provable_item(
                 name, "What is read of it changes only by commits that name the stale slices."
             )
 
 
 @dataclass
-class _Inputs:
+class _InputJudge:
     """A walk over the plans beside the source's path that collects problems and dimensions."""
 
     parts: BoundDefinition
     wrong: list[JudgedItem] = field(default_factory=list)
     tables: dict[str, Table] = field(default_factory=dict)
 
-    def _blame(self, name: str, because: str, fix: str) -> _Rows:
+    def _blame(self, name: str, because: str, fix: str) -> _MergeEffect:
         """Add a problem once; return _WHOLE, so that nodes above are judged without it."""
-        item = unknown(name, because, fix)
+        item = unproven_item(name, because, fix)
         if item not in self.wrong:
             self.wrong.append(item)
         return _WHOLE
 
-    def _without_final(self, table: Table | None) -> _Rows:
+    def _without_final(self, table: Table | None) -> _MergeEffect:
         """Add the problem that merges of the table change the rows that are read; advise FINAL."""
         assert table is not None
         return self._blame(
@@ -120,7 +120,7 @@ class _Inputs:
                 if rows.table is not None and not rows.distinct_is_whole(expression.plan.schema):
                     self._without_final(rows.table)
 
-    def joined(self, node: nodes.Join, left: _Rows, right: _Rows) -> _Rows:
+    def joined(self, node: nodes.Join, left: _MergeEffect, right: _MergeEffect) -> _MergeEffect:
         """Judge a join of two inputs, and return what merges may change of its rows."""
         if right.table is not None:
             by_presence = node.strictness in ("SEMI", "ANTI") and right.keeps_keys
@@ -141,7 +141,7 @@ class _Inputs:
 
     # --- nodes
 
-    def rows(self, node: nodes.Node) -> _Rows:
+    def rows(self, node: nodes.Node) -> _MergeEffect:
         """Return what merges may change of the node's rows; add the problems below it."""
         self.subqueries(node)
         match node:
@@ -189,7 +189,7 @@ class _Inputs:
                     "Copy what it reads into a table.",
                 )
 
-    def _scan(self, scan: nodes.Scan) -> _Rows:
+    def _scan(self, scan: nodes.Scan) -> _MergeEffect:
         """Note the dimension, and return what merges may change of its rows."""
         table = scan.table
         if table.id == self.parts.source.id:
@@ -207,9 +207,9 @@ class _Inputs:
         if scan.final:
             return self._final(name, scan)
         keyed = {unique for unique, column in scan.columns if is_key_column(table, column)}
-        return _Rows(table, frozenset(keyed), not table.engine.drops_keys)
+        return _MergeEffect(table, frozenset(keyed), not table.engine.drops_keys)
 
-    def _final(self, name: str, scan: nodes.Scan) -> _Rows:
+    def _final(self, name: str, scan: nodes.Scan) -> _MergeEffect:
         """Judge a scan with FINAL, which reads the rows as after a full merge.
 
         Merges matter for columns of which they keep an arbitrary row's value, and for a sign that
@@ -251,14 +251,14 @@ class _Inputs:
                 )
         return _WHOLE
 
-    def _aggregate(self, node: nodes.Aggregate) -> _Rows:
+    def _aggregate(self, node: nodes.Aggregate) -> _MergeEffect:
         """Judge an aggregation: its keys must be in `keyed`, its aggregates must commute."""
         rows = self.rows(node.child)
         for _, call in node.aggregates:
             if call.aggregate.merge_class == "ordered":
                 self._blame(
                     "subquery",
-                    f"{_spelt(call)} in a subquery depends on the order of its rows.",
+                    f"{_function_name(call)} in a subquery depends on the order of its rows.",
                     "Use argMin or argMax over a column that orders the rows, or groupUniqArray.",
                 )
         if rows.table is None:
@@ -269,7 +269,7 @@ class _Inputs:
         return _WHOLE if keyed and same and there else self._without_final(rows.table)
 
     def _commutes(
-        self, rows: _Rows, node: nodes.Aggregate, call: expressions.AggregateCall
+        self, rows: _MergeEffect, node: nodes.Aggregate, call: expressions.AggregateCall
     ) -> bool:
         """Return whether merges keep the result: it commutes, or is idempotent over `keyed`."""
         assert rows.table is not None
@@ -282,7 +282,7 @@ class _Inputs:
             and all(rows.sees_only_keys(a, node.child.schema) for a in call.arguments)
         )
 
-    def _join(self, node: nodes.Join, left: _Rows, right: _Rows) -> _Rows:
+    def _join(self, node: nodes.Join, left: _MergeEffect, right: _MergeEffect) -> _MergeEffect:
         """Judge a join within a subquery. ANY and ASOF JOIN are problems."""
         if node.strictness in ("ANY", "ASOF"):
             self._blame(
@@ -292,7 +292,9 @@ class _Inputs:
             )
         return self.joined(node, left, right)
 
-    def _distinct(self, child: nodes.Node, keys: tuple[expressions.Expression, ...]) -> _Rows:
+    def _distinct(
+        self, child: nodes.Node, keys: tuple[expressions.Expression, ...]
+    ) -> _MergeEffect:
         """Judge a DISTINCT. DISTINCT ON columns is a problem."""
         rows = self.rows(child)
         if keys:
@@ -305,7 +307,7 @@ class _Inputs:
             return _WHOLE
         return self._without_final(rows.table)
 
-    def _first_rows(self, node: nodes.Node, child: nodes.Node) -> _Rows:
+    def _first_rows(self, node: nodes.Node, child: nodes.Node) -> _MergeEffect:
         """Judge a LIMIT: the values of the rows must decide which come first, not their place."""
         self.whole(child)
         ties = isinstance(node, nodes.Limit) and bool(node.ties) and not node.offset
@@ -330,7 +332,7 @@ def _dropped_with_zeros(table: Table, summed: set[str]) -> bool:
     return bool(summed) and bool(table.engine.arguments)
 
 
-def _spelt(call: expressions.AggregateCall) -> str:
+def _function_name(call: expressions.AggregateCall) -> str:
     """Return the aggregate's name without its parameters."""
     return call.name.partition("(")[0]
 

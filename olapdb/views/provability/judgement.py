@@ -38,12 +38,12 @@ class Judgement:
         return next((item.because for item in self.items if not item.provable), "")
 
 
-def known(name: str, because: str) -> JudgedItem:
+def provable_item(name: str, because: str) -> JudgedItem:
     """Return the item of a provable part."""
     return JudgedItem(name, True, because)
 
 
-def unknown(name: str, because: str, fix: str = "") -> JudgedItem:
+def unproven_item(name: str, because: str, fix: str = "") -> JudgedItem:
     """Return the item of a part that leaves the view unproven."""
     return JudgedItem(name, False, because, fix)
 
@@ -53,6 +53,6 @@ def refused(name: str, because: str, fix: str) -> JudgedItem:
     return JudgedItem(name, False, because, fix, refused=True)
 
 
-def refused_or_unknown(merges: bool, name: str, because: str, fix: str) -> JudgedItem:
+def refused_if_merging(merges: bool, name: str, because: str, fix: str) -> JudgedItem:
     """Return the item of a part that is refused if the target merges rows, else unproven."""
     return JudgedItem(name, False, because, fix, refused=merges)

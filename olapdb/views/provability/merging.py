@@ -15,7 +15,7 @@ from olapdb.functions import resolve_aggregate
 from olapdb.model.schema import Column, Table
 from olapdb.plan import nodes
 from olapdb.plan.expressions import AggregateCall, ColumnRef, Expression
-from olapdb.views.definition.query_shape import is_key_column, source_columns_of, traced
+from olapdb.views.definition.query_shape import is_key_column, source_columns_of, stored_column_of
 
 
 def over_keys(node: nodes.Node, expression: Expression, table: Table) -> bool:
@@ -34,7 +34,7 @@ def commutes(node: nodes.Node, call: AggregateCall, table: Table) -> bool:
     """Return whether the aggregate over the node is the same before and after merges of `table`."""
     if len(call.arguments) != 1 or not isinstance(call.arguments[0], ColumnRef):
         return False
-    found = traced(node, call.arguments[0].name)
+    found = stored_column_of(node, call.arguments[0].name)
     column = table.column(found[1]) if found and found[0] == table.id else None
     if column is None or call.aggregate.merge_class == "ordered":
         return False

@@ -29,10 +29,10 @@ def fills_otherwise(before: Table, now: BoundDefinition) -> bool:
     """
     given = {c.id for c in now.target.columns if c.name in now.plan.names}
     old = {column.id: column for column in before.columns}
-    for column in _filling(now.target, given):
+    for column in _filled_columns(now.target, given):
         known = old.get(column.id)
         if known is None:
-            differs = column.id not in given and _counts_rows(now, column)
+            differs = column.id not in given and _combines_on_merge(now, column)
         else:
             differs = not same_result(known.type, column.type, joined=False) or (
                 column.id not in given
@@ -43,7 +43,7 @@ def fills_otherwise(before: Table, now: BoundDefinition) -> bool:
     return False
 
 
-def _filling(table: Table, given: Collection[int]) -> list[Column]:
+def _filled_columns(table: Table, given: Collection[int]) -> list[Column]:
     """Return the stored columns that the view does not give, and those that their defaults read."""
     waiting = [c for c in table.stored_columns if c.id not in given]
     found: dict[int, Column] = {}
@@ -58,7 +58,7 @@ def _filling(table: Table, given: Collection[int]) -> list[Column]:
     return list(found.values())
 
 
-def _counts_rows(now: BoundDefinition, column: Column) -> bool:
+def _combines_on_merge(now: BoundDefinition, column: Column) -> bool:
     """Return whether merges combine values of the added column, so that its value depends on how
     many rows were merged."""
     if not column.stored or not column.default or not now.target.engine.merges_values:

@@ -15,10 +15,10 @@ from olapdb.plan.tree import expressions_of
 from olapdb.views.definition.query_shape import QueryShape, occurrences
 from olapdb.views.provability.judgement import (
     JudgedItem,
-    known,
+    provable_item,
     refused,
-    refused_or_unknown,
-    unknown,
+    refused_if_merging,
+    unproven_item,
 )
 from olapdb.views.provability.parts import BoundDefinition
 
@@ -44,18 +44,20 @@ def query_items(
     parts: BoundDefinition, branch: nodes.Plan, shape: QueryShape
 ) -> Iterator[JudgedItem]:
     """Yield items about one branch of the query, from the source up to the target."""
-    wrong = [*_twice(parts, branch), *_joins(parts, shape), *_clauses(parts, shape)]
+    wrong = [*_repeated_source(parts, branch), *_joins(parts, shape), *_block_clauses(parts, shape)]
     if not shape.above:
         wrong += _conditions_on_groups(parts, branch)
     for node in path(branch.root):
         if type(node) not in _ROW_BY_ROW:
             wrong.append(
-                unknown("query", f"{type(node).__name__} is not known to work block by block.")
+                unproven_item(
+                    "query", f"{type(node).__name__} is not known to work block by block."
+                )
             )
     yield from wrong
     if not wrong:
         above = "each row by itself" if shape.aggregate is None else "each group by itself"
-        yield known("query", f"It makes of the rows of {parts.source_name} {above}.")
+        yield provable_item("query", f"It makes of the rows of {parts.source_name} {above}.")
 
 
 def path(node: nodes.Node) -> list[nodes.Node]:
@@ -67,7 +69,7 @@ def path(node: nodes.Node) -> list[nodes.Node]:
     return found
 
 
-def _twice(parts: BoundDefinition, branch: nodes.Plan) -> Iterator[JudgedItem]:
+def _repeated_source(parts: BoundDefinition, branch: nodes.Plan) -> Iterator[JudgedItem]:
     """Refuse a branch that reads its source more than once."""
     if occurrences(branch.root, parts.source.id) > 1:
         yield refused(
@@ -89,7 +91,7 @@ def _joins(parts: BoundDefinition, shape: QueryShape) -> Iterator[JudgedItem]:
             )
     loose = [k for k in shape.joins if k.startswith(("ANY", "ASOF"))]
     if loose:
-        yield refused_or_unknown(
+        yield refused_if_merging(
             parts.merges,
             "JOIN",
             f"{loose[0]} JOIN takes whichever partner comes first.",
@@ -97,11 +99,11 @@ def _joins(parts: BoundDefinition, shape: QueryShape) -> Iterator[JudgedItem]:
         )
 
 
-def _clauses(parts: BoundDefinition, shape: QueryShape) -> Iterator[JudgedItem]:
+def _block_clauses(parts: BoundDefinition, shape: QueryShape) -> Iterator[JudgedItem]:
     """Yield an item for a clause that looks at several rows, or for a second GROUP BY."""
     if shape.above:
         clause = shape.above[0]
-        yield refused_or_unknown(
+        yield refused_if_merging(
             parts.merges,
             clause,
             f"{clause} looks at the rows of one block, not of the table.",
@@ -109,7 +111,7 @@ def _clauses(parts: BoundDefinition, shape: QueryShape) -> Iterator[JudgedItem]:
             f" {parts.target_name}.",
         )
     elif shape.aggregations > 1:
-        yield refused_or_unknown(
+        yield refused_if_merging(
             parts.merges,
             "GROUP BY",
             "its inner GROUP BY sees one block at a time, so the outer one aggregates pieces.",
@@ -137,7 +139,7 @@ def _conditions_on_groups(parts: BoundDefinition, branch: nodes.Plan) -> Iterato
         for expression in expressions_of(node):
             wrong = [n for n in sorted(columns_of(expression) & left) if _is_aggregate(below, n)]
             if wrong:
-                yield refused_or_unknown(
+                yield refused_if_merging(
                     parts.merges,
                     clause,
                     f"{clause} looks at {wrong[0]}, an aggregate of the rows of one block, not of"

@@ -23,7 +23,7 @@ from olapdb.plan.expressions import (
 )
 from olapdb.plan.tree import expressions_of
 from olapdb.types import AggregateFunction, DataType, Float, plain
-from olapdb.views.provability.judgement import JudgedItem, unknown
+from olapdb.views.provability.judgement import JudgedItem, unproven_item
 from olapdb.views.provability.parts import BoundDefinition
 
 _CALCULATES = frozenset(
@@ -72,7 +72,7 @@ class _Rounding:
 
     def _blame(self, what: str) -> None:
         self.wrong.append(
-            unknown(
+            unproven_item(
                 what,
                 f"{what} depends on a sum or mean of floats, whose last bits depend on the order in"
                 " which rows are added.",

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from olapdb.plan import nodes
 from olapdb.views.definition.query_shape import QueryShape
-from olapdb.views.provability.judgement import JudgedItem, known, unknown
+from olapdb.views.provability.judgement import JudgedItem, provable_item, unproven_item
 from olapdb.views.provability.merging import commutes, drops_rows_of_zero, over_keys
 from olapdb.views.provability.parts import BoundDefinition
 from olapdb.views.provability.query import path
@@ -32,18 +32,22 @@ def source_items(
     name = f"source {parts.source_name}"
     if not engine.combines:
         if engine.name in _ENGINES:
-            yield known(name, "Each of its rows comes with a block and leaves with a commit.")
+            yield provable_item(
+                name, "Each of its rows comes with a block and leaves with a commit."
+            )
         else:
-            yield unknown(name, f"{engine.name} is not known to keep rows as they came.")
+            yield unproven_item(name, f"{engine.name} is not known to keep rows as they came.")
         return
-    reason = _merges_seen(parts, shape)
+    reason = _merge_dependence(parts, shape)
     if reason:
-        yield unknown(name, reason, "Select from a MergeTree table that holds the same rows.")
+        yield unproven_item(name, reason, "Select from a MergeTree table that holds the same rows.")
     else:
-        yield known(name, f"What the view makes of its rows is the same after a merge ({engine}).")
+        yield provable_item(
+            name, f"What the view makes of its rows is the same after a merge ({engine})."
+        )
 
 
-def _merges_seen(parts: BoundDefinition, shape: QueryShape) -> str:
+def _merge_dependence(parts: BoundDefinition, shape: QueryShape) -> str:
     """Return the reason why the view's result depends on merges of its source, or ""."""
     source, where = parts.source, parts.source_name
     if shape.aggregate is None:
@@ -56,7 +60,7 @@ def _merges_seen(parts: BoundDefinition, shape: QueryShape) -> str:
         if not commutes(child, call, source):
             return f"{call.name} counts the unmerged rows of {where}, which merges them."
     for node in path(child):
-        reason = _condition(parts, node)
+        reason = _merge_dependent_node(parts, node)
         if reason:
             return reason
     if source.engine.sign is not None:
@@ -69,7 +73,7 @@ def _merges_seen(parts: BoundDefinition, shape: QueryShape) -> str:
     return ""
 
 
-def _condition(parts: BoundDefinition, node: nodes.Node) -> str:
+def _merge_dependent_node(parts: BoundDefinition, node: nodes.Node) -> str:
     """Return the reason why a node between the source and the GROUP BY depends on merges, or ""."""
     source, where = parts.source, parts.source_name
     match node:

@@ -13,7 +13,7 @@ from olapdb.views.provability.circle import circle_of
 from olapdb.views.provability.computed import computed_items
 from olapdb.views.provability.expressions import expression_items
 from olapdb.views.provability.inputs import input_items
-from olapdb.views.provability.judgement import JudgedItem, Judgement, unknown
+from olapdb.views.provability.judgement import JudgedItem, Judgement, unproven_item
 from olapdb.views.provability.parts import BoundDefinition, full_name
 from olapdb.views.provability.query import query_items
 from olapdb.views.provability.rounding import rounding_items
@@ -79,13 +79,13 @@ def _dimensions(parts: BoundDefinition) -> Iterator[JudgedItem]:
     }
     circle = circle_of(parts.snapshot, [parts.source, *found.values()], parts.target)
     if circle:
-        yield unknown(
+        yield unproven_item(
             f"target {full_name(parts.target)}",
             f"It is made of its own rows: {' -> '.join(circle)}.",
             "Use another target.",
         )
     if found and Settings.of(parts.settings).text("dimensions") == "at_insert":
-        yield unknown(
+        yield unproven_item(
             "SETTINGS dimensions",
             "its dimensions are read at_insert: what they held then is not kept.",
             "SETTINGS dimensions = 'current'.",

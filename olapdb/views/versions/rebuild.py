@@ -27,7 +27,7 @@ from olapdb.views.definition.drop_attach import drop_view
 from olapdb.views.jobs.backfill import backfill, refuse_incomplete
 from olapdb.views.jobs.job import find_view, view_name
 from olapdb.views.jobs.replay import replay
-from olapdb.views.proof.coverage import gap
+from olapdb.views.proof.coverage import gap_slices
 from olapdb.views.proof.reconcile import reconcile
 from olapdb.views.proof.verdicts import stale_slices
 from olapdb.views.versions.rebuild_checks import refuse_lost_rows
@@ -95,7 +95,7 @@ class Rebuild:
         rows: list[RebuildRow] = []
         for _ in range(ROUNDS_MAX):
             snapshot, view = self._candidate(candidate_id)
-            if not gap(view, snapshot):
+            if not gap_slices(view, snapshot):
                 break
             done = tuple(
                 backfill(
@@ -174,7 +174,9 @@ class Rebuild:
         compared = before.by_id(candidate_id)
         moved = set(_data_versions(before, view)) - set(_data_versions(now, view))
         redefined = compared is None or compared.version != view.version
-        return not (moved or redefined or gap(view, now) or any(now.invalidations(candidate_id)))
+        return not (
+            moved or redefined or gap_slices(view, now) or any(now.invalidations(candidate_id))
+        )
 
     def _swap(self, before: Snapshot, candidate_id: str) -> RebuildRow:
         """Exchange the names in one commit; return its row. The commit requires the definition and

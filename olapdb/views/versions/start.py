@@ -33,7 +33,12 @@ from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
 from olapdb.sql import nodes
 from olapdb.sql.parser import parse_query
-from olapdb.views.definition.definition import MEANING, ViewDefinition, define, kept_settings
+from olapdb.views.definition.definition import (
+    QUERY_SETTINGS,
+    ViewDefinition,
+    define,
+    inherited_settings,
+)
 from olapdb.views.definition.drop_attach import versions_of
 from olapdb.views.jobs.executor import Executor
 from olapdb.views.jobs.job import Progress, find_view, view_name
@@ -91,7 +96,7 @@ class RebuildRequest:
     @property
     def _redefines(self) -> bool:
         """Return whether the statement gives a query or settings that change the view's results."""
-        return self.query is not None or not self.named.keys().isdisjoint(MEANING)
+        return self.query is not None or not self.named.keys().isdisjoint(QUERY_SETTINGS)
 
     def begin(self) -> tuple[RebuildRow, str]:
         """Create the candidate, or find it ("resume"); return a row and the candidate's id. If the
@@ -129,7 +134,7 @@ class RebuildRequest:
                 target,
                 database=self.database,
                 zone=self.services.zone,
-                session_settings=kept_settings(view, self.origin.settings),
+                session_settings=inherited_settings(view, self.origin.settings),
                 position=self.query.position,
             )
         return define(
@@ -139,7 +144,7 @@ class RebuildRequest:
             target,
             database=view.database,
             zone=view.zone,
-            session_settings=kept_settings(view, self.named),
+            session_settings=inherited_settings(view, self.named),
         )
 
     def _means(self, snapshot: Snapshot, view: MaterializedView) -> bool:
