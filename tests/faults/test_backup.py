@@ -16,6 +16,8 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import BadArguments, ChecksumDoesntMatch
 from olapdb.maintenance.check import check_database
 
+pytestmark = pytest.mark.feature("crashes", "upkeep")
+
 ROWS = 1000
 
 

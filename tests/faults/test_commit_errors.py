@@ -20,6 +20,8 @@ from olapdb.runtime.failpoints import watching
 from olapdb.storage.store import LocalStore
 from tests.faults.commit_child import prepare
 
+pytestmark = pytest.mark.feature("crashes", "commits")
+
 STATEMENTS = {
     "insert": "INSERT INTO s VALUES ('2024-01-20', 'x', 100), ('2024-02-20', 'y', 200)",
     "merge": "OPTIMIZE TABLE s FINAL",

@@ -21,6 +21,8 @@ from olapdb.maintenance.check import check_database
 from olapdb.maintenance.vacuum import vacuum
 from tests.faults.commit_child import prepare
 
+pytestmark = pytest.mark.feature("crashes", "commits")
+
 CHILD = Path(__file__).with_name("commit_child.py")
 ROOT = Path(__file__).parents[2]
 

@@ -13,6 +13,8 @@ from olapdb.catalog.sqlite.catalog import SqliteCatalog
 from olapdb.errors import CommitUnknown, NotEnoughSpace, OperationalError
 from tests.harness.commits import create_all, insert
 
+pytestmark = pytest.mark.feature("crashes", "commits")
+
 
 class Failing:
     """A connection whose next COMMIT fails, after (`done`) or before it took place."""

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.feature("crashes")
+
 CHILD = """
 import sys
 import olapdb

@@ -21,6 +21,8 @@ from olapdb.maintenance.check import check_database
 from olapdb.maintenance.vacuum import vacuum
 from tests.faults.exit_child import PREPARED, WORK
 
+pytestmark = pytest.mark.feature("crashes")
+
 ENDINGS = {
     "end": 0,
     "exit": 3,

@@ -21,6 +21,8 @@ from olapdb.maintenance.check import check_database
 from olapdb.model.changes import Commit
 from tests.faults.operations import OPERATIONS, QUERY, REBUILD, Operation, expected, prepare, state
 
+pytestmark = pytest.mark.feature("crashes")
+
 WITHOUT_A_TURN = {
     "merge": "OPTIMIZE plans its merges again",
     "backfill": "computed chunks wait for the next round",

@@ -24,6 +24,8 @@ from tests.faults.failing import Calls, Fault, failing, failing_anywhere
 from tests.faults.operations import dicts, prepare, rows, state
 from tests.faults.test_fault_loops import cases
 
+pytestmark = pytest.mark.feature("crashes")
+
 SECONDS = 3.0
 TABLES = ("s", "other", "sums", "late")
 """Tables whose rows all lie in files."""

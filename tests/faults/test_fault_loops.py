@@ -19,6 +19,8 @@ from olapdb.errors import Error, FileDoesntExist
 from tests.faults.failing import Calls, Fault, failing
 from tests.faults.operations import OPERATIONS, check_backup, expected, goes_on, prepare_all, verify
 
+pytestmark = pytest.mark.feature("crashes")
+
 SECONDS = 2.0
 """The time for each operation in CI; `make soak` runs every case."""
 

@@ -30,6 +30,8 @@ from tests.faults.test_torn_writes import (
     no_flush_of_new_folders,
 )
 
+pytestmark = pytest.mark.feature("crashes")
+
 Event = tuple[str, str]
 """("flush", path), ("rename", the new path), ("catalog", the called method)."""
 

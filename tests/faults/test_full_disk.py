@@ -19,6 +19,8 @@ import olapdb
 from olapdb.errors import Error, NotEnoughSpace
 from tests.faults.operations import OPERATIONS, expected, goes_on, prepare, state, verify
 
+pytestmark = pytest.mark.feature("crashes")
+
 DISK_BYTES = 24 << 20
 LEFT_BYTES = (0, 4_096, 16_384, 65_536)
 CHOSEN = ("insert", "replay", "backfill")

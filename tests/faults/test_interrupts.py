@@ -18,6 +18,8 @@ from olapdb.runtime.failpoints import recording, watching
 from tests.faults.operations import OPERATIONS, Operation, expected, goes_on, prepare_all, verify
 from tests.faults.test_fault_loops import copied
 
+pytestmark = pytest.mark.feature("crashes", "settings")
+
 MADE = {
     "create as select": "CREATE TABLE made ENGINE = MergeTree ORDER BY k SETTINGS inline_bytes_max = 0"
     " AS SELECT * FROM s",

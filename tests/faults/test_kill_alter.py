@@ -18,6 +18,8 @@ from olapdb.maintenance.vacuum import vacuum
 from tests.faults.kill_views import values
 from tests.unit.views.warehouse import DIRECT, READ, make, rows
 
+pytestmark = pytest.mark.feature("crashes", "schema")
+
 CATALOG = ("catalog.checked", "catalog.before_commit", "catalog.committed")
 STORE = ("store.written", "store.flushed", "store.renamed", "store.synced")
 UPDATE = "UPDATE events SET amount = amount + 100 WHERE kind = 'a'"

@@ -20,6 +20,8 @@ from tests.faults.kill_jobs import SETTINGS
 from tests.faults.kill_views import values
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, dicts, make, rows, verdict
 
+pytestmark = pytest.mark.feature("crashes", "backfill")
+
 STAGES = [
     ("store.written", 2),
     ("store.renamed", 4),

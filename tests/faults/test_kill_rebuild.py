@@ -20,6 +20,8 @@ from tests.faults.kill_rebuild import STATEMENTS
 from tests.faults.kill_views import values
 from tests.unit.views.warehouse import dicts, make, rows, verdict
 
+pytestmark = pytest.mark.feature("crashes", "rebuild")
+
 STORE = ["store.written", "store.flushed", "store.renamed", "store.synced"]
 CATALOG = ["catalog.checked", "catalog.before_commit", "catalog.committed"]
 STAGES = {

@@ -25,6 +25,8 @@ from tests.schedules.crash import run_and_die
 from tests.schedules.operation import Answer
 from tests.schedules.truth import dicts
 
+pytestmark = pytest.mark.feature("crashes")
+
 COLUMNS = "(p UInt8, k String, n Int64) ENGINE = MergeTree PARTITION BY p ORDER BY k"
 SUMS = "(p UInt8, k String, n Int64) ENGINE = SummingMergeTree PARTITION BY p ORDER BY (p, k)"
 QUERY = "SELECT p, k, sum(n) AS n FROM s GROUP BY p, k"

@@ -25,6 +25,8 @@ from olapdb.runtime.failpoints import recording
 from tests.schedules.crash import run_and_die
 from tests.schedules.operation import Answer
 
+pytestmark = pytest.mark.feature("crashes", "upkeep")
+
 INSERTS = 40
 SMALL = (
     (compaction, "BLOCKS_KEPT_MAX", 4),

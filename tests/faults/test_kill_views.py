@@ -21,6 +21,8 @@ from olapdb.maintenance.check import check_database
 from tests.faults.kill_views import INSERTS, values
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, dicts, make, rows, verdict
 
+pytestmark = pytest.mark.feature("crashes")
+
 STORE = ["store.written", "store.flushed", "store.renamed", "store.synced"]
 CATALOG = ["catalog.checked", "catalog.before_commit", "catalog.committed"]
 STAGES = {

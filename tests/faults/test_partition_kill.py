@@ -22,6 +22,8 @@ from olapdb.maintenance.vacuum import vacuum
 from tests.faults.partition_child import STATEMENTS, prepare
 from tests.unit.views.warehouse import dicts, rows
 
+pytestmark = pytest.mark.feature("crashes", "changes")
+
 ROOT = Path(__file__).parents[2]
 BEFORE = {"s": 6 + 3, "o": 1000, "wide": 10_000, "detached": 1, "k": None, "t": 100 + 6 + 3}
 AFTER = {

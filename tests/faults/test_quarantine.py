@@ -16,6 +16,8 @@ from tests.faults.operations import untruths
 from tests.harness.race import Race
 from tests.unit.views.warehouse import DIRECT, READ, add, dicts, make, rows, verdict
 
+pytestmark = pytest.mark.feature("crashes", "upkeep")
+
 JANUARY = [("2024-01-01", "a", 1, 10), ("2024-01-02", "b", 2, 20)]
 FEBRUARY = [("2024-02-01", "a", 1, 30)]
 BOTH_MONTHS = [("2024-01-03", "a", 5, 1), ("2024-02-03", "b", 6, 2)]

@@ -22,6 +22,8 @@ from olapdb.maintenance.check import check_database
 from olapdb.maintenance.vacuum import vacuum
 from tests.unit.views.warehouse import add, make
 
+pytestmark = pytest.mark.feature("crashes", "rebuild")
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:

@@ -22,6 +22,8 @@ from olapdb.maintenance.vacuum import vacuum
 from olapdb.model.changes import Commit, LeaseLive
 from tests.faults.operations import OPERATIONS, SMALL, Operation, expected, prepare, state
 
+pytestmark = pytest.mark.feature("crashes", "commits")
+
 CATALOG_ONLY = ("exchange", "drop table", "undrop", "backup", "vacuum")
 """Operations that need no lease: they stage no file that vacuum could have deleted."""
 

@@ -23,6 +23,8 @@ import pytest
 
 from tests.faults.operations import OPERATIONS, expected, prepare_all, verify
 
+pytestmark = pytest.mark.feature("crashes", "concurrency")
+
 ROOT = Path(__file__).parents[2]
 CALLS = (
     "fsync",

@@ -23,13 +23,16 @@ def full(*arguments: object) -> int:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-pytestmark = pytest.mark.warehouse(
-    "CREATE TABLE t (a UInt32) ENGINE = MergeTree ORDER BY a",
-    "INSERT INTO t VALUES (1)",
-    merges=False,
-    on_disk=True,
-    settings={"inline_bytes_max": 0},
-)
+pytestmark = [
+    pytest.mark.warehouse(
+        "CREATE TABLE t (a UInt32) ENGINE = MergeTree ORDER BY a",
+        "INSERT INTO t VALUES (1)",
+        merges=False,
+        on_disk=True,
+        settings={"inline_bytes_max": 0},
+    ),
+    pytest.mark.feature("crashes"),
+]
 
 
 @pytest.mark.parametrize("call", [1, 2])

@@ -27,6 +27,8 @@ from olapdb.storage.store import TEMPORARY_SUFFIX, LocalStore
 from tests.faults.operations import OPERATIONS, Operation, expected, prepare, verify
 from tests.faults.torn import Disk, Mode
 
+pytestmark = pytest.mark.feature("crashes")
+
 FIRST_PARTS = Operation(
     "INSERT INTO empty VALUES (1, 'a', 1), (2, 'b', 2)",
     (

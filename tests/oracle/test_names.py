@@ -3,9 +3,13 @@ with the same error, and the same names are there at the end."""
 
 from __future__ import annotations
 
+import pytest
+
 import olapdb
 from olapdb.errors import Error
 from tests.harness.oracle import Oracle, OracleError
+
+pytestmark = pytest.mark.feature("sql")
 
 STATEMENTS = (
     "CREATE TABLE s (x Int8) ENGINE = MergeTree ORDER BY x",

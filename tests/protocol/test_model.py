@@ -17,6 +17,8 @@ from tests.protocol.explore import Explored, Scenario, explore
 from tests.protocol.model import Protocol
 from tests.protocol.scenarios import GUARDS, NAMED, sequences, together
 
+pytestmark = pytest.mark.feature("commits")
+
 SHORTCUTS = ("9.target_version",)
 """Guards of the model that can be left out: see docs/protocol.md."""
 NOT_MODELLED = {

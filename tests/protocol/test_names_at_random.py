@@ -12,6 +12,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 import olapdb
 from olapdb.bind.analysis import referenced_tables
 from olapdb.dbapi.connection import Connection
@@ -20,6 +22,8 @@ from olapdb.maintenance.check import check_database
 from olapdb.model.schema import MaterializedView, View
 from olapdb.sql.parser import parse_query
 from tests.unit.views.warehouse import rows
+
+pytestmark = pytest.mark.feature("commits")
 
 SECONDS = 4.0
 THREADS = 4

@@ -21,6 +21,8 @@ from olapdb.runtime.failpoints import watching
 from tests.harness.race import Race
 from tests.unit.views.warehouse import VIEW, add, make
 
+pytestmark = pytest.mark.feature("commits", "engines")
+
 
 @pytest.fixture
 def race(tmp_path: Path) -> Iterator[Race]:

@@ -12,6 +12,8 @@ from tests.protocol.model import Protocol
 from tests.protocol.replay_on_engine import Performance, performable
 from tests.protocol.scenarios import GUARDS, NAMED, together
 
+pytestmark = pytest.mark.feature("commits", "engines")
+
 ON_ENGINE = tuple(
     g
     for g in GUARDS

@@ -17,6 +17,8 @@ from tests.protocol.replay_on_engine import Performance
 from tests.protocol.scenarios import NAMED
 from tests.protocol.test_on_engine import ON_ENGINE
 
+pytestmark = pytest.mark.feature("commits")
+
 ON_TRACES = tuple(guard for guard in ON_ENGINE if guard in FAULTS)
 
 

@@ -29,12 +29,15 @@ INSERT = "INSERT INTO s VALUES (1)"
 
 
 # A table without inline parts: every part is a file.
-pytestmark = pytest.mark.warehouse(
-    "CREATE TABLE s (n UInt64) ENGINE = MergeTree ORDER BY n",
-    merges=False,
-    on_disk=True,
-    settings={"inline_bytes_max": 0},
-)
+pytestmark = [
+    pytest.mark.warehouse(
+        "CREATE TABLE s (n UInt64) ENGINE = MergeTree ORDER BY n",
+        merges=False,
+        on_disk=True,
+        settings={"inline_bytes_max": 0},
+    ),
+    pytest.mark.feature("commits"),
+]
 
 
 def problems(connection: Connection) -> list[str]:

@@ -9,6 +9,8 @@ from olapdb.model.changes import DataVersionIs
 from tests.harness.race import Race
 from tests.protocol.test_names_on_engine import race
 
+pytestmark = pytest.mark.feature("commits", "replay", "engines")
+
 __all__ = ["race"]
 
 TABLES = """

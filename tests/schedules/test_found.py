@@ -17,6 +17,8 @@ from tests.schedules.targets import DropTargetPartition
 from tests.schedules.truth import dicts
 from tests.schedules.views import Backfill, CreateView
 
+pytestmark = pytest.mark.feature("concurrency")
+
 SOURCE = "(p UInt8, k String, u UInt32, n Int64) ENGINE = MergeTree PARTITION BY p ORDER BY (k, u)"
 SUMS = "(p UInt8, k String, total Int64) ENGINE = SummingMergeTree PARTITION BY p ORDER BY (p, k)"
 

@@ -11,6 +11,8 @@ import pytest
 from tests.protocol.planted import FAULTS
 from tests.schedules.schedule import Failed, run_seed
 
+pytestmark = pytest.mark.feature("concurrency")
+
 SEEDS_MAX = 60
 NOTICED = ("2.coverage_opens", "3.coverage_with_rows", "4.stale", "8.contributions")
 

@@ -16,6 +16,8 @@ from tests.schedules.model import Model, tables_of
 from tests.schedules.schedule import OPERATIONS, Totals, draw_cast, draw_operation, run_seed
 from tests.schedules.soak import soak
 
+pytestmark = pytest.mark.feature("concurrency")
+
 SECONDS = 50
 LEAST = 10
 """Schedules that even a slow machine finishes in that time."""

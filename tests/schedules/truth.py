@@ -14,7 +14,7 @@ from typing import Any
 from olapdb.dbapi.connection import Connection
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.view_state import RetainedSlice
-from olapdb.views.proof.coverage import gap as gap_of
+from olapdb.views.proof.coverage import gap_slices as gap_of
 from tests.schedules.frozen import Box, Frozen
 from tests.schedules.model import Model, ViewState
 from tests.schedules.shapes import TABLES, Row

@@ -25,6 +25,8 @@ from olapdb.model.changes import Commit, Committed, KeysAreNew, OffsetIs, Requir
 from olapdb.result import InsertedRows
 from tests.unit.views.warehouse import rows
 
+pytestmark = pytest.mark.feature("insert", "concurrency")
+
 SOURCE = """
     CREATE TABLE events (id Int64, n Int64) ENGINE = MergeTree PARTITION BY n % 2 ORDER BY n
     SETTINGS deduplicate_by = 'id'

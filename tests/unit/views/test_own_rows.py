@@ -36,13 +36,18 @@ def verdict(connection: Connection, view: str = "v") -> str:
     return warehouse.verdict(connection, view)
 
 
-pytestmark = pytest.mark.warehouse(
-    "CREATE TABLE s (k UInt64, x Int64) ENGINE = MergeTree ORDER BY k",
-    "CREATE TABLE hi (k UInt64, weight Int64) ENGINE = MergeTree ORDER BY k",
-    "CREATE VIEW hi_view AS SELECT k, weight FROM hi WHERE weight > 1",
-    ("CREATE TABLE t (k UInt64, w Int64) ENGINE = SummingMergeTree ORDER BY k PARTITION BY k % 3"),
-    merges=False,
-)
+pytestmark = [
+    pytest.mark.warehouse(
+        "CREATE TABLE s (k UInt64, x Int64) ENGINE = MergeTree ORDER BY k",
+        "CREATE TABLE hi (k UInt64, weight Int64) ENGINE = MergeTree ORDER BY k",
+        "CREATE VIEW hi_view AS SELECT k, weight FROM hi WHERE weight > 1",
+        (
+            "CREATE TABLE t (k UInt64, w Int64) ENGINE = SummingMergeTree ORDER BY k PARTITION BY k % 3"
+        ),
+        merges=False,
+    ),
+    pytest.mark.feature("views"),
+]
 
 
 def siblings(connection: Connection, query: str, *, writer: str = "a", joins: str = "v") -> None:

@@ -27,11 +27,11 @@ from olapdb.runtime.cache import Cache
 from olapdb.runtime.services import Services
 from olapdb.views.jobs.backfill import backfill
 from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, StagedChunk
-from olapdb.views.jobs.executor import InProcessExecutor, Stop, never
+from olapdb.views.jobs.executor import InProcessExecutor, Stop, never_stop
 from olapdb.views.jobs.replay import replay
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, dicts, make, rows, verdict
 
-pytestmark = pytest.mark.warehouse(merges=False)
+pytestmark = [pytest.mark.warehouse(merges=False), pytest.mark.feature("views", "concurrency")]
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Meddling:
     computed: list[str] = field(default_factory=list)
 
     def run(
-        self, tasks: Sequence[ChunkTask], stop: Stop = never
+        self, tasks: Sequence[ChunkTask], stop: Stop = never_stop
     ) -> Iterator[StagedChunk | FailedChunk]:
         inner = InProcessExecutor(self.services.store, Cache(), threads=1)
         for outcome in inner.run(pickle.loads(pickle.dumps(list(tasks))), stop):
