@@ -83,6 +83,7 @@ class ColumnReinterpretation:
         return self._closed(self._changed(parts), parts)
 
     def _changed(self, parts: list[Part]) -> set[str]:
+        """Return the columns of `before` whose own values may read differently."""
         return {old.name for old in self.before.columns if self._differs(old, parts)}
 
     def _retyped(self, pairs: list[tuple[Column, Column]], *, joined: bool) -> set[str]:
@@ -185,6 +186,8 @@ def default_by_ids(column: Column, table: Table) -> object:
 
 
 def _without_names(parsed: nodes.Expression) -> nodes.Expression:
+    """Return the expression with every identifier blank, for a comparison of its form."""
+
     def change(node: nodes.Node) -> nodes.Node | None:
         return nodes.Identifier(("",)) if isinstance(node, nodes.Identifier) else None
 
@@ -205,5 +208,6 @@ def _as_nullable(column: Column) -> Column:
 
 
 def _with(table: Table, columns: list[Column]) -> Table:
+    """Return the table with these columns in place of those with their ids."""
     by_id = {c.id: c for c in columns}
     return replace(table, columns=tuple(by_id.get(c.id, c) for c in table.columns))

@@ -73,6 +73,7 @@ def may_not_convert(before: types.DataType, after: types.DataType) -> bool:
 
 
 def _key(part: Part) -> str:
+    """Return the entry for `tried` of a part whose defaults were read."""
     return f"defaults of {part.id}"
 
 
@@ -109,6 +110,8 @@ def _conversion_may_fail(before: types.DataType, after: types.DataType) -> bool:
 
 
 def _expression_may_fail(expression: object) -> bool:
+    """Return whether this node of an expression may fail for some row; its children are not
+    visited."""
     match expression:
         case Cast(type=target, argument=argument):
             return _conversion_may_fail(argument.type, target)

@@ -79,6 +79,7 @@ _JSON = "Give source_offsets = '{\"orders-0\": [4711, 4730]}'."
 
 
 def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return a JSON object's pairs as a dict; raise BadArguments for a repeated stream."""
     made = dict(pairs)
     if len(made) != len(pairs):
         raise BadArguments("source_offsets names a stream twice.", hint=_JSON)

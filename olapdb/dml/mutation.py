@@ -195,6 +195,7 @@ class Mutation:
             self._stage(part, made, leaving.num_rows)
 
     def _delete(self, step: DeleteStep) -> None:
+        """Rewrite the parts without the matching rows."""
         self._refuse_target("DELETE beside other actions")
         where = in_partition(step.where, step.partition_id)
         parts = [p for p in self._parts() if step.partition_id in (None, p.partition_id)]
@@ -300,6 +301,7 @@ class Mutation:
         return DefaultColumns.of(self.table, self._visible(), self.origin.environment, self._cache)
 
     def _matching(self, step: SetStep, assignments: Assignments) -> Iterator[tuple[Part, pa.Table]]:
+        """Yield the parts with rows that match the step, with their offsets and assigned values."""
         parts = [p for p in self._parts() if step.partition_id in (None, p.partition_id)]
         where = in_partition(step.where, step.partition_id)
         return matching_rows(self.table, parts, where, assignments, self._around(), self.parameters)
@@ -337,6 +339,8 @@ class Mutation:
         failpoint("update.part_rewritten")
 
     def _invalidate(self, part: Part, written: frozenset[str], changed: Iterable[pa.Table]) -> None:
+        """Note the slices of views that the changed rows of the part reach; `written` are the
+        columns set."""
         origin, _ = self._origin(part)
         self._views.rewritten(origin, written, changed)
 

@@ -216,6 +216,8 @@ def _maker(
 
 
 def _positions(table: Table, names: Sequence[str]) -> dict[str, int]:
+    """Return the index of each named column; raise where one is missing, computed or given
+    twice."""
     positions: dict[str, int] = {}
     for at, name in enumerate(names):
         column = table.column(name)

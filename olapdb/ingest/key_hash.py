@@ -51,6 +51,7 @@ class _Lanes:
 
 
 def _take(lanes: _Lanes, array: pa.Array) -> None:
+    """Hash the values of one column of the key."""
     arrow = array.type
     if pa.types.is_string(arrow) or pa.types.is_fixed_size_binary(arrow):
         _take_bytes(lanes, columns.binary(array))

@@ -125,11 +125,13 @@ class Cascade:
         return [view for view in self.snapshot.views_on(table_id) if view.attached]
 
     def _written_below(self, view: MaterializedView) -> frozenset[str]:
+        """Return the tables that the view and the views below it write."""
         if view.id not in self._writes:
             self._walk(view)
         return self._writes[view.id]
 
     def _read_below(self, view: MaterializedView) -> frozenset[str]:
+        """Return the tables that the view and the views below it join."""
         if view.id not in self._reads:
             self._walk(view)
         return self._reads[view.id]

@@ -164,6 +164,7 @@ def pushing_to(view: MaterializedView, error: Error) -> Error:
 
 
 def _versions(view: MaterializedView, snapshot: Snapshot) -> tuple[tuple[str, int], ...]:
+    """Return the versions of the objects on which the bound view depends."""
     items = (snapshot.by_id(one) for one in (*view.references, view.source_id, view.target_id))
     return tuple((item.id, item.version) for item in items if item is not None)
 
@@ -188,12 +189,14 @@ def _bind(view: MaterializedView, context: TriggerContext) -> BoundView:
 
 
 def _environment(view: MaterializedView, environment: Environment) -> Environment:
+    """Return the environment with the view's zone and database."""
     if (environment.zone, environment.database) == (view.zone, view.database):
         return environment
     return replace(environment, zone=view.zone, database=view.database)
 
 
 def _settings(view: MaterializedView, context: TriggerContext) -> Settings:
+    """Return the view's own settings with the statement's limits."""
     limits = tuple((n, context.settings[n]) for n in LIMITS if n in context.settings)
     return _parsed((*view.settings, *limits))
 

@@ -74,6 +74,7 @@ class ViewLimits:
         return warnings
 
     def _exceeded(self, name: str, cost: Cost) -> list[str]:
+        """Return a warning for each guardrail that the cost exceeds."""
         warnings: list[str] = []
         elapsed_ms = cost.elapsed_ns / 1_000_000
         if self.milliseconds and elapsed_ms > self.milliseconds:

@@ -192,6 +192,8 @@ class _Lookup:
         return needed
 
     def _around(self) -> TriggerContext:
+        """Return the context in which the view runs: its own settings, with the statement's
+        limits."""
         settings, services = self.origin.settings, self.origin.services
         limits = {name: settings[name] for name in LIMITS if name in settings}
         return TriggerContext(

@@ -164,6 +164,8 @@ class RowRemoval:
             self._target.add_unread(part)
 
     def _slices(self, watching: _Watching, partition: str) -> StaleSlices:
+        """Return the slices to add to: one set for each source partition under retention, else
+        one for all."""
         key = partition if self._change.retain else ""
         found = watching.slices.get(key)
         if found is None:

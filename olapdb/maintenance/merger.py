@@ -125,6 +125,7 @@ def merge_batch(
 
 
 def _shown(table: Table, parts: Sequence[Part]) -> RunningMerge:
+    """Return the entry of system.merges for these parts of one partition."""
     partition_id = parts[0].partition_id
     if any(p.partition_id != partition_id for p in parts):
         raise InternalError("A merge of several partitions.")
@@ -321,6 +322,7 @@ def _stored_schema(table: Table) -> pa.Schema:
 def _stage(
     staging: Staging, layout: TableLayout, parts: Sequence[Part], rows: pa.Table, inline: bool
 ) -> AddPart | None:
+    """Stage the merged part; None where it would have neither rows nor contributions."""
     table = layout.table
     contributions = joined_contributions(parts)
     if rows.num_rows == 0 and not contributions:

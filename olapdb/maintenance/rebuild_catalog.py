@@ -191,6 +191,7 @@ def _read_manifests(store: Store) -> tuple[list[ManifestFile], list[str]]:
 
 
 def _read(store: Store, path: str, size: int) -> FooterFacts:
+    """Return a file's facts after checking every page against its checksum."""
     with store.open_input(path) as source:
         file = pq.ParquetFile(source, page_checksum_verification=True)
         facts = decode_footer((file.metadata.metadata or {})[FOOTER_KEY], parse_type)
@@ -237,6 +238,7 @@ def _named(tables: Mapping[str, Table]) -> tuple[dict[str, Table], tuple[str, ..
 
 
 def _commit(footers: list[FooterFacts], tables: Mapping[str, Table]) -> Commit:
+    """Return the commit that creates the databases and tables and adds the parts as new blocks."""
     changes: list[Change] = [
         CreateDatabase(DatabaseEntry(f"rebuilt-{name}", name))
         for name in sorted({table.database for table in tables.values()} - {"default"})

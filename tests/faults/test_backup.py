@@ -236,7 +236,7 @@ def die(warehouse: Path, folder: Path, work: str, stage: str, count: int) -> Non
 
 
 def test_what_is_in_use_is_not_restored(tmp_path: Path) -> None:
-    """The newest commits are in the log beside the catalog, which a restore does not read."""
+    """Check the refusal: the newest commits are in the log, which a restore does not read."""
     with olapdb.connect(tmp_path / "used") as used:
         used.execute("CREATE TABLE t (k UInt64) ENGINE = MergeTree ORDER BY k")
         used.execute("INSERT INTO t VALUES (1)")

@@ -145,7 +145,7 @@ def test_a_full_disk_changes_nothing_and_passes(
 def test_folders_are_durable_before_the_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The planted fault: folders of new files are not flushed. The commit must not happen then."""
+    """Fail to flush the folders of new files: the commit must not happen then."""
     opened = Opened(tmp_path / "warehouse")
     order: list[str] = []
     with watching(order.append):

@@ -26,8 +26,7 @@ print(connection.execute("SELECT count() FROM t").fetchone())
 
 @pytest.mark.parametrize("stored", [True, False])
 def test_a_process_does_not_wait_for_idle_threads(tmp_path: Path, stored: bool) -> None:
-    """The child waits for threads without limit, so an idle thread that counted as busy would
-    keep it."""
+    """Let the child wait for busy threads without limit: an idle thread must not count as busy."""
     folder = [str(tmp_path / "w")] if stored else []
     done = subprocess.run(
         [sys.executable, "-c", CHILD, *folder],

@@ -45,8 +45,7 @@ def test_every_call_fails(name: str, template: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_it_bites(template: Path, tmp_path: Path) -> None:
-    """The planted fault: a commit that happened raises as if it had not, and its files are
-    deleted."""
+    """Plant a fault: a commit that happened raises as if it had not, and its files are deleted."""
     operation = OPERATIONS["insert"]
     states = expected(template, copied(template / "insert", tmp_path / "states"), operation)
     folder = copied(template / "insert", tmp_path / "dry")

@@ -101,7 +101,8 @@ def test_with_every_bit_of_space(disk: Path, tmp_path: Path, name: str) -> None:
 
 @pytest.mark.slow
 def test_inserts_until_it_is_full_and_on(disk: Path) -> None:
-    """Acknowledged rows exist, those of the failed INSERT do not; queries still work."""
+    """Check that acknowledged rows exist, those of the failed INSERT do not, and queries still
+    work."""
     with olapdb.connect(str(disk / "filling"), settings={"inline_bytes_max": 0}) as connection:
         connection.execute("SYSTEM STOP MERGES")
         connection.execute("CREATE TABLE t (a UInt64, b String) ENGINE = MergeTree ORDER BY a")

@@ -113,8 +113,8 @@ def test_a_part_of_the_source(connection: Connection, folder: Path) -> None:
 
 
 def test_a_part_that_reached_two_slices(connection: Connection, folder: Path) -> None:
-    """The recorded blocks give the slices, though the source is partitioned by another column
-    than the view."""
+    """Check that the recorded blocks give both slices, though the target is partitioned
+    differently."""
     connection.execute(
         "CREATE TABLE kinds (kind String, n SimpleAggregateFunction(sum, UInt64))"
         " ENGINE = AggregatingMergeTree PARTITION BY kind ORDER BY kind"
@@ -137,7 +137,7 @@ def test_a_part_that_reached_two_slices(connection: Connection, folder: Path) ->
 
 
 def test_a_part_that_nothing_was_made_of(connection: Connection, folder: Path) -> None:
-    """The view's filter dropped all rows of the part: no slice is stale."""
+    """Check that no slice is stale when the view's filter dropped all rows of the part."""
     connection.execute(
         "CREATE MATERIALIZED VIEW none_mv ENGINE = MergeTree ORDER BY kind AS"
         " SELECT kind, amount FROM events WHERE amount > 1000"
@@ -175,7 +175,7 @@ def test_a_part_of_the_target_is_a_gap(connection: Connection, folder: Path) -> 
 def test_a_part_of_the_target_whose_block_reached_other_slices(
     connection: Connection, folder: Path
 ) -> None:
-    """The block cannot be a gap, or the other slice would get its rows twice."""
+    """Check that the block becomes no gap, or the other slice would get its rows twice."""
     connection.execute("TRUNCATE TABLE events")
     connection.execute("SYSTEM REPLAY VIEW daily_mv STALE")
     connection.execute("CREATE TABLE plain (day Date, n Int64) ENGINE = MergeTree ORDER BY day")
@@ -260,8 +260,8 @@ def test_refusals(connection: Connection) -> None:
 
 
 def test_merges_and_inserts_meanwhile(connection: Connection, folder: Path) -> None:
-    """A merge cannot read the part either; it leaves the other parts unmerged until the
-    quarantine."""
+    """Check that OPTIMIZE fails on the part before its quarantine, and merges the others after
+    it."""
     name, _ = damage(folder, connection, "events", "202402")
     add(connection, *BOTH_MONTHS)
     with pytest.raises(ChecksumDoesntMatch):
@@ -348,8 +348,7 @@ MEETINGS = {
 
 @pytest.mark.parametrize("what", MEETINGS)
 def test_it_meets_another_statement(connection: Connection, folder: Path, what: str) -> None:
-    """Whichever commits first: the reported state of views is true, and the suggested statements
-    mend them."""
+    """Check, in either order of commits, that views report their state truly and can be mended."""
     statement, meanwhile = MEETINGS[what]
     if "STALE" in statement:
         connection.execute("DELETE FROM events WHERE day = '2024-01-02'")
@@ -369,8 +368,7 @@ def test_it_meets_another_statement(connection: Connection, folder: Path, what: 
 
 
 def test_frozen_slices_that_it_may_have_reached(connection: Connection) -> None:
-    """The verdict on frozen keys of a slice is no longer "proven" once a part of the slice is
-    gone."""
+    """Check that frozen keys are no longer "proven" once a part of their slice is gone."""
     connection.execute("SYSTEM RECONCILE VIEW daily_mv")
     connection.execute("ALTER TABLE events DROP PARTITION 202402 SETTINGS retain = 1")
     frozen = "SELECT verdict FROM system.view_retained WHERE view = 'daily_mv'"
@@ -385,8 +383,8 @@ def test_frozen_slices_that_it_may_have_reached(connection: Connection) -> None:
 
 
 def test_a_stale_slice_is_replayed_meanwhile(connection: Connection, folder: Path) -> None:
-    """When the quarantine reads the ledger, no part of the slice names the block; when it
-    commits, one does."""
+    """Replay between the read of the ledger, in which no part of the slice names the block, and
+    the commit, at which one does."""
     connection.execute(
         "CREATE TABLE kinds (kind String, n SimpleAggregateFunction(sum, UInt64))"
         " ENGINE = AggregatingMergeTree PARTITION BY kind ORDER BY kind"

@@ -96,7 +96,8 @@ def test_tables_and_rows_come_back(folder: Path) -> None:
 def test_the_newest_row_of_a_key_stays_the_newest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds_a_look: int, vacuumed_before: bool
 ) -> None:
-    """Rewritten parts with older rows do not win, however the clock was set meanwhile."""
+    """Check that rewritten parts with older rows do not win, however the clock was set
+    meanwhile."""
     clock = itertools.count(1_800_000_000, seconds_a_look)
     monkeypatch.setattr("time.time", lambda: next(clock))
     with olapdb.connect(str(tmp_path), settings={"inline_bytes_max": 0}) as connection:
@@ -142,8 +143,8 @@ def test_a_view_is_made_again_and_adopts_what_it_had_made(folder: Path) -> None:
 
 
 def test_a_catalog_that_is_lost_again_has_each_row_once(tmp_path: Path) -> None:
-    """Vacuum does not know the files that were left out, while the parts that replaced them are
-    merged again and deleted."""
+    """Rebuild twice: vacuum does not know the files that the first rebuild left out, while the
+    parts that replaced them are merged again and deleted."""
     with olapdb.connect(tmp_path) as connection:
         connection.execute("SYSTEM STOP MERGES")
         connection.execute(
@@ -265,7 +266,7 @@ def test_a_replay_of_small_parts_leaves_no_note(tmp_path: Path) -> None:
 
 
 def test_a_merge_that_never_came_to_be_doubles_nothing(folder: Path) -> None:
-    """The uncommitted merge's file replaces parts that another merge has replaced since."""
+    """Check a file of an uncommitted merge whose inputs another merge has replaced since."""
     script = (
         "import sys, olapdb; from olapdb.runtime.failpoints import kill_at;"
         " connection = olapdb.connect(sys.argv[1], settings={'inline_bytes_max': 0});"
@@ -421,7 +422,7 @@ def test_a_replay_that_was_killed_doubles_nothing(replayed: Path, stage: str, co
 def test_a_replay_killed_before_its_commit_gives_way(
     replayed: Path, after: tuple[str, ...]
 ) -> None:
-    """The killed replay's manifest is complete, but another statement has replaced the same
+    """Check a complete manifest whose replay was killed; another statement has replaced the same
     parts since."""
     in_child(replayed, "SYSTEM REPLAY VIEW v", kill_at=("replay.noted", 1))
     in_child(replayed, *after, "OPTIMIZE TABLE sums FINAL", "SYSTEM REPLAY VIEW v STALE")
@@ -430,7 +431,7 @@ def test_a_replay_killed_before_its_commit_gives_way(
 
 
 def test_a_replay_half_vacuumed_gives_way(replayed: Path) -> None:
-    """Vacuum has begun to delete the files of an uncommitted replay."""
+    """Check a rebuild after vacuum has begun to delete the files of an uncommitted replay."""
     before = shown(replayed, SUMS)
     in_child(replayed, "SYSTEM REPLAY VIEW v", kill_at=("replay.noted", 1))
     (note,) = (replayed / "data").rglob("*.swap")

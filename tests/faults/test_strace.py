@@ -226,8 +226,8 @@ def test_every_kind_of_call_fails(child: Child, template: Path, tmp_path: Path, 
 
 @pytest.mark.slow
 def test_the_commit_is_flushed(child: Child, template: Path, tmp_path: Path) -> None:
-    """Files, their folders and the catalog's log are flushed in this order, the log after its
-    last write, before the INSERT is acknowledged."""
+    """Require that files, their folders and the catalog's log are flushed in this order, the log
+    after its last write, before the INSERT is acknowledged."""
     renamed, folders, written, flushed = traced_insert(child, template, tmp_path)
     assert renamed
     assert max(renamed) < max(folders) < min(written), "files and their names before the catalog"
@@ -236,7 +236,7 @@ def test_the_commit_is_flushed(child: Child, template: Path, tmp_path: Path) -> 
 
 @pytest.mark.slow
 def test_that_it_would_be_noticed(template: Path, tmp_path: Path) -> None:
-    """durability = 'process' omits all flushes, and the trace shows it."""
+    """Check that the trace shows the missing flushes of durability = 'process'."""
     started = Child("process")
     renamed, folders, written, flushed = traced_insert(started, template, tmp_path)
     started.close()

@@ -93,7 +93,7 @@ def test_a_query_says_what_is_wrong_and_goes_on(
 def test_it_closes_where_nothing_can_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The lease is left as by a killed process: the next process revokes it."""
+    """Check that the lease is left as by a killed process, and the next process revokes it."""
     folder = tmp_path / "closing"
     first = olapdb.connect(str(folder))
     first.execute("CREATE TABLE t (a UInt32) ENGINE = MergeTree ORDER BY a")
@@ -129,7 +129,8 @@ def test_merges_go_on_after_the_catalog_did_not_answer(
 def test_a_folder_that_cannot_be_listed_is_no_empty_one(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After an empty listing vacuum would purge the leases of files that it does not see."""
+    """Require an error: after an empty listing vacuum would purge the leases of files that it
+    does not see."""
     services = connection.database.services
 
     def broken(*arguments: object) -> object:

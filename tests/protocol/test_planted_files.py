@@ -90,8 +90,8 @@ def test_12_token(connection: Connection, fault: bool) -> None:
 
 @both_ways
 def test_13_lease(connection: Connection, fault: bool) -> None:
-    """The lease of a slow writer is revoked before its commit, which fails at once: its view
-    fires only once."""
+    """Revoke the lease of a slow writer before its commit, which fails at once: its view fires
+    only once."""
     services = connection.database.services
     connection.execute(
         "CREATE MATERIALIZED VIEW v ENGINE = MergeTree ORDER BY n AS SELECT n FROM s"
@@ -125,7 +125,7 @@ def done(connection: Connection, text: str) -> bool:
 
 @both_ways
 def test_13_revoke_first(connection: Connection, fault: bool) -> None:
-    """The fault: vacuum deletes the files of a writer whose lease it did not revoke."""
+    """Plant a vacuum that deletes the files of a writer whose lease it did not revoke."""
     catalog = connection.database.services.catalog
     leases = catalog.leases
 
@@ -143,7 +143,7 @@ def test_13_revoke_first(connection: Connection, fault: bool) -> None:
 
 @both_ways
 def test_13_live_leases(connection: Connection, fault: bool) -> None:
-    """The fault: vacuum ignores which lease a file belongs to."""
+    """Plant a vacuum that ignores which lease a file belongs to."""
     catalog = connection.database.services.catalog
     ended = catalog.open_lease("an end")
     catalog.close_lease(ended)
@@ -168,8 +168,8 @@ class Statement:
 
 @both_ways
 def test_13_catalog_last(connection: Connection, fault: bool) -> None:
-    """Another process commits and ends its lease while vacuum lists files: the catalog is
-    queried last."""
+    """Commit and end a lease in another process while vacuum lists files: the catalog is queried
+    last."""
     services = connection.database.services
     folder = connection.database.location
     known = services.catalog.referenced_paths()
@@ -229,7 +229,7 @@ def test_13_pins(connection: Connection, fault: bool) -> None:
 
 @both_ways
 def test_13_mark(connection: Connection, fault: bool) -> None:
-    """A reader pins a commit number only after its parts were deleted."""
+    """Pin a commit number only after its parts were deleted."""
     catalog = connection.database.services.catalog
     two_parts(connection)
     snapshot = catalog.snapshot()
@@ -249,7 +249,7 @@ def test_13_mark(connection: Connection, fault: bool) -> None:
 
 @both_ways
 def test_13_look_again(connection: Connection, fault: bool) -> None:
-    """A reader pins just after vacuum has read the pins, and before it wrote its mark."""
+    """Pin just after vacuum has read the pins, and before it wrote its mark."""
     catalog = connection.database.services.catalog
     two_parts(connection)
     snapshot = catalog.snapshot()
@@ -273,7 +273,7 @@ def test_13_look_again(connection: Connection, fault: bool) -> None:
 
 @both_ways
 def test_13_write_first(connection: Connection, fault: bool) -> None:
-    """The fault: a commit is published before its file is on the disk."""
+    """Plant a commit that is published before its file is on the disk."""
     folder = Path(connection.database.location)
 
     def lose() -> None:
@@ -287,7 +287,7 @@ def test_13_write_first(connection: Connection, fault: bool) -> None:
 
 @both_ways
 def test_14_keep_files(connection: Connection, fault: bool) -> None:
-    """The commit happened, but the writer cannot know: it must not treat that as a failure."""
+    """Hide the outcome of a commit that happened: the writer must not treat that as a failure."""
     catalog = connection.database.services.catalog
     apply = catalog.apply
 

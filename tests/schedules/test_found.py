@@ -24,7 +24,7 @@ SUMS = "(p UInt8, k String, total Int64) ENGINE = SummingMergeTree PARTITION BY 
 
 
 def test_the_ledger_of_a_view_below_a_replay_agrees_with_itself() -> None:
-    """The new rows count as seen by the views below, so these must record them too."""
+    """Check that views below record the new rows, which count as seen by them."""
     with olapdb.connect() as connection:
         for text in (
             f"CREATE TABLE s {SOURCE}",
@@ -47,7 +47,7 @@ def test_the_ledger_of_a_view_below_a_replay_agrees_with_itself() -> None:
 
 
 def test_the_ledger_agrees_after_a_replay_of_one_partition_and_a_merge_of_the_source() -> None:
-    """The merged part spans a block that has rows in another partition only."""
+    """Check a merged part that spans a block with rows in another partition only."""
     with olapdb.connect() as connection:
         for text in (
             f"CREATE TABLE s {SOURCE}",
@@ -68,7 +68,7 @@ def test_the_ledger_agrees_after_a_replay_of_one_partition_and_a_merge_of_the_so
 def test_a_backfill_fills_what_a_replay_of_its_source_put_there(
     tmp_path: Path, statement: str
 ) -> None:
-    """The replay commits just before the chunk: the blocks that the chunk read are gone."""
+    """Replay just before the chunk commits: the blocks that the chunk read are gone."""
     with olapdb.connect(str(tmp_path)) as first, olapdb.connect(str(tmp_path)) as second:
         for text in (
             "SYSTEM STOP MERGES",
@@ -113,7 +113,7 @@ def test_a_backfill_fills_what_a_replay_of_its_source_put_there(
 
 
 def test_why_a_view_failed_is_forgotten_with_its_gap() -> None:
-    """The rows on which the view failed are deleted, so its failure note must disappear."""
+    """Check that a failure note disappears when the rows on which the view failed are deleted."""
     with olapdb.connect() as connection:
         for text in (
             f"CREATE TABLE s {SOURCE}",
@@ -130,8 +130,8 @@ def test_why_a_view_failed_is_forgotten_with_its_gap() -> None:
 
 
 def test_what_left_a_target_by_retention_is_no_gap() -> None:
-    """Source block 1 had reached 'a', which was dropped by retention, and 'b', which is deleted.
-    If the block became a gap, the backfill would bring 'a' back."""
+    """Check source block 1, which had reached 'a', dropped by retention, and 'b', deleted. If
+    the block became a gap, the backfill would bring 'a' back."""
     with olapdb.connect() as connection:
         for text in (
             f"CREATE TABLE s {SOURCE}",
@@ -153,7 +153,8 @@ def test_what_left_a_target_by_retention_is_no_gap() -> None:
 
 
 def test_a_stale_slice_that_is_dropped_stays_stale() -> None:
-    """A replay above added a block that the slice lacks, and that none of its parts names."""
+    """Check a block that a replay above added: the slice lacks it, and none of its parts names
+    it."""
     with olapdb.connect() as connection:
         for text in (
             f"CREATE TABLE s {SOURCE}",
@@ -177,7 +178,7 @@ def test_a_stale_slice_that_is_dropped_stays_stale() -> None:
 
 @pytest.mark.parametrize("kind", [Backfill, StagedBackfill])
 def test_what_becomes_a_gap_during_a_backfill_stays_one_by_name(kind: type[Backfill]) -> None:
-    """The new gap is in a partition that the backfill has not filled yet: it fills only what it
+    """Add a gap to a partition that the backfill has not filled yet: it fills only what it
     planned."""
     kinds = TABLES["states"].slice_of(("cc",))
     steps = [
