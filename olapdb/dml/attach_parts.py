@@ -1,7 +1,7 @@
 """Attaches whole parts to a table: its detached ones, or parts of another table by reference.
 
-An attached part is a new block of the table and a row of the catalog about the same file, which
-vacuum keeps as long as any row names it.  Views of the table have not processed the block: it is
+An attached part is a new block of the table and a row of the catalog about the same file. Vacuum
+keeps the file as long as any row names it.  Views of the table have not processed the block: it is
 their gap, as are rows that are older than the view.
 """
 

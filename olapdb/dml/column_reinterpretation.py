@@ -1,9 +1,11 @@
 """The effects of an ALTER of columns on existing rows.
 
 Parts stay unchanged and are read through the new columns (see `olapdb.storage.reader`), so nearly
-every ALTER is a commit of the catalog alone.  Three things need the rows: a conversion that may
-fail is first tried on every part, NULLs of a column that is no longer Nullable are replaced, and
-views become stale whose source now reads differently (rule 4).
+every ALTER is a commit of the catalog alone.  Three things need the rows:
+
+* A conversion that may fail is first tried on every part.
+* NULLs of a column that is no longer Nullable are replaced.
+* Views whose source now reads differently become stale (rule 4).
 """
 
 from __future__ import annotations

@@ -51,10 +51,10 @@ def join_sites(
 ) -> tuple[JoinSite, ...] | None:
     """Return the sites where rows of the source meet one of the changed tables.
 
-    Returns None where the result is not computed from the source's rows one by one (LIMIT, HAVING,
-    a second GROUP BY, a join above a GROUP BY, functions such as rand()), or where the rows that a
-    source row meets are unknown (a scalar subquery over a changed table, ANY joins, which pick one
-    of several matches).
+    Returns None where the result is not computed from the source's rows one by one: LIMIT, HAVING,
+    a second GROUP BY, a join above a GROUP BY, functions such as rand(). Also returns None where
+    the rows that a source row meets are unknown: a scalar subquery over a changed table, ANY joins,
+    which pick one of several matches.
     """
     if any(_is_volatile(e) for node in walk_nodes(root) for e in expressions_of(node)):
         return None

@@ -84,8 +84,9 @@ def seen_parts(
 ) -> tuple[list[SeenParts], CommitDraft]:
     """Return the views on the table with the parts that each has processed, maybe none.
 
-    The draft requires that no other view is on the table, that no view has processed more of the
-    parts, and, with `joins`, that the dimensions of the views with such parts are unchanged.
+    The draft requires that no other view is on the table, and that no view has processed more of
+    the parts. With `joins` it also requires that the dimensions of views with such parts are
+    unchanged.
     """
     draft = CommitDraft([watchers_are(snapshot, table_id)])
     found: list[SeenParts] = []

@@ -1,12 +1,12 @@
 """Removes rows that views wrote from their target (rule 5).
 
-If everything that a view wrote to a partition goes, and a source part had reached no other
-partition, then the part is the view's gap again, by name, and a backfill restores its rows.  A
-source part that also reached other partitions cannot be a gap, for a backfill would insert those
-rows a second time. Neither can a source part whose partition keeps some rows.  Such a slice becomes
-stale (TARGET CHANGED), and a replay restores it.  Rows that cancelled each other out (sums of zero)
-also reached their partition, though no row of it shows that: the view is run on their source parts,
-because a backfill of only some of them would leave rows.
+A source part becomes the view's gap again if its rows had reached only partitions from which
+everything that the view wrote is removed; a backfill then restores them.  A source part that also
+reached other partitions cannot be a gap, for a backfill would insert those rows a second time.
+Neither can a source part whose partition keeps some rows.  Such a slice becomes stale (TARGET
+CHANGED), and a replay restores it.  Rows that cancelled each other out (sums of zero) also reached
+their partition, though no row of it shows that. The view is run on their source parts, because a
+backfill of only some of them would leave rows.
 
     source part 7..7 -> target 202401 only         DROP PARTITION 202401    7 is the view's gap
     source part 8..9 -> target 202401 and 202402                            202401 is stale
