@@ -23,6 +23,7 @@ class Failing:
         self._real, self._done, self._code = real, done, code
 
     def execute(self, text: str, *parameters: object) -> sqlite3.Cursor:
+        """Execute the text; a COMMIT raises afterwards, or is rolled back."""
         if text == "COMMIT":
             self._real.execute("COMMIT" if self._done else "ROLLBACK")
             error = sqlite3.OperationalError("planted")

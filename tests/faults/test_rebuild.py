@@ -59,6 +59,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def content(connection: Connection) -> list[tuple[object, ...]]:
+    """Return the sums of both tables."""
     return [
         *connection.execute(
             "SELECT toYYYYMM(d) AS m, count(), sum(a), uniqExact(a), any(s) FROM t GROUP BY m ORDER BY m"

@@ -1,8 +1,8 @@
 """Runs the unmodified engine while strace injects errors into its system calls.
 
-In each case the n-th call of a kind fails (`when=n`), or all from the n-th on (`when=n+`), with no
-space or an I/O error, in the middle of an operation.  The operation must raise an olapdb error. A
-copy of the folder at that moment must open as after a crash. The open connection must work once the
+In each case the n-th call of a kind fails (`when=n`), or all from the n-th on (`when=n+`), in the
+middle of an operation: no space, or an I/O error.  The operation must raise an olapdb error. A copy
+of the folder at that moment must open as after a crash. The open connection must work once the
 faults stop.
 """
 
@@ -141,12 +141,14 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def child(template: Path) -> Iterator[Child]:
+    """Start a child, and end it after the test."""
     started = Child()
     yield started
     started.close()
 
 
 def copied(template: Path, folder: Path, name: str) -> Path:
+    """Copy the warehouse of the operation with its states."""
     shutil.copytree(template / name, folder)
     shutil.copyfile(template / f"{name}.states", folder.with_name(f"{folder.name}.states"))
     return folder

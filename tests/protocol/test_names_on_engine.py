@@ -26,6 +26,7 @@ pytestmark = pytest.mark.feature("commits", "engines")
 
 @pytest.fixture
 def race(tmp_path: Path) -> Iterator[Race]:
+    """Return a race of two connections to one warehouse, without merges."""
     with olapdb.connect(str(tmp_path)) as first, olapdb.connect(str(tmp_path)) as second:
         first.execute("SYSTEM STOP MERGES")
         yield Race(first, second)
@@ -364,6 +365,7 @@ def test_without_the_check_of_a_put_a_dropped_view_is_back(
 
 
 def drop_filled(race: Race) -> None:
+    """Drop a table that has rows."""
     race.first.execute(
         "CREATE TABLE t (x Int8) ENGINE = MergeTree ORDER BY x SETTINGS inline_bytes_max = 0"
     )

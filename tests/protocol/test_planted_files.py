@@ -41,6 +41,7 @@ pytestmark = [
 
 
 def problems(connection: Connection) -> list[str]:
+    """Return the problems that check_database finds."""
     services = connection.database.services
     return check_database(services.catalog, services.store)
 
@@ -51,6 +52,7 @@ def clean(connection: Connection) -> None:
 
 
 def count(connection: Connection) -> int:
+    """Return the number of rows in s."""
     return int(connection.execute("SELECT count() FROM s").fetchall()[0][0])
 
 
@@ -211,6 +213,7 @@ def files_of(connection: Connection, snapshot: Snapshot) -> bool:
 
 
 def two_parts(connection: Connection) -> None:
+    """Insert two parts."""
     connection.execute(INSERT)
     connection.execute("INSERT INTO s VALUES (2)")
 

@@ -50,10 +50,12 @@ class Turn(NamedTuple):
 
     @property
     def actor(self) -> Actor:
+        """The acting process."""
         return self.world.actors[self.number]
 
     @property
     def catalog(self) -> Catalog:
+        """The newest state of the catalog."""
         return self.world.catalog
 
     @property

@@ -183,6 +183,7 @@ class Deliver(Insert):
         return f"-- insert into {model.names[self.table]}{self._columns(model)}{self._more()}: {written(self.rows)}"
 
     def perform(self, connection: Connection, text: str) -> Answer:
+        """Insert by `connection.insert`, with the table and columns in the text."""
         table = text.split()[3].rstrip(":,")
         names = TABLES[self.table].fields[:4]
         if " (" in text.partition(":")[0]:

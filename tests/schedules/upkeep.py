@@ -68,6 +68,7 @@ class Vacuum(Operation):
         return "-- vacuum"
 
     def perform(self, connection: Connection, text: str) -> Answer:
+        """Vacuum with a part lifetime of 0."""
         vacuum(connection.database.services, lifetime_seconds=0)
         return Answer()
 
