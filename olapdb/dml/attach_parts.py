@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from olapdb.commit.draft import CommitDraft
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.staging import Staging
-from olapdb.dml.null_fill import converts, once_nullable, read_without_nulls
+from olapdb.dml.null_fill import formerly_nullable, has_retyped_column, read_without_nulls
 from olapdb.dml.part_selection import PartSelection
 from olapdb.errors import BadArguments, IncompatibleColumns, UnsupportedMethod
 from olapdb.ingest.block_stager import layout_of
@@ -104,7 +104,7 @@ class Incoming:
             and self.source.sorting_key == self.target.sorting_key
         )
         level = part.level if same_engine else 0
-        converted = self._same_table and converts(self.target, part)
+        converted = self._same_table and has_retyped_column(self.target, part)
         if fits_as_it_is(part, self.source, self.target) and not converted:
             version = part.schema_version if self._same_table else _newest_version(self.target)
             names = {column.name for column in self.target.stored_columns}
@@ -123,7 +123,9 @@ class Incoming:
                 created_ms=self.change.origin.now_ms(),
             )
             return AddPart(made, self.snapshot.inline_rows(part) if part.inline else None)
-        rows, _ = read_without_nulls(context, self.source, part, once_nullable(self.source, part))
+        rows, _ = read_without_nulls(
+            context, self.source, part, formerly_nullable(self.source, part)
+        )
         rows = rows.select([column.name for column in self.target.stored_columns])
         plan = PartPlan(
             part.partition_id,

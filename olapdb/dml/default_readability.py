@@ -44,7 +44,7 @@ def check_readable(
     risky = [c for c in late if _may_fail(c, defaults, changed)]
     for part in parts if risky else ():
         names = [c.name for c in risky if lacks(part, c)]
-        if not names or _key(part) in tried:
+        if not names or _checked_key(part) in tried:
             continue
         try:
             for _ in read_pieces(around, after, part, ROWS_AT_ONCE, names):
@@ -56,7 +56,7 @@ def check_readable(
                 hint="Nothing was changed. UPDATE or DELETE such rows first, or give a DEFAULT that"
                 " every row has: ifNull(…, …), toInt64OrZero(…), if(…).",
             ) from error
-        tried.add(_key(part))
+        tried.add(_checked_key(part))
     return bool(risky)
 
 
@@ -72,7 +72,7 @@ def may_not_convert(before: types.DataType, after: types.DataType) -> bool:
     )
 
 
-def _key(part: Part) -> str:
+def _checked_key(part: Part) -> str:
     """Return the entry for `tried` of a part whose defaults were read."""
     return f"defaults of {part.id}"
 

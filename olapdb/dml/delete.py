@@ -40,7 +40,7 @@ class DeleteResult:
     commit: int | None
 
 
-NOTHING_LEFT = DeleteResult(0, 0, None)
+NOTHING_DELETED = DeleteResult(0, 0, None)
 
 
 def delete_rows(
@@ -82,7 +82,7 @@ def remove_rows(
     Without any part nothing is committed.
     """
     if not found:
-        return NOTHING_LEFT
+        return NOTHING_DELETED
     parts = tuple(part for part, _ in found)
     leaving = RowRemoval(change, snapshot, table, parts)
     context = change.context(snapshot)

@@ -49,7 +49,7 @@ class Stretch:
 Stretches = tuple[Stretch, ...]
 
 
-def stretches_of(offsets: Mapping[str, Sequence[int]] | None) -> Stretches:
+def parse_offsets(offsets: Mapping[str, Sequence[int]] | None) -> Stretches:
     """Return `{stream: (from, to)}` as stretches; raise BadArguments that names the wrong entry."""
     if not offsets:
         return ()
@@ -71,7 +71,7 @@ def read_offsets(text: str) -> Stretches:
         raise BadArguments(f"source_offsets is no JSON: {text[:100]!r}.", hint=_JSON) from None
     if not isinstance(offsets, dict):
         raise BadArguments("source_offsets is no JSON object.", hint=_JSON)
-    return stretches_of(offsets)
+    return parse_offsets(offsets)
 
 
 _FORM = "Give offsets={'orders-0': (4711, 4730)}: from, and the first that does not belong to it."

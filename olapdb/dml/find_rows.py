@@ -51,9 +51,9 @@ def matching_rows(
     plan = _plan(table, where, assignments, context, parameters)
     names = ["_part", "_part_offset", *(name for name, _ in assignments)]
     types = dict(zip(names, plan.types, strict=True))
-    for some in _together(parts) if _reads_once(plan, table) else [parts]:
+    for some in _groups(parts) if _reads_table_once(plan, table) else [parts]:
         found = _run(plan, table, some, context).read_all().rename_columns(names)
-        found = _stored(found, table, types, context)
+        found = _converted(found, table, types, context)
         matched = set(pc.unique(found.column("_part")).to_pylist())
         for part in some:
             if part.name in matched:
@@ -92,7 +92,7 @@ def _plan(
 ) -> Plan:
     """Return the plan that selects the part, the offset and the new values of each matching row."""
     values = tuple(
-        nodes.Alias(_exactly(value, _column(table, name).type), f"\0{name}")
+        nodes.Alias(_decimal_literal(value, _column(table, name).type), f"\0{name}")
         for name, value in assignments
     )
     query = nodes.Select(
@@ -113,7 +113,7 @@ def _scope(context: TriggerContext, parameters: Parameters) -> BindScope:
     )
 
 
-def _reads_once(plan: Plan, table: Table) -> bool:
+def _reads_table_once(plan: Plan, table: Table) -> bool:
     """Return whether no subquery of the plan reads the table too. Such a subquery must see all
     parts."""
     return sum(1 for scan in all_scans(plan.root) if scan.table.id == table.id) == 1
@@ -127,12 +127,12 @@ def _run(plan: Plan, table: Table, parts: Sequence[Part], context: TriggerContex
         settings=context.settings,
         environment=context.environment,
         cancelled=context.cancelled,
-        parts={table.id: tuple(parts)} if _reads_once(plan, table) else {},
+        parts={table.id: tuple(parts)} if _reads_table_once(plan, table) else {},
     )
     return run(plan, execution)
 
 
-def _exactly(value: nodes.Expression, target: DataType) -> nodes.Expression:
+def _decimal_literal(value: nodes.Expression, target: DataType) -> nodes.Expression:
     """Return a literal for a Decimal column as its text, so that it is parsed exactly, as in
     VALUES."""
     if isinstance(plain(target), Decimal) and isinstance(value, nodes.Literal):
@@ -140,7 +140,7 @@ def _exactly(value: nodes.Expression, target: DataType) -> nodes.Expression:
     return value
 
 
-def _stored(
+def _converted(
     found: pa.Table, table: Table, types: Mapping[str, DataType], around: TriggerContext
 ) -> pa.Table:
     """Convert the assigned values to their columns' types. Raise a DataError that names the
@@ -171,7 +171,7 @@ def in_partition(
     return same if where is None else nodes.Function("and", (same, where))
 
 
-def _together(parts: Sequence[Part]) -> Iterator[list[Part]]:
+def _groups(parts: Sequence[Part]) -> Iterator[list[Part]]:
     """Group the parts, in order, up to ROWS_AT_ONCE rows a group."""
     held: list[Part] = []
     for part in parts:

@@ -25,7 +25,7 @@ from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import ATTEMPTS_MAX, RetryPolicy, retry_commit
 from olapdb.config import Settings
 from olapdb.dml.delivery import Delivery, Stretches
-from olapdb.dml.settle import settled
+from olapdb.dml.settle import settle_cascade
 from olapdb.ingest.block_stager import BlockStager
 from olapdb.ingest.deduplicate import Admission
 from olapdb.ingest.deduplication_key import refuse_tasks
@@ -49,7 +49,7 @@ KEY_ATTEMPTS_MAX = 100
 DIMENSION_ATTEMPTS_MAX = 5
 """Attempts after which a changed dimension is no conflict: the commit invalidates the view's
 slices."""
-KEPT_BYTES_MAX = 64 << 20
+BLOCKS_IN_MEMORY_BYTES_MAX = 64 << 20
 """Bytes of an INSERT's blocks to keep in memory for a second firing; larger ones are read back."""
 
 
@@ -196,7 +196,7 @@ class _Writer:
                 kept_bytes += block.nbytes
                 if kept is not None:
                     kept.append(block)
-                    kept = kept if kept_bytes <= KEPT_BYTES_MAX else None
+                    kept = kept if kept_bytes <= BLOCKS_IN_MEMORY_BYTES_MAX else None
         except BaseException:
             failed = stager.staged(table.id, rows)
             self.log(failed, snapshot, lands=False)
@@ -344,7 +344,7 @@ class _Writer:
         def fire(joined: AddedParts, before: StagedInsert) -> StagedInsert:
             return self._fire_with(joined, before, kept, snapshot)
 
-        return settled(staged, fire, snapshot, self.services.store, self.discard)
+        return settle_cascade(staged, fire, snapshot, self.services.store, self.discard)
 
     def _fire_with(
         self,

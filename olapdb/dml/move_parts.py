@@ -24,7 +24,7 @@ from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import failpoint
 
-NOTHING = MoveResult(0, 0, None)
+NOTHING_MOVED = MoveResult(0, 0, None)
 
 
 def drop_parts(change: RowChange, table_id: str, selection: PartSelection) -> MoveResult:
@@ -49,7 +49,7 @@ def detach_parts(change: RowChange, table_id: str, selection: PartSelection) -> 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
         table = stored_table(snapshot, table_id, change.cause)
         parts = selection.choose(table, snapshot.parts(table.id))
-        kept = [set_aside(snapshot, table, part) for part in parts]
+        kept = [as_detached(snapshot, table, part) for part in parts]
         return _remove(change, snapshot, staging, table, selection, parts, CommitDraft((), kept))
 
     return change.until_published(attempt)
@@ -68,7 +68,7 @@ def move_parts(
         check_structure(table, target)
         parts = selection.choose(table, snapshot.parts(table.id))
         incoming = Incoming(change, snapshot, table, target, staging)
-        return _with_incoming(incoming, table, selection, parts, parts)
+        return _exchange(incoming, table, selection, parts, parts)
 
     return change.until_published(attempt)
 
@@ -99,12 +99,12 @@ def replace_parts(
             incoming.draft.require(
                 *selection.requirements(source, coming, snapshot.parts(source.id))
             )
-        return _with_incoming(incoming, table, selection, leaving, coming)
+        return _exchange(incoming, table, selection, leaving, coming)
 
     return change.until_published(attempt)
 
 
-def _with_incoming(
+def _exchange(
     incoming: Incoming,
     table: Table,
     selection: PartSelection,
@@ -141,7 +141,7 @@ def _remove(
 ) -> MoveResult:
     """Commit the removal of the parts with its effects on views, and the changes of `also`."""
     if not parts:
-        return NOTHING
+        return NOTHING_MOVED
     _refuse_frozen(change, snapshot, table, parts)
     leaving = RowRemoval(change, snapshot, table, parts)
     context = change.context(snapshot)
@@ -173,7 +173,7 @@ def _refuse_frozen(
             refuse_frozen(table, part.partition_id)
 
 
-def set_aside(snapshot: Snapshot, table: Table, part: Part, reason: str = "") -> AddPart:
+def as_detached(snapshot: Snapshot, table: Table, part: Part, reason: str = "") -> AddPart:
     """Return the addition of the part as a detached one: the same bytes, another owner, no
     contributions."""
     kept = replace(

@@ -35,10 +35,10 @@ from olapdb.dml.mutation_steps import (
     DeduplicateStep,
     DeleteStep,
     FillNullsStep,
+    MaterializeColumnStep,
     RewriteStep,
     SetStep,
     Step,
-    WriteDownStep,
     check_assignments,
     refuse_computed_keys,
 )
@@ -110,7 +110,7 @@ class Mutation:
                 self._delete(step)
             case DeduplicateStep():
                 self._deduplicate(step)
-            case WriteDownStep():
+            case MaterializeColumnStep():
                 self._write_down(step)
             case RewriteStep(partition_id=partition, without=index):
                 files = [part for part in self._parts() if not part.inline]
@@ -189,7 +189,7 @@ class Mutation:
                 sized = {n: single_chunk(arriving.column(n)) for n in arriving.column_names}
                 check_nested_sizes(self.table, sized, 0)
             made = _with_columns(
-                rows, {n: _scattered(rows.column(n), at, arriving.column(n)) for n in written}
+                rows, {n: _overwritten(rows.column(n), at, arriving.column(n)) for n in written}
             )
             self._invalidate(part, written, (leaving, arriving))
             self._stage(part, made, leaving.num_rows)
@@ -237,7 +237,7 @@ class Mutation:
         self._invalidate(part, everything, (leaving,))
         self._stage(part, rows.filter(pc.invert(mask)), leaving.num_rows)
 
-    def _write_down(self, step: WriteDownStep) -> None:
+    def _write_down(self, step: MaterializeColumnStep) -> None:
         column = self.table.column(step.column)
         assert column is not None
         parts = [part for part in self._parts() if lacks(part, column)]
@@ -376,7 +376,7 @@ def _with_columns(rows: pa.Table, columns: Mapping[str, pa.Array]) -> pa.Table:
     return rows
 
 
-def _scattered(values: pa.ChunkedArray, at: np.ndarray, new: pa.ChunkedArray) -> pa.Array:
+def _overwritten(values: pa.ChunkedArray, at: np.ndarray, new: pa.ChunkedArray) -> pa.Array:
     """Return `values` with `new[i]` at position `at[i]`."""
     take = np.arange(len(values))
     take[at] = len(values) + np.arange(len(at))

@@ -32,7 +32,7 @@ class DeleteStep:
 
 
 @dataclass(frozen=True, slots=True)
-class WriteDownStep:
+class MaterializeColumnStep:
     """A step that writes a column into the parts that are too old to hold it, with the values
     that they now read as: no row changes."""
 
@@ -66,7 +66,7 @@ class DeduplicateStep:
 
 
 Step: TypeAlias = (
-    SetStep | DeleteStep | DeduplicateStep | WriteDownStep | RewriteStep | FillNullsStep
+    SetStep | DeleteStep | DeduplicateStep | MaterializeColumnStep | RewriteStep | FillNullsStep
 )
 
 
@@ -74,7 +74,7 @@ def check_assignments(table: Table, names: Sequence[str]) -> None:
     """Raise where an UPDATE sets a column that it may not: a key or engine column (it decides
     the row's place, or which row survives a merge), a MATERIALIZED column, or one that is not
     stored."""
-    keys = _placing(table)
+    keys = _key_columns(table)
     where = f"{table.database}.{table.name}"
     for name in names:
         column = table.column(name)
@@ -102,7 +102,7 @@ def refuse_computed_keys(table: Table, again: Sequence[str], given: Collection[s
     """Raise CannotUpdateColumn where a key or engine column is in `again`: columns recomputed
     from `given`."""
     for name in again:
-        if name in _placing(table):
+        if name in _key_columns(table):
             raise CannotUpdateColumn(
                 f"Cannot change {', '.join(sorted(given))} of {table.database}.{table.name}: key"
                 f" column {name} is computed from it.",
@@ -110,7 +110,7 @@ def refuse_computed_keys(table: Table, again: Sequence[str], given: Collection[s
             )
 
 
-def _placing(table: Table) -> frozenset[str]:
+def _key_columns(table: Table) -> frozenset[str]:
     """Return the key and engine columns: they place a row and decide which row survives a merge."""
     layout = TableLayout(table)
     engine = table.engine

@@ -50,7 +50,7 @@ def read_without_nulls(
     return rows, reduce(pc.or_, nulls)
 
 
-def once_nullable(table: Table, part: Part) -> tuple[str, ...]:
+def formerly_nullable(table: Table, part: Part) -> tuple[str, ...]:
     """Return the columns that are not Nullable now, but were when the part was written or later."""
     known = PartColumns(table)
     return tuple(
@@ -61,7 +61,7 @@ def once_nullable(table: Table, part: Part) -> tuple[str, ...]:
     )
 
 
-def converts(table: Table, part: Part) -> bool:
+def has_retyped_column(table: Table, part: Part) -> bool:
     """Return whether any column's type was changed since the part was written."""
     known = PartColumns(table)
     return any(

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from olapdb.commit.staging import Staging
-from olapdb.dml.move_parts import set_aside
+from olapdb.dml.move_parts import as_detached
 from olapdb.errors import NoSuchDataPart
 from olapdb.lineage.row_removal import RowChange, RowRemoval, stored_table
 from olapdb.model.changes import PartsLive, RemoveParts
@@ -55,7 +55,7 @@ def quarantine_part(change: RowChange, table_id: str, part: str) -> QuarantinedP
         commit = leaving.publish(
             staging,
             [PartsLive(table.id, (broken.id,))],
-            [RemoveParts(table.id, (broken.id,)), set_aside(snapshot, table, broken, "broken")],
+            [RemoveParts(table.id, (broken.id,)), as_detached(snapshot, table, broken, "broken")],
         )
         failpoint("move.committed")
         return QuarantinedPart(broken.name, broken.partition_id, broken.path, broken.rows, commit)

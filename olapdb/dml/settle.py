@@ -28,7 +28,7 @@ ROUNDS_MAX = 4
 """How often to fire views that write for each other; then their rows become stale."""
 
 
-def settled(
+def settle_cascade(
     staged: StagedInsert,
     fire: Callable[[AddedParts, StagedInsert], StagedInsert],
     snapshot: Snapshot,
@@ -45,7 +45,9 @@ def settled(
         joined = added_parts(staged.changes, tables)
         again = fire(joined, staged)
         try:
-            differing = _differing(joined, added_parts(again.changes, tables), snapshot, store)
+            differing = _differing_tables(
+                joined, added_parts(again.changes, tables), snapshot, store
+            )
         except BaseException:
             discard((*staged.paths, *again.paths))
             raise
@@ -58,7 +60,7 @@ def settled(
     return staged
 
 
-def _differing(
+def _differing_tables(
     before: AddedParts, after: AddedParts, snapshot: Snapshot, store: Store
 ) -> frozenset[str]:
     """Return the tables for which the two firings bring different rows."""

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from olapdb.commit.draft import CommitDraft, publish
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.staging import Staging
-from olapdb.dml.delete import NOTHING_LEFT, DeleteResult
+from olapdb.dml.delete import NOTHING_DELETED, DeleteResult
 from olapdb.errors import Error
 from olapdb.ingest.block_stager import PLACEHOLDER_PARTITION
 from olapdb.lineage.effects import SourceChange, TableWrite, effects_of
-from olapdb.lineage.invalidation import StaleSlices, touched_parts
+from olapdb.lineage.invalidation import StaleSlices, processed_parts
 from olapdb.lineage.retention import FrozenKeys
-from olapdb.lineage.row_removal import RowChange, raised, stored_table
+from olapdb.lineage.row_removal import RowChange, raise_data_versions, stored_table
 from olapdb.lineage.target_deletion import refuse_frozen
 from olapdb.model.changes import (
     ClearInvalidations,
@@ -103,7 +103,7 @@ class _Truncation:
         self.parts += len(parts)
         if ids:
             self.draft.change(RemoveParts(table.id, ids))
-        self.draft.change(*raised(table, parts))
+        self.draft.change(*raise_data_versions(table, parts))
         self.draft.change(ForgetDeliveries(table.id))
         self.draft.require(
             SchemaIs(table.id, table.version), PartsOfPartitionAre(table.id, None, ids)
@@ -117,7 +117,7 @@ class _Truncation:
         """Commit the removals and their effects on views; without any change return
         NOTHING_LEFT."""
         if not self.draft.changes:
-            return NOTHING_LEFT
+            return NOTHING_DELETED
         origin = self.change.origin
         held = [t.id for t in self._emptied if any(p.rows for p in self.snapshot.parts(t.id))]
         write = TableWrite(frozenset(held), self.rows)
@@ -153,7 +153,7 @@ class _Truncation:
         """Return all slices of each view that has processed rows of the table."""
         found: dict[str, StaleSlices] = {}
         for view in self.snapshot.views_on(table.id):
-            seen, _ = touched_parts(view, parts, self.snapshot)
+            seen, _ = processed_parts(view, parts, self.snapshot)
             if any(part.rows for part in seen):
                 found[view.id] = StaleSlices.of(view)
                 found[view.id].add_all(sum(part.rows for part in seen))

@@ -93,7 +93,7 @@ def _expired(
     change: RowChange, snapshot: Snapshot, table: Table, partition_id: str | None
 ) -> list[tuple[Part, np.ndarray | None]]:
     """Return each part with expired rows, and their offsets in it (None: all of them)."""
-    judge = _Judge(table, change.origin.services)
+    judge = _ExpiryRules(table, change.origin.services)
     whole: list[tuple[Part, np.ndarray | None]] = []
     unsure: list[Part] = []
     for part in snapshot.parts(table.id):
@@ -114,7 +114,7 @@ def _expired(
     return [*whole, *found]
 
 
-class _Judge:
+class _ExpiryRules:
     """The rules of one version of a table, applied at one moment."""
 
     def __init__(self, table: Table, services: Services) -> None:
@@ -171,7 +171,7 @@ class _Judge:
     def _ends(self, part: Part, bound: Expression) -> tuple[int, int, int] | None:
         """Return the earliest and the latest expiry in the part, as ticks of the expression's
         type, and the NULL count of its column. None where the bounds are unknown."""
-        column = _moving_column(bound)
+        column = _monotonic_column(bound)
         if column is None:
             return None
         known: ColumnBounds | None = self._columns.bounds(part).get(column.name)
@@ -215,7 +215,7 @@ def _integers(arrow: pa.DataType) -> pa.DataType:
     return pa.int32() if arrow.bit_width == 32 else pa.int64()
 
 
-def _moving_column(expression: Expression) -> ColumnRef | None:
+def _monotonic_column(expression: Expression) -> ColumnRef | None:
     """Return the single column of an expression that never decreases as the column grows. None
     for any other expression, and for types whose bounds are not ticks."""
     match expression:
@@ -224,9 +224,9 @@ def _moving_column(expression: Expression) -> ColumnRef | None:
             is_time = pa.types.is_date32(kind) or pa.types.is_timestamp(kind)
             return expression if is_time else None
         case Call(arguments=(moved, Constant(type=Interval()))) if expression.name in _SHIFTS:
-            return _moving_column(moved)
+            return _monotonic_column(moved)
         case Call(arguments=arguments) if expression.function.monotonic:
             moving = [one for one in arguments if not isinstance(one, Constant)]
-            return _moving_column(moving[0]) if len(moving) == 1 else None
+            return _monotonic_column(moving[0]) if len(moving) == 1 else None
         case _:
             return None

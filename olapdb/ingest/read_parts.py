@@ -114,7 +114,7 @@ def discard(services: Services, paths: Iterable[str]) -> None:
 
 
 @contextmanager
-def discarding(give_up: Callable[[], None]) -> Iterator[None]:
+def deleting_on_failure(give_up: Callable[[], None]) -> Iterator[None]:
     """Call `give_up`, which deletes staged files, where the commit inside fails and certainly did
     not happen.
 

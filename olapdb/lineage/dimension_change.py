@@ -27,7 +27,7 @@ from olapdb.ingest.block_stager import dimension_requirements
 from olapdb.ingest.read_parts import Pin
 from olapdb.ingest.trigger import LIMITS, TriggerContext, bound_view
 from olapdb.lineage.dimension_impact import DimensionImpact, TableChange
-from olapdb.lineage.invalidation import StaleSlices, touched_parts
+from olapdb.lineage.invalidation import StaleSlices, processed_parts
 from olapdb.model.changes import (
     AddPart,
     Change,
@@ -88,7 +88,7 @@ def dimension_changed(
     for one in sorted(table_ids):
         views = tuple((v.id, v.version) for v in found if one in v.dimension_ids)
         draft.require(DimensionViewsAre(one, views))
-    moved = _moved(snapshot, table_ids, changes) if write.compared and found else None
+    moved = _table_changes(snapshot, table_ids, changes) if write.compared and found else None
     for view in found:
         if view.dimension_mode == "at_insert":
             continue
@@ -120,7 +120,7 @@ def changed_tables(snapshot: Snapshot, changes: Sequence[Change]) -> set[str]:
     return {table_id for table_id in found if isinstance(snapshot.by_id(table_id), Table)}
 
 
-def _moved(
+def _table_changes(
     snapshot: Snapshot, table_ids: Collection[str], changes: Sequence[Change]
 ) -> dict[str, TableChange] | None:
     """Return the commit's changes of each table; None where they are unknown."""
@@ -156,9 +156,11 @@ class _Lookup:
         settings = Settings.of(self.origin.settings)
         rows_max = settings.integer("dimension_lookup_rows_max")
         source = self.snapshot.by_id(self.view.source_id)
-        if not rows_max or not isinstance(source, Table) or not _keeps_rows(source):
+        if not rows_max or not isinstance(source, Table) or not _keeps_source_rows(source):
             return None
-        seen, self._unseen = touched_parts(self.view, self.snapshot.parts(source.id), self.snapshot)
+        seen, self._unseen = processed_parts(
+            self.view, self.snapshot.parts(source.id), self.snapshot
+        )
         around = self._around()
         parts = [part for part in seen if part.rows]
         try:
@@ -205,7 +207,7 @@ class _Lookup:
         )
 
 
-def _keeps_rows(source: Table) -> bool:
+def _keeps_source_rows(source: Table) -> bool:
     """Return whether the source still has the rows that fired the view. Merges drop rows of
     Replacing and Collapsing tables, and a Null table keeps none. Merged rows of Summing and
     Aggregating tables join the same rows as in a recomputation."""

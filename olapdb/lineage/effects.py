@@ -20,14 +20,14 @@ from olapdb.commit.draft import CommitDraft
 from olapdb.commit.origin import CommitOrigin
 from olapdb.ingest.block_stager import dimension_requirements
 from olapdb.lineage.dimension_change import TableWrite, dimension_changed
-from olapdb.lineage.invalidation import StaleSlices, touched_parts, watchers_are
+from olapdb.lineage.invalidation import StaleSlices, processed_parts, require_same_views
 from olapdb.model.changes import Change
 from olapdb.model.part import Part
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Cause
 
-__all__ = ["SeenParts", "SourceChange", "TableWrite", "effects_of", "seen_parts"]
+__all__ = ["ProcessedParts", "SourceChange", "TableWrite", "effects_of", "processed_by_views"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class SourceChange:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenParts:
+class ProcessedParts:
     """A view, and the parts of its source that it has processed."""
 
     view: MaterializedView
@@ -70,7 +70,9 @@ def effects_of(
     """
     draft = CommitDraft()
     for source in sources:
-        watching, requirements = seen_parts(snapshot, source.table_id, source.parts, source.joins)
+        watching, requirements = processed_by_views(
+            snapshot, source.table_id, source.parts, source.joins
+        )
         draft.merge(requirements)
         for seen in watching:
             if seen.view.id in source.slices:
@@ -79,21 +81,21 @@ def effects_of(
     return draft
 
 
-def seen_parts(
+def processed_by_views(
     snapshot: Snapshot, table_id: str, parts: Sequence[Part], joins: bool = True
-) -> tuple[list[SeenParts], CommitDraft]:
+) -> tuple[list[ProcessedParts], CommitDraft]:
     """Return the views on the table with the parts that each has processed, maybe none.
 
     The draft requires that no other view is on the table, and that no view has processed more of
     the parts. With `joins` it also requires that the dimensions of views with such parts are
     unchanged.
     """
-    draft = CommitDraft([watchers_are(snapshot, table_id)])
-    found: list[SeenParts] = []
+    draft = CommitDraft([require_same_views(snapshot, table_id)])
+    found: list[ProcessedParts] = []
     for view in snapshot.views_on(table_id):
-        seen, unseen = touched_parts(view, parts, snapshot)
+        seen, unseen = processed_parts(view, parts, snapshot)
         draft.require(*unseen)
         if seen and joins:
             draft.require(*(needed for needed, _ in dimension_requirements(view, snapshot)))
-        found.append(SeenParts(view, seen))
+        found.append(ProcessedParts(view, seen))
     return found, draft

@@ -67,7 +67,7 @@ class StaleSlices:
         once."""
         for partition, _, piece in layout_of(target, around).split(rows):
             self.note(target, partition, piece, around)
-            distinct = one_of_each_key(target, piece)
+            distinct = distinct_keys(target, piece)
             self.rows[partition] = self.rows.get(partition, 0) + distinct.num_rows
             examples = self.keys.setdefault(partition, [])
             if len(examples) < KEY_EXAMPLES_MAX:
@@ -122,7 +122,7 @@ def invalidate(
     )
 
 
-def one_of_each_key(target: Table, rows: pa.Table) -> pa.Table:
+def distinct_keys(target: Table, rows: pa.Table) -> pa.Table:
     """Return one row for each sorting key and partition; all rows of a target that has neither."""
     layout = TableLayout(target)
     names = [
@@ -154,7 +154,7 @@ def column_texts(column: pa.ChunkedArray, data_type: DataType) -> list[str]:
     return readable(single_chunk(column), data_type)
 
 
-def touched_parts(
+def processed_parts(
     view: MaterializedView, parts: Iterable[Part], snapshot: Snapshot
 ) -> tuple[list[Part], list[Requirement]]:
     """Return the source parts that the view has processed, and for the other parts the
@@ -210,6 +210,6 @@ def reached_by_names(
     return frozenset(found.union(one for one in stale if one is not None))
 
 
-def watchers_are(snapshot: Snapshot, table_id: str) -> ViewsOnTableAre:
+def require_same_views(snapshot: Snapshot, table_id: str) -> ViewsOnTableAre:
     """Return the requirement that the views on the table are unchanged since the snapshot."""
     return ViewsOnTableAre(table_id, tuple((v.id, v.version) for v in snapshot.views_on(table_id)))

@@ -15,7 +15,7 @@ import pyarrow as pa
 from olapdb.errors import Error
 from olapdb.ingest.trigger import TriggerContext, bound_view
 from olapdb.lineage.dimension_change import dimension_views
-from olapdb.lineage.invalidation import StaleSlices, touched_parts
+from olapdb.lineage.invalidation import StaleSlices, processed_parts
 from olapdb.lineage.type_change import depends_on_width
 from olapdb.model.part import Part
 from olapdb.model.schema import MaterializedView, Table
@@ -71,7 +71,7 @@ class StaleViews:
     def all_of(self, views: Iterable[MaterializedView], parts: Sequence[Part]) -> None:
         """Add all slices of those views that have processed one of the parts."""
         for view in views:
-            seen, _ = touched_parts(view, parts, self.snapshot)
+            seen, _ = processed_parts(view, parts, self.snapshot)
             if seen:
                 slices = self.slices.setdefault(view.id, StaleSlices.of(view))
                 slices.add_all(sum(part.rows for part in seen))
@@ -82,7 +82,7 @@ class StaleViews:
         ids = {c.id for c in self.table.columns if c.name in written}
         written = frozenset(c.name for c in self.table_before.columns if c.id in ids)
         for view in self.snapshot.views_on(self.table.id):
-            seen, _ = touched_parts(view, (part,), self.snapshot)
+            seen, _ = processed_parts(view, (part,), self.snapshot)
             if not seen or not self._columns_of(view) & written:
                 continue
             slices = self.slices.setdefault(view.id, StaleSlices.of(view))

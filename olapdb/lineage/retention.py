@@ -110,12 +110,12 @@ def key_bounds(layout: TableLayout, rows: pa.Table) -> KeyBounds | None:
             high.append(None)
             continue
         ends = pc.min_max(ordered)
-        low.append(_kept(ends["min"]))
-        high.append(_kept(ends["max"]))
+        low.append(_encode_bound(ends["min"]))
+        high.append(_encode_bound(ends["max"]))
     return KeyBounds(tuple(low), tuple(high), tuple(nulls))
 
 
-def _kept(end: pa.Scalar) -> KeyValue:
+def _encode_bound(end: pa.Scalar) -> KeyValue:
     """Return the end of a range as a value to store; text as UTF-8 with escapes."""
     if end.is_valid and _is_text(end.type):
         return str(bytes(end.as_buffer()), "utf-8", ESCAPED)
@@ -123,7 +123,7 @@ def _kept(end: pa.Scalar) -> KeyValue:
     return found
 
 
-def _end(kept: int | str, arrow: pa.DataType) -> pa.Scalar:
+def _decode_bound(kept: int | str, arrow: pa.DataType) -> pa.Scalar:
     """Return a stored end of a range as an Arrow scalar, the inverse of `_kept`."""
     return pa.scalar(kept.encode("utf-8", ESCAPED) if isinstance(kept, str) else kept, arrow)
 
@@ -161,7 +161,7 @@ def _within(bounds: KeyBounds, keys: list[pa.Array | None], rows: int) -> pa.Arr
             if _is_text(values.type):
                 values = values.cast(pa.binary())
             try:
-                ends = _end(low, values.type), _end(high, values.type)
+                ends = _decode_bound(low, values.type), _decode_bound(high, values.type)
             except (pa.ArrowInvalid, pa.ArrowTypeError):
                 continue  # the column's type was changed since: not bounded
             own = pc.and_(pc.greater_equal(values, ends[0]), pc.less_equal(values, ends[1]))
@@ -249,7 +249,7 @@ TOLD_CAUSES: frozenset[Cause] = frozenset(
 """Causes of changes whose own commit records which frozen keys it reached."""
 
 
-def frozen_hit(
+def frozen_keys_stale(
     view: MaterializedView, snapshot: Snapshot, partitions: Collection[str | None]
 ) -> list[Change]:
     """Return changes that mark the frozen keys of these slices (None: of all) as stale."""
@@ -276,7 +276,7 @@ def joined_bounds(several: Iterable[KeyBounds | None]) -> KeyBounds | None:
     return found
 
 
-def retained_of(
+def retained_record(
     view: MaterializedView,
     side: str,
     parts: Iterable[Part],
@@ -304,7 +304,7 @@ def retained_of(
     )
 
 
-def made_otherwise(view: MaterializedView, snapshot: Snapshot) -> bool:
+def is_lineage_unknown(view: MaterializedView, snapshot: Snapshot) -> bool:
     """Return whether the target may hold rows of another definition of the view, or of another
     state of a dimension. Running the view does not show then which keys the source rows reached."""
     if view.unprovable and view.dimension_ids:

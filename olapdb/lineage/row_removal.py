@@ -21,15 +21,15 @@ from olapdb.commit.staging import Staging
 from olapdb.errors import NotSupportedError, UnknownTable, UnsupportedMethod
 from olapdb.ingest.block_stager import PLACEHOLDER_PARTITION
 from olapdb.ingest.trigger import TriggerContext
-from olapdb.lineage.effects import SeenParts, TableWrite, effects_of, seen_parts
+from olapdb.lineage.effects import ProcessedParts, TableWrite, effects_of, processed_by_views
 from olapdb.lineage.invalidation import StaleSlices, reached_by_names
 from olapdb.lineage.retention import (
     FrozenKeys,
     FrozenSlices,
     WatchedSlices,
-    frozen_hit,
-    made_otherwise,
-    retained_of,
+    frozen_keys_stale,
+    is_lineage_unknown,
+    retained_record,
 )
 from olapdb.lineage.target_deletion import TargetRows
 from olapdb.model.changes import (
@@ -75,10 +75,10 @@ class RowChange:
             with Staging(self.origin) as staging:
                 return attempt(snapshot, staging)
 
-        return retry_commit(self.origin.services, staged, rewriting(self.cause))
+        return retry_commit(self.origin.services, staged, rewrite_policy(self.cause))
 
 
-def rewriting(kind: str) -> RetryPolicy:
+def rewrite_policy(kind: str) -> RetryPolicy:
     """Return the retry policy of a statement that replaces rows of parts."""
     return RetryPolicy(
         kind,
@@ -89,7 +89,7 @@ def rewriting(kind: str) -> RetryPolicy:
 
 
 @dataclass
-class _Watching:
+class _ViewRemoval:
     """A view on the table, and the removed rows of the parts that it has processed, by their
     partition."""
 
@@ -111,7 +111,7 @@ class RowRemoval:
         self._around = change.context(snapshot)
         self._removed = 0
         self._unread = False
-        watching, self._draft = seen_parts(snapshot, table.id, self._parts)
+        watching, self._draft = processed_by_views(snapshot, table.id, self._parts)
         self._draft.require(SchemaIs(table.id, table.version))
         self._watching = [self._watch(seen) for seen in watching if seen.parts]
         self._target: TargetRows | None = None
@@ -124,7 +124,7 @@ class RowRemoval:
                 change.discard_retained,
             )
 
-    def _watch(self, seen: SeenParts) -> _Watching:
+    def _watch(self, seen: ProcessedParts) -> _ViewRemoval:
         """Start to gather for one view, and require that no retention runs on its source or
         target meanwhile."""
         # A concurrent retention could freeze keys that this change invalidates; or the keys that we
@@ -132,7 +132,7 @@ class RowRemoval:
         for one in (self._table.id, seen.view.target_id):
             version = self._snapshot.data_version(one, PLACEHOLDER_PARTITION)
             self._draft.require(DataVersionIs(one, PLACEHOLDER_PARTITION, version))
-        return _Watching(seen.view, frozenset(part.id for part in seen.parts))
+        return _ViewRemoval(seen.view, frozenset(part.id for part in seen.parts))
 
     @property
     def reads_rows(self) -> bool:
@@ -163,7 +163,7 @@ class RowRemoval:
         if self._target is not None:
             self._target.add_unread(part)
 
-    def _slices(self, watching: _Watching, partition: str) -> StaleSlices:
+    def _slices(self, watching: _ViewRemoval, partition: str) -> StaleSlices:
         """Return the slices to add to: one set for each source partition under retention, else
         one for all."""
         key = partition if self._change.retain else ""
@@ -178,7 +178,7 @@ class RowRemoval:
         if not self._change.retain:
             return WatchedSlices(view, {}, {}, FrozenKeys.of(self._snapshot, view.target_id))
         slices = FrozenSlices.of(view)
-        if made_otherwise(view, self._snapshot):
+        if is_lineage_unknown(view, self._snapshot):
             slices.add_all(0)
         return slices
 
@@ -191,7 +191,7 @@ class RowRemoval:
         draft = CommitDraft(
             [change.origin.lease, *self._draft.requirements, *requirements], changes
         )
-        draft.change(*raised(self._table, self._parts))
+        draft.change(*raise_data_versions(self._table, self._parts))
         for watching in self._watching:
             draft.change(*self._consequences(watching))
         if self._target is not None:
@@ -201,7 +201,7 @@ class RowRemoval:
         failpoint("delete.before_commit")
         return staging.publish(draft).number
 
-    def _consequences(self, watching: _Watching) -> list[Change]:
+    def _consequences(self, watching: _ViewRemoval) -> list[Change]:
         """Return the changes that make slices of a view on the table stale, or frozen."""
         change = self._change
         changes: list[Change] = []
@@ -209,9 +209,9 @@ class RowRemoval:
             if not isinstance(slices, FrozenSlices):
                 changes += slices.invalidations(change.origin, change.cause)
                 if isinstance(slices, WatchedSlices) and slices.hit:
-                    changes += frozen_hit(watching.view, self._snapshot, slices.hit)
+                    changes += frozen_keys_stale(watching.view, self._snapshot, slices.hit)
                 continue
-            retained = retained_of(
+            retained = retained_record(
                 watching.view,
                 "source",
                 watching.parts[partition],
@@ -224,7 +224,7 @@ class RowRemoval:
         return changes
 
 
-def raised(table: Table, parts: Sequence[Part]) -> list[Change]:
+def raise_data_versions(table: Table, parts: Sequence[Part]) -> list[Change]:
     """Return changes that raise the data version of the whole table and of the parts'
     partitions."""
     partitions = dict.fromkeys((PLACEHOLDER_PARTITION, *(part.partition_id for part in parts)))

@@ -38,12 +38,12 @@ from olapdb.lineage.invalidation import StaleSlices, invalidate
 from olapdb.lineage.retention import (
     DISCARD_HINT,
     FrozenKeys,
-    frozen_hit,
+    frozen_keys_stale,
     frozen_verdict,
+    is_lineage_unknown,
     joined_bounds,
     key_bounds,
-    made_otherwise,
-    retained_of,
+    retained_record,
 )
 from olapdb.model.changes import (
     AddPart,
@@ -165,7 +165,7 @@ class TargetRows:
         partitions = dict.fromkeys(part.partition_id for part in own)
         empty = [p for p in partitions if self._empties(view, p)]
         if self._frozen_lost:
-            follows.change(*frozen_hit(view, self.snapshot, self._frozen_lost))
+            follows.change(*frozen_keys_stale(view, self.snapshot, self._frozen_lost))
         if self.discard_retained:
             follows.change(*(ReleaseRetained(view.id, p, self.snapshot.number) for p in empty))
         follows.change(
@@ -234,7 +234,7 @@ class TargetRows:
         }
         coverage = self.snapshot.coverage(view.id)
         retired = self._retired(view, emptied)
-        asked = _Asked(view, source, self.around)
+        asked = _PartLookup(view, source, self.around)
         gaps: dict[str, list[BlockRange]] = {}
         ranges: dict[str, tuple[tuple[BlockRange, ...], dict[str, tuple[BlockRange, ...]]]] = {}
         live = [part for part in self.snapshot.parts(view.source_id) if part.rows]
@@ -374,12 +374,14 @@ class TargetRows:
                 joined_bounds(self._bounds.get(partition, [None])),
                 frozen_verdict(view, self.snapshot, partition),
             )
-            found.append(Retain(retained_of(view, "target", parts, rows, (slice_,), origin, cause)))
+            found.append(
+                Retain(retained_record(view, "target", parts, rows, (slice_,), origin, cause))
+            )
         return found
 
 
 @dataclass
-class _Asked:
+class _PartLookup:
     """Runs the view on source parts to find the partitions of the target that their rows reach.
     A part's blocks are a range, and a block may have rows in several partitions, so the names
     alone do not suffice."""
@@ -393,7 +395,7 @@ class _Asked:
         """Return the partitions. None where they stay unknown: the view is broken, the part is, or
         the target may hold the result of another definition, or of another state of a dimension."""
         snapshot = self.around.snapshot
-        if self.view.unprovable or made_otherwise(self.view, snapshot):
+        if self.view.unprovable or is_lineage_unknown(self.view, snapshot):
             return None
         slices = StaleSlices.of(self.view)
         try:

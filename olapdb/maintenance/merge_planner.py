@@ -50,7 +50,7 @@ def merge_some(
         table = snapshot.by_id(table_id)
         if not isinstance(table, Table) or not table.engine.stores_rows:
             return []
-        chosen = _chosen(services, snapshot, table, limits or limits_of(table))
+        chosen = _worthwhile_merges(services, snapshot, table, limits or limits_of(table))
         first = next(chosen, None)
         if first is None or not wanted():
             return []
@@ -65,7 +65,7 @@ def merge_some(
         )
 
 
-def _chosen(
+def _worthwhile_merges(
     services: Services, snapshot: Snapshot, table: Table, limits: MergeLimits
 ) -> Iterator[tuple[list[Part], bool]]:
     """Yield the worthwhile merges, at most one of a partition, and whether the result may stay

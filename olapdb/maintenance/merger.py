@@ -117,14 +117,14 @@ def merge_batch(
     )
     with ExitStack() as running, Staging(origin) as staging:
         for parts in merges:
-            running.enter_context(services.activity.merging(_shown(table, parts)))
+            running.enter_context(services.activity.merging(_running_merge(table, parts)))
         batch = _Batch(origin, staging, table, _staged_pieces(stage, merges))
         committed = retry_commit(services, batch.commit, policy)
     failpoint("merge.committed")
     return [piece.result(table, committed.number) for piece in batch.pieces]
 
 
-def _shown(table: Table, parts: Sequence[Part]) -> RunningMerge:
+def _running_merge(table: Table, parts: Sequence[Part]) -> RunningMerge:
     """Return the entry of system.merges for these parts of one partition."""
     partition_id = parts[0].partition_id
     if any(p.partition_id != partition_id for p in parts):
