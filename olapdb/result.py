@@ -138,8 +138,6 @@ class Result:
     @cached_property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the batches: the user's names, ClickHouse types in the metadata."""
-        from olapdb.types.arrow import arrow_schema  # pyarrow: `olapdb.dbapi` loads none
-
         return arrow_schema(self.names, self.types)
 
     def on_close(self, callback: Callable[[], None]) -> None:

@@ -245,7 +245,7 @@ class Session:
             nonlocal rows
             refuse_if_readonly(statement, context)
             rows = retry_read(
-                lambda: system_view.rows_of(statement, context), (errors.CatalogChanged,)
+                lambda: system_view.run_command(statement, context), (errors.CatalogChanged,)
             )
             return Result()
 

@@ -223,13 +223,6 @@ def _compare_in_column_type(
     return arguments
 
 
-def boolean_of(expression: Expression) -> bool | None:
-    """Return the truth of a constant condition (NULL is false); None where it is not constant."""
-    if not isinstance(expression, Constant):
-        return None
-    return expression.value.is_valid and bool(expression.value.as_py())
-
-
 def is_decimal(data_type: types.DataType) -> bool:
     """Return whether the type is a Decimal, Nullable or not."""
     return isinstance(types.plain(data_type), types.Decimal)

@@ -28,7 +28,7 @@ from olapdb.errors import (
 from olapdb.functions.base import Argument
 from olapdb.functions.numeric.comparison import comparison_type
 from olapdb.plan import nodes as plan
-from olapdb.plan.conditions import all_of
+from olapdb.plan.conditions import all_of, truth
 from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression, columns_of
 from olapdb.sql import nodes as sql
 from olapdb.types import UINT8, DataType, ExactFloat, is_nullable, is_number, make_nullable, plain
@@ -183,7 +183,7 @@ class _JoinBinder:
         """Add a condition as a key, as a filter of a side, or as residual."""
         left, right = self.left.names, self.right.names
         used = columns_of(bound)
-        if constants.boolean_of(bound) is True:
+        if truth(bound) is True:
             return
         if isinstance(bound, Call) and bound.name == "equals":
             first, second = bound.arguments

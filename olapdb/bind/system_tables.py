@@ -15,7 +15,7 @@ from olapdb.plan.expressions import ColumnRef, Expression
 from olapdb.sql import nodes as sql
 from olapdb.types import UINT8, UINT64, DataType
 
-SYSTEM_DATABASES = frozenset({"system", "information_schema", "INFORMATION_SCHEMA"})
+SYSTEM_DATABASES = ("system", "information_schema", "INFORMATION_SCHEMA")
 
 
 def system_relation(queries: QueryBinder, source: sql.TableReference, database: str) -> Relation:

@@ -1,14 +1,14 @@
 """Views that join tables which the same commit writes.
 
-A view that joins a table which the same cascade writes joins the table as the commit leaves it:
-its rows before the commit, and those that the commit brings.
+Such a view must join the table's state after the commit: the rows from before, and those that the
+commit adds.
 
     s -> a -> hi        a and v fire on one block of s, v joins hi
-    s -> v -> t         a fires first; v joins hi with what a made of the block
+    s -> v -> t         a fires first; v joins hi with the rows that a wrote for the block
 
 `Cascade` orders the views of one table so that a view that writes a table fires before those that
 join it.  Where no order does (a circle, or a later block of the INSERT adds more), `Joined` records
-which views joined too few parts.  The INSERT fires them again, or invalidates what they made.
+which views joined too few parts.  The INSERT fires them again, or invalidates their rows.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from olapdb.model.part import BlockRange, NewBlock, Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 
-Brought: TypeAlias = Mapping[str, tuple[AddPart, ...]]
+AddedParts: TypeAlias = Mapping[str, tuple[AddPart, ...]]
 """The staged parts with rows that a commit brings, by table."""
 
 
 OTHER_PARTS = -1
+"""The count of a view that joined other parts than the commit adds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Joined:
     parts: int
 
 
-def least(joined: Iterable[Joined]) -> tuple[Joined, ...]:
+def fewest_joined(joined: Iterable[Joined]) -> tuple[Joined, ...]:
     """Return for each view and table the firing that joined the fewest parts."""
     fewest: dict[tuple[str, str], Joined] = {}
     for one in joined:
@@ -51,7 +52,7 @@ def least(joined: Iterable[Joined]) -> tuple[Joined, ...]:
     return tuple(fewest.values())
 
 
-def brought(changes: Iterable[Change], table_ids: frozenset[str]) -> Brought:
+def added_parts(changes: Iterable[Change], table_ids: frozenset[str]) -> AddedParts:
     """Return the staged parts with rows of these tables by table, in the order of staging."""
     parts_of: dict[str, list[AddPart]] = {}
     for change in changes:
@@ -64,7 +65,7 @@ def unsettled(joined: Sequence[Joined], changes: Iterable[Change]) -> frozenset[
     """Return the ids of the views that joined fewer parts than the commit adds."""
     if not joined:
         return frozenset()
-    added = brought(changes, frozenset(one.table_id for one in joined))
+    added = added_parts(changes, frozenset(one.table_id for one in joined))
     return frozenset(one.view_id for one in joined if one.parts < len(added.get(one.table_id, ())))
 
 
@@ -113,6 +114,7 @@ class Cascade:
         return self._order[table_id]
 
     def _waits(self, view: MaterializedView, others: Sequence[MaterializedView]) -> bool:
+        """Return whether another of the views writes a table that this one's cascade joins."""
         reads = self._read_below(view)
         return bool(reads) and any(
             other is not view and not reads.isdisjoint(self._written_below(other))
@@ -123,16 +125,19 @@ class Cascade:
         return [view for view in self.snapshot.views_on(table_id) if view.attached]
 
     def _written_below(self, view: MaterializedView) -> frozenset[str]:
+        """Return the tables that the view and the views below it write."""
         if view.id not in self._writes:
             self._walk(view)
         return self._writes[view.id]
 
     def _read_below(self, view: MaterializedView) -> frozenset[str]:
+        """Return the tables that the view and the views below it join."""
         if view.id not in self._reads:
             self._walk(view)
         return self._reads[view.id]
 
     def _walk(self, view: MaterializedView) -> None:
+        """Collect the tables that the view's cascade writes and joins."""
         writes, reads = set[str](), set[str]()
         waiting = [view]
         while waiting:

@@ -1,6 +1,6 @@
-"""The outcome of staging an INSERT: plain data that a commit is made of.
+"""The outcome of staging an INSERT: the plain data of its commit.
 
-It can be pickled: tasks of a cluster stage blocks, and the driver joins what they staged into one
+It can be pickled: tasks of a cluster stage blocks, and the driver joins the staged data into one
 commit.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from olapdb.ingest.own_rows import Joined, least, unsettled
+from olapdb.ingest.own_rows import Joined, fewest_joined, unsettled
 from olapdb.model.changes import (
     AddBlock,
     AddCoverage,
@@ -81,7 +81,7 @@ class StagedInsert:
         )
 
     def without_dimension_requirements(self) -> tuple[Requirement, ...]:
-        """Return the requirements but those that the rows of dimensions are unchanged."""
+        """Return the requirements except those that the rows of dimensions are unchanged."""
         return tuple(r for r in self.requirements if not isinstance(r, PartsOfPartitionAre))
 
 
@@ -109,7 +109,7 @@ def join_staged(staged: Sequence[StagedInsert]) -> StagedInsert:
         changes=tuple(changes),
         dimensions=_unique(d for one in staged for d in one.dimensions),
         views=join_views(w for one in staged for w in one.views),
-        joined=least(j for one in staged for j in one.joined),
+        joined=fewest_joined(j for one in staged for j in one.joined),
     )
 
 

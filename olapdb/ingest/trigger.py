@@ -39,8 +39,11 @@ from olapdb.storage.store import Store
 
 @dataclass(frozen=True)
 class TriggerContext:
-    """What a trigger runs in. `settings` are those of the statement that fires it (limits only:
-    what changes the view's meaning is frozen in the view)."""
+    """The snapshot, store, cache and settings with which triggers run.
+
+    `settings` are those of the statement that fires them.  Only its limits count: settings that
+    change the view's meaning are frozen in the view.
+    """
 
     snapshot: Snapshot
     store: Store
@@ -51,7 +54,7 @@ class TriggerContext:
 
     @staticmethod
     def of(origin: CommitOrigin, snapshot: Snapshot) -> TriggerContext:
-        """Return the context of what the origin's statement runs at the snapshot."""
+        """Return the context for the origin's statement at the snapshot."""
         services = origin.services
         return TriggerContext(
             snapshot,
@@ -63,14 +66,14 @@ class TriggerContext:
         )
 
     def refuse_cancelled(self) -> None:
-        """Raises QueryWasCancelled once somebody has ended the statement; asked between parts."""
+        """Raise QueryWasCancelled once the statement was cancelled; called between parts."""
         if self.cancelled.is_set():
             raise QueryWasCancelled("The statement was cancelled; nothing was changed.")
 
 
 @dataclass(frozen=True)
 class BoundView:
-    """A view ready to run: its plan, and how its columns become a block of its target.
+    """A view ready to run: its plan, and the maker of blocks of its target.
 
     `unique`: no two rows of such a block have the same sorting key; `plain`: see `run_simple`."""
 
@@ -82,8 +85,9 @@ class BoundView:
     plain: bool = False
 
     def unchecked(self) -> BoundView:
-        """The view without the CHECKs of its target, for a recomputation: these are asked of rows
-        that come in, and rows that came in before a CHECK was added are the view's all the same."""
+        """Return the view without the CHECKs of its target, for a recomputation.
+
+        A CHECK holds for rows that are inserted after it was added; older rows stay valid."""
         if not self.maker.defaults.constraints:
             return self
         defaults = replace(self.maker.defaults, constraints=())
@@ -115,12 +119,12 @@ def fire(
     statistics: QueryStatistics | None = None,
     codes: SharedCodes | None = None,
 ) -> pa.Table:
-    """Return the block of the target that the view makes of a block of its source.
+    """Run the view on a block of its source; return the resulting block of its target.
 
-    Every occurrence of the source reads the block; other tables are read at the snapshot, only
-    `parts` of those that it names.  `limits` cap the view's memory, and `statistics` receives what
-    it read and held.  `codes` are the group codes that the views of one block share.  Errors name
-    the view: "while pushing to view db.v".
+    Every occurrence of the source reads the block; other tables are read at the snapshot, and for
+    tables in `parts` only these parts.  `limits` cap the view's memory, and `statistics` receives
+    what it read and held.  `codes` are the group codes that the views of one block share.  Errors
+    name the view: "while pushing to view db.v".
     """
     view, limits = bound.view, limits or NO_LIMITS
     environment = _environment(view, context.environment)
@@ -160,6 +164,7 @@ def pushing_to(view: MaterializedView, error: Error) -> Error:
 
 
 def _versions(view: MaterializedView, snapshot: Snapshot) -> tuple[tuple[str, int], ...]:
+    """Return the versions of the objects on which the bound view depends."""
     items = (snapshot.by_id(one) for one in (*view.references, view.source_id, view.target_id))
     return tuple((item.id, item.version) for item in items if item is not None)
 
@@ -184,12 +189,14 @@ def _bind(view: MaterializedView, context: TriggerContext) -> BoundView:
 
 
 def _environment(view: MaterializedView, environment: Environment) -> Environment:
+    """Return the environment with the view's zone and database."""
     if (environment.zone, environment.database) == (view.zone, view.database):
         return environment
     return replace(environment, zone=view.zone, database=view.database)
 
 
 def _settings(view: MaterializedView, context: TriggerContext) -> Settings:
+    """Return the view's own settings with the statement's limits."""
     limits = tuple((n, context.settings[n]) for n in LIMITS if n in context.settings)
     return _parsed((*view.settings, *limits))
 

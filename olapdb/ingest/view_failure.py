@@ -1,4 +1,4 @@
-"""materialized_views_ignore_errors: the note that is kept of a view that failed on a block.
+"""materialized_views_ignore_errors: the note about a view that failed on a block.
 
 The block is not in the view's coverage, so it is a gap of the view.  A note in the ledger, an
 invalidation of no partition, gives the reason.  The block stager writes the note, and the commit
@@ -18,7 +18,7 @@ from olapdb.model.view_state import Cause, Invalidation
 
 FAILED: Cause = "VIEW FAILED"
 NO_PARTITION = ""
-"""A failed view made no rows, so the note is about no partition of its target."""
+"""The partition of a note: the failed view wrote no rows to any partition of its target."""
 REASON_LENGTH_MAX = 1_000
 
 
@@ -28,7 +28,7 @@ def failure_note(view: MaterializedView, rows: int, error: Error) -> Invalidate:
     return Invalidate(Invalidation(view.id, NO_PARTITION, FAILED, "", "", rows, 0, (reason,)))
 
 
-def signed(changes: Iterable[Change], origin: CommitOrigin) -> list[Change]:
+def with_statement(changes: Iterable[Change], origin: CommitOrigin) -> list[Change]:
     """Return the changes with the statement of the origin in each failure note.
 
     Several notes of one view become one, with the first reason and the rows of all."""

@@ -9,13 +9,6 @@ import pyarrow as pa
 from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression, transform, walk
 
 
-def truth(expression: Expression) -> bool | None:
-    """Return the value of a constant condition, NULL being false; None where it is not constant."""
-    if not isinstance(expression, Constant):
-        return None
-    return expression.value.is_valid and bool(expression.value.as_py())
-
-
 def is_repeatable(expression: Expression) -> bool:
     """Return whether the expression may be evaluated elsewhere, or twice: rand() may not."""
     return all(

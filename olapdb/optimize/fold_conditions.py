@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from olapdb.optimize.conditions import empty_rows, truth
-from olapdb.plan.conditions import all_of, conjuncts
+from olapdb.optimize.conditions import empty_rows
+from olapdb.plan.conditions import all_of, conjuncts, truth
 from olapdb.plan.nodes import Filter, Node, Values
 from olapdb.plan.tree import bottom_up
 

@@ -1,4 +1,4 @@
-"""The rules in order, over the plan and the subqueries in its expressions."""
+"""The optimizer: applies the rules in order to a plan and to the subqueries in its expressions."""
 
 from __future__ import annotations
 

@@ -61,8 +61,8 @@ def _simpler(expression: Expression) -> Expression | None:
 
 
 def _element(call: Call, made: Expression, index: Expression) -> Expression | None:
-    """Return the element that `tupleElement` takes of a call of `tuple`, None where it cannot be told
-    or has another type."""
+    """Return the element that `tupleElement` takes of a call of `tuple`, None where it is unknown or
+    has another type."""
     if not isinstance(made, Call) or made.name != "tuple" or not isinstance(index, Constant):
         return None
     at = index.value.as_py()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from olapdb import functions
 from olapdb.functions.base import Argument
-from olapdb.plan.expressions import Call, Expression
+from olapdb.plan.expressions import Call, Constant, Expression
 
 
 def conjuncts(condition: Expression | None) -> list[Expression]:
@@ -29,3 +29,10 @@ def all_of(conditions: Sequence[Expression]) -> Expression:
 def all_of_any(conditions: Sequence[Expression]) -> Expression | None:
     """Return the conjunction of the conditions, None where there are none."""
     return all_of(conditions) if conditions else None
+
+
+def truth(condition: Expression) -> bool | None:
+    """Return the value of a constant condition, NULL being false; None where it is not constant."""
+    if not isinstance(condition, Constant):
+        return None
+    return condition.value.is_valid and bool(condition.value.as_py())

@@ -20,7 +20,7 @@ from olapdb.spark.items import run_items, task_attempts
 from olapdb.spark.session import spark_session
 from olapdb.spark.tasks import run_chunk
 from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, StagedChunk
-from olapdb.views.jobs.executor import POLL_SECONDS, Stop, cancelled, never
+from olapdb.views.jobs.executor import POLL_SECONDS, Stop, cancelled_error, never_stop
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,7 +56,7 @@ class SparkExecutor:
     services: Services
     jobs: int = 0
 
-    def run(self, tasks: Sequence[ChunkTask], stop: Stop = never) -> Iterator[Computed]:
+    def run(self, tasks: Sequence[ChunkTask], stop: Stop = never_stop) -> Iterator[Computed]:
         """Yield each chunk as soon as its job is done, one for each task, in any order. Closing the
         iterator early cancels running jobs. Raises NotSupportedError for a warehouse in memory."""
         with marked_folder(self.services) as address:
@@ -91,7 +91,7 @@ class _Run:
         try:
             while running:
                 if stop():
-                    raise cancelled()
+                    raise cancelled_error()
                 done, running = wait(running, POLL_SECONDS, FIRST_COMPLETED)
                 for future in done:
                     ready.extend(future.result())

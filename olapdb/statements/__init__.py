@@ -1,1 +1,2 @@
-"""What each kind of statement does, one family a file; `olapdb.session` chooses among them."""
+"""The execution of each kind of statement, one family a file; `olapdb.session` dispatches to
+them."""

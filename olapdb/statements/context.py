@@ -1,22 +1,28 @@
-"""What a running statement can reach."""
+"""The context of a running statement: what it can reach."""
 
 from __future__ import annotations
 
+import difflib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from olapdb import errors
+from olapdb.bind import BindScope
+from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.commit.origin import CommitOrigin
 from olapdb.config import Settings
+from olapdb.errors import IncorrectQuery
+from olapdb.execute import ExecutionContext
 from olapdb.functions.base import Environment
 from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
+from olapdb.plan.nodes import Field
 from olapdb.runtime.services import Services
 from olapdb.sql import nodes
 from olapdb.system.information_schema import information_tables
-from olapdb.system.registry import SYSTEM_DATABASES, SystemContext, SystemTable
+from olapdb.system.registry import SystemContext, SystemTable
 
 if TYPE_CHECKING:
     from olapdb.bind import BindScope
@@ -29,15 +35,22 @@ Progress: TypeAlias = Callable[[Any], None]
 
 
 class Background(Protocol):
-    """Merges and TTL in the background, of one table or (None) of all: `running` False stops them,
-    and returns when none is under way; in this process."""
+    """The background merges and TTL of this process.
 
-    def set_merges(self, running: bool, table_id: str | None = None) -> None: ...
+    `table_id` None means all tables. `running` False stops the work, and returns when no such work
+    is in progress.
+    """
 
-    def set_ttl(self, running: bool, table_id: str | None = None) -> None: ...
+    def set_merges(self, running: bool, table_id: str | None = None) -> None:
+        """Start or stop background merges."""
+        ...
+
+    def set_ttl(self, running: bool, table_id: str | None = None) -> None:
+        """Start or stop the removal of expired rows."""
+        ...
 
     def expires(self, table_id: str) -> bool:
-        """Whether expired rows of the table may leave: no `set_ttl(False)` holds."""
+        """Return whether expired rows of the table may be removed: no `set_ttl(False)` applies."""
         ...
 
 
@@ -45,8 +58,8 @@ class Background(Protocol):
 class OpenWarehouse:
     """An open warehouse, as statements see it.
 
-    `executor(name, settings)` gives the executor of SETTINGS engine = name; `system` are the
-    system tables by name; `background` None: a read-only warehouse has none.
+    `executor(name, settings)` returns the executor for SETTINGS engine = name. `system` has the
+    system tables by name. `background` is None for a read-only warehouse.
     """
 
     services: Services
@@ -58,18 +71,22 @@ class OpenWarehouse:
 
 @dataclass
 class PlanCache:
-    """Optimized plans by SQL text, database and settings; valid while the revisions of what
-    they name are unchanged. Bounded, and safe for many threads."""
+    """A bounded cache of optimized plans by SQL text, query, database and settings. Thread-safe.
+
+    A plan is valid while no object that it names has a new revision; the caller checks that.
+    """
 
     entries_max: int = 512
     _entries: dict[object, Any] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def get(self, key: object) -> Any:
+        """Return the plan of the key; None if there is none."""
         with self._lock:
             return self._entries.get(key)
 
     def put(self, key: object, plan: Any) -> None:
+        """Store a plan, in place of the oldest one if the cache is full."""
         with self._lock:
             if len(self._entries) >= self.entries_max:
                 self._entries.pop(next(iter(self._entries)))
@@ -78,7 +95,7 @@ class PlanCache:
 
 @dataclass(frozen=True)
 class StatementContext:
-    """One statement: its text, settings and parameters, and the snapshot that it reads."""
+    """The context of one statement: its text, settings, parameters and surroundings."""
 
     engine: OpenWarehouse
     text: str
@@ -90,19 +107,22 @@ class StatementContext:
     progress: Progress | None
     statistics: QueryStatistics
     runs_user_code: bool = False
-    """Whether it runs code of the caller's (a stream that makes rows, `progress`), whose errors are
-    the caller's own."""
+    """Whether the statement calls the caller's code (a stream of rows, `progress`). Exceptions of
+    that code are the caller's, not bugs of the engine."""
 
     @property
     def services(self) -> Services:
+        """Return the services of the warehouse: catalog, store, clock, caches."""
         return self.engine.services
 
     @property
     def query_id(self) -> str:
+        """Return the statement's id in system.processes and system.query_log."""
         return self.environment.query_id
 
     def origin(self, kind: str = "") -> CommitOrigin:
-        """Return who commits for this statement; `kind` is that of the commit."""
+        """Return the origin of this statement's commits; `kind` is the commit's kind in
+        system.snapshots."""
         return CommitOrigin(
             self.services,
             kind,
@@ -114,8 +134,11 @@ class StatementContext:
         )
 
     def snapshot(self) -> Snapshot:
-        """The newest, of which a statement takes one and stays with it; for those that change
-        something, so SETTINGS snapshot is refused."""
+        """Return the newest snapshot. A statement that changes something takes one, and uses no
+        other.
+
+        Raises BadArguments for SETTINGS snapshot, which reads the past.
+        """
         number = self.settings.integer("snapshot")
         if number:
             raise errors.BadArguments(
@@ -125,20 +148,25 @@ class StatementContext:
         return self.services.catalog.snapshot()
 
     def of_the_present(self) -> StatementContext:
-        """For what an INSERT … SELECT … SETTINGS snapshot = n writes."""
+        """Return this context without SETTINGS snapshot: INSERT … SELECT … SETTINGS snapshot = n
+        reads the past, but writes to the newest snapshot."""
         if not self.settings.integer("snapshot"):
             return self
         return replace(self, settings=self.settings.with_changes({"snapshot": 0}))
 
     def reading_snapshot(self) -> Snapshot:
-        """As of SETTINGS snapshot, else the newest. SnapshotTooOld where its parts are gone."""
+        """Return the snapshot that SETTINGS snapshot names, else the newest. Raise SnapshotTooOld
+        if vacuum has removed its parts."""
         return self.services.catalog.snapshot(self.settings.integer("snapshot") or None)
 
     def with_settings(
         self, settings: Sequence[nodes.Setting], *, takes_engine: bool = False
     ) -> StatementContext:
-        """Return this statement's context with the settings of its SETTINGS clause. `takes_engine`:
-        the statement computes chunks of a view where the setting `engine` says."""
+        """Return this context with the settings of the statement's SETTINGS clause.
+
+        `takes_engine`: the statement computes chunks of a view, so the setting `engine` applies;
+        other statements refuse it. Raises ReadOnly for changes that the setting `readonly` forbids.
+        """
         if not settings:
             return self
         changes = {s.name: s.value for s in settings}
@@ -148,7 +176,7 @@ class StatementContext:
         return replace(self, settings=self.settings.with_changes(changes))
 
     def scope(self, snapshot: Snapshot) -> BindScope:
-        from olapdb.bind import BindScope
+        """Return the scope in which the binder resolves names at the snapshot."""
 
         return BindScope(
             snapshot=snapshot,
@@ -160,7 +188,7 @@ class StatementContext:
         )
 
     def execution(self, snapshot: Snapshot) -> ExecutionContext:
-        from olapdb.execute import ExecutionContext
+        """Return the context in which plans over the snapshot are executed."""
 
         return ExecutionContext(
             snapshot=snapshot,
@@ -175,20 +203,26 @@ class StatementContext:
     # --- names
 
     def locate(self, name: nodes.TableName) -> tuple[str, str]:
+        """Return (database, name); a name without a database is in the current one."""
         return name.database or self.database, name.name
 
     def find(self, snapshot: Snapshot, name: nodes.TableName) -> SchemaObject | None:
+        """Return the object of that name; None if there is none."""
         return snapshot.find(*self.locate(name))
 
     def require(self, snapshot: Snapshot, name: nodes.TableName) -> SchemaObject:
-        """The object of that name, or UnknownTable with the nearest names."""
+        """Return the object of that name. Raise what `unknown_table` returns if there is none."""
         found = self.find(snapshot, name)
         if found is None:
             raise unknown_table(snapshot, *self.locate(name)).at(name.position)
         return found
 
     def require_table(self, snapshot: Snapshot, name: nodes.TableName, action: str) -> Table:
-        """A stored table; a materialized view with an inner table stands for that."""
+        """Return the stored table of that name; for a materialized view its inner table.
+
+        Raises what `require` raises, IncorrectQuery for a view with a TO target, UnsupportedMethod
+        for a plain view. `action` names the statement in these errors.
+        """
         found = self.require(snapshot, name)
         match found:
             case Table():
@@ -201,7 +235,7 @@ class StatementContext:
             case MaterializedView():
                 target = snapshot.by_id(found.target_id)
                 where = f"{target.database}.{target.name}" if target else "its target"
-                raise nodes_error(
+                raise incorrect_query(
                     f"{action}: materialized view {name} writes to {where}.",
                     f"Run the statement on {where}.",
                     name,
@@ -214,6 +248,8 @@ class StatementContext:
                 )
 
     def require_view(self, snapshot: Snapshot, name: nodes.TableName) -> MaterializedView:
+        """Return the materialized view of that name. Raise QueryNotSupportedInMaterializedView for
+        another object, and what `require` raises."""
         found = self.require(snapshot, name)
         if not isinstance(found, MaterializedView):
             raise errors.QueryNotSupportedInMaterializedView(
@@ -226,23 +262,27 @@ class StatementContext:
     # --- system tables
 
     def system_table(self, database: str, name: str) -> SystemTable | None:
-        """Of the database system, or of information_schema; None where there is none."""
+        """Return a table of the database `system` or of information_schema; None if there is
+        none."""
         if database == "system":
             return self.engine.system.get(name)
-        return information_tables().get(name.lower()) if _in_one_case(name) else None
+        return information_tables().get(name.lower()) if _is_single_case(name) else None
 
     def _system_fields(self, database: str, name: str) -> Any:
-        from olapdb.plan.nodes import Field
+        """Return the fields of a system table for the binder; None if there is none."""
 
         found = self.system_table(database, name)
         return None if found is None else tuple(Field(n, t) for n, t in found.fields)
 
     def _read_system(self, snapshot: Snapshot) -> Callable[[str, Sequence[str]], Any]:
+        """Return a function that reads columns of a system table: (name, columns) -> Arrow table.
+        The name of an information_schema table has its database in front."""
         context = SystemContext(
             snapshot, self.services, self.settings, self.database, self.engine.system
         )
 
         def read(name: str, columns: Sequence[str]) -> Any:
+            """Return these columns of the system table."""
             database, _, inside = name.rpartition(".")
             known = information_tables() if database else self.engine.system
             return known[inside].read(context, columns)
@@ -250,13 +290,14 @@ class StatementContext:
         return read
 
 
-def _in_one_case(name: str) -> bool:
-    """information_schema.tables and TABLES, as ClickHouse has them; not Tables."""
+def _is_single_case(name: str) -> bool:
+    """Return whether the name is all lower or all upper case: ClickHouse has
+    information_schema.tables and TABLES, not Tables."""
     return name in (name.lower(), name.upper())
 
 
-def nodes_error(message: str, hint: str, name: nodes.TableName) -> errors.ProgrammingError:
-    from olapdb.errors import IncorrectQuery
+def incorrect_query(message: str, hint: str, name: nodes.TableName) -> errors.ProgrammingError:
+    """Return an IncorrectQuery at the position of the name."""
 
     return IncorrectQuery(message, hint=hint, position=name.position)
 
@@ -264,9 +305,10 @@ def nodes_error(message: str, hint: str, name: nodes.TableName) -> errors.Progra
 def unknown_table(
     snapshot: Snapshot, database: str, name: str
 ) -> errors.ProgrammingError | errors.UnsupportedMethod:
-    """UnknownTable, or UnknownDatabase, with what is near; UnsupportedMethod of a system table, which
-    is never among what is stored."""
-    import difflib
+    """Return the error for a missing table: UnknownTable with the nearest name, or UnknownDatabase.
+
+    UnsupportedMethod for a name in a system database, which contains no stored tables.
+    """
 
     if database in SYSTEM_DATABASES:
         return errors.UnsupportedMethod(
@@ -284,7 +326,8 @@ def unknown_table(
 
 
 def refuse_dependents(snapshot: Snapshot, item: SchemaObject, action: str) -> None:
-    """HAVE_DEPENDENT_OBJECTS where a materialized view reads or writes the object."""
+    """Raise HaveDependentObjects if a materialized view reads or writes the object. The error names
+    the views; `action` names what was refused."""
     dependents = [
         v
         for v in snapshot.objects()

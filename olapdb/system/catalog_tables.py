@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from olapdb import types
+from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.model.columns import PartColumns
 from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
 from olapdb.storage.codec import codec_clause, parquet_text
@@ -12,7 +13,7 @@ from olapdb.storage.store import LocalStore
 from olapdb.system.ddl import create_statement, engine_full, key_list
 from olapdb.system.information_schema import DATABASE, information_tables
 from olapdb.system.part_tables import live_parts
-from olapdb.system.registry import SYSTEM_DATABASES, Row, SystemContext, SystemTable, moment
+from olapdb.system.registry import Row, SystemContext, SystemTable, moment
 
 
 def _databases(context: SystemContext) -> Iterator[Row]:

@@ -18,7 +18,6 @@ from olapdb.runtime.services import Services
 from olapdb.types import Array, DataType, Map, Nullable, String
 from olapdb.types.arrow import arrow_schema
 
-SYSTEM_DATABASES = ("system", "information_schema", "INFORMATION_SCHEMA")
 _COMMA = re.compile(r",\s*(?![^()]*\))")
 
 Row: TypeAlias = Sequence[object] | Mapping[str, object]

@@ -12,7 +12,7 @@ from olapdb.model.view_state import Invalidation
 from olapdb.system.registry import Row, SystemContext, SystemTable, moment, moment_if_any
 from olapdb.views.jobs.job_listing import running_jobs
 from olapdb.views.proof.coverage import coverage_rows, stores_rows
-from olapdb.views.proof.failed_repairs import still_holds
+from olapdb.views.proof.failed_repairs import is_check_current
 from olapdb.views.proof.status import view_status
 from olapdb.views.proof.verdicts import failures
 
@@ -125,7 +125,7 @@ def _checks(context: SystemContext) -> Iterator[Row]:
                 check.snapshot,
                 check.mode,
                 check.verdict,
-                int(still_holds(check, view, context.snapshot)),
+                int(is_check_current(check, view, context.snapshot)),
                 check.keys_compared,
                 check.missing,
                 check.extra,

@@ -25,7 +25,7 @@ class DataType:
     @cached_property
     def arrow(self) -> pa.DataType:
         """The Arrow type of a column; nullability is not part of it."""
-        from olapdb.types.arrow import arrow_type  # pyarrow: `olapdb.dbapi` and the model load none
+        from olapdb.types.arrow import arrow_type  # a cycle: it imports the types
 
         return arrow_type(self)
 

@@ -18,6 +18,8 @@ from olapdb.maintenance.check import check_database
 from olapdb.maintenance.vacuum import vacuum
 from tests.compat.make import ARCHIVE, EXPECTED, answers
 
+pytestmark = pytest.mark.feature("storage")
+
 RELEASES = sorted(path.parent for path in Path(__file__).parent.glob(f"*/{ARCHIVE}"))
 BYTES_MAX = 300_000
 

@@ -16,6 +16,8 @@ from tests.definitions.run import Totals
 from tests.definitions.soak import soak
 from tests.definitions.steps import read_script
 
+pytestmark = pytest.mark.feature("provability")
+
 DEFINITIONS = 300
 CUT_EVERY = 10
 """Every tenth definition is run again with its rows in blocks of one."""

@@ -13,6 +13,8 @@ import pytest
 from tests.definitions.run import run_script
 from tests.definitions.steps import MEND, Script, Step, read_script, recut
 
+pytestmark = pytest.mark.feature("provability")
+
 CASES = sorted((Path(__file__).parent / "cases").glob("*.sql"))
 
 

@@ -13,6 +13,8 @@ from olapdb.maintenance.check import check_database
 from tests.load.inserts import HEADER, ROWS, Inserts, insert_for, mend, prepare, views_changing
 from tests.unit.views.warehouse import dicts
 
+pytestmark = pytest.mark.feature("concurrency", "insert")
+
 
 def load(folder: str, seconds: float) -> None:
     prepare(folder)

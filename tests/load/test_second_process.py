@@ -13,6 +13,8 @@ import olapdb
 from olapdb.maintenance.check import check_database
 from tests.load.busy import VIEWS, busy, prepare
 
+pytestmark = pytest.mark.feature("concurrency")
+
 ROOT = Path(__file__).parents[2]
 CHECKS = 150
 SOAK_CHECKS = 20_000

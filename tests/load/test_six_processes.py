@@ -24,6 +24,8 @@ import olapdb
 from olapdb.maintenance.check import check_database
 from tests.load.six import ROWS, create
 
+pytestmark = pytest.mark.feature("concurrency")
+
 ROLES = ("writer 0", "writer 1", "writer 2", "writer 3", "reader", "keeper")
 ROOT = Path(__file__).parents[2]
 WRITER_WAITS_SECONDS_MAX = 2.0

@@ -21,6 +21,8 @@ from olapdb.maintenance.check import check_database
 from olapdb.maintenance.vacuum_thread import VacuumThread
 from tests.load.small_inserts import ROWS, TABLES, Window, insert, prepared, statement
 
+pytestmark = pytest.mark.feature("concurrency", "insert")
+
 GROWTH_MAX = 1.3
 OPENING_GROWTH_MAX = 1.5
 SPANS_A_TABLE_MAX = 64

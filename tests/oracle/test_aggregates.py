@@ -15,6 +15,8 @@ from tests.harness import typed_table
 from tests.harness.expressions import Value
 from tests.harness.oracle import Oracle, OracleError
 
+pytestmark = pytest.mark.feature("aggregates")
+
 TABLE = "typed_for_aggregates"
 Case = tuple[str, tuple[object, ...], tuple[str, ...]]
 

@@ -276,7 +276,7 @@ SCRIPTS: dict[str, str] = {
 }
 
 
-pytestmark = pytest.mark.warehouse(merges=False)
+pytestmark = [pytest.mark.warehouse(merges=False), pytest.mark.feature("schema")]
 
 
 def ours(connection: Connection, statement: str) -> object:

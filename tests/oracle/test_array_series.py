@@ -11,6 +11,8 @@ from olapdb.dbapi.connection import Connection
 from tests.harness.beside import assert_same
 from tests.harness.oracle import Oracle
 
+pytestmark = pytest.mark.feature("select", "functions")
+
 MADE = r"""
 DROP TABLE IF EXISTS ar
 CREATE TABLE ar (k UInt8, a Array(UInt8), b Array(Int32), f Array(Float64), g Array(Float32), n Array(Nullable(Int64)), s Array(String), d Array(Date), t Array(DateTime), x Array(Decimal(9,2)), e Array(Bool), m UInt64, l Array(Array(UInt8)), nk Nullable(Int8)) ENGINE Memory

@@ -10,6 +10,8 @@ import olapdb
 from tests.harness.beside import assert_same
 from tests.harness.oracle import Oracle
 
+pytestmark = pytest.mark.feature("functions")
+
 TEXTS = 600
 CALLS = (
     "parseDateTimeBestEffortOrNull(s)",

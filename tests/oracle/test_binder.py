@@ -19,6 +19,8 @@ from olapdb.types import DATE, INT32, STRING, UINT32, UINT64, DataType, Nullable
 from tests.harness.fake_snapshot import FakeSnapshot, table
 from tests.harness.oracle import Oracle, OracleError
 
+pytestmark = pytest.mark.feature("sql")
+
 TABLES = {
     "a": {"k": UINT32, "x": INT32, "d": DATE},
     "b": {"k": UINT32, "y": INT32},

@@ -8,6 +8,8 @@ from olapdb.dbapi.connection import Connection
 from tests.harness.beside import assert_same
 from tests.harness.oracle import Oracle
 
+pytestmark = pytest.mark.feature("functions")
+
 ASKED = r"""
 SELECT hasToken('a?b', 'b'), hasToken('aéb', 'b'), hasToken('a-b', 'a'), hasToken('abab', 'ab'), hasToken('ab abc', 'abc'), hasToken('xab ab', 'ab'), hasToken('a', ''), hasToken('', 'a')
 SELECT hasToken(NULL::Nullable(String), 'a'), toTypeName(hasToken(NULL::Nullable(String), 'a'))

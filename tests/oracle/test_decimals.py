@@ -17,6 +17,8 @@ import olapdb
 from olapdb.functions.numeric import decimals
 from tests.harness.oracle import Oracle, OracleError
 
+pytestmark = pytest.mark.feature("types")
+
 CASES = 300
 OVERFLOWS, OUT_OF_BOUND = 407, 69
 DIGITS = {32: 9, 64: 18, 128: 38, 256: 76}

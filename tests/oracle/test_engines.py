@@ -13,6 +13,8 @@ import olapdb
 from olapdb.functions import display
 from tests.harness.oracle import Oracle, OracleError
 
+pytestmark = pytest.mark.feature("engines")
+
 BLOCKS, ROWS_MAX = 6, 12
 Make = Callable[[random.Random], str]
 

@@ -10,6 +10,8 @@ import olapdb
 from olapdb.errors import Error
 from tests.harness.oracle import Oracle, OracleError
 
+pytestmark = pytest.mark.feature("sql")
+
 TEXT = Path(__file__).with_name("wrong_statements.sql").read_text(encoding="utf-8")
 
 

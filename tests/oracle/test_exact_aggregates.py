@@ -11,6 +11,8 @@ from olapdb.dbapi.connection import Connection
 from tests.harness.beside import assert_same
 from tests.harness.oracle import Oracle
 
+pytestmark = pytest.mark.feature("aggregates")
+
 MADE = r"""
 DROP TABLE IF EXISTS qe
 CREATE TABLE qe (g UInt8, i Int32, u UInt8, f Float64, n Nullable(Int64), d Date, t DateTime, x Decimal(9,2), b Bool, s String) ENGINE Memory

@@ -13,6 +13,8 @@ import olapdb
 from olapdb.functions import display
 from tests.harness.oracle import Oracle, OracleError
 
+pytestmark = pytest.mark.feature("insert", "types")
+
 SAME = {
     "text_of_large_floats": "SELECT toString(12345678901.5), -123456789012345.67, 1e20, 1.5e20, 1e21,"
     " 10000000000.5, sqrt(toFloat32(1e20)), [10000000100.25], toString(1e15 + 0.5)",

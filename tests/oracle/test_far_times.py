@@ -10,6 +10,8 @@ import olapdb
 from tests.harness.beside import assert_same
 from tests.harness.oracle import Oracle
 
+pytestmark = pytest.mark.feature("types")
+
 EXPRESSIONS = (
     "toDateTime64(-3000000000, 3)",
     "toDateTime64(20000000000, 3)",

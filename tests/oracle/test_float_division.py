@@ -9,6 +9,8 @@ import olapdb
 from tests.harness.beside import assert_same
 from tests.harness.oracle import Oracle
 
+pytestmark = pytest.mark.feature("functions")
+
 
 @pytest.fixture(scope="module")
 def connection() -> olapdb.Connection:

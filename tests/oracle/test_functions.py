@@ -13,6 +13,8 @@ from tests.harness.expressions import Reader
 from tests.harness.oracle import Oracle, OracleError
 from tests.oracle.function_expressions import FAMILIES, KNOWN_DIFFERENCES
 
+pytestmark = pytest.mark.feature("functions")
+
 SYNTAX = frozenset(
     {
         "dateAdd",

@@ -9,6 +9,8 @@ import pytest
 import olapdb
 from tests.harness.oracle import Oracle
 
+pytestmark = pytest.mark.feature("select")
+
 ROWS = 25_000
 KEYS = {
     "numbers": "intHash64(number % 30000) AS k",

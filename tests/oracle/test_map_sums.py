@@ -11,6 +11,8 @@ from olapdb.dbapi.connection import Connection
 from tests.harness.beside import assert_same
 from tests.harness.oracle import Oracle
 
+pytestmark = pytest.mark.feature("functions")
+
 MADE = r"""
 DROP TABLE IF EXISTS mp
 CREATE TABLE mp (k UInt8, a Map(String, UInt8), b Map(String, UInt64), f Map(String, Float64), i Map(UInt8, Int32), d Map(String, Decimal(9,2))) ENGINE Memory

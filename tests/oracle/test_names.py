@@ -3,9 +3,13 @@ same errors, and leave the same names."""
 
 from __future__ import annotations
 
+import pytest
+
 import olapdb
 from olapdb.errors import Error
 from tests.harness.oracle import Oracle, OracleError
+
+pytestmark = pytest.mark.feature("sql")
 
 STATEMENTS = (
     "CREATE TABLE s (x Int8) ENGINE = MergeTree ORDER BY x",

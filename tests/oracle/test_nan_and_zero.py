@@ -9,6 +9,8 @@ import olapdb
 from tests.harness.beside import assert_same
 from tests.harness.oracle import Oracle
 
+pytestmark = pytest.mark.feature("types")
+
 EXPRESSIONS = (
     "[nan] IN ([nan])",
     "[nan] IN ([nan], [1])",

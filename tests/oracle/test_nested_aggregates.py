@@ -12,6 +12,8 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import Error
 from tests.harness.oracle import Oracle, OracleError
 
+pytestmark = pytest.mark.feature("aggregates")
+
 TABLE = (
     "nested_g (k UInt8, a Array(UInt32), b Array(String), f Array(Float64), "
     "n Array(Nullable(Int32)), c UInt8, m Map(String, UInt64), "

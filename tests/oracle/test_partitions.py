@@ -17,7 +17,7 @@ TABLES = {
 MONTHS = (202401, 202402, 202403)
 
 
-pytestmark = pytest.mark.warehouse(merges=False)
+pytestmark = [pytest.mark.warehouse(merges=False), pytest.mark.feature("changes")]
 
 
 def both(connection: Connection, oracle: Oracle, statement: str) -> int:

@@ -15,6 +15,8 @@ from tests.harness.oracle import Oracle
 from tests.oracle.random_compare import Comparison, Verdict
 from tests.oracle.random_selects import TABLES, Statements
 
+pytestmark = pytest.mark.feature("select")
+
 STATEMENTS_A_SEED = 50
 SHORT_SEEDS, LONG_SEEDS = range(1, 11), range(1_000, 1_400)
 UNEXPLAINED = ("different", "refused", "accepted")

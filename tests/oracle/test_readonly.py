@@ -8,6 +8,8 @@ import olapdb
 from olapdb.errors import Error, ReadOnly
 from tests.harness.oracle import Oracle, OracleError
 
+pytestmark = pytest.mark.feature("settings")
+
 STATEMENTS = (
     "SELECT 1 SETTINGS readonly = 1",
     "INSERT INTO r SETTINGS readonly = 1 VALUES (1)",

@@ -13,6 +13,8 @@ import olapdb
 from olapdb.functions import display
 from tests.harness.oracle import Oracle, OracleError
 
+pytestmark = pytest.mark.feature("select")
+
 RUN_SECONDS, QUERIES_PER_PAIR = 20, 40
 DATABASE = "random_reads"
 COLUMNS: Mapping[str, str] = {

@@ -22,6 +22,8 @@ from olapdb.errors import (
     UnknownIdentifier,
 )
 
+pytestmark = pytest.mark.feature("engines")
+
 COLUMNS = (
     "a UInt32, b Int32, n Nullable(Int64), f Float64, s String, l LowCardinality(String),"
     " d Date, tags Array(UInt16)"

@@ -10,6 +10,8 @@ import pytest
 import olapdb
 from tests.harness.oracle import Oracle, OracleError
 
+pytestmark = pytest.mark.feature("sql")
+
 TABLES = """
 CREATE TABLE a (k UInt64, s String DEFAULT 'q', d Date COMMENT 'day', m UInt8 MATERIALIZED 3,
     x UInt8 ALIAS 4, INDEX i s TYPE bloom_filter GRANULARITY 2, INDEX j k TYPE minmax)

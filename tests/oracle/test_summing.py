@@ -12,6 +12,8 @@ import olapdb
 from olapdb.functions import display
 from tests.harness.oracle import Oracle, OracleError
 
+pytestmark = pytest.mark.feature("aggregates")
+
 _DATABASES = count(1)
 
 # columns, engine's arguments, blocks of VALUES

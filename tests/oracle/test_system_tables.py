@@ -33,19 +33,22 @@ INFORMATION = (
 )
 
 
-pytestmark = pytest.mark.warehouse(
-    "CREATE DATABASE shop",
-    (
-        "CREATE TABLE shop.sales (day Date, at DateTime, item String, paid Decimal(9, 2), "
-        "note Nullable(FixedString(8)), INDEX i paid TYPE minmax) "
-        "ENGINE = MergeTree PARTITION BY (toYYYYMM(day), toDate(at)) ORDER BY (item, day)"
+pytestmark = [
+    pytest.mark.warehouse(
+        "CREATE DATABASE shop",
+        (
+            "CREATE TABLE shop.sales (day Date, at DateTime, item String, paid Decimal(9, 2), "
+            "note Nullable(FixedString(8)), INDEX i paid TYPE minmax) "
+            "ENGINE = MergeTree PARTITION BY (toYYYYMM(day), toDate(at)) ORDER BY (item, day)"
+        ),
+        (
+            "INSERT INTO shop.sales VALUES ('2024-01-05', '2024-01-05 10:00:00', 'a', 1.5, NULL), "
+            "('2024-01-09', '2024-01-05 12:00:00', 'b', 2, 'x')"
+        ),
+        "CREATE VIEW shop.seen AS SELECT item FROM shop.sales",
     ),
-    (
-        "INSERT INTO shop.sales VALUES ('2024-01-05', '2024-01-05 10:00:00', 'a', 1.5, NULL), "
-        "('2024-01-09', '2024-01-05 12:00:00', 'b', 2, 'x')"
-    ),
-    "CREATE VIEW shop.seen AS SELECT item FROM shop.sales",
-)
+    pytest.mark.feature("introspection"),
+]
 
 
 def _settled(name: str) -> str:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 import olapdb
 from tests.harness.oracle import Oracle, OracleError
+
+pytestmark = pytest.mark.feature("changes")
 
 STATEMENTS = (
     "ADD INDEX i a TYPE minmax",

@@ -11,6 +11,8 @@ from olapdb.functions import display
 from tests.harness.oracle import Oracle
 from tests.oracle.random_compare import Comparison
 
+pytestmark = pytest.mark.feature("insert")
+
 NY, TOKYO = (
     "toDateTime('2024-01-01 00:00:00', 'America/New_York')",
     "toDateTime('2024-01-01 00:00:00', 'Asia/Tokyo')",

@@ -9,6 +9,8 @@ from olapdb.config import SESSION_SETTINGS
 from olapdb.errors import NotSupportedError
 from tests.harness.oracle import Oracle
 
+pytestmark = pytest.mark.feature("settings")
+
 
 def test_each_is_known_with_its_default() -> None:
     with Oracle() as oracle:

@@ -17,6 +17,8 @@ from olapdb.functions.aggregates import exact_quantile, group_kernels, quantile
 from olapdb.functions.base import Groups
 from olapdb.functions.kernels import columns, slices
 
+pytestmark = pytest.mark.feature("aggregates", "select")
+
 WHOLE = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "date32"]
 
 

@@ -19,6 +19,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 import olapdb
 from olapdb.maintenance.check import check_database
 
+pytestmark = pytest.mark.feature("schema")
+
 VIEW = "CREATE MATERIALIZED VIEW sums_mv TO sums AS SELECT k, count() AS n, sum(v) AS total FROM t GROUP BY k"
 TYPES: dict[str, Callable[[Any], Any]] = {
     "Int64": lambda v: (int(v) + 2**63) % 2**64 - 2**63,

@@ -26,6 +26,8 @@ from olapdb.maintenance.merger import merge_parts
 from olapdb.model.schema import Column, Engine, KeyItem, Table
 from olapdb.types import INT8, INT64, STRING, UINT8, UINT64
 
+pytestmark = pytest.mark.feature("engines")
+
 Row = tuple[int, int, int, int, str]
 """k, v, s (a sign), d (is_deleted), x (unique for each row)"""
 Blocks = Sequence[Sequence[Row]]

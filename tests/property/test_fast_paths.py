@@ -27,6 +27,8 @@ from olapdb.sql.values.csv_values import read_values
 from olapdb.statements.dml.json_values import read_small_values
 from tests.harness.commits import make_part, make_table
 
+pytestmark = pytest.mark.feature("select")
+
 # --- literal rows
 
 _TYPES = [

@@ -15,6 +15,8 @@ import olapdb
 from olapdb.functions import aggregate_names, function_names
 from tests.harness import typed_table
 
+pytestmark = pytest.mark.feature("functions")
+
 RUN_SECONDS, LONG_SECONDS, CALLS_LEAST = 12, 600, 200
 WAITING = frozenset({"throwIf", "sleep", "sleepEachRow"})
 CONSTANTS = (

@@ -16,6 +16,8 @@ import pytest
 from olapdb.views.jobs.replay import _Replay
 from tests.property.mending import Case, Stuck, run_case, run_seed
 
+pytestmark = pytest.mark.feature("reconcile")
+
 SEEDS = 100
 SOAK_SEEDS = 10_000
 MET = (

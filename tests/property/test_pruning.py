@@ -19,6 +19,8 @@ from olapdb.dbapi.connection import Connection
 from olapdb.functions import Argument, Environment
 from olapdb.types import DataType, Interval
 
+pytestmark = pytest.mark.feature("select")
+
 Draw = random.Random
 PLACES = 40
 """Values of one column are drawn around a place from 0 to PLACES, so that neighbouring rows are

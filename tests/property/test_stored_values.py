@@ -23,6 +23,8 @@ from olapdb.functions.base import Environment
 from olapdb.types import DataType, Float
 from olapdb.views.definition.column_conversion import conversion
 
+pytestmark = pytest.mark.feature("insert", "types")
+
 NAMES = (
     "Int8",
     "Int16",

@@ -22,6 +22,8 @@ from olapdb.maintenance.merge_policy import MergeLimits
 from olapdb.maintenance.vacuum import vacuum
 from tests.property.tables_model import DEFAULTS, ENGINES, Column, Model, Row
 
+pytestmark = pytest.mark.feature("changes")
+
 NAMES = ("a", "b", "c", "d", "e")
 COLUMNS = ("x", "y")
 PAST_MAX = 30

@@ -14,6 +14,8 @@ from tests.sql.logic import read_records
 from tests.sql.record import FILES
 from tests.sql.test_sql import difference
 
+pytestmark = pytest.mark.feature("select", "functions")
+
 TABLES = {"off": tuning.OFF, "eager": tuning.EAGER}
 
 

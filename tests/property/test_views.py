@@ -12,12 +12,15 @@ from datetime import date, timedelta
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import olapdb
 from tests.unit.views.warehouse import READ, SOURCE, TARGET, VIEW, dicts, rows
+
+pytestmark = pytest.mark.feature("views")
 
 DAYS = [date(2024, 1, 30) + timedelta(days=d) for d in range(4)]
 """Two months, so two partitions of source and target."""

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 import olapdb
 
+pytestmark = pytest.mark.feature("select")
+
 Row = tuple[int, int, int | None]
 """(partition, order, value)"""
 

@@ -133,7 +133,10 @@ def _assert_daily_equals_source(connection: Connection, source: str = "counter")
     )
 
 
-pytestmark = pytest.mark.warehouse(COUNTER, COUNTER_DAILY, on_disk=True)
+pytestmark = [
+    pytest.mark.warehouse(COUNTER, COUNTER_DAILY, on_disk=True),
+    pytest.mark.feature("views"),
+]
 
 
 # --- as published: a cutoff in the view, and the older rows by hand -------------------------------

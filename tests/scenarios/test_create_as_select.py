@@ -4,11 +4,14 @@ import pytest
 
 import olapdb
 
-pytestmark = pytest.mark.warehouse(
-    "CREATE TABLE s (k UInt32, v String) ENGINE = MergeTree ORDER BY k",
-    "INSERT INTO s SELECT number, toString(number) FROM numbers(100000)",
-    on_disk=True,
-)
+pytestmark = [
+    pytest.mark.warehouse(
+        "CREATE TABLE s (k UInt32, v String) ENGINE = MergeTree ORDER BY k",
+        "INSERT INTO s SELECT number, toString(number) FROM numbers(100000)",
+        on_disk=True,
+    ),
+    pytest.mark.feature("views", "select"),
+]
 
 
 def commits(connection):

@@ -16,7 +16,12 @@ ROOT = Path(__file__).parents[2]
 SECONDS_MAX = 900
 """Longer than the demo's promise (4 minutes on two idle cores), since tests share their machine."""
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(SECONDS_MAX)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.spark,
+    pytest.mark.timeout(SECONDS_MAX),
+    pytest.mark.feature("views"),
+]
 
 
 @pytest.fixture(scope="module")

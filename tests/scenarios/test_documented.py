@@ -11,6 +11,8 @@ import pytest
 
 import olapdb
 
+pytestmark = pytest.mark.feature("views")
+
 DOCS = Path(__file__).parents[2] / "docs"
 
 

@@ -16,6 +16,8 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import BypassRows, HaveDependentObjects
 from tests.harness.oracle import Oracle
 
+pytestmark = pytest.mark.feature("views")
+
 EVENTS = """CREATE TABLE {database}events
 (ts DateTime, country LowCardinality(String), user_id UInt64, path String, duration_ms UInt32)
 ENGINE = MergeTree PARTITION BY toYYYYMM(ts) ORDER BY (country, ts)"""

@@ -5,6 +5,8 @@ import pytest
 
 import olapdb
 
+pytestmark = pytest.mark.feature("views", "introspection")
+
 
 @pytest.fixture
 def flights(tmp_path):

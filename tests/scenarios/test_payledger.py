@@ -24,6 +24,8 @@ from olapdb.errors import OffsetHole
 from olapdb.maintenance.check import check_database
 from olapdb.result import InsertedRows
 
+pytestmark = pytest.mark.feature("views")
+
 TABLES = (
     """
     CREATE TABLE payment_events (

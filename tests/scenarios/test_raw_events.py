@@ -21,6 +21,8 @@ from olapdb.errors import ChecksumDoesntMatch, RetainedRows
 from olapdb.maintenance.check import check_database
 from tests.unit.views.warehouse import dicts, rows
 
+pytestmark = pytest.mark.feature("views")
+
 RAW = """
     CREATE TABLE analytics.raw_events
     (`timestamp` DateTime, `user_id` UInt64, `event_type` LowCardinality(String), `duration_ms` UInt64)

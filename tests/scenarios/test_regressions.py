@@ -17,6 +17,8 @@ import pytest
 import olapdb
 from olapdb import errors
 
+pytestmark = pytest.mark.feature("views")
+
 
 def _execute(connection: olapdb.Connection, value: object) -> None:
     connection.execute("INSERT INTO t (k, v) VALUES (?, ?)", [1, value])

@@ -16,6 +16,8 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import BypassRows, CannotConvertType, ViewNotProvable
 from tests.harness.oracle import Oracle
 
+pytestmark = pytest.mark.feature("views")
+
 SALES = """CREATE TABLE sales (created_at DateTime, product_id UInt32, price Float64)
 ENGINE = MergeTree PARTITION BY toYYYYMM(created_at) ORDER BY (product_id, created_at)"""
 

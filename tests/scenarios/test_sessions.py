@@ -11,6 +11,8 @@ import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import IllegalAggregation, IllegalTypeOfArgument, ViewNotProvable
 
+pytestmark = pytest.mark.feature("views")
+
 
 def _rows(connection: Connection, query: str) -> list[tuple[object, ...]]:
     return connection.execute(query).fetchall()

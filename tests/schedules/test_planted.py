@@ -1,8 +1,7 @@
-"""Faults that the random schedules notice by themselves, within a few seeds.
+"""Plants faults that the random schedules must notice by themselves, within a few seeds.
 
-That each guard of the protocol is needed, and which fault shows it, is in
-tests/protocol/test_planted.py, on the shortest schedule that needs it; here nobody knows where to
-look.
+tests/protocol/test_planted.py shows for each guard of the protocol the fault on the shortest
+schedule that needs it; here the schedules are random.
 """
 
 from __future__ import annotations
@@ -11,6 +10,8 @@ import pytest
 
 from tests.protocol.planted import FAULTS
 from tests.schedules.schedule import Failed, run_seed
+
+pytestmark = pytest.mark.feature("concurrency")
 
 SEEDS_MAX = 60
 NOTICED = ("2.coverage_opens", "3.coverage_with_rows", "4.stale", "8.contributions")

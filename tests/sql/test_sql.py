@@ -13,6 +13,8 @@ from tests.sql.configurations import CONFIGURATIONS, Warehouse
 from tests.sql.logic import Record, answer_lines, read_records, sorted_rows
 from tests.sql.record import FILES, Asked, answered
 
+pytestmark = pytest.mark.feature("select")
+
 
 def answer(connection: olapdb.Connection, sql: str) -> tuple[str, ...]:
     """Run a query and return its answer as the lines of a record, or its error's name alone."""

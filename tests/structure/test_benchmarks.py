@@ -14,6 +14,8 @@ from types import ModuleType
 
 import pytest
 
+pytestmark = pytest.mark.feature("house")
+
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.feature("house")
+
 ROOT = Path(__file__).parents[2]
 DOCS = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]
 _PATH = re.compile(r"`((?:olapdb/|tests/)?[a-z_]+(?:/[a-z_]+)*/(?:[a-z_0-9]+\.py)?)`")

@@ -3,6 +3,10 @@
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.feature("house")
+
 HEAVY = ("sqlglot", "sqlalchemy", "pandas", "pyspark", "dbt", "numpy", "agate", "rich")
 
 

@@ -191,9 +191,9 @@ def _plain_conversion(conversion: _Conversion) -> Callable[[str, Sequence[Argume
 
 
 def _or(conversion: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return a resolver of …OrNull, …OrZero or …OrDefault, by `otherwise`:
+    """Return a resolver of …OrNull, …OrZero or …OrDefault.
 
-    The value of unparsable texts.
+    `otherwise` ("Null", "Zero" or "Default") decides the value of unparsable texts.
     """
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:

@@ -205,9 +205,9 @@ def _float_to_integer(
 def _float_to_decimal(
     array: pa.Array, source: types.DataType, target: types.Decimal, zone: str, cast: Cast
 ) -> pa.Array:
-    """Convert a float to the decimal of its shortest text:
+    """Convert a float to the decimal of its shortest text.
 
-    0.29 is 0.29, though the Float64 is less.
+    0.29 becomes 0.29, although the Float64 is less.
     """
     values = columns.numpy_values(array)
     _refuse(~np.isfinite(values), array, source, target, zone, "it is no finite number")

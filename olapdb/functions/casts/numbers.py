@@ -31,7 +31,7 @@ def conversion_error(
 
 
 def to_integer(array: pa.Array, source: DataType, target: Integer) -> pa.Array:
-    """Cast to an integer:
+    """Cast to an integer.
 
     Integers wrap, floats truncate and wrap, decimals truncate and must fit.
     """
@@ -48,9 +48,9 @@ def to_integer(array: pa.Array, source: DataType, target: Integer) -> pa.Array:
 
 
 def _truncated(values: np.ndarray, target: Integer) -> np.ndarray:
-    """Return floats truncated as the processor does:
+    """Return floats truncated as the processor does.
 
-    To 64 bits, or to Int32's and UInt64's own width.
+    The width is 64 bits, or that of Int32 and UInt64 themselves.
     """
     with np.errstate(invalid="ignore"):
         if target == Integer(64, False):
@@ -95,7 +95,7 @@ DIGITS_MAX = 76
 
 
 def _refuse_longer(wide: pa.Array, scale: int) -> None:
-    """Raise DecimalOverflow about a value too long for the scale:
+    """Raise DecimalOverflow about the first value that is too long for the scale.
 
     Arrow's cast would wrap or name no row.
     """

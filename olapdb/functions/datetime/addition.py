@@ -53,9 +53,9 @@ _UNIT_NAMES = {
 
 
 def unit_named(name: str, text: str) -> str:
-    """Return the unit that a text names:
+    """Return the unit that a text names; raise BadArguments if it names none.
 
-    "Day" for day, days, dd, SQL_TSI_DAY; raise BadArguments if none.
+    "Day" for day, days, dd, SQL_TSI_DAY.
     """
     lowered = text.lower().removeprefix("sql_tsi_")
     unit = _UNIT_NAMES.get(lowered) or _UNIT_NAMES.get(lowered.removesuffix("s"))

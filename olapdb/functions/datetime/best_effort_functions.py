@@ -79,7 +79,7 @@ def _definition(bits: str, order: str, otherwise: str) -> scalar.ScalarDefinitio
 
 
 def _not_called(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Raise: a call with a bare NULL is answered without its kernel."""
+    """Raise AssertionError: a call with a bare NULL is answered without its kernel."""
     raise AssertionError("A call of NULL is answered without its kernel.")
 
 

@@ -19,9 +19,9 @@ FINE, WRONG, LONGER = 0, 1, 2
 
 @dataclass(frozen=True)
 class ParsedTimestamps:
-    """Parsed timestamps:
+    """Parsed timestamps with a verdict for each text.
 
-    Seconds since 1970 and their nanoseconds, both int64, and a verdict for each text.
+    Seconds since 1970 and their nanoseconds are both int64.
     """
 
     seconds: np.ndarray

@@ -135,9 +135,9 @@ def _week_kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 def week_of(days: np.ndarray, mode: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return (year, week) by MySQL's modes 0 to 7:
+    """Return (year, week) by MySQL's modes 0 to 7.
 
-    Its manual, WEEK(), and calc_week of its source.
+    Source: WEEK() in MySQL's manual, and calc_week in its source.
     """
     monday_first, week_year, first_weekday = bool(mode & 1), bool(mode & 2), bool(mode & 4)
     if not monday_first:

@@ -11,8 +11,10 @@ from olapdb.errors import BadArguments
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts import parse_timestamps, temporal
+from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.datetime.components import CLOCKS, DATES
 from olapdb.functions.kernels import calendar, columns
+from olapdb.functions.registry import resolve_scalar
 from olapdb.types import (
     DATE,
     DATETIME,
@@ -26,7 +28,10 @@ from olapdb.types import (
     Decimal,
     Float,
     Integer,
+    Nothing,
     String,
+    is_nullable,
+    make_nullable,
     plain,
 )
 
@@ -64,15 +69,28 @@ def _to_unix64(digits: int) -> Callable[[list[pa.Array], scalar.Invocation], pa.
 
 
 def _from_unix(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve fromUnixTimestamp(seconds[, zone])."""
-    zone = scalar.constant_zone(name, arguments, 1) if len(arguments) > 1 else None
-    result = DateTime(zone)
+    """Resolve fromUnixTimestamp(seconds[, format[, zone]]); with a format the result is a text."""
+    scalar.require(name, [plain(arguments[0].type)], (Integer, Nothing), "an integer")
+    if len(arguments) > 1:
+        return _formatted_unix(name, arguments)
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        return temporal.to_time(arrays[0], call.types[0], result, call.environment.zone)
+        return temporal.to_time(arrays[0], call.types[0], DATETIME, call.environment.zone)
 
-    scalar.require(name, [plain(arguments[0].type)], (Integer,), "an integer")
-    return scalar.standard_call(name, arguments, result, kernel)
+    return scalar.standard_call(name, arguments, DATETIME, kernel)
+
+
+def _formatted_unix(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve fromUnixTimestamp(seconds, format[, zone]) as formatDateTime of the timestamp."""
+    source, seconds = arguments[0].type, DateTime64(0)
+    timestamp = make_nullable(seconds) if is_nullable(source) else seconds
+    formatted = resolve_scalar("formatDateTime", [Argument(timestamp), *arguments[1:]])
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        times = cast_column(values[0], source, timestamp, environment, strict=True)
+        return formatted.kernel([times, *values[1:]], rows, environment)
+
+    return ScalarCall(name, formatted.type, kernel)
 
 
 def _from_unix64(digits: int) -> Callable[[str, Sequence[Argument]], ScalarCall]:
@@ -182,7 +200,7 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
         for n, d in (("Second", 0), ("Milli", 3), ("Micro", 6), ("Nano", 9))
     ),
     scalar.custom(
-        "fromUnixTimestamp", _from_unix, count=(1, 2), aliases=("FROM_UNIXTIME",), insensitive=True
+        "fromUnixTimestamp", _from_unix, count=(1, 3), aliases=("FROM_UNIXTIME",), insensitive=True
     ),
     *(
         scalar.custom(f"fromUnixTimestamp64{n}", _from_unix64(d), count=(1, 2))

@@ -134,7 +134,7 @@ def shift(unit: str, sign: int, *, swapped: bool = False) -> Kernel:
 
 
 def _days_shifted(days: np.ndarray, amounts: np.ndarray, factor: int, call: Invocation) -> pa.Array:
-    """Add `factor` times `count` days to dates.
+    """Add `factor` times `amounts` days to dates.
 
     The result stops at the ends of the type's range.
     """

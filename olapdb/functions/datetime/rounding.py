@@ -117,15 +117,24 @@ def _clock_start(name: str, step: int) -> scalar.ScalarDefinition:
 def _rounded_clock(
     array: pa.Array, source: DataType, result: DataType, step: int, warehouse_zone: str
 ) -> pa.Array:
-    """Return times rounded down to `step` seconds of the wall clock in the result's zone."""
+    """Return times rounded down to `step` seconds.
+
+    Days and hours are those of the wall clock in the result's zone; shorter steps count from 1970
+    in UTC, as ClickHouse does, which differs in zones such as Asia/Kathmandu (+05:45).
+    """
     zone = calendar.zone_of(result, warehouse_zone)
-    wall = calendar.local_seconds(array, source, warehouse_zone, zone)
     if step == DAY or isinstance(source, Date | Date32):
-        seconds = calendar.utc_from_local(wall // step * step, zone)
-    else:  # keeps the offset, so that the hour that autumn repeats stays two hours
-        ticks = columns.numpy_values(array) // calendar.ticks_per_second(source)
-        seconds = ticks - wall % step
-    return _from_seconds(seconds, result)
+        wall = calendar.local_seconds(array, source, warehouse_zone, zone)
+        return _from_seconds(calendar.utc_from_local(wall // step * step, zone), result)
+    seconds = columns.numpy_values(array) // calendar.ticks_per_second(source)
+    if step < _HOUR:
+        return _from_seconds(seconds - seconds % step, result)
+    # keeps the offset, so that the hour that autumn repeats stays two hours
+    wall = calendar.local_from_utc(seconds, zone)
+    return _from_seconds(seconds - wall % step, result)
+
+
+_HOUR = 3600
 
 
 def _from_seconds(seconds: np.ndarray, result: DataType) -> pa.Array:

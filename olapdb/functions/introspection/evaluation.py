@@ -1,7 +1,4 @@
-"""Functions about evaluation:
-
-ToTypeName, throwIf, ignore, identity, materialize, finalizeAggregation.
-"""
+"""toTypeName, throwIf, ignore, identity, materialize, finalizeAggregation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,1 @@
-"""Kernels that functions of every package share:
-
-Arrow arrays as numpy, calendars, hashes, types.
-"""
+"""Kernels that all packages of functions share, for arrays, calendars, hashes and types."""

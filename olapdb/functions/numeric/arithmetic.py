@@ -235,9 +235,9 @@ def _modulo(values: list[Column], call: scalar.Invocation) -> pa.Array:
 
 
 def _float_remainder(left: np.ndarray, right: np.ndarray, rows: int) -> np.ndarray:
-    """Return the dividend minus whole multiples of the divisor, as ClickHouse computes it:
+    """Return the dividend minus whole multiples of the divisor.
 
-    1 % 0.1 is 0.
+    ClickHouse computes it the same way, so that 1 % 0.1 is 0.
     """
     whole = np.trunc(numpy_arithmetic.float_quotient(left, right, rows))
     with np.errstate(all="ignore"):

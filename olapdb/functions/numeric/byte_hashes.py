@@ -90,7 +90,7 @@ def _by_length(
     return hashes
 
 
-def _rotated_right(value: np.ndarray, places: int | np.ndarray) -> np.ndarray:
+def rotated_right(value: np.ndarray, places: int | np.ndarray) -> np.ndarray:
     """Return words rotated to the right."""
     shift = np.asarray(places, U64)
     left = (U64(64) - shift) & U64(63)
@@ -154,7 +154,7 @@ def _city_to_8(v: HashedValues) -> np.ndarray:
 def _city_to_16(v: HashedValues) -> np.ndarray:
     length = v.lengths.astype(U64)
     last = v.word(v.lengths - 8)
-    return np.asarray(city_combined(v.word(0), _rotated_right(last + length, length)) ^ last)
+    return np.asarray(city_combined(v.word(0), rotated_right(last + length, length)) ^ last)
 
 
 def _city_to_32(v: HashedValues) -> np.ndarray:
@@ -162,8 +162,8 @@ def _city_to_32(v: HashedValues) -> np.ndarray:
     a, b = v.word(0) * _K1, v.word(8)
     c, d = v.word(v.lengths - 8) * _K2, v.word(v.lengths - 16) * _K0
     return city_combined(
-        _rotated_right(a - b, 43) + _rotated_right(c, 30) + d,
-        a + _rotated_right(b ^ _K3, 20) - c + length,
+        rotated_right(a - b, 43) + rotated_right(c, 30) + d,
+        a + rotated_right(b ^ _K3, 20) - c + length,
     )
 
 
@@ -183,11 +183,11 @@ def _city_half(
     v: HashedValues, a: np.ndarray, z: np.ndarray, added: tuple[np.ndarray, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return one half of the hash of 33 to 64 bytes, as two words."""
-    b, c = _rotated_right(a + z, 52), _rotated_right(a, 37)
+    b, c = rotated_right(a + z, 52), rotated_right(a, 37)
     a = a + added[0]
-    c = c + _rotated_right(a, 7)
+    c = c + rotated_right(a, 7)
     a = a + added[1]
-    return a + z, b + _rotated_right(a, 31) + c
+    return a + z, b + rotated_right(a, 31) + c
 
 
 def _city_weak(
@@ -196,10 +196,10 @@ def _city_weak(
     """Return the weak hash of 32 bytes with two seeds."""
     w, x, y, z = (v.word(at + 8 * step) for step in range(4))
     a = a + w
-    b = _rotated_right(b + a + z, 21)
+    b = rotated_right(b + a + z, 21)
     c = a
     a = a + x + y
-    b = b + _rotated_right(a, 44)
+    b = b + rotated_right(a, 44)
     return a + z, b + c
 
 
@@ -210,8 +210,8 @@ def _city_long(v: HashedValues) -> np.ndarray:
     v0, v1 = _city_weak(v, end - 64, length, y)
     w0, w1 = _city_weak(v, end - 32, length * _K1, np.full(v.count, _K0, U64))
     z = z + _mixed(v1) * _K1
-    x = _rotated_right(z + x, 39) * _K1
-    y = _rotated_right(y, 33) * _K1
+    x = rotated_right(z + x, 39) * _K1
+    y = rotated_right(y, 33) * _K1
     state = [x, y, z, v0, v1, w0, w1]
     blocks = (end - 1) // 64
     for block in range(int(blocks.max())):
@@ -226,11 +226,11 @@ def _city_long(v: HashedValues) -> np.ndarray:
 def _city_block(v: HashedValues, at: int, state: list[np.ndarray]) -> list[np.ndarray]:
     """Return the seven words of the state after the block of 64 bytes at `at`."""
     x, y, z, v0, v1, w0, w1 = state
-    x = _rotated_right(x + y + v0 + v.word(at + 16), 37) * _K1
-    y = _rotated_right(y + v1 + v.word(at + 48), 42) * _K1
+    x = rotated_right(x + y + v0 + v.word(at + 16), 37) * _K1
+    y = rotated_right(y + v1 + v.word(at + 48), 42) * _K1
     x = x ^ w1
     y = y ^ v0
-    z = _rotated_right(z ^ w0, 33)
+    z = rotated_right(z ^ w0, 33)
     v0, v1 = _city_weak(v, at, v1 * _K1, x + w0)
     w0, w1 = _city_weak(v, at + 32, z + w1, y)
     return [z, y, x, v0, v1, w0, w1]

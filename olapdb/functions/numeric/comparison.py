@@ -155,10 +155,7 @@ def _incomparable(name: str, left: DataType, right: DataType) -> IllegalTypeOfAr
 def _cast_to(
     column: Column, source: DataType, target: DataType, environment: Environment
 ) -> Column:
-    """Cast an operand to the type of the comparison.
-
-    A Decimal keeps digits beyond its precision.
-    """
+    """Cast an operand to the type of the comparison; NULL stays NULL."""
     if plain(source) == target:
         return column
     if isinstance(plain(source), Decimal | Integer) and isinstance(target, Decimal):

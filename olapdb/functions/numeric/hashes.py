@@ -23,6 +23,7 @@ from olapdb.functions.numeric.byte_hashes import (
     city_combined,
     city_hash64,
     pairs_of,
+    rotated_right,
     sip_hash64,
     values_of,
     xx_hash64,
@@ -250,16 +251,12 @@ def _int_hash32(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     with np.errstate(over="ignore"):
         key = _wide(arrays[0]) ^ np.uint64(0x75D9543DE018BF45)
         key = ~key + (key << np.uint64(18))
-        key = key ^ _rotated(key, 31)
+        key = key ^ rotated_right(key, 31)
         key = key * np.uint64(21)
-        key = key ^ _rotated(key, 11)
+        key = key ^ rotated_right(key, 11)
         key = key + (key << np.uint64(6))
-        key = key ^ _rotated(key, 22)
+        key = key ^ rotated_right(key, 22)
     return columns.from_values(key & np.uint64(0xFFFFFFFF), pa.uint32())
-
-
-def _rotated(values: np.ndarray, places: int) -> np.ndarray:
-    return (values >> np.uint64(places)) | (values << np.uint64(64 - places))
 
 
 def _md5(value: bytes) -> bytes:

@@ -1,10 +1,12 @@
-"""CHECK TABLE: reads every byte of the parts, and says of each whether it is what was written."""
+"""CHECK TABLE: read every byte of the parts, and compare it with what was written."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from olapdb.errors import NoSuchDataPart, NotSupportedError, QueryWasCancelled
+from olapdb.maintenance.check import part_problems
+from olapdb.maintenance.damaged_parts import damage_of, record_check
 from olapdb.model.part import Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
@@ -16,22 +18,25 @@ from olapdb.types import STRING, UINT8
 
 
 def check_tables(statement: nodes.CheckTable, context: StatementContext) -> Result:
-    """Rows (part_path, is_passed, message); CHECK ALL TABLES with database and table before.
+    """Return a row (part_path, is_passed, message) for each part; CHECK ALL TABLES adds the columns
+    database and table in front.
 
-    A damaged part is a row, no error: SYSTEM QUARANTINE PART 'part' ON t sets it aside."""
+    A damaged part is a row, not an error: SYSTEM QUARANTINE PART 'part' ON t sets it aside. Parts
+    without rows are skipped.
+    """
     context = context.with_settings(statement.settings)
     with context.services.catalog.pinned() as snapshot:
         if statement.table is not None:
-            table = _table(statement.table, context, snapshot)
-            chosen = _chosen(statement, table, context, snapshot)
-            rows = list(_checked(table, chosen, snapshot, context))
+            table = _checkable_table(statement.table, context, snapshot)
+            chosen = _selected_parts(statement, table, context, snapshot)
+            rows = list(_check_parts(table, chosen, snapshot, context))
             names, types = ["part_path", "is_passed", "message"], [STRING, UINT8, STRING]
         else:
             rows = [
                 (table.database, table.name, *row)
                 for table in snapshot.objects()
                 if isinstance(table, Table)
-                for row in _checked(table, snapshot.parts(table.id), snapshot, context)
+                for row in _check_parts(table, snapshot.parts(table.id), snapshot, context)
             ]
             names = ["database", "table", "part_path", "is_passed", "message"]
             types = [STRING, STRING, STRING, UINT8, STRING]
@@ -39,7 +44,9 @@ def check_tables(statement: nodes.CheckTable, context: StatementContext) -> Resu
     return from_columns(names, types, columns)
 
 
-def _table(name: nodes.TableName, context: StatementContext, snapshot: Snapshot) -> Table:
+def _checkable_table(name: nodes.TableName, context: StatementContext, snapshot: Snapshot) -> Table:
+    """Return the table to check, for a materialized view its target. Raise NotSupportedError for an
+    object that stores no rows."""
     found = context.require(snapshot, name)
     if isinstance(found, MaterializedView):
         found = snapshot.by_id(found.target_id) or found
@@ -53,9 +60,11 @@ def _table(name: nodes.TableName, context: StatementContext, snapshot: Snapshot)
     return found
 
 
-def _chosen(
+def _selected_parts(
     statement: nodes.CheckTable, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> list[Part]:
+    """Return the parts that PARTITION or PART selects, all without a clause. Raise NoSuchDataPart
+    for a part that the table lacks."""
     parts = list(snapshot.parts(table.id))
     reference = statement.partition
     if reference is None or reference.kind == "ALL":
@@ -73,14 +82,14 @@ def _chosen(
     return found
 
 
-def _checked(
+def _check_parts(
     table: Table,
     parts: list[Part] | tuple[Part, ...],
     snapshot: Snapshot,
     context: StatementContext,
 ) -> Iterator[tuple[object, ...]]:
-    from olapdb.maintenance.check import part_problems
-    from olapdb.maintenance.damaged_parts import damage_of, record_check
+    """Check the parts with rows in block order; yield (part name, is_passed, message) for each.
+    Each verdict is recorded in the catalog at once. Raise QueryWasCancelled between two parts."""
 
     services = context.services
     for part in sorted(parts, key=lambda one: one.block_range):

@@ -1,4 +1,4 @@
-"""KILL QUERY: ends statements that run in this process."""
+"""KILL QUERY: cancel statements that run in this process."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ _NAMES = ("kill_status", "query_id", "query")
 
 
 def kill(statement: nodes.Kill, context: StatementContext) -> Result:
-    """KILL QUERY WHERE …, a condition over system.processes: each ends at its next batch with
-    QUERY_WAS_CANCELLED. A row for each that was told."""
+    """Run KILL QUERY WHERE …, a condition over system.processes. Return a row for each cancelled
+    statement.
+
+    A cancelled statement ends at its next batch with QUERY_WAS_CANCELLED. The KILL never cancels
+    itself. KILL MUTATION raises NotSupportedError.
+    """
     if statement.kind == "MUTATION":
         raise NotSupportedError(
             "There are no mutations in the background: each ends with its statement.",
             hint="KILL QUERY WHERE query_id = '…' ends the statement; nothing is half done then.",
             position=statement.position,
         )
-    chosen = _chosen(statement.where, context)
+    chosen = _matching_query_ids(statement.where, context)
     told = []
     for running in context.services.activity.running():
         if running.query_id in chosen and running.query_id != context.query_id:
@@ -31,11 +35,12 @@ def kill(statement: nodes.Kill, context: StatementContext) -> Result:
     return from_columns(_NAMES, [STRING] * 3, columns)
 
 
-def _chosen(where: nodes.Expression, context: StatementContext) -> set[object]:
+def _matching_query_ids(where: nodes.Expression, context: StatementContext) -> set[object]:
+    """Return the ids of the running queries that satisfy the condition."""
     query = nodes.Select(
         columns=(nodes.Identifier(("query_id",)),),
         where=where,
         source=nodes.TableReference(nodes.TableName("processes", "system")),
     )
-    found = select.run_on(query, context, context.snapshot())
+    found = select.run_at(query, context, context.snapshot())
     return {row[0] for row in found.to_rows()}

@@ -21,8 +21,8 @@ _READING = (
 
 
 def refuse_if_readonly(statement: nodes.Statement | None, context: StatementContext) -> None:
-    """READONLY for a statement that changes the warehouse (None: rows from Python) where the
-    session, or the statement's own SETTINGS, have `readonly`."""
+    """Raise ReadOnly if the statement changes the warehouse, and the session or the statement's own
+    SETTINGS have `readonly`. `statement` None is an INSERT of Python data."""
     if isinstance(statement, _READING):
         return
     own = {s.name: s.value for s in getattr(statement, "settings", ()) if s.name == "readonly"}

@@ -1,7 +1,8 @@
-"""SYSTEM BACKFILL | REPLAY | RECONCILE | ADOPT | STOP | START VIEW: what each does, and its columns.
+"""SYSTEM BACKFILL | REPLAY | RECONCILE | ADOPT | REBUILD | … VIEW: the commands and the columns of
+their results.
 
-Every command gives rows that say what was done, chunk by chunk or slice by slice: frozen
-dataclasses, which SQL shows as a table and Python hands on as they are.
+Most commands return frozen dataclasses that record what was done, chunk by chunk or slice by slice.
+SQL shows them as a table; the Python API returns them unchanged.
 """
 
 from __future__ import annotations
@@ -16,9 +17,16 @@ from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
 from olapdb.statements.ddl import rebuild
-from olapdb.statements.ddl.views import attach, executor_of
+from olapdb.statements.ddl.views import chunk_executor, set_trigger
 from olapdb.statements.dml.partitions import find_partition
 from olapdb.types import FLOAT64, STRING, UINT64, Array, DataType, Nullable
+from olapdb.views.jobs.adopt import adopt
+from olapdb.views.jobs.backfill import backfill, backfill_plan, refuse_incomplete
+from olapdb.views.jobs.job_listing import cancel_jobs
+from olapdb.views.jobs.replay import replay
+from olapdb.views.jobs.replay_condition import KeyCondition
+from olapdb.views.proof.ledger_check import check_ledger
+from olapdb.views.proof.reconcile import reconcile, require_stored
 
 if TYPE_CHECKING:
     from olapdb.views.jobs.replay_condition import KeyCondition
@@ -112,29 +120,34 @@ _COLUMNS: Mapping[str, Mapping[str, DataType]] = {
 }
 
 _COMPUTE_CHUNKS = ("BACKFILL", "REPLAY", "RECONCILE", "ADOPT", "REBUILD")
-"""Commands that compute chunks, where the setting `engine` says."""
+"""Commands that compute chunks, on the executor that the setting `engine` selects."""
 
 
 def system_view(statement: nodes.SystemView, context: StatementContext) -> Result:
-    """The rows of the command as a table; STOP and START give none."""
+    """Run the command and return its rows as a table. STOP, START and CANCEL REBUILD return an
+    empty result."""
     if statement.action in ("STOP", "START"):
         context = context.with_settings(statement.settings)
         view = context.require_view(context.snapshot(), statement.view)
-        attach(view, statement.action == "START", context)
+        set_trigger(view, statement.action == "START", context)
         return Result()
     if statement.action == "CANCEL REBUILD":
         context = context.with_settings(statement.settings)
         rebuild.cancel(context.require_view(context.snapshot(), statement.view), context)
         return Result()
-    found = rows_of(statement, context)
-    columns = _COLUMNS[_kind(statement)]
+    found = run_command(statement, context)
+    columns = _COLUMNS[_command_key(statement)]
     values: list[Sequence[object]] = [[_value(getattr(r, n)) for r in found] for n in columns]
     return from_columns(list(columns), list(columns.values()), values)
 
 
-def rows_of(statement: nodes.SystemView, context: StatementContext) -> tuple[Any, ...]:
-    """Runs the command; its rows are those that the function of its name in `olapdb.views` gives."""
-    kind = _kind(statement)
+def run_command(statement: nodes.SystemView, context: StatementContext) -> tuple[Any, ...]:
+    """Run the command; return the rows of the function in `olapdb.views` that implements it, for
+    example `backfill` for BACKFILL.
+
+    Raises NotSupportedError for an unknown command.
+    """
+    kind = _command_key(statement)
     context = context.with_settings(statement.settings, takes_engine=kind in _COMPUTE_CHUNKS)
     snapshot = context.snapshot()
     view = context.require_view(snapshot, statement.view)
@@ -142,7 +155,7 @@ def rows_of(statement: nodes.SystemView, context: StatementContext) -> tuple[Any
         case "BACKFILL":
             return _backfill(statement, view, context, snapshot)
         case "DRY RUN":
-            return _plan(statement, view, context, snapshot)
+            return _dry_run(statement, view, context, snapshot)
         case "CANCEL":
             return _cancel(statement, view, context)
         case "REPLAY":
@@ -150,7 +163,7 @@ def rows_of(statement: nodes.SystemView, context: StatementContext) -> tuple[Any
         case "ADOPT":
             return _adopt(view, context)
         case "METADATA":
-            return _ledger(view, snapshot)
+            return _reconcile_metadata(view, snapshot)
         case "RECONCILE":
             return _reconcile(statement, view, context, snapshot)
         case "REBUILD":
@@ -165,19 +178,23 @@ def rows_of(statement: nodes.SystemView, context: StatementContext) -> tuple[Any
             )
 
 
-def _kind(statement: nodes.SystemView) -> str:
+def _command_key(statement: nodes.SystemView) -> str:
+    """Return the key of the command in `_COLUMNS`."""
     if statement.dry_run:
         return "DRY RUN"
     return "METADATA" if statement.metadata else statement.action
 
 
 def _value(value: object) -> object:
+    """Return a tuple as a list, which Arrow reads as an Array; other values unchanged."""
     return list(value) if isinstance(value, tuple) else value
 
 
 def _partition(
     statement: nodes.SystemView, table_id: str, context: StatementContext, snapshot: Snapshot
 ) -> str | None:
+    """Return the id of the partition of the table that the statement names; None without
+    PARTITION."""
     if statement.partition is None:
         return None
     table = snapshot.by_id(table_id)
@@ -191,15 +208,16 @@ def _backfill(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> tuple[Any, ...]:
-    from olapdb.views.jobs.backfill import backfill, refuse_incomplete
+    """Run BACKFILL; raise BackfillIncomplete if chunks failed. DISCARD BYPASS replays the target
+    first."""
 
     if statement.discard_bypass:
-        _discard_first(statement, view, context)
+        _replay_discarding_bypass(statement, view, context)
     rows = backfill(
         context.origin(),
         view.id,
         partition=_partition(statement, view.source_id, context, snapshot),
-        executor=executor_of(context),
+        executor=chunk_executor(context),
         progress=context.progress,
     )
     done = tuple(rows)
@@ -207,12 +225,11 @@ def _backfill(
     return done
 
 
-def _discard_first(
+def _replay_discarding_bypass(
     statement: nodes.SystemView, view: MaterializedView, context: StatementContext
 ) -> None:
-    """The replay that BACKFILL … DISCARD BYPASS begins with: of all of the target, since a
-    partition in BACKFILL is one of the source."""
-    from olapdb.views.jobs.replay import replay
+    """Run the replay that BACKFILL … DISCARD BYPASS begins with. It covers the whole target:
+    BACKFILL's PARTITION names a partition of the source, so PARTITION raises BadArguments here."""
 
     if statement.partition is not None:
         raise BadArguments(
@@ -226,18 +243,18 @@ def _discard_first(
         context.origin(),
         view.id,
         discard_bypass=True,
-        executor=executor_of(context),
+        executor=chunk_executor(context),
         progress=context.progress,
     )
 
 
-def _plan(
+def _dry_run(
     statement: nodes.SystemView,
     view: MaterializedView,
     context: StatementContext,
     snapshot: Snapshot,
 ) -> tuple[Any, ...]:
-    from olapdb.views.jobs.backfill import backfill_plan
+    """Return the chunks that BACKFILL … DRY RUN would compute."""
 
     if statement.discard_bypass:
         raise BadArguments(
@@ -252,7 +269,8 @@ def _plan(
 def _cancel(
     statement: nodes.SystemView, view: MaterializedView, context: StatementContext
 ) -> tuple[Any, ...]:
-    from olapdb.views.jobs.job_listing import cancel_jobs
+    """Run CANCEL of the view's jobs, or of the one job that is named; return a row for each
+    cancelled job."""
 
     return cancel_jobs(context.services, view, statement.job)
 
@@ -263,7 +281,7 @@ def _replay(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> tuple[Any, ...]:
-    from olapdb.views.jobs.replay import replay
+    """Run REPLAY; return a row for each target partition."""
 
     return replay(
         context.origin(),
@@ -272,13 +290,13 @@ def _replay(
         stale=statement.stale,
         condition=_condition(statement, context),
         discard_bypass=statement.discard_bypass,
-        executor=executor_of(context),
+        executor=chunk_executor(context),
         progress=context.progress,
     )
 
 
 def _condition(statement: nodes.SystemView, context: StatementContext) -> KeyCondition | None:
-    from olapdb.views.jobs.replay_condition import KeyCondition
+    """Return the condition of REPLAY … WHERE or FROM; None without either."""
 
     if statement.where is not None:
         return KeyCondition(statement.where, parameters=context.parameters)
@@ -288,16 +306,15 @@ def _condition(statement: nodes.SystemView, context: StatementContext) -> KeyCon
 
 
 def _adopt(view: MaterializedView, context: StatementContext) -> tuple[Any, ...]:
-    from olapdb.views.jobs.adopt import adopt
+    """Run ADOPT; return a row for each partition of the target that had bypass rows."""
 
     return adopt(
-        context.origin(), view.id, executor=executor_of(context), progress=context.progress
+        context.origin(), view.id, executor=chunk_executor(context), progress=context.progress
     )
 
 
-def _ledger(view: MaterializedView, snapshot: Snapshot) -> tuple[Any, ...]:
-    from olapdb.views.proof.ledger_check import check_ledger
-    from olapdb.views.proof.reconcile import require_stored
+def _reconcile_metadata(view: MaterializedView, snapshot: Snapshot) -> tuple[Any, ...]:
+    """Run RECONCILE … METADATA: compare the ledger with the parts without reading rows."""
 
     require_stored(view, snapshot, "RECONCILE … METADATA")
     return check_ledger(view, snapshot)
@@ -309,7 +326,7 @@ def _reconcile(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> tuple[Any, ...]:
-    from olapdb.views.proof.reconcile import reconcile
+    """Run RECONCILE; return a row for each target partition that was compared."""
 
     return reconcile(
         context.origin(),
@@ -318,6 +335,6 @@ def _reconcile(
         sample=statement.sample,
         oldest=statement.oldest,
         stale=statement.stale,
-        executor=executor_of(context),
+        executor=chunk_executor(context),
         progress=context.progress,
     )

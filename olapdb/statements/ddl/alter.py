@@ -1,10 +1,10 @@
 """ALTER TABLE: all actions of one statement are one commit.
 
-    actions -> draft (the table to be) -> checks, views -> rows that must be read or rewritten
-            -> one commit: the table, the views that follow it, the parts, what became stale
+    actions -> draft (the altered table) -> checks, views -> rows that must be read or rewritten
+            -> one commit: the table, the views that follow it, parts, invalidations
 
-Actions on partitions (`statements/dml/partitions.py`) and MODIFY QUERY (`statements/ddl/views.py`) stand
-alone.
+Actions on partitions (`statements/dml/partitions.py`) and MODIFY QUERY (`statements/ddl/views.py`)
+cannot be combined with other actions.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from olapdb.runtime.failpoints import failpoint
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
 from olapdb.statements.ddl.alter_table import modify_order_by, modify_settings
-from olapdb.statements.ddl.attempts import attempted, commit
+from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
 from olapdb.statements.ddl.columns import ColumnsDraft, nested_columns
 from olapdb.statements.ddl.engines import check_engine
-from olapdb.statements.ddl.indexes import alter_index, rewriting
+from olapdb.statements.ddl.indexes import alter_index, rewrite_steps
 from olapdb.statements.ddl.table_definition import check_table
-from olapdb.statements.ddl.ttl import materialize_ttl, modified_ttl, ttl_text
+from olapdb.statements.ddl.ttl import materialize_ttl, ttl_after_modify, ttl_text
 from olapdb.statements.ddl.views import alter_query
-from olapdb.statements.dml.mutations import step_of
+from olapdb.statements.dml.mutations import mutation_steps
 from olapdb.statements.dml.optimize_truncate import delete
 from olapdb.statements.dml.partitions import alter_partition, check_partition_action
 from olapdb.views.definition.column_dependencies import check_altered, refuse_needed_column
-from olapdb.views.definition.column_rename import follow_column_rename
+from olapdb.views.definition.column_rename import views_after_column_rename
 from olapdb.views.definition.judgement import Rejudged, bind_view, rejudged_draft
 
 _COMMENTS = nodes.ModifyComment | nodes.CommentColumn
@@ -59,13 +59,17 @@ _ROWS = nodes.UpdateWhere | nodes.DeleteWhere | nodes.ClearColumn | nodes.Materi
 
 
 def alter(statement: nodes.Alter, context: StatementContext) -> Result:
-    """What cannot be done is refused before anything is."""
+    """Run ALTER TABLE; return the number of changed rows. Retried on CommitConflict.
+
+    Unsupported actions raise NotSupportedError before any action runs. A MODIFY TTL is followed by
+    a MATERIALIZE TTL, in a commit of its own, if the setting materialize_ttl_after_modify is on.
+    """
     actions = statement.actions
     if any(isinstance(action, nodes.ModifyQuery) for action in actions):
         return alter_query(statement, context)
     context = context.with_settings(statement.settings)
     for action in actions:
-        _refuse_unknown(action, context, alone=len(actions) == 1)
+        _require_supported(action, context, alone=len(actions) == 1)
     if any(isinstance(action, nodes.PartitionAction) for action in actions):
         return _alter_partitions(statement, context)
     match actions:
@@ -74,7 +78,9 @@ def alter(statement: nodes.Alter, context: StatementContext) -> Result:
         case (nodes.DeleteWhere(where=where, partition=partition),):
             return delete(nodes.Delete(statement.table, where, partition), context)
     tried: set[str] = set()
-    rows = attempted(context, lambda snapshot: _attempt(statement, context, snapshot, tried))
+    rows = retry_on_conflict(
+        context, lambda snapshot: _attempt(statement, context, snapshot, tried)
+    )
     if any(isinstance(a, nodes.ModifyTtl) and a.ttl for a in actions) and context.settings.boolean(
         "materialize_ttl_after_modify"
     ):
@@ -82,14 +88,18 @@ def alter(statement: nodes.Alter, context: StatementContext) -> Result:
     return Result(affected_rows=rows)
 
 
-def _refuse_unknown(action: nodes.AlterAction, context: StatementContext, *, alone: bool) -> None:
+def _require_supported(
+    action: nodes.AlterAction, context: StatementContext, *, alone: bool
+) -> None:
+    """Raise NotSupportedError for an action that is not supported. MATERIALIZE TTL must be the only
+    action (`alone`)."""
     if isinstance(action, nodes.PartitionAction):
         check_partition_action(action, context)
         return
     if isinstance(action, nodes.MaterializeTtl) and alone:
         return
     if not isinstance(action, _COMMENTS | _COLUMNS | _ROWS):
-        what = action.text if isinstance(action, nodes.OtherAction) else _words(action)
+        what = action.text if isinstance(action, nodes.OtherAction) else _action_words(action)
         raise errors.NotSupportedError(
             f"ALTER TABLE … {what} is not supported.",
             hint="Columns, constraints, ORDER BY, settings, partitions, UPDATE and DELETE can be"
@@ -98,13 +108,15 @@ def _refuse_unknown(action: nodes.AlterAction, context: StatementContext, *, alo
         )
 
 
-def _words(action: nodes.AlterAction) -> str:
+def _action_words(action: nodes.AlterAction) -> str:
+    """Return the SQL words of an action's class: DropColumn -> DROP COLUMN."""
     name = type(action).__name__
     return "".join(f" {c}" if c.isupper() else c.upper() for c in name).strip().upper()
 
 
 def _alter_partitions(statement: nodes.Alter, context: StatementContext) -> Result:
-    """One commit an action: each is about rows of its own."""
+    """Run partition actions, each in a commit of its own, since each changes other rows. Raise
+    NotSupportedError if other actions stand beside them."""
     actions = [one for one in statement.actions if isinstance(one, nodes.PartitionAction)]
     other = next((one for one in statement.actions if one not in actions), None)
     if other is not None:
@@ -122,22 +134,23 @@ def _alter_partitions(statement: nodes.Alter, context: StatementContext) -> Resu
 def _attempt(
     statement: nodes.Alter, context: StatementContext, snapshot: Snapshot, tried: set[str]
 ) -> int:
-    """The rows that were changed."""
+    """Make one attempt of the ALTER at the snapshot; return the number of changed rows. `tried`
+    collects the ids of parts whose values convert, over all attempts."""
     found = context.require(snapshot, statement.table)
     only_comments = all(isinstance(action, _COMMENTS) for action in statement.actions)
     if only_comments:
-        _put(context, _commented(found, statement))
+        _commit_object(context, _with_comments(found, statement))
         return 0
     table = _table(found, statement, context, snapshot)
-    draft, steps = _drafted(statement, table, context, snapshot)
+    draft, steps = _apply_actions(statement, table, context, snapshot)
     return _publish(draft, steps, statement, context, snapshot, tried)
 
 
 def _table(
     found: SchemaObject, statement: nodes.Alter, context: StatementContext, snapshot: Snapshot
 ) -> Table:
-    """The table to alter. The columns of a view are those of its query; its rows may be mutated
-    where they are its own."""
+    """Return the table to alter, for a view with an inner table that one. Raise NotSupportedError
+    for changes of a view's columns, which its query defines, and for Log engines."""
     if not isinstance(found, Table) and any(isinstance(a, _COLUMNS) for a in statement.actions):
         fix = "ALTER TABLE … MODIFY QUERY changes what the view makes"
         raise errors.NotSupportedError(
@@ -157,12 +170,14 @@ def _table(
     return table
 
 
-def _drafted(
+def _apply_actions(
     statement: nodes.Alter, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> tuple[ColumnsDraft, list[Step]]:
+    """Apply the actions in order; return the draft of the altered table, and the steps that rewrite
+    rows."""
     draft = ColumnsDraft(table, context.settings.boolean("data_type_default_nullable"))
     steps: list[Step] = []
-    for action in _of_columns(statement.actions, table):
+    for action in _expand_nested(statement.actions, table):
         match action:
             case nodes.AddColumn():
                 draft.add(action)
@@ -180,21 +195,24 @@ def _drafted(
                 draft.constraint(action)
             case nodes.IndexAction():
                 draft.table = alter_index(action, draft.table, context, snapshot)
-                steps += rewriting(action, draft.table, context, snapshot)
+                steps += rewrite_steps(action, draft.table, context, snapshot)
             case nodes.ModifyOrderBy():
                 modify_order_by(draft, action, context.scope(snapshot))
             case nodes.ModifySetting():
                 modify_settings(draft, action)
             case nodes.ModifyTtl():
-                ttl = modified_ttl(action, draft.table, context.scope(snapshot))
+                ttl = ttl_after_modify(action, draft.table, context.scope(snapshot))
                 draft.table = replace(draft.table, ttl=ttl)
             case _:
-                steps += step_of(action, draft.table, context, snapshot)
+                steps += mutation_steps(action, draft.table, context, snapshot)
     return draft, steps
 
 
-def _of_columns(actions: Sequence[nodes.AlterAction], table: Table) -> Iterator[nodes.AlterAction]:
-    """DROP and CLEAR COLUMN n of a nested structure as those of each of its columns."""
+def _expand_nested(
+    actions: Sequence[nodes.AlterAction], table: Table
+) -> Iterator[nodes.AlterAction]:
+    """Yield the actions; DROP and CLEAR COLUMN of a nested structure become one action for each of
+    its columns."""
     for action in actions:
         if isinstance(action, nodes.DropColumn | nodes.ClearColumn):
             for name in nested_columns(table, action.name) or (action.name,):
@@ -211,11 +229,17 @@ def _publish(
     snapshot: Snapshot,
     tried: set[str],
 ) -> int:
+    """Check the draft, stage the rewritten parts and commit everything at once; return the number
+    of changed rows.
+
+    The commit requires that the table and all views are unchanged since the snapshot. A statement
+    that changes nothing commits nothing.
+    """
     before = draft.before
     after = before if draft.table == before else draft.finished()
     if after is before and not steps:
         return 0
-    views, rejudged = _checked(draft, after, context, snapshot)
+    views, rejudged = _check_views(draft, after, context, snapshot)
     services = context.services
     origin = context.origin(_kind(statement))
     with Pin(services, snapshot.number), Staging(origin) as staging:
@@ -238,11 +262,15 @@ def _publish(
     return mutation.rows
 
 
-def _checked(
+def _check_views(
     draft: ColumnsDraft, after: Table, context: StatementContext, snapshot: Snapshot
 ) -> tuple[list[MaterializedView | View], tuple[Rejudged, ...]]:
-    """The views whose text follows a rename, and those that the ALTER makes provable or unproven;
-    everything else about the altered table is right."""
+    """Check the altered table and all views around it.
+
+    Returns the views whose text follows a rename, and the views that the ALTER makes provable or
+    unproven; no view is in both. Raises AlterOfColumnIsForbidden for a change that breaks the
+    engine or a view.
+    """
     if after is draft.before:
         return [], ()
     try:
@@ -259,16 +287,22 @@ def _checked(
     moved: dict[str, MaterializedView | View] = {}
     for (old, new), (had, made) in zip(draft.renamed, draft.renames, strict=True):
         seen = OverlaySnapshot.of(snapshot, had, *moved.values())
-        for view in follow_column_rename(seen, made, old, new):
+        for view in views_after_column_rename(seen, made, old, new):
             moved[view.id] = view
     seen = OverlaySnapshot.of(snapshot, *moved.values())
     rejudged = check_altered(seen, after, "alter")
-    _check_moved(list(moved.values()), OverlaySnapshot.of(snapshot, after, *moved.values()), after)
-    judged = {one.view.id for one in rejudged}  # these carry the new text too
+    _check_rewritten_views(
+        list(moved.values()), OverlaySnapshot.of(snapshot, after, *moved.values()), after
+    )
+    judged = {one.view.id for one in rejudged}  # these have the new text already
     return [view for view in moved.values() if view.id not in judged], rejudged
 
 
-def _check_moved(views: list[MaterializedView | View], after: Snapshot, table: Table) -> None:
+def _check_rewritten_views(
+    views: list[MaterializedView | View], after: Snapshot, table: Table
+) -> None:
+    """Raise AlterOfColumnIsForbidden if the rewritten text of a materialized view does not bind at
+    the snapshot `after`."""
     for view in views:
         if not isinstance(view, MaterializedView):
             continue
@@ -284,7 +318,8 @@ def _check_moved(views: list[MaterializedView | View], after: Snapshot, table: T
 
 
 def _kind(statement: nodes.Alter) -> str:
-    """What system.snapshots says; mutations are found by it."""
+    """Return the commit's kind in system.snapshots: "UPDATE" if an action is an UPDATE, else
+    "ALTER". Users find mutations by it."""
     if any(isinstance(action, nodes.UpdateWhere) for action in statement.actions):
         return "UPDATE"
     return "ALTER"
@@ -293,12 +328,14 @@ def _kind(statement: nodes.Alter) -> str:
 # --- comments ------------------------------------------------------------------------------------
 
 
-def _put(context: StatementContext, item: SchemaObject) -> None:
-    commit(context, "ALTER", [RevisionIs(item.id, item.revision)], [PutObject(item)])
+def _commit_object(context: StatementContext, item: SchemaObject) -> None:
+    """Commit the changed object, provided that it is unchanged since it was read."""
+    commit_schema_change(context, "ALTER", [RevisionIs(item.id, item.revision)], [PutObject(item)])
 
 
-def _commented(item: SchemaObject, statement: nodes.Alter) -> SchemaObject:
-    """A comment means nothing: the version stays."""
+def _with_comments(item: SchemaObject, statement: nodes.Alter) -> SchemaObject:
+    """Return the object with the comments of the statement. Its `version` stays, since a comment
+    does not change its meaning."""
     for action in statement.actions:
         if isinstance(action, nodes.ModifyComment):
             item = replace(item, comment=action.comment)
@@ -310,6 +347,8 @@ def _commented(item: SchemaObject, statement: nodes.Alter) -> SchemaObject:
 
 
 def _with_column_comment(item: SchemaObject, action: nodes.CommentColumn) -> SchemaObject:
+    """Return the object with the column's comment; raise NotFoundColumnInBlock for a missing
+    column."""
     if all(c.name != action.name for c in item.columns):
         if action.if_exists:
             return item

@@ -1,4 +1,4 @@
-"""ALTER TABLE of what is not a column: MODIFY ORDER BY, MODIFY and RESET SETTING."""
+"""ALTER TABLE beyond columns: MODIFY ORDER BY, MODIFY and RESET SETTING."""
 
 from __future__ import annotations
 
@@ -19,20 +19,24 @@ _READONLY = ("index_granularity", "index_granularity_bytes", "storage_policy")
 
 
 def modify_order_by(draft: ColumnsDraft, action: nodes.ModifyOrderBy, scope: BindScope) -> None:
-    """Items may go from the end, down to the primary key, and items over columns that this very
-    ALTER adds may come: so parts stay sorted as they are (the new columns are one value in them)."""
+    """Change the sorting key of the draft, such that existing parts remain sorted.
+
+    Items may be removed from the end, down to the primary key. Added items may use only columns
+    that the same ALTER adds, without defaults: such a column has one value in all existing rows.
+    Raises BadArguments for other keys.
+    """
     table = draft.table
     where = f"{table.database}.{table.name}"
     if not table.engine.is_merge_tree:
         raise NotSupportedError(
             f"{where} has no ORDER BY: {table.engine.name} does not sort.", position=action.position
         )
-    old, new = _without_version(draft), tuple(key_items(action.order_by))
+    old, new = _declared_sorting_key(draft), tuple(key_items(action.order_by))
     same = next((i for i, (a, b) in enumerate(zip(old, new)) if a != b), min(len(old), len(new)))
     primary = min(table.primary_key, len(old))
     if same < primary:
         raise BadArguments(
-            f"The primary key of {where}, {_text(old[:primary])}, must stay at the head of ORDER BY.",
+            f"The primary key of {where}, {_key_text(old[:primary])}, must stay at the head of ORDER BY.",
             hint="CREATE a new table, INSERT … SELECT the rows, and EXCHANGE TABLES.",
             position=action.position,
         )
@@ -62,7 +66,8 @@ def modify_order_by(draft: ColumnsDraft, action: nodes.ModifyOrderBy, scope: Bin
 
 
 def modify_settings(draft: ColumnsDraft, action: nodes.ModifySetting) -> None:
-    """MODIFY SETTING a = x, RESET SETTING b; checked as at CREATE."""
+    """Apply MODIFY SETTING a = x, or RESET SETTING b, with the checks of CREATE TABLE. Raise
+    ReadonlySetting for settings that are fixed at CREATE."""
     table = draft.table
     if not table.engine.is_merge_tree:
         raise NotSupportedError(f"{table.engine.name} has no settings.", position=action.position)
@@ -84,8 +89,9 @@ def modify_settings(draft: ColumnsDraft, action: nodes.ModifySetting) -> None:
     draft.table = replace(table, settings=kept)
 
 
-def _without_version(draft: ColumnsDraft) -> tuple[KeyItem, ...]:
-    """ORDER BY as it was said: VersionedCollapsingMergeTree adds its version to it."""
+def _declared_sorting_key(draft: ColumnsDraft) -> tuple[KeyItem, ...]:
+    """Return ORDER BY as the user wrote it, without the version column that
+    VersionedCollapsingMergeTree appends."""
     table = draft.table
     if with_version(table.engine, table.sorting_key[:-1]) == table.sorting_key:
         return (
@@ -96,5 +102,6 @@ def _without_version(draft: ColumnsDraft) -> tuple[KeyItem, ...]:
     return table.sorting_key
 
 
-def _text(items: tuple[KeyItem, ...]) -> str:
+def _key_text(items: tuple[KeyItem, ...]) -> str:
+    """Return the expressions of the key items, comma-separated."""
     return ", ".join(item.expression for item in items)

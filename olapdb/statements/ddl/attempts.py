@@ -1,7 +1,8 @@
-"""A statement that changes the schema is run again when another one was faster.
+"""Retries of statements that change the schema.
 
-What it read is required by its commit (rule 10), so a lost race changes nothing: it looks anew, and
-does its work, or says what is there now.
+The commit requires that the objects which the statement read are unchanged (rule 10). A statement
+that loses a race changes nothing. It runs again on the newest snapshot, and either does its work or
+raises the error that now applies.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.statements.context import StatementContext
 
 
-def attempted(context: StatementContext, attempt: Callable[[Snapshot], Outcome]) -> Outcome:
-    """`attempt(newest snapshot)`, which makes one commit of what it reads there; again, bounded,
-    after each CommitConflict. Raises what it raises, CommitConflict after the last attempt."""
+def retry_on_conflict(context: StatementContext, attempt: Callable[[Snapshot], Outcome]) -> Outcome:
+    """Call `attempt(snapshot)`, which commits once, on the newest snapshot, and again after each
+    CommitConflict, at most ATTEMPTS_MAX times. Return its result; raise what it raises."""
     policy = RetryPolicy(
         context.text[:60],
         f"Other statements changed the same objects {ATTEMPTS_MAX} times while this one ran.",
@@ -25,11 +26,11 @@ def attempted(context: StatementContext, attempt: Callable[[Snapshot], Outcome])
     return retry_commit(context.services, attempt, policy, first=context.snapshot())
 
 
-def commit(
+def commit_schema_change(
     context: StatementContext,
     kind: str,
     requirements: Sequence[Requirement],
     changes: Sequence[Change],
 ) -> None:
-    """Publishes a change of the schema."""
+    """Publish a change of the schema, in one commit of this kind."""
     publish(CommitDraft(requirements, changes), context.origin(kind))

@@ -1,4 +1,4 @@
-"""What a table's columns must fulfil, at CREATE and after every ALTER: types, defaults, codecs,
+"""Checks of a table's columns at CREATE and after every ALTER: names, types, defaults, codecs,
 constraints."""
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from olapdb.types import Boolean, Integer, Nothing, plain
 
 
 def check_columns(table: Table, scope: BindScope) -> None:
-    """Raises what ClickHouse raises for a table of such columns."""
+    """Check names, types, codecs, keys, defaults and constraints of the table; raise the errors
+    that ClickHouse raises."""
     _check_names(table)
     for column in table.columns:
         check_type(column.type, column.name)
@@ -35,7 +36,7 @@ def check_columns(table: Table, scope: BindScope) -> None:
         if column.stored:
             check_codec(column, table)
     _check_keys(table)
-    _check_circles(table)
+    _check_cyclic_defaults(table)
     for column in table.columns:
         if column.default:
             _check_default(table, column, scope)
@@ -43,13 +44,16 @@ def check_columns(table: Table, scope: BindScope) -> None:
         _check_constraint(table, name, text, scope)
 
 
-def names_in(text: str, table: Table) -> set[str]:
-    """The columns of the table that an expression over it names; those of lambdas are not."""
+def column_names_in(text: str, table: Table) -> set[str]:
+    """Return the columns of the table that the expression names; a lambda's arguments hide columns
+    of the same name."""
     known = {c.name for c in table.columns}
     return {name for name in _identifiers(parse_expression(text), frozenset()) if name in known}
 
 
 def _identifiers(node: nodes.Node, hidden: frozenset[str]) -> Iterator[str]:
+    """Yield every name that an identifier could mean: the whole, its first and its last part.
+    `hidden` are arguments of enclosing lambdas."""
     match node:
         case nodes.Identifier(parts=parts):
             if len(parts) == 1 and parts[0] in hidden:
@@ -65,6 +69,8 @@ def _identifiers(node: nodes.Node, hidden: frozenset[str]) -> Iterator[str]:
 
 
 def _check_names(table: Table) -> None:
+    """Raise DuplicateColumn for a repeated column, IllegalColumn for a repeated constraint,
+    EmptyListOfColumns if no column is stored or none can be inserted."""
     seen: set[str] = set()
     for column in table.columns:
         if column.name in seen:
@@ -87,10 +93,10 @@ def _check_names(table: Table) -> None:
 
 
 def _check_keys(table: Table) -> None:
-    """Rows are sorted and split by what is stored."""
+    """Raise UnknownIdentifier if a key names a column that is not stored."""
     texts = [item.expression for item in table.sorting_key]
     for text in (*texts, *((table.partition_key,) if table.partition_key else ())):
-        for name in sorted(names_in(text, table)):
+        for name in sorted(column_names_in(text, table)):
             column = table.column(name)
             if column is not None and not column.stored:
                 raise errors.UnknownIdentifier(
@@ -100,9 +106,9 @@ def _check_keys(table: Table) -> None:
                 )
 
 
-def _check_circles(table: Table) -> None:
-    """Defaults may use each other, but not in a circle."""
-    needs = {c.name: names_in(c.default, table) for c in table.columns if c.default}
+def _check_cyclic_defaults(table: Table) -> None:
+    """Raise CyclicAliases if default expressions use each other in a circle."""
+    needs = {c.name: column_names_in(c.default, table) for c in table.columns if c.default}
     open_columns = dict(needs)
     while open_columns:
         ready = [n for n, used in open_columns.items() if not used & open_columns.keys()]
@@ -116,6 +122,8 @@ def _check_circles(table: Table) -> None:
 
 
 def _check_default(table: Table, column: Column, scope: BindScope) -> None:
+    """Raise NoDefaultValue for a default with a subquery, and the binder's and converter's
+    errors."""
     parsed = parse_expression(column.default)
     if any(isinstance(node, nodes.Query) for node in walk(parsed)):
         raise errors.NoDefaultValue(
@@ -124,7 +132,7 @@ def _check_default(table: Table, column: Column, scope: BindScope) -> None:
         )
     bound = bind_expression(parsed, table, scope)
     try:
-        _check_fits(bound, column, scope)
+        _check_storable(bound, column, scope)
     except errors.DataError as error:
         raise type(error)(
             f"The {column.default_kind} of column {column.name} is no {column.type}:"
@@ -133,8 +141,9 @@ def _check_default(table: Table, column: Column, scope: BindScope) -> None:
         ) from error
 
 
-def _check_fits(bound: Expression, column: Column, scope: BindScope) -> None:
-    """A constant is converted here and now; for anything else there must be a conversion."""
+def _check_storable(bound: Expression, column: Column, scope: BindScope) -> None:
+    """Raise DataError if the default cannot be stored in the column. A constant is converted; for
+    other expressions a conversion between the types must exist."""
     environment = scope.environment
     value: pa.Array = pa.array([], bound.type.arrow)
     if not columns_of(bound) and not _is_volatile(bound):
@@ -144,12 +153,15 @@ def _check_fits(bound: Expression, column: Column, scope: BindScope) -> None:
 
 
 def _is_volatile(expression: Expression) -> bool:
+    """Return whether the expression calls a function that is not pure, such as now()."""
     return any(
         isinstance(e, Call) and e.function.volatility != "pure" for e in walk_expression(expression)
     )
 
 
 def _check_constraint(table: Table, name: str, text: str, scope: BindScope) -> None:
+    """Raise BadArguments for a constraint with a subquery, IllegalTypeOfArgument for one that is
+    not Boolean or UInt8."""
     parsed = parse_expression(text)
     if any(isinstance(node, nodes.Query) for node in walk(parsed)):
         raise errors.BadArguments(
@@ -165,8 +177,9 @@ def _check_constraint(table: Table, name: str, text: str, scope: BindScope) -> N
         )
 
 
-def constraint_of(definition: nodes.ConstraintDefinition) -> tuple[str, str]:
-    """(name, condition); an ASSUME is refused, as nobody would check it."""
+def constraint_from(definition: nodes.ConstraintDefinition) -> tuple[str, str]:
+    """Return (name, condition). Raise NotSupportedError for ASSUME, which no INSERT would
+    verify."""
     if definition.kind == "ASSUME":
         raise errors.NotSupportedError(
             f"Constraint {definition.name}: ASSUME is not supported.",

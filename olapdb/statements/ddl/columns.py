@@ -1,11 +1,11 @@
-"""What the actions of an ALTER TABLE make of a table's columns: Table to Table, nothing read or written.
+"""ALTER TABLE actions on columns: pure functions from Table to Table.
 
-    draft = Draft(table)
-    draft.apply(AddColumn(…)); draft.apply(RenameColumn(…))
+    draft = ColumnsDraft(table)
+    draft.add(AddColumn(…)); draft.rename(RenameColumn(…))
     draft.finished()        the table of the next schema version
 
-Ids are never reused, so a column that is dropped and added again is a new one; what older parts
-call a column is kept in `Table.past` (see `olapdb.model.columns`).
+Column ids are never reused: a column that is dropped and added again is a new one. `Table.past`
+keeps the names and types that older parts have for a column (see `olapdb.model.columns`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from olapdb.model.schema import Column, PastColumn, Table
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_expression
-from olapdb.statements.ddl.column_checks import constraint_of, names_in
+from olapdb.statements.ddl.column_checks import column_names_in, constraint_from
 from olapdb.storage.column_statistics import bounds_hold
 from olapdb.types import Array, DataType, is_nullable, make_nullable, plain
 
@@ -33,10 +33,12 @@ Action = TypeVar("Action", bound=nodes.AlterAction)
 
 @dataclass
 class ColumnsDraft:
-    """A table while it is altered; `before` is as it was. `renamed` are (old, new) in their order,
-    `renames` the table before and after each.
+    """A table while it is altered: `before` is the original, `table` the present draft.
 
-    `nullable`: new columns are Nullable unless said otherwise (data_type_default_nullable)."""
+    `renamed` has (old name, new name) of each rename in order, `renames` the table before and after
+    each. `nullable`: new columns are Nullable by default (data_type_default_nullable). Methods
+    raise errors of ClickHouse for changes that are not possible.
+    """
 
     before: Table
     nullable: bool = False
@@ -49,14 +51,16 @@ class ColumnsDraft:
 
     @property
     def version(self) -> int:
-        """Of the table to be."""
+        """Return the schema version of the altered table."""
         return self.before.version + 1
 
     def is_new(self, column: Column) -> bool:
+        """Return whether this ALTER adds the column."""
         return all(column.id != one.id for one in self.before.columns)
 
     def finished(self) -> Table:
-        """The table of the next version, which knows what older parts call its columns."""
+        """Return the altered table with the next version, and with the former names and types of
+        its columns in `past`."""
         kept = {column.id: column for column in self.table.columns}
         past = [one for one in self.table.past if one.column_id in kept]
         for old in self.before.stored_columns:
@@ -76,6 +80,7 @@ class ColumnsDraft:
     # --- ADD and DROP
 
     def add(self, action: nodes.AddColumn) -> None:
+        """Apply ADD COLUMN. Raise DuplicateColumn, BadArguments without a type."""
         definition = action.column
         if self.table.column(definition.name) is not None:
             if action.if_not_exists:
@@ -95,20 +100,24 @@ class ColumnsDraft:
             definition.name,
             make_nullable(definition.type) if self.nullable else definition.type,
             definition.default_kind,
-            _text(definition.default),
+            _sql_text(definition.default),
             definition.comment,
-            _codec(definition),
+            _codec_text(definition),
             self.version,
         )
         self._put(made, action.first, action.after, action)
 
     def drop(self, action: nodes.DropColumn) -> None:
+        """Apply DROP COLUMN. Raise an error for the last column, and for one that a key, default,
+        constraint, index or TTL uses."""
         column = self._column(action.name, action.if_exists, "drop", action)
         if column is None:
             return
         self._refuse_key(column, "DROP", action)
         others = [c for c in self.table.columns if c.default and c.id != column.id]
-        user = next((c for c in others if column.name in names_in(c.default, self.table)), None)
+        user = next(
+            (c for c in others if column.name in column_names_in(c.default, self.table)), None
+        )
         if user is not None:
             raise errors.IllegalColumn(
                 f"Cannot drop column {column.name} of {self._where}: column {user.name} depends on"
@@ -117,7 +126,7 @@ class ColumnsDraft:
                 position=action.position,
             )
         for what, text in self._expressions():
-            if column.name in names_in(text, self.table):
+            if column.name in column_names_in(text, self.table):
                 raise errors.UnknownIdentifier(
                     f"Cannot drop column {column.name} of {self._where}: {what} names it.",
                     hint=f"Remove {what} first.",
@@ -137,6 +146,8 @@ class ColumnsDraft:
     # --- RENAME
 
     def rename(self, action: nodes.RenameColumn) -> None:
+        """Apply RENAME COLUMN, and rename the column in defaults, constraints, indexes, settings
+        and the TTL. Raise an error for key columns and existing names."""
         self._check_structure(action)
         column = self._column(action.name, action.if_exists, "rename", action)
         if column is None:
@@ -155,7 +166,8 @@ class ColumnsDraft:
             )
 
         def text(expression: str) -> str:
-            return renamed_in(expression, self.table, action.name, action.new_name)
+            """Return the expression with the column renamed."""
+            return rename_column_in(expression, self.table, action.name, action.new_name)
 
         columns = tuple(
             replace(
@@ -195,7 +207,8 @@ class ColumnsDraft:
         self.renames.append((had, self.table))
 
     def _check_structure(self, action: nodes.RenameColumn) -> None:
-        """An array of a nested structure stays in it; the structure keeps its name."""
+        """Raise an error for renaming a whole nested structure, and for moving an array into or out
+        of one."""
         if nested_columns(self.table, action.name):
             raise errors.NotSupportedError(
                 f"Cannot rename the nested structure {action.name} of {self._where} as a whole.",
@@ -216,6 +229,8 @@ class ColumnsDraft:
     # --- MODIFY
 
     def modify(self, action: nodes.ModifyColumn) -> None:
+        """Apply MODIFY COLUMN: another type, default, comment, codec or position, or REMOVE of one
+        of these."""
         definition = action.column
         old = self._column(definition.name, action.if_exists, "modify", action)
         if old is None:
@@ -227,7 +242,7 @@ class ColumnsDraft:
         if old.stored and not new.stored:
             self._refuse_key(old, f"MODIFY to {new.default_kind}", action)
         if new.stored and not old.stored:
-            # Older parts have no values of it, or those of before it was computed.
+            # A new id: older parts have no values of the column, or outdated ones.
             new = replace(new, id=next_column_id(self.table), since=self.version)
         if action.first or action.after not in (None, old.name):
             left = tuple(c for c in self.table.columns if c.id != old.id)
@@ -238,25 +253,28 @@ class ColumnsDraft:
         self.table = replace(self.table, columns=columns, last_column_id=self._ids_so_far())
 
     def comment(self, action: nodes.CommentColumn) -> None:
+        """Apply COMMENT COLUMN."""
         column = self._column(action.name, action.if_exists, "comment", action)
         if column is not None:
             self._replace(replace(column, comment=action.comment))
 
     def _redefined(self, old: Column, definition: nodes.ColumnDefinition) -> Column:
-        """What the definition says; the rest stays."""
+        """Return the column with what the definition gives; other properties stay."""
         new = replace(
             old,
             type=old.type if definition.type is None else definition.type,
             comment=definition.comment or old.comment,
-            codec=_codec(definition) or old.codec,
+            codec=_codec_text(definition) or old.codec,
         )
         if definition.default_kind:
             new = replace(
-                new, default_kind=definition.default_kind, default=_text(definition.default)
+                new, default_kind=definition.default_kind, default=_sql_text(definition.default)
             )
         return new
 
     def _removed(self, old: Column, action: nodes.ModifyColumn) -> Column:
+        """Return the column without its COMMENT, CODEC or default. Raise BadArguments if it has
+        none, or for TTL and SETTINGS."""
         what = str(action.remove)
         there = {"COMMENT": old.comment, "CODEC": old.codec, "TTL": "", "SETTINGS": ""}
         if not there.get(what, old.default_kind == what):
@@ -271,7 +289,9 @@ class ColumnsDraft:
         return replace(old, default_kind="", default="")
 
     def _check_type(self, old: Column, new: Column, action: nodes.AlterAction) -> None:
-        if old.name in self._keys() and not _same_order(old.type, new.type):
+        """Raise AlterOfColumnIsForbidden for another type of a key column, BadArguments if NULLs
+        would have no value."""
+        if old.name in self._keys() and not _same_key_order(old.type, new.type):
             raise errors.AlterOfColumnIsForbidden(
                 f"Cannot change the type of key column {old.name} of {self._where} from {old.type}"
                 f" to {new.type}: parts are sorted and split by it.",
@@ -289,6 +309,7 @@ class ColumnsDraft:
     # --- constraints
 
     def constraint(self, action: nodes.ConstraintAction) -> None:
+        """Apply ADD or DROP CONSTRAINT."""
         known = dict(self.table.constraints)
         if action.action == "DROP":
             if action.name not in known:
@@ -310,18 +331,21 @@ class ColumnsDraft:
                 f"Cannot add constraint {action.name}: {self._where} has one of this name.",
                 position=action.position,
             )
-        made = constraint_of(action.constraint)
+        made = constraint_from(action.constraint)
         self.table = replace(self.table, constraints=(*self.table.constraints, made))
 
     # --- helpers
 
     @property
     def _where(self) -> str:
+        """Return the table's qualified name, for messages."""
         return f"{self.before.database}.{self.before.name}"
 
     def _column(
         self, name: str, if_exists: bool, what: str, action: nodes.AlterAction
     ) -> Column | None:
+        """Return the column; None if it is missing and `if_exists`. Raise NotFoundColumnInBlock;
+        `what` is the verb of its message."""
         found = self.table.column(name)
         if found is None and not if_exists:
             raise errors.NotFoundColumnInBlock(
@@ -332,12 +356,14 @@ class ColumnsDraft:
         return found
 
     def _replace(self, column: Column) -> None:
+        """Put the column in place of the one with its id."""
         columns = tuple(column if c.id == column.id else c for c in self.table.columns)
         self.table = replace(self.table, columns=columns)
 
     def _put(
         self, column: Column, first: bool, after: str | None, action: nodes.AlterAction
     ) -> None:
+        """Insert the column FIRST, AFTER another column, or at the end. Raise NoSuchColumn."""
         columns = list(self.table.columns)
         at = 0 if first else len(columns)
         if after is not None:
@@ -353,13 +379,17 @@ class ColumnsDraft:
         self.table = replace(self.table, columns=tuple(columns))
 
     def _ids_so_far(self) -> int:
+        """Return the largest column id in use so far."""
         return next_column_id(self.table) - 1
 
     def _keys(self) -> frozenset[str]:
+        """Return the columns of ORDER BY and PARTITION BY."""
         layout = TableLayout(self.table)
         return layout.sorting_columns | layout.partition_columns
 
     def _refuse_key(self, column: Column, what: str, action: nodes.AlterAction) -> None:
+        """Raise AlterOfColumnIsForbidden if the column is part of a key or an argument of the
+        engine; `what` is the verb of its message."""
         if column.name in self._keys():
             raise errors.AlterOfColumnIsForbidden(
                 f"Cannot {what} column {column.name} of {self._where}: it is part of its key.",
@@ -374,6 +404,7 @@ class ColumnsDraft:
             )
 
     def _expressions(self) -> Iterator[tuple[str, str]]:
+        """Yield (what, text) of each expression over columns: constraints, indexes, TTL."""
         for name, text in self.table.constraints:
             yield f"constraint {name}", text
         for index in self.table.indexes:
@@ -385,7 +416,7 @@ class ColumnsDraft:
 
 
 def nested_columns(table: Table, name: str) -> tuple[str, ...]:
-    """The columns of the nested structure of that name; none where a column has the name."""
+    """Return the names of the columns of a nested structure; none if a column has this name."""
     if table.column(name) is not None:
         return ()
     return tuple(
@@ -393,11 +424,14 @@ def nested_columns(table: Table, name: str) -> tuple[str, ...]:
     )
 
 
-def renamed_in(text: str, table: Table, old: str, new: str) -> str:
-    """An expression over the table's columns with one of them called otherwise."""
+def rename_column_in(text: str, table: Table, old: str, new: str) -> str:
+    """Return the expression with column `old` called `new`, also where the table's name qualifies
+    it. Lambda arguments of the same name stay."""
     qualifiers = ((), (table.name,), (table.database, table.name))
 
     def change(hidden: frozenset[str]) -> Callable[[nodes.Node], nodes.Node | None]:
+        """Return the rewriting of one node below lambdas with the arguments `hidden`."""
+
         def one(node: nodes.Node) -> nodes.Node | None:
             match node:
                 case nodes.Identifier(parts=(*qualifier, name)) if (
@@ -419,20 +453,24 @@ def renamed_in(text: str, table: Table, old: str, new: str) -> str:
     return text if made == parsed else to_sql(made)
 
 
-def _same_order(old: DataType, new: DataType) -> bool:
-    """Whether a key of the one type is a key of the other, value by value."""
+def _same_key_order(old: DataType, new: DataType) -> bool:
+    """Return whether a key keeps its values and its order when its column changes from one type to
+    the other."""
     return plain(old) == plain(new) and is_nullable(old) == is_nullable(new)
 
 
-def _text(expression: nodes.Expression | None) -> str:
+def _sql_text(expression: nodes.Expression | None) -> str:
+    """Return the SQL text of the expression, "" for None."""
     return "" if expression is None else to_sql(expression)
 
 
-def _codec(definition: nodes.ColumnDefinition) -> str:
+def _codec_text(definition: nodes.ColumnDefinition) -> str:
+    """Return the codecs of the definition, comma-separated."""
     return ", ".join(to_sql(c) for c in definition.codec)
 
 
 def _refuse_ttl(definition: nodes.ColumnDefinition) -> None:
+    """Raise NotSupportedError for a column's TTL."""
     if definition.ttl is not None:
         raise errors.NotSupportedError(
             f"Column {definition.name}: a column's TTL is not supported.",

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from olapdb.bind.analysis import qualify
+from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.commit.staging import Staging
 from olapdb.dml.attach_parts import cloned_parts, with_columns_of
 from olapdb.errors import BadArguments, DatabaseAlreadyExists, NotSupportedError, TableAlreadyExists
@@ -31,28 +33,30 @@ from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.statements.context import StatementContext, refuse_dependents
-from olapdb.statements.ddl.attempts import attempted, commit
-from olapdb.statements.ddl.replace import is_dimension_only, publish_successor, successor
-from olapdb.statements.ddl.table_definition import build_table, like_of
+from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
+from olapdb.statements.ddl.replace import is_dimension_only, publish_replacement, with_identity_of
+from olapdb.statements.ddl.table_definition import build_table, template_table
 from olapdb.statements.dml.insert import query_blocks
 from olapdb.statements.introspect.show import require_own_database
 from olapdb.statements.query import select
-from olapdb.system.registry import SYSTEM_DATABASES
 
 
 def create_database(statement: nodes.CreateDatabase, context: StatementContext) -> Result:
+    """Run CREATE DATABASE. Raise DatabaseAlreadyExists, NotSupportedError for engines other than
+    Atomic and Ordinary."""
     if statement.engine is not None and statement.engine.name not in ("Atomic", "Ordinary"):
         raise NotSupportedError(
             f"Database engine {statement.engine.name} is not supported.",
             hint="Leave ENGINE out, or say Atomic.",
             position=statement.position,
         )
-    return attempted(context, partial(_create_database, statement, context))
+    return retry_on_conflict(context, partial(_create_database, statement, context))
 
 
 def _create_database(
     statement: nodes.CreateDatabase, context: StatementContext, snapshot: Snapshot
 ) -> Result:
+    """Make one attempt of `create_database` at the snapshot."""
     if statement.name in snapshot.databases or statement.name in SYSTEM_DATABASES:
         if statement.if_not_exists:
             return Result()
@@ -62,46 +66,50 @@ def _create_database(
             position=statement.position,
         )
     made = DatabaseEntry(str(uuid.uuid4()), statement.name, statement.comment)
-    commit(context, "CREATE DATABASE", (), [CreateDatabase(made)])
+    commit_schema_change(context, "CREATE DATABASE", (), [CreateDatabase(made)])
     return Result()
 
 
 def create_table(statement: nodes.CreateTable, context: StatementContext) -> Result:
-    """The table, and with AS SELECT its rows; both are there or neither is."""
+    """Run CREATE TABLE: one commit publishes the table and, with AS SELECT or CLONE AS, its
+    rows."""
     if statement.temporary:
         raise NotSupportedError(
             "Temporary tables are not supported.",
             hint="Make a table in a database of your own, and drop it.",
             position=statement.position,
         )
-    return attempted(context, partial(_create_table, statement, context))
+    return retry_on_conflict(context, partial(_create_table, statement, context))
 
 
 def _create_table(
     statement: nodes.CreateTable, context: StatementContext, snapshot: Snapshot
 ) -> Result:
-    existing = _existing(statement.table, statement, context, snapshot)
+    """Make one attempt of `create_table` at the snapshot."""
+    existing = _object_to_replace(statement.table, statement, context, snapshot)
     if existing is not None and statement.if_not_exists:
         return Result()
     table = build_table(statement, context, snapshot)
     if statement.clone:
-        table = with_columns_of(table, like_of(statement, context, snapshot))
+        table = with_columns_of(table, template_table(statement, context, snapshot))
     if isinstance(existing, Table) and is_dimension_only(snapshot, existing):
-        table = successor(table, existing, snapshot)
+        table = with_identity_of(table, existing, snapshot)
     if statement.query is not None and not statement.empty:
         return _create_filled(statement, table, existing, context, snapshot)
     if statement.clone:
         return _create_clone(statement, table, existing, context, snapshot)
-    _publish(table, existing, context, snapshot)
+    _commit_object(table, existing, context, snapshot)
     return Result()
 
 
-def _existing(
+def _object_to_replace(
     name: nodes.TableName,
     statement: nodes.CreateTable | nodes.CreateView,
     context: StatementContext,
     snapshot: Snapshot,
 ) -> SchemaObject | None:
+    """Return the object that has the name; None if it is free. Raise TableAlreadyExists without OR
+    REPLACE or IF NOT EXISTS, HaveDependentObjects for a table that views need."""
     existing = context.find(snapshot, name)
     if existing is None or statement.if_not_exists:
         return existing
@@ -116,7 +124,7 @@ def _existing(
     return existing
 
 
-def _publish(
+def _commit_object(
     made: Table | View,
     existing: SchemaObject | None,
     context: StatementContext,
@@ -125,14 +133,18 @@ def _publish(
     reads: Sequence[tuple[str, int]] = (),
     keys: Sequence[Change] = (),
 ) -> None:
-    """One commit: what had the name goes, the object comes, with its first rows and their keys.
-    `reads` are ids and revisions of what its text names."""
+    """Commit at once: drop the object that has the name, create the new one, add its first rows.
+
+    `existing` is the object to replace, `staged` the first rows and `keys` their deduplication
+    keys. `reads` are (id, revision) of the objects that a view's query names; they must be
+    unchanged. A table that is its own successor keeps its identity (`publish_successor`).
+    """
     requirements: list[Requirement] = [DatabaseExists(made.database)]
     requirements += [RevisionIs(*one) for one in reads]
     changes: list[Change] = []
     if isinstance(existing, Table) and isinstance(made, Table) and made.id == existing.id:
         rows = join_staged(staged) if staged else None
-        publish_successor(
+        publish_replacement(
             made,
             existing,
             context,
@@ -150,10 +162,10 @@ def _publish(
     changes.append(PutObject(made))
     if staged:
         rows = join_staged(staged)
-        own = SchemaIs(made.id, made.version)  # true only once this commit is made
+        own = SchemaIs(made.id, made.version)  # this commit itself makes it true
         requirements += [r for r in rows.requirements if r != own]
         changes += [*rows.changes, *keys]
-    commit(context, f"CREATE {type(made).__name__.upper()}", requirements, changes)
+    commit_schema_change(context, f"CREATE {type(made).__name__.upper()}", requirements, changes)
 
 
 def _create_clone(
@@ -163,14 +175,15 @@ def _create_clone(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> Result:
-    """CLONE AS: the table and the other one's rows, by reference, in one commit."""
-    source = like_of(statement, context, snapshot)
+    """Commit the table of CLONE AS and the source's rows at once. The new parts refer to the
+    source's files."""
+    source = template_table(statement, context, snapshot)
     assert source is not None
     origin = context.origin()
     with Pin(context.services, snapshot.number), Staging(origin) as staging:
         staged = cloned_parts(staging, origin, snapshot, source, table)
         with staging.committing():
-            _publish(table, existing, context, snapshot, [staged] if staged.rows else [])
+            _commit_object(table, existing, context, snapshot, [staged] if staged.rows else [])
     return Result(affected_rows=staged.rows)
 
 
@@ -181,8 +194,8 @@ def _create_filled(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> Result:
-    """AS SELECT: the rows are staged for a table that does not exist yet, and one commit makes the
-    table and all of them visible; a SELECT that fails leaves nothing."""
+    """Stage the rows of AS SELECT for a table that does not exist yet, then commit table and rows
+    at once. A failing SELECT leaves nothing behind."""
     assert statement.query is not None
     services = context.services
     staged: list[StagedInsert] = []
@@ -205,23 +218,24 @@ def _create_filled(
             staged.append(one)
         keys = admission.changes() if admission else ()
         with staging.committing():
-            _publish(table, existing, context, snapshot, staged, keys=keys)
+            _commit_object(table, existing, context, snapshot, staged, keys=keys)
     return Result(affected_rows=sum(one.rows for one in staged))
 
 
 def create_view(statement: nodes.CreateView, context: StatementContext) -> Result:
-    """A plain view: its SELECT is bound once to learn its columns, and frozen with full names."""
-    return attempted(context, partial(_create_view, statement, context))
+    """Run CREATE VIEW: bind the SELECT once to learn the columns, and store it with qualified
+    names."""
+    return retry_on_conflict(context, partial(_create_view, statement, context))
 
 
 def _create_view(
     statement: nodes.CreateView, context: StatementContext, snapshot: Snapshot
 ) -> Result:
-    from olapdb.bind.analysis import qualify
+    """Make one attempt of `create_view` at the snapshot."""
 
     database, name = context.locate(statement.name)
     require_own_database(database, snapshot, statement.name.position)
-    existing = _existing(statement.name, statement, context, snapshot)
+    existing = _object_to_replace(statement.name, statement, context, snapshot)
     if existing is not None and statement.if_not_exists:
         return Result()
     if existing is not None and not isinstance(existing, View):
@@ -244,18 +258,20 @@ def _create_view(
         created_ms=context.services.clock_ms(),
     )
     if existing is not None and (existing.query, existing.columns) == (made.query, made.columns):
-        # The same view: what reads it needs not know, whoever makes its views anew every day.
+        # Views on it are unaffected by the same definition, so they do not block the statement.
         same = replace(existing, comment=made.comment)
         needed = [RevisionIs(existing.id, existing.revision)]
-        commit(context, "CREATE VIEW", needed, [PutObject(same)])
+        commit_schema_change(context, "CREATE VIEW", needed, [PutObject(same)])
         return Result()
     if existing is not None:
         refuse_dependents(snapshot, existing, "replace")
-    _publish(made, existing, context, snapshot, reads=plan.tables)
+    _commit_object(made, existing, context, snapshot, reads=plan.tables)
     return Result()
 
 
 def _named_columns(statement: nodes.CreateView, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    """Return the SELECT's columns with the comments of the view's column list. Raise BadArguments
+    if names or number differ."""
     if len(statement.columns) != len(columns):
         raise BadArguments(
             f"The view lists {len(statement.columns)} columns, its SELECT has {len(columns)}.",

@@ -1,9 +1,11 @@
-"""DROP and UNDROP: what a materialized view needs stays; a dropped table can come back for a while."""
+"""DROP and TRUNCATE DATABASE: objects that a materialized view needs stay; dropped tables can be
+recovered for a while."""
 
 from __future__ import annotations
 
 from functools import partial
 
+from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.errors import (
     HaveDependentObjects,
     IncorrectQuery,
@@ -26,20 +28,23 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext, refuse_dependents
-from olapdb.statements.ddl.attempts import attempted, commit
+from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
 from olapdb.statements.introspect.show import require_database
-from olapdb.system.registry import SYSTEM_DATABASES
+from olapdb.views.definition.create import drop_view
 
 
 def drop(statement: nodes.Drop, context: StatementContext) -> Result:
-    """DROP TABLE, VIEW, DATABASE, one commit a name. What a materialized view needs is refused, by
-    its name; a view that is created meanwhile is seen. A table may come back, unless it is dropped
-    SYNC."""
+    """Run DROP TABLE, VIEW or DATABASE, in one commit for each name.
+
+    Raises HaveDependentObjects for an object that a materialized view needs. A concurrent CREATE of
+    such a view makes the commit conflict; the retry then raises. UNDROP can recover a table unless
+    it was dropped SYNC.
+    """
     for name in statement.names:
         if statement.kind == "DATABASE":
-            attempted(context, partial(_drop_database, statement, name, context))
+            retry_on_conflict(context, partial(_drop_database, statement, name, context))
         elif statement.kind in ("TABLE", "VIEW"):
-            attempted(context, partial(_drop_object, statement, name, context))
+            retry_on_conflict(context, partial(_drop_object, statement, name, context))
         else:
             raise NotSupportedError(
                 f"DROP {statement.kind} is not supported.", position=statement.position
@@ -50,6 +55,7 @@ def drop(statement: nodes.Drop, context: StatementContext) -> Result:
 def _drop_object(
     statement: nodes.Drop, name: nodes.TableName, context: StatementContext, snapshot: Snapshot
 ) -> None:
+    """Make one attempt to drop a table or a view at the snapshot."""
     found = context.find(snapshot, name) if statement.if_exists else context.require(snapshot, name)
     if found is None:
         return
@@ -59,7 +65,7 @@ def _drop_object(
             hint="Say DROP TABLE.",
             position=name.position,
         )
-    requirements = as_read_and_unneeded(found)
+    requirements = unchanged_and_unneeded(found)
     parts = snapshot.parts(found.id) if statement.if_empty and isinstance(found, Table) else ()
     if statement.if_empty and isinstance(found, Table):
         every = tuple(sorted(part.id for part in parts))
@@ -72,25 +78,26 @@ def _drop_object(
         )
     refuse_dependents(snapshot, found, "drop")
     if isinstance(found, MaterializedView):
-        from olapdb.views.definition.create import drop_view
-
         drop_view(context.origin(), found.id)
         return
     change = DropObject(found.id, recoverable=not statement.sync)
-    commit(context, f"DROP {statement.kind}", requirements, [change])
+    commit_schema_change(context, f"DROP {statement.kind}", requirements, [change])
 
 
-def as_read_and_unneeded(found: SchemaObject) -> list[Requirement]:
-    """What a commit that drops the object requires: it is the one that was named, and still no
-    materialized view needs it."""
+def unchanged_and_unneeded(found: SchemaObject) -> list[Requirement]:
+    """Return the requirements of a commit that drops the object: it is unchanged since it was read,
+    and no materialized view needs it."""
     return [RevisionIs(found.id, found.revision), NoDependents(found.id)]
 
 
 def _drop_database(
     statement: nodes.Drop, name: nodes.TableName, context: StatementContext, snapshot: Snapshot
 ) -> None:
-    """With all that is in it, unless a view elsewhere needs some of that. A table that is created
-    in it meanwhile would be without a database, so the commit conflicts."""
+    """Make one attempt to drop a database with its objects.
+
+    Raises HaveDependentObjects if a view of another database needs one of them. The commit
+    conflicts with a concurrent CREATE in the database, whose table would lack a database.
+    """
     if statement.if_empty:
         raise NotSupportedError(
             "DROP DATABASE IF EMPTY is not supported.",
@@ -100,30 +107,39 @@ def _drop_database(
     if name.name not in snapshot.databases and statement.if_exists:
         return
     require_database(name.name, snapshot, name.position)
-    requirements, changes = _emptied(name.name, snapshot, name.position, not statement.sync)
-    commit(context, "DROP DATABASE", requirements, [*changes, DropDatabase(name.name)])
+    requirements, changes = _drop_all_objects(
+        name.name, snapshot, name.position, not statement.sync
+    )
+    commit_schema_change(
+        context, "DROP DATABASE", requirements, [*changes, DropDatabase(name.name)]
+    )
 
 
 def drop_all(statement: nodes.TruncateAll, context: StatementContext) -> Result:
-    """TRUNCATE DATABASE: all that is in it goes, in one commit; the database stays, and tables may
-    come back."""
-    attempted(context, partial(_drop_all, statement, context))
+    """Run TRUNCATE DATABASE: drop all objects of the database in one commit. The database stays,
+    and UNDROP can recover tables."""
+    retry_on_conflict(context, partial(_drop_all, statement, context))
     return Result()
 
 
 def _drop_all(statement: nodes.TruncateAll, context: StatementContext, snapshot: Snapshot) -> None:
+    """Make one attempt of `drop_all` at the snapshot."""
     if statement.if_exists and statement.database not in snapshot.databases:
         return
     require_database(statement.database, snapshot, statement.position)
-    requirements, changes = _emptied(statement.database, snapshot, statement.position, True)
+    requirements, changes = _drop_all_objects(
+        statement.database, snapshot, statement.position, True
+    )
     if changes:
-        commit(context, "TRUNCATE DATABASE", requirements, changes)
+        commit_schema_change(context, "TRUNCATE DATABASE", requirements, changes)
 
 
-def _emptied(
+def _drop_all_objects(
     database: str, snapshot: Snapshot, position: Position | None, recoverable: bool
 ) -> tuple[list[Requirement], list[Change]]:
-    """What a commit requires and does in which all that is in the database is dropped."""
+    """Return the requirements and changes of a commit that drops all objects of the database, views
+    first. Raise HaveDependentObjects if a view elsewhere needs one, IncorrectQuery for a system
+    database."""
     if database in SYSTEM_DATABASES:
         raise IncorrectQuery(f"The database {database} cannot be dropped.", position=position)
     inside = list(snapshot.objects(database))

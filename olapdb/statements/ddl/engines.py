@@ -1,4 +1,4 @@
-"""Table engines in CREATE TABLE: the ENGINE clause, its arguments, and what they ask of columns.
+"""Table engines in CREATE TABLE: the ENGINE clause, its arguments, and checks of the columns.
 
 ENGINE = ReplacingMergeTree(version, is_deleted) ORDER BY key
 """
@@ -13,7 +13,7 @@ from olapdb.model.schema import ENGINE_ROLES, Column, Engine, KeyItem, Table
 from olapdb.sql import nodes
 
 LOG_ENGINES = ("Memory", "Log", "TinyLog", "StripeLog")
-"""One storage under four names: the rows in the order of their insertion."""
+"""Four names of one storage, which keeps rows in the order of insertion."""
 ENGINES = (
     "MergeTree",
     "SummingMergeTree",
@@ -24,7 +24,7 @@ ENGINES = (
     *LOG_ENGINES,
     "Null",
 )
-_LATER = (
+_UNSUPPORTED = (
     "CoalescingMergeTree",
     "GraphiteMergeTree",
     "Buffer",
@@ -33,7 +33,7 @@ _LATER = (
     "Merge",
     "Dictionary",
 )
-_OUTSIDE = (
+_EXTERNAL = (
     "Distributed",
     "Kafka",
     "RabbitMQ",
@@ -64,16 +64,16 @@ _VERSION_TYPES = (
 
 
 def engine_of(storage: nodes.StorageClause, like: Table | None) -> Engine:
-    """The engine that the clause names, that of `like` without one, else MergeTree.
+    """Return the engine that the clause names; without a clause that of `like`, else MergeTree.
 
-    Raises UnknownStorage, NumberOfArgumentsDoesntMatch, BadArguments for clauses that the engine
-    has no use for, NotSupportedError for engines of ClickHouse that are not here.
+    Raises UnknownStorage, NotSupportedError for other engines of ClickHouse,
+    NumberOfArgumentsDoesntMatch, and BadArguments for clauses that the engine does not take.
     """
     clause = storage.engine
     if clause is None:
         engine = like.engine if like is not None else Engine("MergeTree")
     else:
-        name = _known_name(clause)
+        name = _supported_name(clause)
         engine = Engine(name, _arguments(name, clause))
     if not engine.is_merge_tree:
         _refuse_clauses(engine, storage)
@@ -87,7 +87,8 @@ def engine_of(storage: nodes.StorageClause, like: Table | None) -> Engine:
 
 
 def with_version(engine: Engine, sorting: tuple[KeyItem, ...]) -> tuple[KeyItem, ...]:
-    """The sorting key; VersionedCollapsingMergeTree sorts by its version after it."""
+    """Return the sorting key of the table. VersionedCollapsingMergeTree appends its version column
+    if it is not in the key."""
     version = engine.version if engine.sign is not None else None
     if version is None or any(item.expression.strip("`") == version for item in sorting):
         return sorting
@@ -95,26 +96,28 @@ def with_version(engine: Engine, sorting: tuple[KeyItem, ...]) -> tuple[KeyItem,
 
 
 def check_engine(table: Table) -> None:
-    """Raises NoSuchColumn, BadTypeOfField or BadArguments where the columns do not fit."""
+    """Raise NoSuchColumn, BadTypeOfField or BadArguments if the engine's columns do not exist or
+    have the wrong type."""
     if table.engine.name == "SummingMergeTree":
         _check_summing(table)
     elif table.engine.name == "AggregatingMergeTree":
         _check_aggregating(table)
     elif table.engine.name in ENGINE_ROLES:
-        _check_roles(table)
+        _check_role_columns(table)
 
 
 # --- the clause
 
 
-def _known_name(clause: nodes.EngineClause) -> str:
+def _supported_name(clause: nodes.EngineClause) -> str:
+    """Return the engine's name without Replicated. Raise NotSupportedError or UnknownStorage."""
     name = clause.name
     if name.startswith("Replicated") and name.endswith("MergeTree"):
         name = name.removeprefix("Replicated")
     if name in ENGINES:
         return name
     hint = f"There are {', '.join(ENGINES)}."
-    if name in _LATER or name in _OUTSIDE:
+    if name in _UNSUPPORTED or name in _EXTERNAL:
         if name == "Distributed":
             hint = "What outgrows one machine runs on Spark: SETTINGS engine = 'spark'."
         raise errors.NotSupportedError(
@@ -126,7 +129,8 @@ def _known_name(clause: nodes.EngineClause) -> str:
 
 
 def _arguments(name: str, clause: nodes.EngineClause) -> tuple[str, ...]:
-    """The column names between the parentheses, as many as the engine takes."""
+    """Return the column names between the parentheses. Raise NumberOfArgumentsDoesntMatch,
+    BadArguments for other expressions."""
     given = list(clause.arguments)
     if clause.name != name:  # ReplicatedX('/path', 'replica', …): a warehouse is its own replica
         while given and isinstance(given[0], nodes.Literal):
@@ -151,7 +155,7 @@ def _arguments(name: str, clause: nodes.EngineClause) -> tuple[str, ...]:
 
 
 def _argument_counts(name: str) -> tuple[int, int]:
-    """The fewest and the most arguments."""
+    """Return the smallest and the largest number of arguments."""
     if name == "SummingMergeTree":
         return 0, 1
     most = len(ENGINE_ROLES.get(name, ()))
@@ -163,6 +167,7 @@ def _has_key(storage: nodes.StorageClause) -> bool:
 
 
 def _refuse_clauses(engine: Engine, storage: nodes.StorageClause) -> None:
+    """Raise BadArguments for clauses that an engine outside the MergeTree family does not take."""
     for what, given in (
         ("ORDER BY", storage.order_by is not None),
         ("PRIMARY KEY", storage.primary_key is not None),
@@ -181,14 +186,17 @@ def _refuse_clauses(engine: Engine, storage: nodes.StorageClause) -> None:
 
 
 def _deduplicates_only(engine: Engine, storage: nodes.StorageClause) -> bool:
-    """A Null table stores nothing, but it may drop redelivered rows before its views see them."""
+    """Return whether the settings of a Null table are about deduplication only. Such a table stores
+    nothing, but drops redelivered rows before its views read them."""
     return engine.name == "Null" and all(is_deduplication(s.name) for s in storage.settings)
 
 
 # --- columns
 
 
-def _check_roles(table: Table) -> None:
+def _check_role_columns(table: Table) -> None:
+    """Check that the columns named as version, sign and is_deleted exist, differ and have the right
+    types."""
     engine = table.engine
     words = {"version": "Version", "sign": "Sign", "is_deleted": "is_deleted"}
     roles = list(zip(ENGINE_ROLES[engine.name], engine.arguments, strict=False))
@@ -211,6 +219,7 @@ def _check_roles(table: Table) -> None:
 
 
 def _check_role_type(engine: Engine, role: str, name: str, data_type: types.DataType) -> None:
+    """Raise BadTypeOfField if the type does not fit the role "version", "sign" or "is_deleted"."""
     if role == "sign":
         fits, wanted = data_type == types.INT8, "Int8"
     elif role == "is_deleted":
@@ -226,16 +235,19 @@ def _check_role_type(engine: Engine, role: str, name: str, data_type: types.Data
 
 
 def _stored_column(table: Table, name: str) -> Column | None:
+    """Return the column if it exists and is stored, else None."""
     column = table.column(name)
     return column if column is not None and column.stored else None
 
 
 def _check_summing(table: Table) -> None:
+    """Raise NoSuchColumn or BadArguments for an argument of SummingMergeTree that cannot be
+    summed."""
     keys = {item.expression.strip("`") for item in table.sorting_key}
     for name in table.engine.arguments:
         column = _stored_column(table, name)
         if column is None and _is_nested(table, name):
-            continue  # a map is added up by its name, and without
+            continue  # a nested map, which is summed whether it is named or not
         if column is None:
             raise errors.NoSuchColumn(f"SummingMergeTree sums {name}, which is no stored column.")
         if name in keys:
@@ -251,12 +263,15 @@ def _check_summing(table: Table) -> None:
 
 
 def _is_nested(table: Table, name: str) -> bool:
+    """Return whether the name is that of a nested structure."""
     return any(c.name.startswith(f"{name}.") for c in table.stored_columns)
 
 
 def _check_aggregating(table: Table) -> None:
+    """Raise BadArguments for an AggregatingMergeTree with aggregates where another column is in no
+    key: a merge would keep an arbitrary value of it."""
     keys = [item.expression for item in table.sorting_key]
-    measures = _of_measures(table.columns)
+    measures = _aggregate_columns(table.columns)
     key_text = " ".join((*keys, table.partition_key))
     loose = [
         c.name
@@ -271,7 +286,8 @@ def _check_aggregating(table: Table) -> None:
         )
 
 
-def _of_measures(columns: Sequence[Column]) -> list[Column]:
+def _aggregate_columns(columns: Sequence[Column]) -> list[Column]:
+    """Return the columns with aggregate states."""
     return [
         c
         for c in columns

@@ -1,4 +1,4 @@
-"""Skip indexes: what CREATE TABLE and ALTER TABLE … INDEX say of them."""
+"""Skip indexes: the INDEX clauses of CREATE TABLE and ALTER TABLE."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from olapdb import types
+from olapdb.bind import bind_expression
 from olapdb.dml.mutation_steps import RewriteStep
 from olapdb.errors import (
     BadArguments,
@@ -45,8 +46,8 @@ _HASHED = (
 def skip_index(
     definition: nodes.IndexDefinition, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> SkipIndex:
-    """The index over the table's columns; errors as ClickHouse's."""
-    from olapdb.bind import bind_expression
+    """Return the index that the definition describes. Raise the errors of ClickHouse for types,
+    expressions and arguments that are not possible."""
 
     kind = _TYPES.get(definition.type.name.lower())
     if kind is None:
@@ -66,7 +67,7 @@ def skip_index(
         to_sql(definition.expression),
         kind,
         tuple(sorted(columns_of(bound))),
-        _argument(definition, kind),
+        _type_argument(definition, kind),
         definition.granularity,
     )
 
@@ -77,7 +78,7 @@ def add_indexes(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> Table:
-    """The table with these too; the names differ."""
+    """Return the table with these indexes too. Raise IllegalIndex if a name is taken."""
     for definition in definitions:
         made = skip_index(definition, table, context, snapshot)
         if any(known.name == made.name for known in table.indexes):
@@ -93,8 +94,8 @@ def add_indexes(
 def alter_index(
     action: nodes.IndexAction, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> Table:
-    """ADD and DROP INDEX: parts written from then on have it; MATERIALIZE INDEX and OPTIMIZE … FINAL
-    rewrite others."""
+    """Return the table after ADD or DROP INDEX, which affect parts written from now on. MATERIALIZE
+    INDEX and OPTIMIZE … FINAL rewrite older parts."""
     known = any(index.name == action.name for index in table.indexes)
     match action.action:
         case "ADD":
@@ -107,7 +108,7 @@ def alter_index(
                     hint="Choose another name, or say ADD INDEX IF NOT EXISTS.",
                     position=action.position,
                 )
-            return _placed(add_indexes((action.index,), table, context, snapshot), action)
+            return _move_newest(add_indexes((action.index,), table, context, snapshot), action)
         case "DROP":
             if not known and not action.if_exists:
                 raise BadArguments(
@@ -118,13 +119,14 @@ def alter_index(
             kept = tuple(index for index in table.indexes if index.name != action.name)
             return replace(table, indexes=kept)
         case "MATERIALIZE" | "CLEAR":
-            return table  # the parts are written anew, see `rewriting`
+            return table  # `rewriting` rewrites the parts
 
 
-def rewriting(
+def rewrite_steps(
     action: nodes.IndexAction, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> Sequence[RewriteStep]:
-    """MATERIALIZE INDEX writes the parts anew, CLEAR INDEX too, but without it, until a merge."""
+    """Return the steps of MATERIALIZE and CLEAR INDEX, which rewrite all parts. CLEAR omits the
+    index until the next merge. Raise BadArguments for an unknown index."""
     if action.action not in ("MATERIALIZE", "CLEAR"):
         return ()
     partition = None
@@ -141,8 +143,8 @@ def rewriting(
     return (RewriteStep(partition, action.name if action.action == "CLEAR" else ""),)
 
 
-def _placed(table: Table, action: nodes.IndexAction) -> Table:
-    """The table with its newest index FIRST or AFTER another one."""
+def _move_newest(table: Table, action: nodes.IndexAction) -> Table:
+    """Return the table with its newest index moved FIRST or AFTER another one."""
     *others, made = table.indexes
     if action.first:
         return replace(table, indexes=(made, *others))
@@ -160,6 +162,8 @@ def _placed(table: Table, action: nodes.IndexAction) -> Table:
 
 
 def _check_expression(definition: nodes.IndexDefinition, bound: Expression, table: Table) -> None:
+    """Raise an error for an expression that names no column, is not pure, reads a column that is
+    not stored, or has an unsuitable type."""
     used = columns_of(bound)
     if not used:
         raise IncorrectQuery(
@@ -196,6 +200,7 @@ def _check_expression(definition: nodes.IndexDefinition, bound: Expression, tabl
 
 
 def _check_hashed(definition: nodes.IndexDefinition, data_type: types.DataType) -> None:
+    """Raise IllegalColumn for a type that a bloom_filter cannot hash."""
     inner = types.plain(data_type)
     if isinstance(inner, types.Array):
         inner = types.plain(inner.inner)
@@ -207,7 +212,8 @@ def _check_hashed(definition: nodes.IndexDefinition, data_type: types.DataType) 
         )
 
 
-def _argument(definition: nodes.IndexDefinition, kind: IndexType) -> float:
+def _type_argument(definition: nodes.IndexDefinition, kind: IndexType) -> float:
+    """Return the number in TYPE set(n) or bloom_filter(p), or its default; 0 for minmax."""
     values = [one.value for one in definition.type.arguments if isinstance(one, nodes.Literal)]
     given = definition.type.arguments
     if len(values) != len(given) or len(given) > (kind != "minmax"):

@@ -12,7 +12,10 @@ from olapdb.sql.parser import parse_expression
 from olapdb.statements.context import StatementContext
 from olapdb.statements.ddl.engines import engine_of
 from olapdb.statements.ddl.table_definition import build_table, check_table
-from olapdb.statements.ddl.views import executor_of
+from olapdb.statements.ddl.views import chunk_executor
+from olapdb.views.versions.rebuild import Rebuild, cancel_rebuild
+from olapdb.views.versions.start import RebuildRequest
+from olapdb.views.versions.versions import rollback as roll_back
 
 if TYPE_CHECKING:
     from olapdb.views.versions.start import BuildTarget
@@ -21,22 +24,20 @@ if TYPE_CHECKING:
 def rebuild(
     statement: nodes.SystemView, view: MaterializedView, context: StatementContext
 ) -> tuple[Any, ...]:
-    """Its rows: a step each. Without ENGINE, PARTITION BY and ORDER BY the new target is as the old
-    one; a clause that is left out is the old one's."""
-    from olapdb.views.versions.rebuild import Rebuild
-    from olapdb.views.versions.start import RebuildRequest
+    """Run SYSTEM REBUILD VIEW; return a row for each step. ENGINE, PARTITION BY and ORDER BY shape
+    the new target; an omitted clause is that of the old target."""
 
     storage = statement.storage
     engine = "" if storage is None or storage.engine is None else engine_of(storage, None).name
     request = RebuildRequest(
         context.origin(),
         view.id,
-        _builder(storage, context),
+        _target_builder(storage, context),
         query=statement.query,
         engine=engine,
         reshaped=storage is not None,
         database=context.database,
-        executor=executor_of(context),
+        executor=chunk_executor(context),
         progress=context.progress,
         named={one.name: one.value for one in statement.settings},
     )
@@ -44,19 +45,25 @@ def rebuild(
 
 
 def cancel(view: MaterializedView, context: StatementContext) -> None:
-    from olapdb.views.versions.rebuild import cancel_rebuild
+    """Run SYSTEM CANCEL REBUILD VIEW: drop the unfinished version with its target. Raise
+    BadArguments if there is none."""
 
     cancel_rebuild(context.origin(), view.id)
 
 
 def rollback(view: MaterializedView, context: StatementContext) -> tuple[Any, ...]:
-    from olapdb.views.versions.versions import rollback as roll_back
+    """Run SYSTEM ROLLBACK VIEW: give the name back to the version that the last rebuild replaced;
+    return one row about it."""
 
     return roll_back(context.origin(), view.id)
 
 
-def _builder(storage: nodes.StorageClause | None, context: StatementContext) -> BuildTarget:
+def _target_builder(storage: nodes.StorageClause | None, context: StatementContext) -> BuildTarget:
+    """Return the function that builds the new target: (old target, columns, name) -> table, with
+    fresh ids and not published."""
+
     def build(old: Table, columns: tuple[Column, ...], name: str) -> Table:
+        """Return the new target, with the old one's properties where no clause changes them."""
         fresh = replace(
             old,
             id=str(uuid.uuid4()),
@@ -76,7 +83,7 @@ def _builder(storage: nodes.StorageClause | None, context: StatementContext) -> 
             nodes.CreateTable(
                 table=nodes.TableName(name, old.database),
                 columns=tuple(_definition(column) for column in columns),
-                storage=_completed(storage, old),
+                storage=_fill_omitted_clauses(storage, old),
                 position=storage.position,
             ),
             context,
@@ -95,6 +102,7 @@ def _builder(storage: nodes.StorageClause | None, context: StatementContext) -> 
 
 
 def _definition(column: Column) -> nodes.ColumnDefinition:
+    """Return the column as CREATE TABLE would declare it."""
     return nodes.ColumnDefinition(
         column.name,
         column.type,
@@ -104,8 +112,9 @@ def _definition(column: Column) -> nodes.ColumnDefinition:
     )
 
 
-def _completed(storage: nodes.StorageClause, old: Table) -> nodes.StorageClause:
-    """The clause with what it leaves out as the old target has it."""
+def _fill_omitted_clauses(storage: nodes.StorageClause, old: Table) -> nodes.StorageClause:
+    """Return the clause with the old target's ENGINE, ORDER BY and PARTITION BY where it omits
+    them."""
     engine, order_by, partition_by = storage.engine, storage.order_by, storage.partition_by
     if engine is None:
         arguments = tuple(nodes.Identifier((name,)) for name in old.engine.arguments)

@@ -1,4 +1,4 @@
-"""RENAME and EXCHANGE: names change, identities do not, and views follow their tables."""
+"""RENAME and EXCHANGE: names change, ids stay, and the text of views follows the tables."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.errors import DatabaseAlreadyExists, IncorrectQuery, TableAlreadyExists
 from olapdb.model.changes import (
     Change,
@@ -23,29 +24,31 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext, unknown_table
-from olapdb.statements.ddl.attempts import attempted, commit
+from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
 from olapdb.statements.introspect.show import require_database, require_own_database
-from olapdb.system.registry import SYSTEM_DATABASES
+from olapdb.views.definition.create import rewrite_references
 
 Name = tuple[str, str]
 """(database, name)"""
 
 
 def rename(statement: nodes.Rename, context: StatementContext) -> Result:
-    """All pairs in one commit, one after the other: `a TO c, b TO a, c TO b` swaps."""
+    """Run RENAME TABLE or DATABASE in one commit. Pairs apply in order: `a TO c, b TO a, c TO b`
+    swaps."""
     run = _rename_databases if statement.kind == "DATABASE" else _rename_tables
-    attempted(context, partial(run, statement, context))
+    retry_on_conflict(context, partial(run, statement, context))
     return Result()
 
 
 def exchange(statement: nodes.Exchange, context: StatementContext) -> Result:
-    """Two tables swap their names, in one commit. Identities stay: a view keeps writing to the
-    table that it wrote to, under its new name."""
-    attempted(context, partial(_exchange, statement, context))
+    """Run EXCHANGE TABLES: two tables swap names in one commit. Ids stay: a view still writes to
+    the same table, under its new name."""
+    retry_on_conflict(context, partial(_exchange, statement, context))
     return Result()
 
 
 def _rename_tables(statement: nodes.Rename, context: StatementContext, snapshot: Snapshot) -> None:
+    """Make one attempt of RENAME TABLE at the snapshot. Raise UnknownTable, TableAlreadyExists."""
     names: dict[Name, SchemaObject] = {(o.database, o.name): o for o in snapshot.objects()}
     touched: dict[str, SchemaObject] = {}
     for (old, new), if_exists in _pairs(statement):
@@ -65,20 +68,24 @@ def _rename_tables(statement: nodes.Rename, context: StatementContext, snapshot:
         names[after] = names.pop(before)
         touched[item.id] = item
     new_names = {item.id: name for name, item in names.items() if item.id in touched}
-    _publish(context, "RENAME", snapshot, touched.values(), new_names)
+    _commit_renames(context, "RENAME", snapshot, touched.values(), new_names)
 
 
 def _exchange(statement: nodes.Exchange, context: StatementContext, snapshot: Snapshot) -> None:
+    """Make one attempt of `exchange` at the snapshot."""
     left, right = (context.require(snapshot, n) for n in (statement.left, statement.right))
     names = {left.id: (right.database, right.name), right.id: (left.database, left.name)}
-    _publish(context, "EXCHANGE", snapshot, (left, right), names)
+    _commit_renames(context, "EXCHANGE", snapshot, (left, right), names)
 
 
 def _rename_databases(
     statement: nodes.Rename, context: StatementContext, snapshot: Snapshot
 ) -> None:
-    """With all that is in them. A table that is created in one of them meanwhile would be without
-    a database, so the commit conflicts, and looks again."""
+    """Make one attempt of RENAME DATABASE, which moves all objects of the databases.
+
+    The commit conflicts with a concurrent CREATE in a renamed database, whose table would lack a
+    database; the statement is then retried.
+    """
     databases = dict(snapshot.databases)
     for (old, new), if_exists in _pairs(statement):
         if if_exists and old.name not in databases:
@@ -102,7 +109,7 @@ def _rename_databases(
     items = [o for o in snapshot.objects() if o.database in renamed]
     changes: list[Change] = [DropDatabase(one.name) for one in moving]
     changes += [CreateDatabase(replace(one, name=new_name[one.id])) for one in moving]
-    _publish(
+    _commit_renames(
         context,
         "RENAME DATABASE",
         snapshot,
@@ -115,12 +122,12 @@ def _rename_databases(
 def _pairs(
     statement: nodes.Rename,
 ) -> Iterator[tuple[tuple[nodes.TableName, nodes.TableName], bool]]:
-    """(old name, new name), and whether IF EXISTS stands before them."""
+    """Yield each (old name, new name), and whether it has IF EXISTS."""
     rest = len(statement.pairs) - len(statement.if_exists)
     return zip(statement.pairs, (*statement.if_exists, *[False] * rest), strict=True)
 
 
-def _publish(
+def _commit_renames(
     context: StatementContext,
     kind: str,
     snapshot: Snapshot,
@@ -128,10 +135,12 @@ def _publish(
     names: Mapping[str, Name],
     databases: Sequence[Change] = (),
 ) -> None:
-    """One commit: `items` under their new `names` (by id), and every view whose text names one.
+    """Commit at once: `items` under their new `names` (by id), all views whose text names one, and
+    the changes of `databases`.
 
-    It requires that what it puts back is what it read, and that no view has come or changed since:
-    one that names an object by its old name would be left behind.
+    The commit requires that the items are unchanged since they were read. It also requires that no
+    view was created or changed since the snapshot: such a view could name an object by its old
+    name.
     """
     moving = [o for o in items if names[o.id] != (o.database, o.name)]
     if not moving and not databases:
@@ -142,16 +151,17 @@ def _publish(
     if not databases:
         requirements += [DatabaseExists(d) for d in dict.fromkeys(d for d, _ in moved.values())]
     requirements += [NameIsFree(*name) for name in moved.values() if name not in moved]
-    changed = _renamed(snapshot, moving, moved)
-    commit(context, kind, requirements, [*databases, *(PutObject(o) for o in changed)])
+    changed = _renamed_objects(snapshot, moving, moved)
+    commit_schema_change(
+        context, kind, requirements, [*databases, *(PutObject(o) for o in changed)]
+    )
 
 
-def _renamed(
+def _renamed_objects(
     snapshot: Snapshot, moving: Sequence[SchemaObject], moved: Mapping[Name, Name]
 ) -> list[SchemaObject]:
-    """The objects under their new names, then the other views whose text changes with them. What
-    they mean does not change, so neither does a `version`."""
-    from olapdb.views.definition.create import rewrite_references
+    """Return the objects under their new names, then the other views whose text changes. `version`
+    stays, since no meaning changes."""
 
     rewritten: dict[str, View | MaterializedView] = {
         v.id: v for v in rewrite_references(snapshot, moved)

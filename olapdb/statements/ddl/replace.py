@@ -1,9 +1,8 @@
-"""CREATE OR REPLACE of a table that views join: it stays the same table, with other rows.
+"""CREATE OR REPLACE of a table that views join: the table keeps its identity and gets other rows.
 
-A view knows its dimensions by identity, so a table in the old one's stead would leave it reading
-what nobody sees any more.  Where views read the table beside their source, and nothing else, the
-new definition takes over its identity; the rows that differ say which slices are stale.  This is
-what a dbt run does to the model of a dimension.
+A view refers to its dimensions by id, so it would not read a replacement with a new id. If views
+only join the table, the new definition takes over its id. The rows that differ decide which view
+slices become stale. A dbt run replaces the model of a dimension this way.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from olapdb.commit.draft import CommitDraft, publish
 from olapdb.errors import Error
 from olapdb.lineage.dimension_change import dimension_views
 from olapdb.lineage.effects import TableWrite, effects_of
-from olapdb.lineage.row_removal import raised
+from olapdb.lineage.row_removal import raise_data_versions
 from olapdb.model.changes import (
     Change,
     NoDependents,
@@ -37,11 +36,12 @@ from olapdb.views.definition.judgement import bind_view, rejudged_draft
 
 
 def is_dimension_only(snapshot: Snapshot, item: SchemaObject) -> bool:
-    """Whether views read the table beside their source, and none as its source or target."""
+    """Return whether views join the table, and none has it as source or target. False for tables
+    with deduplicate_by."""
     if not isinstance(item, Table) or not dimension_views(snapshot, {item.id}):
         return False
     if item.setting("deduplicate_by"):
-        return False  # the keys of the old rows would keep the new ones out
+        return False  # the remembered keys of the old rows would reject the new ones
     return all(
         item.id in one.dimension_ids and item.id not in (one.source_id, one.target_id)
         for one in snapshot.objects()
@@ -49,10 +49,11 @@ def is_dimension_only(snapshot: Snapshot, item: SchemaObject) -> bool:
     )
 
 
-def successor(made: Table, existing: Table, snapshot: Snapshot) -> Table:
-    """The new definition with the old identity; columns of the same name and type stay the same.
+def with_identity_of(made: Table, existing: Table, snapshot: Snapshot) -> Table:
+    """Return the new definition under the old id. Columns of the same name and type keep their ids.
 
-    AlterOfColumnIsForbidden where a view would not fit any more."""
+    Raises AlterOfColumnIsForbidden if a view would not work any more.
+    """
     newest = next_column_id(existing) - 1
     columns: list[Column] = []
     for column in made.columns:
@@ -74,7 +75,7 @@ def successor(made: Table, existing: Table, snapshot: Snapshot) -> Table:
     return table
 
 
-def publish_successor(
+def publish_replacement(
     made: Table,
     existing: Table,
     context: StatementContext,
@@ -82,15 +83,19 @@ def publish_successor(
     requirements: Sequence[Requirement],
     changes: Sequence[Change],
 ) -> None:
-    """One commit: the old rows go, detached ones too (they are of other keys, maybe), definition and
-    new rows (`changes`) come, and what of the views differs is stale."""
+    """Commit at once: replace definition and rows of the table, and invalidate the view slices that
+    differ.
+
+    `made` is from `successor`; `requirements` and `changes` are those of the new rows. Detached
+    parts are dropped too, since their keys may be those of the old definition.
+    """
     detached = detached_table(existing.id)
     detached_ids = tuple(sorted(part.id for part in snapshot.parts(detached)))
     parts = snapshot.parts(existing.id)
     ids = tuple(sorted(part.id for part in parts))
     rows = sum(part.rows for part in parts)
     views = tuple(view.id for view in dimension_views(snapshot, {existing.id}))
-    own = SchemaIs(made.id, made.version)  # true only once this commit is made
+    own = SchemaIs(made.id, made.version)  # this commit itself makes it true
     draft = CommitDraft(
         [
             RevisionIs(existing.id, existing.revision),
@@ -101,22 +106,24 @@ def publish_successor(
         ],
         [RemoveParts(*one) for one in ((existing.id, ids), (detached, detached_ids)) if one[1]],
     )
-    draft.change(PutObject(made), *raised(existing, parts), *changes)
+    draft.change(PutObject(made), *raise_data_versions(existing, parts), *changes)
     origin = context.origin("CREATE TABLE")
     write = TableWrite(
-        frozenset((existing.id,)), rows, rejoined=_rejoined(made, existing, snapshot)
+        frozenset((existing.id,)),
+        rows,
+        rejoined=_views_of_replaced_columns(made, existing, snapshot),
     )
     draft.merge(effects_of(origin, snapshot, write, draft.changes))
     draft.merge(rejudged_draft(origin, snapshot, check_altered(snapshot, made, "replace")))
     publish(draft, origin)
 
 
-def _rejoined(made: Table, existing: Table, snapshot: Snapshot) -> frozenset[str]:
-    """The views that read a column which is another one from now on: the new rows cannot be read as
-    the old table's, so nothing is compared for them."""
+def _views_of_replaced_columns(made: Table, existing: Table, snapshot: Snapshot) -> frozenset[str]:
+    """Return the ids of views that read a column which has a new id. Old and new rows have
+    different columns there, so these views' slices cannot be compared row by row."""
     kept = {column.name: column.id for column in made.columns}
     others = {one.name for one in existing.columns if kept.get(one.name) != one.id}
-    if _aliases(existing) - _aliases(made):  # a plan has their expressions, not their names
+    if _aliases(existing) - _aliases(made):  # plans contain alias expressions, not names
         return frozenset(view.id for view in dimension_views(snapshot, {existing.id}))
     found: set[str] = set()
     for view in dimension_views(snapshot, {existing.id}) if others else ():
@@ -130,4 +137,5 @@ def _rejoined(made: Table, existing: Table, snapshot: Snapshot) -> frozenset[str
 
 
 def _aliases(table: Table) -> set[tuple[str, str]]:
+    """Return (name, expression) of the ALIAS columns."""
     return {(one.name, one.default) for one in table.columns if one.default_kind == "ALIAS"}

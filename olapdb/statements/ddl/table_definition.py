@@ -1,4 +1,4 @@
-"""What a CREATE TABLE describes: its columns, engine, keys and settings, and what they must fit."""
+"""The table that a CREATE TABLE describes: columns, engine, keys, settings, and their checks."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from olapdb import types
+from olapdb.bind import bind_expression
 from olapdb.config import SettingValue, is_deduplication, table_settings
 from olapdb.errors import (
     BadArguments,
@@ -22,9 +23,12 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.plan.expressions import Call, ColumnRef, Expression, walk
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
+from olapdb.sql.parser import parse_expression
 from olapdb.statements.context import StatementContext
-from olapdb.statements.ddl.column_checks import check_columns, constraint_of
+from olapdb.statements.ddl.column_checks import check_columns, constraint_from
 from olapdb.statements.ddl.engines import check_engine, engine_of, with_version
+from olapdb.statements.ddl.indexes import add_indexes
+from olapdb.statements.ddl.ttl import ttl_text
 from olapdb.statements.introspect.show import require_own_database
 from olapdb.statements.query import select
 
@@ -32,7 +36,11 @@ from olapdb.statements.query import select
 def build_table(
     statement: nodes.CreateTable, context: StatementContext, snapshot: Snapshot
 ) -> Table:
-    """The table that the statement describes, with fresh ids; nothing is published."""
+    """Return the table that the statement describes, with a fresh id; nothing is published.
+
+    Raises the errors of ClickHouse for definitions that are not possible, NotSupportedError for
+    PROJECTION and SAMPLE BY.
+    """
     database, name = context.locate(statement.table)
     require_own_database(database, snapshot, statement.table.position)
     for what, clause in (
@@ -45,7 +53,7 @@ def build_table(
                 hint="Leave the clause out.",
                 position=statement.position,
             )
-    like = like_of(statement, context, snapshot)
+    like = template_table(statement, context, snapshot)
     columns = _columns(statement, like, context, snapshot)
     storage = statement.storage
     engine = engine_of(storage, like)
@@ -71,8 +79,6 @@ def build_table(
     check_table(table, context, snapshot)
     table = replace(table, ttl=_ttl(statement, like, table, context, snapshot))
     if statement.indexes:
-        from olapdb.statements.ddl.indexes import add_indexes
-
         return add_indexes(statement.indexes, table, context, snapshot)
     return table
 
@@ -84,7 +90,8 @@ def _ttl(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> str:
-    from olapdb.statements.ddl.ttl import ttl_text
+    """Return the table's TTL text; without a TTL clause that of AS `like`, unless the statement
+    names an engine."""
 
     items = statement.storage.ttl
     if not items and like is not None and table.engine.is_merge_tree:
@@ -93,9 +100,8 @@ def _ttl(
 
 
 def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> None:
-    """Keys and defaults bind over the columns; key types can be keys; engine columns exist."""
-    from olapdb.bind import bind_expression
-    from olapdb.sql.parser import parse_expression
+    """Check engine, deduplication, keys and columns of the table: their expressions bind, and their
+    types are allowed. Raise the errors of ClickHouse."""
 
     check_engine(table)
     check_deduplication(table, snapshot)
@@ -105,7 +111,7 @@ def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> 
         written = parse_expression(item.expression)
         bound = bind_expression(written, table, scope)
         _check_key(item.expression, bound, "sorting key", nullable_ok)
-        reads = isinstance(written, nodes.Identifier)  # an ALIAS may stand for a constant
+        reads = isinstance(written, nodes.Identifier)  # an ALIAS may be a constant
         if not reads and not any(isinstance(e, ColumnRef) for e in walk(bound)):
             raise IllegalColumn(
                 f"The sorting key cannot contain a constant, {item.expression}.",
@@ -121,12 +127,15 @@ def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> 
 
 
 def _check_distinct(expressions: Sequence[str]) -> None:
+    """Raise BadArguments if the sorting key repeats an expression."""
     for at, text in enumerate(expressions):
         if text in expressions[:at]:
             raise BadArguments(f"The sorting key has {text} twice.", hint="Leave one out.")
 
 
 def _check_key(text: str, bound: Expression, what: str, nullable_ok: bool) -> None:
+    """Raise an error for a key expression that is not pure, that is Nullable without
+    allow_nullable_key, or whose type keys cannot have."""
     data_type = bound.type
     volatile = next(
         (e.name for e in walk(bound) if isinstance(e, Call) and e.function.volatility != "pure"),
@@ -149,9 +158,10 @@ def _check_key(text: str, bound: Expression, what: str, nullable_ok: bool) -> No
         raise DataTypeCannotBeUsedInKey(f"{text} of type {data_type} cannot be in the {what}.")
 
 
-def like_of(
+def template_table(
     statement: nodes.CreateTable, context: StatementContext, snapshot: Snapshot
 ) -> Table | None:
+    """Return the table of AS or CLONE AS; None without one."""
     if statement.like is None:
         return None
     return context.require_table(snapshot, statement.like, "CREATE TABLE AS")
@@ -160,14 +170,17 @@ def like_of(
 def _columns(
     statement: nodes.CreateTable, like: Table | None, context: StatementContext, snapshot: Snapshot
 ) -> tuple[Column, ...]:
+    """Return the columns of the column list, else of the AS table, else of the SELECT. Raise
+    IncorrectQuery without any, IllegalColumn for repeated names."""
     if statement.columns:
-        made = columns_of(statement.columns, context, snapshot)
+        made = columns_from(statement.columns, context, snapshot)
     elif like is not None:
         return fresh_columns(like.columns)
     elif statement.query is not None:
         plan = select.plan_query(statement.query, context, snapshot)
         made = tuple(
-            Column(i, n, _storable(t)) for i, (n, t) in enumerate(zip(plan.names, plan.types), 1)
+            Column(i, n, _require_storable(t))
+            for i, (n, t) in enumerate(zip(plan.names, plan.types), 1)
         )
     else:
         raise IncorrectQuery(
@@ -184,12 +197,15 @@ def _columns(
 
 
 def _constraints(statement: nodes.CreateTable, like: Table | None) -> tuple[tuple[str, str], ...]:
+    """Return the (name, condition) of each constraint; without columns and constraints those of
+    `like`."""
     if statement.constraints or like is None or statement.columns:
-        return tuple(constraint_of(one) for one in statement.constraints)
+        return tuple(constraint_from(one) for one in statement.constraints)
     return like.constraints
 
 
-def _storable(data_type: types.DataType) -> types.DataType:
+def _require_storable(data_type: types.DataType) -> types.DataType:
+    """Return the type; raise BadArguments for a column that is only NULL."""
     if isinstance(types.plain(data_type), types.Nothing):
         raise BadArguments(
             "A column of the SELECT is NULL only and has no type.", hint="CAST it to one."
@@ -197,10 +213,11 @@ def _storable(data_type: types.DataType) -> types.DataType:
     return data_type
 
 
-def columns_of(
+def columns_from(
     definitions: Sequence[nodes.ColumnDefinition], context: StatementContext, snapshot: Snapshot
 ) -> tuple[Column, ...]:
-    """Columns as CREATE TABLE lists them; a missing type is that of the default expression."""
+    """Return the columns of a CREATE TABLE list, numbered from 1. A column without a type has that
+    of its default. Raise NotSupportedError for a column's TTL."""
     nullable = context.settings.boolean("data_type_default_nullable")
     made: list[Column] = []
     for number, definition in enumerate(definitions, 1):
@@ -234,7 +251,7 @@ def _default_type(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> types.DataType:
-    from olapdb.bind import bind_expression
+    """Return the type of the default expression over the columns `before`."""
 
     if definition.default is None:
         raise BadArguments(
@@ -249,12 +266,14 @@ def _default_type(
 def _keys(
     storage: nodes.StorageClause, like: Table | None, engine: Engine
 ) -> tuple[tuple[KeyItem, ...], int, str]:
+    """Return (sorting key, number of its items in the primary key, partition key); without clauses
+    those of `like`. Raise BadArguments if PRIMARY KEY is not a prefix of ORDER BY."""
     given = storage.order_by is not None or storage.primary_key is not None
     if not engine.is_merge_tree:
         return (), 0, ""
     if not given and storage.partition_by is None and like is not None:
         return like.sorting_key, like.primary_key, like.partition_key
-    primary = tuple(to_sql(e) for e in _flat(storage.primary_key or ()))
+    primary = tuple(to_sql(e) for e in _flatten_key(storage.primary_key or ()))
     if storage.order_by is None:
         sorting = tuple(KeyItem(text) for text in primary)
     else:
@@ -267,8 +286,8 @@ def _keys(
     return with_version(engine, sorting), len(primary) or len(sorting), partition
 
 
-def _flat(expressions: Sequence[nodes.Expression]) -> list[nodes.Expression]:
-    """`(a, b)` and `a, b` alike; `tuple()` is nothing."""
+def _flatten_key(expressions: Sequence[nodes.Expression]) -> list[nodes.Expression]:
+    """Return the key expressions one by one: `(a, b)` is `a, b`, and `tuple()` is empty."""
     flat: list[nodes.Expression] = []
     for e in expressions:
         if isinstance(e, nodes.TupleLiteral):
@@ -279,9 +298,10 @@ def _flat(expressions: Sequence[nodes.Expression]) -> list[nodes.Expression]:
 
 
 def key_items(items: Sequence[nodes.OrderItem]) -> list[KeyItem]:
+    """Return ORDER BY as key items. Raise BadArguments for NULLS FIRST and COLLATE."""
     made: list[KeyItem] = []
     for item in items:
         if item.nulls_first is not None or item.collate is not None:
             raise BadArguments("NULLS FIRST and COLLATE have no place in a table's ORDER BY.")
-        made.extend(KeyItem(to_sql(e), item.descending) for e in _flat([item.expression]))
+        made.extend(KeyItem(to_sql(e), item.descending) for e in _flatten_key([item.expression]))
     return made

@@ -1,4 +1,4 @@
-"""TTL in CREATE TABLE and ALTER TABLE: what an expression may be, and MATERIALIZE TTL."""
+"""TTL in CREATE TABLE and ALTER TABLE: the checks of its expressions, and MATERIALIZE TTL."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from olapdb import types
+from olapdb.bind import bind_expression
 from olapdb.bind.syntax import rewrite
 from olapdb.bind.syntax import walk as walk_syntax
+from olapdb.dml.ttl import apply_ttl
 from olapdb.errors import (
     BadArguments,
     BadTtlExpression,
@@ -28,10 +30,11 @@ if TYPE_CHECKING:
 
 
 def ttl_text(items: Sequence[nodes.TtlItem], table: Table, scope: BindScope) -> str:
-    """The rules as they are kept in `Table.ttl`, checked over the table's columns; "" for none.
+    """Check the TTL rules over the table's columns; return the text for `Table.ttl`, "" without
+    rules.
 
-    Raises BadTtlExpression or BadArguments as ClickHouse does, NotSupportedError for TTL that does
-    something else than to delete rows, and the binder's errors.
+    Raises BadTtlExpression or BadArguments as ClickHouse does, NotSupportedError for TTL with
+    another action than DELETE, and the binder's errors.
     """
     if items and not table.engine.is_merge_tree:
         raise BadArguments(
@@ -40,17 +43,18 @@ def ttl_text(items: Sequence[nodes.TtlItem], table: Table, scope: BindScope) -> 
             position=items[0].position,
         )
     for item in items:
-        _check(item, table, scope)
+        _check_rule(item, table, scope)
     if sum(1 for item in items if item.where is None) > 1:
         raise BadTtlExpression(
             "More than one DELETE TTL expression without WHERE expression is not allowed.",
             hint="Give all but one of them a WHERE.",
             position=items[-1].position,
         )
-    return ", ".join(_text(item) for item in items)
+    return ", ".join(_rule_text(item) for item in items)
 
 
-def _text(item: nodes.TtlItem) -> str:
+def _rule_text(item: nodes.TtlItem) -> str:
+    """Return the SQL text of a rule."""
     text = to_sql(rewrite(item.expression, _interval_as_function))
     if item.where is None:
         return text
@@ -58,14 +62,16 @@ def _text(item: nodes.TtlItem) -> str:
 
 
 def _interval_as_function(node: nodes.Node) -> nodes.Node | None:
-    """`INTERVAL 1 DAY` as ClickHouse shows it: toIntervalDay(1)."""
+    """Return `INTERVAL 1 DAY` as toIntervalDay(1), the form that ClickHouse shows; None for other
+    nodes."""
     if isinstance(node, nodes.IntervalLiteral):
         return nodes.Function(f"toInterval{node.unit}", (node.expression,))
     return None
 
 
-def _check(item: nodes.TtlItem, table: Table, scope: BindScope) -> None:
-    from olapdb.bind import bind_expression
+def _check_rule(item: nodes.TtlItem, table: Table, scope: BindScope) -> None:
+    """Raise an error for a rule that cannot work: another action than DELETE, a subquery, no
+    column, a result that is no date or time, a WHERE that is no condition."""
 
     if item.action != "DELETE":
         what = {"GROUP BY": "GROUP BY", "RECOMPRESS": "RECOMPRESS", "MOVE": f"TO {item.detail}"}
@@ -108,6 +114,7 @@ def _check(item: nodes.TtlItem, table: Table, scope: BindScope) -> None:
 
 
 def _check_pure(bound: Expression, text: str, item: nodes.TtlItem) -> None:
+    """Raise BadArguments if the expression calls a function that is not pure."""
     for one in walk(bound):
         if isinstance(one, Call) and one.function.volatility != "pure":
             raise BadArguments(
@@ -119,13 +126,15 @@ def _check_pure(bound: Expression, text: str, item: nodes.TtlItem) -> None:
 
 
 def _is_time(data_type: types.DataType) -> bool:
+    """Return whether the type is a date or time that is not Nullable."""
     return not types.is_nullable(data_type) and isinstance(
         types.plain(data_type), types.Date | types.Date32 | types.DateTime | types.DateTime64
     )
 
 
-def modified_ttl(action: nodes.ModifyTtl, table: Table, scope: BindScope) -> str:
-    """MODIFY TTL and REMOVE TTL: the table's next TTL."""
+def ttl_after_modify(action: nodes.ModifyTtl, table: Table, scope: BindScope) -> str:
+    """Return the table's TTL text after MODIFY TTL or REMOVE TTL. Raise BadArguments for removing a
+    TTL that does not exist."""
     if not action.ttl and not table.ttl:
         raise BadArguments(
             f"{table.database}.{table.name} doesn't have any table TTL expression, cannot remove.",
@@ -137,8 +146,8 @@ def modified_ttl(action: nodes.ModifyTtl, table: Table, scope: BindScope) -> str
 def materialize_ttl(
     name: nodes.TableName, partition: nodes.PartitionReference | None, context: StatementContext
 ) -> Result:
-    """What has expired leaves now, in one commit; the rows that did."""
-    from olapdb.dml.ttl import apply_ttl
+    """Run MATERIALIZE TTL: remove expired rows now, in one commit; return their number. Raise
+    IncorrectQuery for a table without TTL."""
 
     snapshot = context.snapshot()
     table = context.require_table(snapshot, name, "MATERIALIZE TTL")

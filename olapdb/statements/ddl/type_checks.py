@@ -1,4 +1,4 @@
-"""Types that parse, but that no column may have: as ClickHouse refuses them."""
+"""Types that the parser accepts and no column may have; ClickHouse refuses them too."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _IN_LOW_CARDINALITY = (
     types.UUID,
 )
 
-_MERGING_SIMPLY = (
+_SIMPLE_AGGREGATES = (
     "any",
     "anyLast",
     "first_value",
@@ -46,17 +46,19 @@ _MERGING_SIMPLY = (
     "minMap",
     "maxMap",
 )
-"""Functions of which f(f(a), f(b)) is f(a and b): what a SimpleAggregateFunction may be."""
+"""Functions allowed in SimpleAggregateFunction: f(f(a), f(b)) equals f of all rows of a and b."""
 
 
 def check_type(data_type: types.DataType, column: str) -> None:
-    """The type and all types in it."""
-    _check_one(data_type, column)
+    """Raise IllegalTypeOfArgument or BadArguments if a column cannot have the type, or a type
+    nested in it."""
+    _check_outer_type(data_type, column)
     for inner in _inner_types(data_type):
         check_type(inner, column)
 
 
 def _inner_types(data_type: types.DataType) -> tuple[types.DataType, ...]:
+    """Return the types directly inside the type."""
     match data_type:
         case types.Nullable(inner) | types.LowCardinality(inner) | types.Array(inner):
             return (inner,)
@@ -72,7 +74,8 @@ def _inner_types(data_type: types.DataType) -> tuple[types.DataType, ...]:
             return ()
 
 
-def _check_one(data_type: types.DataType, column: str) -> None:
+def _check_outer_type(data_type: types.DataType, column: str) -> None:
+    """Check the type without those inside it."""
     match data_type:
         case types.Nullable(inner) if isinstance(inner, _NOT_IN_NULLABLE):
             raise IllegalTypeOfArgument(
@@ -95,12 +98,12 @@ def _check_one(data_type: types.DataType, column: str) -> None:
             raise BadArguments(
                 f"Column {column}: FixedString has 1 to {FIXED_STRING_BYTES_MAX} bytes, not {length}."
             )
-        case types.SimpleAggregateFunction(function, inner) if function not in _MERGING_SIMPLY:
+        case types.SimpleAggregateFunction(function, inner) if function not in _SIMPLE_AGGREGATES:
             resolve_aggregate(function, (), (inner,))
             raise BadArguments(
                 f"Column {column}: {function} of values of {inner} is no SimpleAggregateFunction:"
                 " what it makes of two rows is not what it makes of their results.",
-                hint=f"There are {', '.join(_MERGING_SIMPLY)}; of other functions keep the state,"
+                hint=f"There are {', '.join(_SIMPLE_AGGREGATES)}; of other functions keep the state,"
                 f" AggregateFunction({function}, …).",
             )
         case types.SimpleAggregateFunction(function, inner):
@@ -110,7 +113,8 @@ def _check_one(data_type: types.DataType, column: str) -> None:
 
 
 def _check_simple(function: str, inner: types.DataType, column: str) -> None:
-    """A value has to be of the type that the function makes of two such values."""
+    """Raise BadArguments if the function turns two values of the type into a value of another
+    type."""
     made = resolve_aggregate(function, (), (inner,)).result_type
     if types.plain(made) != types.plain(inner):
         raise BadArguments(
@@ -120,13 +124,15 @@ def _check_simple(function: str, inner: types.DataType, column: str) -> None:
 
 
 def _check_zone(zone: str, column: str) -> None:
+    """Raise BadArguments for an unknown time zone."""
     try:
         ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise _no_zone(zone, column) from error
+        raise _unknown_zone(zone, column) from error
 
 
-def _no_zone(zone: str, column: str) -> Error:
+def _unknown_zone(zone: str, column: str) -> Error:
+    """Return the error for an unknown time zone."""
     return BadArguments(
         f"Column {column}: there is no time zone {zone!r}.", hint="For example 'Europe/Berlin'."
     )

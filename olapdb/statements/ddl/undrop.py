@@ -1,4 +1,4 @@
-"""UNDROP TABLE: a dropped table is there again, until vacuum has deleted its parts."""
+"""UNDROP TABLE: recover a dropped table, until vacuum has deleted its parts."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
-from olapdb.statements.ddl.attempts import attempted, commit
+from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
 from olapdb.statements.introspect.show import require_own_database
 
 
 def undrop(statement: nodes.Undrop, context: StatementContext) -> Result:
-    """The table that was dropped last under this name, or the one with the UUID: its rows, its id,
-    and which views' rows they are. Views that were dropped with it are created anew."""
-    attempted(context, partial(_undrop, statement, context))
+    """Recover the table that was dropped last under this name, or the one with the UUID: its rows,
+    its id, and the record of which views wrote them. Views that were dropped with it are not
+    recovered."""
+    retry_on_conflict(context, partial(_undrop, statement, context))
     return Result()
 
 
 def _undrop(statement: nodes.Undrop, context: StatementContext, snapshot: Snapshot) -> None:
+    """Make one attempt of `undrop` at the snapshot. Raise TableAlreadyExists, UnknownTable."""
     database, name = context.locate(statement.name)
     require_own_database(database, snapshot, statement.name.position)
     if snapshot.find(database, name) is not None:
@@ -31,8 +33,8 @@ def _undrop(statement: nodes.Undrop, context: StatementContext, snapshot: Snapsh
             hint="RENAME it first; then the dropped one has the name.",
             position=statement.name.position,
         )
-    found = _choose(statement, context, database, name)
-    commit(
+    found = _newest_dropped(statement, context, database, name)
+    commit_schema_change(
         context,
         "UNDROP TABLE",
         [DatabaseExists(database), NameIsFree(database, name)],
@@ -40,9 +42,11 @@ def _undrop(statement: nodes.Undrop, context: StatementContext, snapshot: Snapsh
     )
 
 
-def _choose(
+def _newest_dropped(
     statement: nodes.Undrop, context: StatementContext, database: str, name: str
 ) -> DroppedTable:
+    """Return the newest dropped table of that name and UUID. Raise UnknownTable if there is none,
+    or if vacuum has deleted its parts."""
     known = [
         one
         for one in context.services.catalog.dropped_tables()

@@ -1,4 +1,4 @@
-"""CREATE MATERIALIZED VIEW, ATTACH and DETACH."""
+"""CREATE MATERIALIZED VIEW, ATTACH, DETACH and MODIFY QUERY."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext, unknown_table
 from olapdb.statements.ddl.table_definition import build_table
+from olapdb.views.definition.create import create_view, judge_statement, set_attached
+from olapdb.views.definition.modify_query import modify_query
 
 if TYPE_CHECKING:
     from olapdb.views.jobs.executor import Executor
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
 def create_materialized_view(
     statement: nodes.CreateMaterializedView, context: StatementContext
 ) -> Result:
-    """The trigger is live from its commit on; older rows are its gap until they are backfilled."""
-    from olapdb.views.definition.create import create_view
+    """Run CREATE MATERIALIZED VIEW. INSERTs after its commit fire the trigger; older rows are its
+    gap until a backfill."""
 
     context = context.with_settings(statement.settings, takes_engine=statement.populate)
     created = create_view(
@@ -30,7 +32,7 @@ def create_materialized_view(
         statement,
         database=context.database,
         build_inner=_inner_builder(context),
-        executor=executor_of(context),
+        executor=chunk_executor(context),
         progress=context.progress,
     )
     context.statistics.warnings += created.warnings
@@ -40,8 +42,7 @@ def create_materialized_view(
 def judged_statement(
     statement: nodes.CreateMaterializedView, context: StatementContext
 ) -> Judgement:
-    """What CREATE would say of the definition; nothing is created."""
-    from olapdb.views.definition.create import judge_statement
+    """Return the judgement that CREATE would make of the definition; nothing is created."""
 
     context = context.with_settings(statement.settings)
     return judge_statement(
@@ -52,9 +53,13 @@ def judged_statement(
 def _inner_builder(
     context: StatementContext,
 ) -> Callable[[nodes.CreateMaterializedView, tuple[Column, ...], str], Table]:
+    """Return the function that builds the inner table: (statement, columns of the query, name) ->
+    table."""
+
     def build(
         statement: nodes.CreateMaterializedView, columns: tuple[Column, ...], name: str
     ) -> Table:
+        """Return the inner table for the statement's storage clauses and these columns."""
         definition = nodes.CreateTable(
             table=nodes.TableName(name, statement.name.database),
             columns=_inner_columns(statement.columns, columns),
@@ -69,8 +74,8 @@ def _inner_builder(
 def _inner_columns(
     declared: tuple[nodes.ColumnDefinition, ...], made: tuple[Column, ...]
 ) -> tuple[nodes.ColumnDefinition, ...]:
-    """The statement's column list, which is the inner table's own; without one, what the query
-    makes.  A declared column without a type has the query's."""
+    """Return the column definitions of the inner table: the statement's list, else the columns
+    `made` by the query. A declared column without type and default has the query's type."""
     types = {c.name: c.type for c in made}
     if not declared:
         return tuple(nodes.ColumnDefinition(n, t) for n, t in types.items())
@@ -83,12 +88,17 @@ def _inner_columns(
 
 
 def attach_or_detach(statement: nodes.Attach | nodes.Detach, context: StatementContext) -> Result:
-    """DETACH VIEW stops the trigger, what comes in meanwhile is its gap; ATTACH starts it again.
-    Tables stay attached: there is no server whose memory they could leave."""
+    """Run ATTACH or DETACH of a materialized view.
+
+    DETACH stops the trigger; rows inserted until the next ATTACH are the view's gap. A database,
+    and DETACH of a table, raise NotSupportedError: every process that opens the warehouse sees the
+    same tables. ATTACH of an existing table raises TableAlreadyExists without IF NOT EXISTS, of a
+    missing one UnknownTable.
+    """
     snapshot = context.snapshot()
     attaches = isinstance(statement, nodes.Attach)
     if statement.kind == "DATABASE":
-        raise _stays_attached(statement, f"database {statement.name}")
+        raise _cannot_attach(statement, f"database {statement.name}")
     found = context.find(snapshot, statement.name)
     if found is None and isinstance(statement, nodes.Detach) and statement.if_exists:
         return Result()
@@ -99,7 +109,7 @@ def attach_or_detach(statement: nodes.Attach | nodes.Detach, context: StatementC
         raise type(error)(error.message, hint=hint, position=statement.name.position)
     view = context.require(snapshot, statement.name)
     if isinstance(view, MaterializedView):
-        attach(view, attaches, context)
+        set_trigger(view, attaches, context)
         return Result()
     if isinstance(statement, nodes.Attach):
         if statement.if_not_exists:
@@ -109,10 +119,12 @@ def attach_or_detach(statement: nodes.Attach | nodes.Detach, context: StatementC
             hint="Say IF NOT EXISTS.",
             position=statement.name.position,
         )
-    raise _stays_attached(statement, f"{view.database}.{view.name}")
+    raise _cannot_attach(statement, f"{view.database}.{view.name}")
 
 
-def _stays_attached(statement: nodes.Attach | nodes.Detach, what: str) -> NotSupportedError:
+def _cannot_attach(statement: nodes.Attach | nodes.Detach, what: str) -> NotSupportedError:
+    """Return the error for a database, or for DETACH of an object that is not a materialized
+    view."""
     verb = type(statement).__name__.upper()
     return NotSupportedError(
         f"{verb} is for materialized views; {what} is none, and every process that opens the"
@@ -123,16 +135,14 @@ def _stays_attached(statement: nodes.Attach | nodes.Detach, what: str) -> NotSup
     )
 
 
-def attach(view: MaterializedView, attached: bool, context: StatementContext) -> None:
-    """Whether the view's trigger fires; SYSTEM STOP and START VIEW say the same."""
-    from olapdb.views.definition.create import set_attached
+def set_trigger(view: MaterializedView, attached: bool, context: StatementContext) -> None:
+    """Set whether INSERTs fire the view's trigger; SYSTEM STOP and START VIEW do the same."""
 
     set_attached(context.origin(), view.id, attached)
 
 
 def alter_query(statement: nodes.Alter, context: StatementContext) -> Result:
-    """ALTER TABLE view MODIFY QUERY: what the old query made is stale until it is replayed."""
-    from olapdb.views.definition.modify_query import modify_query
+    """Run ALTER TABLE view MODIFY QUERY. Rows that the old query made are stale until a replay."""
 
     if len(statement.actions) > 1:
         raise NotSupportedError(
@@ -148,6 +158,6 @@ def alter_query(statement: nodes.Alter, context: StatementContext) -> Result:
     return Result()
 
 
-def executor_of(context: StatementContext) -> Executor:
-    """Who computes chunks: SETTINGS engine says."""
+def chunk_executor(context: StatementContext) -> Executor:
+    """Return the executor that the setting `engine` selects for chunks."""
     return context.engine.executor(context.settings.text("engine"), context.settings)

@@ -1,4 +1,5 @@
-"""INSERT: rows from VALUES, a SELECT or Python become blocks; ingest does the rest."""
+"""INSERT: turn rows from VALUES, a SELECT or Python into blocks, for `olapdb.dml.insert` to
+commit."""
 
 from __future__ import annotations
 
@@ -9,8 +10,9 @@ from typing import Any, TypeAlias, TypeVar
 import pyarrow as pa
 
 from olapdb import errors
+from olapdb.bind import bind_constant
 from olapdb.bind.parameters import lookup_parameter
-from olapdb.dml.delivery import Stretches, read_offsets, stretches_of
+from olapdb.dml.delivery import Stretches, parse_offsets, read_offsets
 from olapdb.dml.insert import insert
 from olapdb.functions import default_value
 from olapdb.functions.kernels.columns import from_scalars
@@ -19,26 +21,34 @@ from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import InsertedRows, Result
 from olapdb.sql import nodes
+from olapdb.sql.parser import parse_table_name
+from olapdb.sql.values.csv_values import parse_value_rows, read_values
 from olapdb.statements.context import StatementContext
 from olapdb.statements.dml.json_values import read_small_values
 from olapdb.statements.dml.python_values import mapping_columns, python_column
-from olapdb.types import DataType, is_nullable
+from olapdb.statements.query.select import run_query
+from olapdb.types import DataType, is_nullable, make_nullable
 
 Outcome = TypeVar("Outcome")
 Rows: TypeAlias = Sequence[Sequence[nodes.Node | None]]
 
-ALTERED_MAX = 3
-"""How often an INSERT begins again because its table was altered meanwhile."""
+ALTER_RETRIES_MAX = 3
+"""How often an INSERT is retried because a concurrent ALTER changed its table."""
 
 
 def run_insert(statement: nodes.Insert, context: StatementContext) -> Result:
-    """One atomic commit of all blocks and all that the views make of them. Where an ALTER of the
-    table was faster, the statement begins again, and means what the table is now; bounded."""
-    return _begun_again(lambda: _run_insert(statement, context))
+    """Run INSERT … VALUES or INSERT … SELECT: one atomic commit of all blocks and of all that views
+    make of them.
+
+    If a concurrent ALTER changed the table, run the statement again on the new definition, up to
+    ALTERED_MAX times.
+    """
+    return _retry_on_alter(lambda: _run_insert(statement, context))
 
 
-def _begun_again(run: Callable[[], Outcome]) -> Outcome:
-    for _ in range(ALTERED_MAX):
+def _retry_on_alter(run: Callable[[], Outcome]) -> Outcome:
+    """Call `run`, again after each TableAltered, up to ALTERED_MAX times; return its result."""
+    for _ in range(ALTER_RETRIES_MAX):
         try:
             return run()
         except errors.TableAltered:
@@ -47,13 +57,14 @@ def _begun_again(run: Callable[[], Outcome]) -> Outcome:
 
 
 def _run_insert(statement: nodes.Insert, context: StatementContext) -> Result:
+    """Make one attempt of `run_insert` on the newest snapshot."""
     context = context.with_settings(statement.settings)
     past_is_read = statement.query is not None
     snapshot = (context.of_the_present() if past_is_read else context).snapshot()
     table = context.require_table(snapshot, statement.table, "INSERT")
     columns = _column_list(statement, table)
     if statement.query is not None:
-        return _answer(insert_query(table, columns, statement.query, context), context)
+        return _result(insert_query(table, columns, statement.query, context), context)
     if statement.values is None:
         raise errors.NotSupportedError(
             f"INSERT … FORMAT {statement.format or ''} with data in the statement is not supported.",
@@ -61,14 +72,13 @@ def _run_insert(statement: nodes.Insert, context: StatementContext) -> Result:
             position=statement.position,
         )
     rows, types = _literal_rows(statement.values, table, columns, context, snapshot)
-    return _answer(_write(table, columns, rows, types, context, snapshot), context)
+    return _result(_insert_rows(table, columns, rows, types, context, snapshot), context)
 
 
 def rows_of_parameters(statement: nodes.Insert) -> Rows | None:
-    """The one row of `INSERT … VALUES (?, ?)`; None where the statement is anything else."""
+    """Return the one row of `INSERT … VALUES (?, ?)`; None for any other statement."""
     if statement.values is None:
         return None
-    from olapdb.sql.values.csv_values import parse_value_rows
 
     rows = parse_value_rows(statement.values.text, statement.values.position)
     return rows if len(rows) == 1 and all(_is_parameter(e) for e in rows[0]) else None
@@ -77,20 +87,22 @@ def rows_of_parameters(statement: nodes.Insert) -> Rows | None:
 def run_insert_many(
     statement: nodes.Insert, rows: Rows, sets: Sequence[Any], context: StatementContext
 ) -> Result:
-    """All parameter sets of `rows_of_parameters` as one INSERT."""
+    """Insert all parameter sets as one INSERT. `rows` is the row of `rows_of_parameters`; retried
+    as `run_insert` is."""
     context = context.with_settings(statement.settings)
-    return _begun_again(lambda: _run_insert_many(statement, rows, sets, context))
+    return _retry_on_alter(lambda: _run_insert_many(statement, rows, sets, context))
 
 
 def _run_insert_many(
     statement: nodes.Insert, rows: Rows, sets: Sequence[Any], context: StatementContext
 ) -> Result:
+    """Make one attempt of `run_insert_many` on the newest snapshot."""
     snapshot = context.snapshot()
     table = context.require_table(snapshot, statement.table, "INSERT")
     columns = _column_list(statement, table)
     fields = _target_columns(table, columns)
     if len(rows[0]) != len(fields):
-        raise _wrong_count(len(fields), len(rows[0]))
+        raise _column_count_error(len(fields), len(rows[0]))
     arrays = []
     lossy = allows_lossy(context.settings)
     for parameter, column in zip(rows[0], fields, strict=True):
@@ -99,17 +111,20 @@ def _run_insert_many(
         arrays.append(python_column(column, values, context.environment, lossy=lossy))
     data = pa.Table.from_arrays(arrays, names=[c.name for c in fields])
     types = [_nullable(c.type) for c in fields]
-    return _answer(_write(table, [c.name for c in fields], data, types, context, snapshot), context)
+    return _result(
+        _insert_rows(table, [c.name for c in fields], data, types, context, snapshot), context
+    )
 
 
-def _answer(done: InsertedRows, context: StatementContext) -> Result:
+def _result(done: InsertedRows, context: StatementContext) -> Result:
+    """Return the result of a statement that inserted these rows."""
     return Result(affected_rows=int(done), statistics=context.statistics)
 
 
 def insert_query(
     table: Table, columns: Sequence[str] | None, query: nodes.Query, context: StatementContext
 ) -> InsertedRows:
-    """The SELECT's rows by position, streamed block by block."""
+    """Insert the rows of a SELECT, block by block; its columns match by position."""
     present = context.of_the_present()
     snapshot = present.snapshot()
     blocks = query_blocks(table, columns, query, context, snapshot)
@@ -123,14 +138,14 @@ def query_blocks(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> Iterator[pa.Table]:
-    """Blocks of the table out of a SELECT, by position."""
-    from olapdb.statements.query.select import run_query
+    """Yield blocks of the table from the rows of a SELECT; columns match by position. Raise
+    NumberOfColumnsDoesntMatch before any row is read."""
 
     result = run_query(query, context)
     fields = _target_columns(table, columns)
     if len(result.names) != len(fields):
         result.close()
-        raise _wrong_count(len(fields), len(result.names))
+        raise _column_count_error(len(fields), len(result.names))
     names = [c.name for c in fields]
     batches = result.batches_named(names)
     return _blocks(
@@ -146,12 +161,15 @@ def run_insert_data(
     context: StatementContext,
     offsets: Mapping[str, Sequence[int]] | None = None,
 ) -> InsertedRows:
-    """`connection.insert`: Arrow data by column name. Where an ALTER of the table was faster, it
-    begins again as `run_insert` does, but for a stream, which is drawn only once."""
-    given = data if isinstance(data, Mapping) else _arrow(data)
+    """Insert Python data, as `connection.insert` does: Arrow data by column name, or by position
+    with `columns`.
+
+    Retried as `run_insert` is, except for a stream, which can be read only once.
+    """
+    given = data if isinstance(data, Mapping) else _as_arrow(data)
     run = partial(_run_insert_data, name, given, columns, token, context, offsets)
     lasts = isinstance(given, Mapping | pa.Table | pa.RecordBatch)
-    return _begun_again(run) if lasts else run()
+    return _retry_on_alter(run) if lasts else run()
 
 
 def _run_insert_data(
@@ -162,7 +180,7 @@ def _run_insert_data(
     context: StatementContext,
     offsets: Mapping[str, Sequence[int]] | None,
 ) -> InsertedRows:
-    from olapdb.sql.parser import parse_table_name
+    """Make one attempt of `run_insert_data` on the newest snapshot."""
 
     snapshot = context.snapshot()
     table = context.require_table(snapshot, parse_table_name(name), "INSERT")
@@ -173,7 +191,7 @@ def _run_insert_data(
             table, data, columns, context.environment, lossy=allows_lossy(context.settings)
         )
     else:
-        source = data if columns is None else _positional(data, columns)
+        source = data if columns is None else _with_names(data, columns)
         if isinstance(source, pa.RecordBatchReader):
             source = _until_cancelled(source, context)
     blocks = make_blocks(
@@ -187,10 +205,10 @@ def _run_insert_data(
         null_as_default=False,
         cache=context.services.cache,
     )
-    return _commit(table, blocks, token, stretches_of(offsets), context, snapshot)
+    return _commit(table, blocks, token, parse_offsets(offsets), context, snapshot)
 
 
-def _write(
+def _insert_rows(
     table: Table,
     columns: Sequence[str] | None,
     data: Any,
@@ -198,6 +216,7 @@ def _write(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> InsertedRows:
+    """Commit the rows with the deduplication token and source offsets of the settings."""
     blocks = _blocks(table, columns, data, types, context, snapshot)
     return _commit(table, blocks, _token(context), _offsets(context), context, snapshot)
 
@@ -211,7 +230,9 @@ def _blocks(
     snapshot: Snapshot,
     nulls: str = "input_format_null_as_default",
 ) -> Iterator[pa.Table]:
-    """`nulls` is the setting that says what NULL does in a column that is not Nullable."""
+    """Yield blocks of the table from data whose columns match by position. `nulls` names the
+    setting that decides whether NULL in a column that is not Nullable becomes the column's
+    default."""
     return make_blocks(
         table,
         data,
@@ -226,12 +247,15 @@ def _blocks(
 
 
 def _token(context: StatementContext) -> str | None:
+    """Return the deduplication token of the settings; None without one or with insert_deduplicate =
+    0."""
     if not context.settings.boolean("insert_deduplicate"):
         return None
     return context.settings.text("insert_deduplication_token") or None
 
 
 def _offsets(context: StatementContext) -> Stretches:
+    """Return the source offsets of the settings."""
     return read_offsets(context.settings.text("source_offsets"))
 
 
@@ -243,6 +267,7 @@ def _commit(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> InsertedRows:
+    """Commit the blocks; add the outcome to the statement's statistics and return it."""
     result = insert(
         context.origin("INSERT"), table.id, blocks, token=token, offsets=offsets, snapshot=snapshot
     )
@@ -262,6 +287,8 @@ def _commit(
 
 
 def _column_list(statement: nodes.Insert, table: Table) -> list[str] | None:
+    """Return the names of the INSERT's column list; None without one. EXCEPT names the columns to
+    leave out. Raise NoSuchColumn."""
     if statement.columns is None and not statement.excluded:
         return None
     if statement.columns is None:
@@ -277,13 +304,15 @@ def _column_list(statement: nodes.Insert, table: Table) -> list[str] | None:
 
 
 def _target_columns(table: Table, names: Sequence[str] | None) -> list[Column]:
+    """Return the columns of these names; all insertable ones for None."""
     if names is None:
         return list(insertable_columns(table))
     found = [table.column(n) for n in names]
     return [c for c in found if c is not None]
 
 
-def _wrong_count(expected: int, found: int) -> errors.NumberOfColumnsDoesntMatch:
+def _column_count_error(expected: int, found: int) -> errors.NumberOfColumnsDoesntMatch:
+    """Return the error for data with another number of columns than the INSERT's."""
     return errors.NumberOfColumnsDoesntMatch(
         f"The INSERT takes {expected} columns, its data have {found}.",
         hint="Name the columns: INSERT INTO t (a, b) …",
@@ -300,7 +329,10 @@ def _literal_rows(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> tuple[Any, Sequence[DataType]]:
-    from olapdb.sql.values.csv_values import read_values
+    """Return the rows of VALUES as columns, and their types.
+
+    Tries the JSON reader for small texts, then the CSV reader, then the grammar for expressions.
+    """
 
     fields = _target_columns(table, columns)
     small = read_small_values(values.text, [c.type for c in fields])
@@ -322,8 +354,8 @@ def _expression_rows(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> tuple[pa.Table, Sequence[DataType]]:
-    """VALUES with expressions or parameters: each is bound, folded and cast on its own."""
-    from olapdb.bind import bind_constant
+    """Return the rows of VALUES with expressions or parameters, and their types. Each expression is
+    bound, folded and cast by itself; a column of parameters only is cast as a whole."""
 
     scope = context.scope(snapshot)
     arrays = []
@@ -341,11 +373,11 @@ def _expression_rows(
             continue
         values = []
         for number, expression in enumerate(given, 1):
-            if expression is None:  # an INSERT makes the column's default of a NULL
+            if expression is None:  # DEFAULT: the INSERT replaces NULL by the column's default
                 values.append(pa.scalar(None) if column.default else default_value(column.type))
                 continue
             if _is_null(expression, context) and null_as_default and not is_nullable(data_type):
-                values.append(pa.scalar(None))  # an array or a map, which no NULL can be of
+                values.append(pa.scalar(None))  # an array or a map cannot be Nullable
                 continue
             try:
                 values.append(bind_constant(expression, data_type, scope, lossy=lossy))
@@ -357,13 +389,15 @@ def _expression_rows(
 
 
 def _is_null(expression: nodes.Expression, context: StatementContext) -> bool:
+    """Return whether the expression is the literal NULL or a parameter with the value None."""
     if isinstance(expression, nodes.Parameter) and _is_parameter(expression):
         return lookup_parameter(expression, context.parameters) is None
     return isinstance(expression, nodes.Literal) and expression.value is None
 
 
 def _refuse_default(column: Column, context: StatementContext) -> None:
-    """DEFAULT stands for the column's expression where NULL does: not where NULL is a value."""
+    """Raise NotSupportedError for DEFAULT in a column that takes NULL as a value: DEFAULT is
+    written as NULL, which the INSERT replaces only elsewhere."""
     if is_nullable(column.type) or not context.settings.boolean("input_format_null_as_default"):
         raise errors.NotSupportedError(
             f"DEFAULT for column {column.name}, which takes NULL as a value, is not supported.",
@@ -372,18 +406,19 @@ def _refuse_default(column: Column, context: StatementContext) -> None:
 
 
 def _is_parameter(expression: nodes.Expression | None) -> bool:
-    """A value as it is; `{name:Type}` says how it is to be cast."""
+    """Return whether the expression is a parameter without a type; `{name:Type}` is cast to its
+    type instead."""
     return isinstance(expression, nodes.Parameter) and expression.type is None
 
 
 def _nullable(data_type: DataType) -> DataType:
-    from olapdb.types import make_nullable
 
     return make_nullable(data_type)
 
 
-def _arrow(data: Any) -> pa.Table | pa.RecordBatch | pa.RecordBatchReader:
-    """Whatever speaks Arrow, or columns in a mapping."""
+def _as_arrow(data: Any) -> pa.Table | pa.RecordBatch | pa.RecordBatchReader:
+    """Return Arrow data for an object with an Arrow stream or a pandas frame. Raise InterfaceError
+    for other classes, BadArguments for data that Arrow cannot read."""
     if isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
         return data
     try:
@@ -405,16 +440,19 @@ def _arrow(data: Any) -> pa.Table | pa.RecordBatch | pa.RecordBatchReader:
 def _until_cancelled(
     reader: pa.RecordBatchReader, context: StatementContext
 ) -> Iterator[pa.RecordBatch]:
-    """A stream may be as slow as it likes: it is asked at each batch, not at each block."""
+    """Yield the batches of the stream, and check for cancellation at each. The check at each block
+    would be too late for a slow stream."""
     for batch in reader:
         if context.cancelled.is_set():
             raise errors.QueryWasCancelled("The INSERT was cancelled; nothing was inserted.")
         yield batch
 
 
-def _positional(source: Any, columns: Sequence[str]) -> Any:
+def _with_names(source: Any, columns: Sequence[str]) -> Any:
+    """Return the data with these column names in place of its own. Raise
+    NumberOfColumnsDoesntMatch."""
     if len(source.schema.names) != len(columns):
-        raise _wrong_count(len(columns), len(source.schema.names))
+        raise _column_count_error(len(columns), len(source.schema.names))
     if isinstance(source, pa.RecordBatchReader):
         schema = pa.schema([f.with_name(n) for f, n in zip(source.schema, columns, strict=True)])
         return pa.RecordBatchReader.from_batches(

@@ -1,9 +1,9 @@
-"""A few literal rows behind VALUES, by way of JSON: what small INSERTs are made of.
+"""The rows of a small VALUES, read by a JSON parser: the fast path of small INSERTs.
 
-`(1, 'a'), (2, 'b')` is JSON once its parentheses are brackets and its quotes double.  The reader
-of `olapdb.sql.values.csv_values` scans any number of rows at a fixed cost; for a few hundred short ones this
-way costs a fifth.  Whatever could mean something else than JSON takes for it is left to that
-reader: None is returned, and nothing is guessed.
+`(1, 'a'), (2, 'b')` is JSON once parentheses become brackets and quotes double quotes.
+`olapdb.sql.values.csv_values` reads any number of rows at a fixed cost. For a few hundred short
+rows JSON needs a fifth of the time. A text that JSON could read otherwise than ClickHouse returns
+None and goes to that reader.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from olapdb.types import (
 )
 
 _INTEGER_MINUS_ZERO = re.compile(r"-0(?![.0-9])")
-"""JSON's integer has no sign then, but a float column's -0 has."""
+"""An integer -0: JSON drops the sign, which a float column keeps."""
 _TO_JSON = str.maketrans("()'", '[]"')
 
 
 def read_small_values(
     text: str, targets: Sequence[DataType]
 ) -> tuple[list[pa.Array], list[DataType]] | None:
-    """Columns and their types, as `olapdb.sql.values.csv_values.read_values` gives them; None where the
-    text is long, not plain, or has a value that is read otherwise for its column."""
-    rows = _rows(text)
+    """Return the columns and their types, as `olapdb.sql.values.csv_values.read_values` does. None
+    if the text is long, not plain, or has a value that its column reads otherwise."""
+    rows = _parse_rows(text)
     if rows is None:
         return None
     width = len(targets)
@@ -50,43 +50,47 @@ def read_small_values(
     arrays, types = [], []
     for values, target in zip(zip(*rows, strict=True), targets, strict=True):
         kinds = set(map(type, values))
-        read_as = _type_of(kinds, plain(target))
+        read_as = _value_type(kinds, plain(target))
         if read_as is None or (float in kinds and not all(map(isfinite, values))):
             return None
         try:
             arrays.append(pa.array(values, read_as.arrow))
-        except (pa.ArrowInvalid, OverflowError, UnicodeError):  # an integer of another type
+        except (pa.ArrowInvalid, OverflowError, UnicodeError):  # an integer outside Int64
             return None
         types.append(read_as)
     return arrays, types
 
 
-def _rows(text: str) -> list[object] | None:
-    """The rows as JSON reads them, where it reads them as ClickHouse would."""
+def _parse_rows(text: str) -> list[object] | None:
+    """Return the rows as JSON reads them; None if ClickHouse could read them otherwise."""
     if len(text) > tuning.JSON_TEXT_MAX or not _is_plain(text):
         return None
     body = text.strip().removesuffix(";")
     try:
-        rows: list[object] = json.loads(f"[{body.translate(_TO_JSON)}]", parse_constant=_refuse)
+        rows: list[object] = json.loads(
+            f"[{body.translate(_TO_JSON)}]", parse_constant=_refuse_constant
+        )
     except (ValueError, RecursionError):
         return None
-    # As many parentheses as rows: so none of them stood inside a string.
+    # One pair of parentheses a row: so no string contains a parenthesis.
     return rows if rows and text.count("(") == text.count(")") == len(rows) else None
 
 
 def _is_plain(text: str) -> bool:
-    """No escapes, and nothing that becomes JSON's own marks."""
+    """Return whether the text has no escapes, no -0 and no character that JSON's syntax uses."""
     return not any(mark in text for mark in ("\\", '"', "[", "]")) and not (
         "-0" in text and _INTEGER_MINUS_ZERO.search(text)
     )
 
 
-def _refuse(word: str) -> object:
-    raise ValueError(word)  # NaN and Infinity are words of the grammar here
+def _refuse_constant(word: str) -> object:
+    """Raise ValueError: in SQL, NaN and Infinity are identifiers."""
+    raise ValueError(word)
 
 
-def _type_of(kinds: set[type], target: DataType) -> DataType | None:
-    """How the values of a column are read, by what they are and where they go."""
+def _value_type(kinds: set[type], target: DataType) -> DataType | None:
+    """Return the type that values of these Python classes are read as for a column of the target
+    type; None if JSON cannot decide."""
     if kinds == {str}:
         return STRING
     match target:

@@ -1,11 +1,18 @@
-"""UPDATE, and the actions of ALTER TABLE that rewrite rows, as steps of a mutation."""
+"""UPDATE, OPTIMIZE … DEDUPLICATE, and the actions of ALTER TABLE that rewrite rows, as steps of a
+mutation."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from olapdb import errors
-from olapdb.dml.mutation_steps import DeduplicateStep, DeleteStep, SetStep, Step, WriteDownStep
+from olapdb.dml.mutation_steps import (
+    DeduplicateStep,
+    DeleteStep,
+    MaterializeColumnStep,
+    SetStep,
+    Step,
+)
 from olapdb.dml.update import mutate
 from olapdb.engine.layout import TableLayout
 from olapdb.model.schema import Column, Table
@@ -14,14 +21,18 @@ from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
 from olapdb.statements.dml.partitions import find_partition
+from olapdb.statements.query.select import plan_query
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
 def update(statement: nodes.Update, context: StatementContext) -> Result:
-    """UPDATE t SET a = x WHERE …: the rows are changed with the commit, and views that had seen
-    them know which of their slices are stale."""
+    """Run UPDATE t SET a = x WHERE …: one commit changes the rows, and invalidates the view slices
+    computed from them.
+
+    Raises IncorrectQuery without a WHERE.
+    """
     context = context.with_settings(statement.settings)
     snapshot = context.snapshot()
     table = context.require_table(snapshot, statement.table, "UPDATE")
@@ -45,22 +56,25 @@ def deduplicate(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> None:
-    """OPTIMIZE … DEDUPLICATE [BY …]: of equal rows of a partition one stays; views are told, as
-    rows leave."""
-    step = DeduplicateStep(_compared(statement, table, context, snapshot), partition_id)
+    """Run OPTIMIZE … DEDUPLICATE [BY …]: keep the first of equal rows in each partition. The commit
+    invalidates the view slices computed from removed rows."""
+    step = DeduplicateStep(
+        _deduplication_columns(statement, table, context, snapshot), partition_id
+    )
     mutate(context.origin("DEDUPLICATE"), table.id, step, parameters=context.parameters)
 
 
-def _compared(
+def _deduplication_columns(
     statement: nodes.Optimize, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> tuple[str, ...]:
-    """The columns of BY; all stored ones where there is none."""
+    """Return the columns to compare: those of BY, or all stored ones without BY. Raise
+    NoSuchColumn, BadArguments for a column that is not stored, ThereIsNoColumn if a key column is
+    missing."""
     if not statement.deduplicate_by:
         return tuple(c.name for c in table.stored_columns)
     for one in statement.deduplicate_by:
         if isinstance(one, nodes.Identifier) and table.column(one.parts[-1]) is None:
-            raise _unknown(one.parts[-1], table, one)
-    from olapdb.statements.query.select import plan_query
+            raise _no_such_column(one.parts[-1], table, one)
 
     query = nodes.Select(
         columns=statement.deduplicate_by,
@@ -74,7 +88,7 @@ def _compared(
             f"DEDUPLICATE BY {other}: it is no stored column of {table.database}.{table.name}.",
             position=statement.position,
         )
-    missing = sorted(_keys(table) - set(names))
+    missing = sorted(_key_columns(table) - set(names))
     if missing:
         raise errors.ThereIsNoColumn(
             f"DEDUPLICATE BY must name all columns of ORDER BY and PARTITION BY;"
@@ -84,10 +98,10 @@ def _compared(
     return tuple(dict.fromkeys(names))
 
 
-def step_of(
+def mutation_steps(
     action: nodes.AlterAction, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> Sequence[Step]:
-    """What the action does to the rows of `table`, as the actions before it leave it."""
+    """Return the mutation steps of the action; `table` is the table after the preceding actions."""
     match action:
         case nodes.UpdateWhere():
             partition = _partition(action.partition, table, context, snapshot)
@@ -96,9 +110,9 @@ def step_of(
             partition = _partition(action.partition, table, context, snapshot)
             return (DeleteStep(action.where, partition),)
         case nodes.ClearColumn():
-            return _clear(action, table, context, snapshot)
+            return _clear_steps(action, table, context, snapshot)
         case nodes.MaterializeColumn():
-            return _materialize(action, table, context, snapshot)
+            return _materialize_steps(action, table, context, snapshot)
         case _:
             raise errors.InternalError(f"No handler for the action {type(action).__name__}.")
 
@@ -109,15 +123,17 @@ def _partition(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> str | None:
+    """Return the id of the referenced partition; None without a reference."""
     if reference is None:
         return None
     return find_partition(reference, table, context, snapshot)
 
 
-def _clear(
+def _clear_steps(
     action: nodes.ClearColumn, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> Sequence[Step]:
-    """CLEAR COLUMN: every row has the column's default again."""
+    """Return the steps of CLEAR COLUMN: every row gets the column's default again. Raise
+    NotFoundColumnInBlock, AlterOfColumnIsForbidden for a key column."""
     if table.column(action.name) is None:
         if action.if_exists:
             return ()
@@ -126,8 +142,8 @@ def _clear(
             hint=f"It has {', '.join(c.name for c in table.columns)}.",
             position=action.position,
         )
-    column = _stored(action.name, table, action)
-    if column.name in _keys(table) or column.name in table.engine.arguments:
+    column = _require_stored(action.name, table, action)
+    if column.name in _key_columns(table) or column.name in table.engine.arguments:
         raise errors.AlterOfColumnIsForbidden(
             f"Cannot CLEAR column {column.name} of {table.database}.{table.name}: it is part of its"
             " key.",
@@ -137,15 +153,20 @@ def _clear(
     return (SetStep((), None, partition, recompute=(column.name,)),)
 
 
-def _materialize(
+def _materialize_steps(
     action: nodes.MaterializeColumn, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> Sequence[Step]:
-    """MATERIALIZE COLUMN: a DEFAULT is written down where parts lack it, so that it does not change
-    with the expression any more; a MATERIALIZED one is computed again for all rows."""
+    """Return the steps of MATERIALIZE COLUMN.
+
+    A DEFAULT column is written into the parts that lack it, so that a later change of the
+    expression does not change its values. A MATERIALIZED column is computed again for all rows.
+    Raises CannotUpdateColumn for a key column, BadArguments for a column without stored values or
+    default.
+    """
     column = table.column(action.name)
     if column is None:
-        raise _unknown(action.name, table, action)
-    if column.name in _keys(table):
+        raise _no_such_column(action.name, table, action)
+    if column.name in _key_columns(table):
         raise errors.CannotUpdateColumn(
             f"Cannot materialize column {column.name}: it is part of the key, and rows are sorted"
             " by it.",
@@ -159,13 +180,14 @@ def _materialize(
     partition = _partition(action.partition, table, context, snapshot)
     if column.default_kind == "MATERIALIZED":
         return (SetStep((), None, partition, recompute=(column.name,)),)
-    return (WriteDownStep(column.name, partition),)
+    return (MaterializeColumnStep(column.name, partition),)
 
 
-def _stored(name: str, table: Table, action: nodes.AlterAction) -> Column:
+def _require_stored(name: str, table: Table, action: nodes.AlterAction) -> Column:
+    """Return the column; raise NoSuchColumn, or BadArguments if no part stores it."""
     column = table.column(name)
     if column is None:
-        raise _unknown(name, table, action)
+        raise _no_such_column(name, table, action)
     if not column.stored:
         raise errors.BadArguments(
             f"Column {name} is {column.default_kind}: no part has it.", position=action.position
@@ -173,7 +195,8 @@ def _stored(name: str, table: Table, action: nodes.AlterAction) -> Column:
     return column
 
 
-def _unknown(name: str, table: Table, action: nodes.Node) -> errors.NoSuchColumn:
+def _no_such_column(name: str, table: Table, action: nodes.Node) -> errors.NoSuchColumn:
+    """Return the error for a column that the table lacks."""
     return errors.NoSuchColumn(
         f"There is no column {name} in {table.database}.{table.name}.",
         hint=f"It has {', '.join(c.name for c in table.columns)}.",
@@ -181,6 +204,7 @@ def _unknown(name: str, table: Table, action: nodes.Node) -> errors.NoSuchColumn
     )
 
 
-def _keys(table: Table) -> frozenset[str]:
+def _key_columns(table: Table) -> frozenset[str]:
+    """Return the columns of ORDER BY and PARTITION BY."""
     layout = TableLayout(table)
     return layout.sorting_columns | layout.partition_columns

@@ -1,27 +1,33 @@
-"""DELETE, TRUNCATE, OPTIMIZE and the SYSTEM commands that are not about views."""
+"""DELETE, TRUNCATE, OPTIMIZE, and the SYSTEM commands that are not about views."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 
+from olapdb.bind.system_tables import SYSTEM_DATABASES
+from olapdb.dml.delete import delete_rows, require_condition
+from olapdb.dml.truncate import truncate as truncate_table
+from olapdb.dml.truncate import truncate as truncate_tables
+from olapdb.dml.ttl import apply_ttl
 from olapdb.errors import NotSupportedError, UnsupportedMethod
+from olapdb.maintenance.backup import back_up, restore
+from olapdb.maintenance.merge_planner import optimize as optimize_table
 from olapdb.model.schema import Table
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
 from olapdb.statements.ddl.drop import drop_all
+from olapdb.statements.dml.mutations import deduplicate
 from olapdb.statements.dml.partitions import find_partition
 from olapdb.statements.dml.quarantine import quarantine
 from olapdb.statements.introspect.show import require_database
 from olapdb.statements.introspect.show_filters import matches
-from olapdb.system.registry import SYSTEM_DATABASES
 from olapdb.types import STRING, UINT64
 
 
 def delete(statement: nodes.Delete, context: StatementContext) -> Result:
-    """DELETE FROM t WHERE …: the rows are gone with the commit, and views that had seen them know
-    which of their slices are stale."""
-    from olapdb.dml.delete import delete_rows, require_condition
+    """Run DELETE FROM t [IN PARTITION p] WHERE …: one commit removes the rows, and invalidates the
+    view slices computed from them."""
 
     context = context.with_settings(statement.settings)
     snapshot = context.snapshot()
@@ -40,7 +46,8 @@ def delete(statement: nodes.Delete, context: StatementContext) -> Result:
 
 
 def truncate(statement: nodes.Truncate, context: StatementContext) -> Result:
-    from olapdb.dml.truncate import truncate as truncate_table
+    """Run TRUNCATE TABLE: remove all rows in one commit. With the setting discard_retained also
+    rows that a view made from source rows removed by retention."""
 
     snapshot = context.snapshot()
     if statement.if_exists and context.find(snapshot, statement.table) is None:
@@ -55,9 +62,12 @@ def truncate(statement: nodes.Truncate, context: StatementContext) -> Result:
 
 
 def truncate_all(statement: nodes.TruncateAll, context: StatementContext) -> Result:
-    """TRUNCATE ALL TABLES FROM d: one commit, or an error that names all tables that may not be
-    truncated. TRUNCATE DATABASE drops them, in one commit."""
-    from olapdb.dml.truncate import truncate as truncate_tables
+    """Run TRUNCATE ALL TABLES FROM d [LIKE …]: truncate the tables in one commit, or raise an error
+    that names every table that may not be truncated.
+
+    TRUNCATE DATABASE drops the tables instead, also in one commit. System databases raise
+    NotSupportedError.
+    """
 
     if statement.drops:
         return drop_all(statement, context)
@@ -87,9 +97,9 @@ def truncate_all(statement: nodes.TruncateAll, context: StatementContext) -> Res
 
 
 def optimize(statement: nodes.Optimize, context: StatementContext) -> Result:
-    """OPTIMIZE TABLE t [PARTITION p] [FINAL]: merges now, and waits for it."""
-    from olapdb.dml.ttl import apply_ttl
-    from olapdb.maintenance.merge_planner import optimize as optimize_table
+    """Run OPTIMIZE TABLE t [PARTITION p] [FINAL] [DEDUPLICATE]: remove duplicates and expired rows,
+    then merge, and return when the merges are done. Raise UnsupportedMethod outside the MergeTree
+    family."""
 
     if statement.cleanup:
         raise NotSupportedError(
@@ -108,8 +118,6 @@ def optimize(statement: nodes.Optimize, context: StatementContext) -> Result:
     if statement.partition is not None:
         partition = find_partition(statement.partition, table, context, snapshot)
     if statement.deduplicate:
-        from olapdb.statements.dml.mutations import deduplicate
-
         deduplicate(statement, table, partition, context, snapshot)
     background = context.engine.background
     if table.ttl and (background is None or background.expires(table.id)):
@@ -120,17 +128,18 @@ def optimize(statement: nodes.Optimize, context: StatementContext) -> Result:
     return Result()
 
 
-_HARMLESS = ("SYNC REPLICA", "FLUSH LOGS", "FLUSH ASYNC INSERT QUEUE")
+_NO_OPS = ("SYNC REPLICA", "FLUSH LOGS", "FLUSH ASYNC INSERT QUEUE")
 
 
 def system(statement: nodes.System, context: StatementContext) -> Result:
-    """STOP and START [TTL] MERGES; commands about replicas and logs have nothing to wait for here."""
-    if statement.command in _HARMLESS:
+    """Run a SYSTEM command: STOP and START [TTL] MERGES, BACKUP, RESTORE, QUARANTINE PART. Do
+    nothing for commands about replicas and logs, which have nothing to wait for here."""
+    if statement.command in _NO_OPS:
         return Result()
     if statement.command.endswith("MERGES"):
-        return _merges(statement, context)
+        return _set_background(statement, context)
     if statement.command in ("BACKUP TO", "RESTORE FROM"):
-        return _copy(statement, context)
+        return _back_up_or_restore(statement, context)
     if statement.command == "QUARANTINE PART":
         return quarantine(statement, context)
     raise NotSupportedError(
@@ -140,9 +149,9 @@ def system(statement: nodes.System, context: StatementContext) -> Result:
     )
 
 
-def _merges(statement: nodes.System, context: StatementContext) -> Result:
-    """SYSTEM STOP | START [TTL] MERGES [t]: of the background, in this process; OPTIMIZE still
-    merges when it is asked to, but leaves expired rows where TTL MERGES are stopped."""
+def _set_background(statement: nodes.System, context: StatementContext) -> Result:
+    """Run SYSTEM STOP | START [TTL] MERGES [t] on the background work of this process. OPTIMIZE
+    still merges, but keeps expired rows while TTL MERGES are stopped."""
     table_id = None
     if statement.table is not None:
         table = context.require_table(context.snapshot(), statement.table, statement.command)
@@ -158,9 +167,9 @@ def _merges(statement: nodes.System, context: StatementContext) -> Result:
     return Result()
 
 
-def _copy(statement: nodes.System, context: StatementContext) -> Result:
-    """SYSTEM BACKUP TO 'folder' and RESTORE FROM 'folder': a row that says what was copied."""
-    from olapdb.maintenance.backup import back_up, restore
+def _back_up_or_restore(statement: nodes.System, context: StatementContext) -> Result:
+    """Run SYSTEM BACKUP TO 'folder' or RESTORE FROM 'folder'; return one row that describes what
+    was copied."""
 
     copy = back_up if statement.command == "BACKUP TO" else restore
     report = copy(context.services, statement.argument or "", context.progress)

@@ -1,5 +1,8 @@
-"""What `PARTITION value` and `PARTITION ID 'x'` say, read strictly: a value that the key cannot
-hold names no partition, so nothing is dropped that was not meant (-3 is not 4294967293, 5.5 not 5)."""
+"""The values of `PARTITION value` and `PARTITION ID 'x'`, read strictly.
+
+A value that the key cannot hold names no partition, so no statement drops rows by mistake: -3 is
+not 4294967293, 5.5 is not 5.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from olapdb import errors, types
+from olapdb.bind import bind_constant, bind_value
 from olapdb.functions.kernels.calendar import DATE32_RANGE
 from olapdb.sql import nodes
 
@@ -23,7 +27,8 @@ _DATE_CHARACTERS = len("2024-01-05")
 
 
 def partition_id_of(reference: nodes.PartitionReference) -> str:
-    """The id of `PARTITION ID 'x'`. InvalidPartitionValue where no partition can have it."""
+    """Return the id of `PARTITION ID 'x'`. Raise InvalidPartitionValue if no partition can have
+    it."""
     given = str(reference.id)
     if not re.fullmatch(r"[A-Za-z0-9-]+", given):
         raise errors.InvalidPartitionValue(
@@ -35,17 +40,17 @@ def partition_id_of(reference: nodes.PartitionReference) -> str:
 
 
 def partition_value(given: nodes.Expression, key: types.DataType, scope: BindScope) -> pa.Scalar:
-    """The value of one element of a partition key, in its type.
+    """Return the value of one element of a partition key, in the element's type.
 
-    Raises TypeMismatch where it is of another kind, ArgumentOutOfBound where it is a number that
-    the type does not have."""
-    from olapdb.bind import bind_constant, bind_value
+    Raises TypeMismatch for a value of another kind, ArgumentOutOfBound for a number that the type
+    cannot represent.
+    """
 
     value = bind_value(given, scope)
     _check_kind(given, value, key)
     _check_number(given, value, types.plain(key))
     try:
-        return bind_constant(given, key, scope, lossy=True)  # it names a partition, stores nothing
+        return bind_constant(given, key, scope, lossy=True)  # lossy: nothing is stored
     except (errors.CannotParseDate, errors.CannotParseDateTime):
         raise
     except errors.DataError as error:
@@ -53,7 +58,7 @@ def partition_value(given: nodes.Expression, key: types.DataType, scope: BindSco
 
 
 def refuse_arithmetic(given: nodes.Expression) -> None:
-    """SyntaxError for arithmetic on numbers: 2024-01-01 is a date without its quotes, not the
+    """Raise SyntaxError for arithmetic on numbers: 2024-01-01 is a date without its quotes, not the
     partition 2022."""
     elements = given.elements if isinstance(given, nodes.TupleLiteral) else (given,)
     if any(isinstance(one, nodes.Function) and _is_arithmetic(one) for one in elements):
@@ -65,13 +70,15 @@ def refuse_arithmetic(given: nodes.Expression) -> None:
 
 
 def _is_arithmetic(given: nodes.Expression) -> bool:
-    """Whether it is made of numbers and + - * / % alone."""
+    """Return whether the expression contains only numbers and + - * / %."""
     if isinstance(given, nodes.Function) and given.name in _OPERATORS:
         return all(_is_arithmetic(one) for one in given.arguments)
     return isinstance(given, nodes.Literal) and isinstance(given.value, int | float)
 
 
 def _check_kind(given: nodes.Expression, value: Constant, key: types.DataType) -> None:
+    """Raise TypeMismatch if the value is of another kind than the key: an array, map or tuple, a
+    text with a time of day for a date, a float for a date or time."""
     kind = types.plain(value.type)
     text = value.value.as_py()
     wrong = isinstance(kind, types.Array | types.Map | types.Tuple) and type(kind) is not type(
@@ -89,7 +96,9 @@ def _check_kind(given: nodes.Expression, value: Constant, key: types.DataType) -
 
 
 def _check_number(given: nodes.Expression, value: Constant, key: types.DataType) -> None:
-    number, bounds = _number(value, key), _bounds(key)
+    """Raise ArgumentOutOfBound for a number that is not whole, or that the type cannot
+    represent."""
+    number, bounds = _numeric_value(value, key), _type_range(key)
     if number is None or bounds is None:
         return
     if number != number or number % 1 or not bounds[0] <= number <= bounds[1]:
@@ -100,8 +109,9 @@ def _check_number(given: nodes.Expression, value: Constant, key: types.DataType)
         )
 
 
-def _number(value: Constant, key: types.DataType) -> int | float | decimal.Decimal | None:
-    """The number that is given, by itself or as the text of a whole one; None for anything else."""
+def _numeric_value(value: Constant, key: types.DataType) -> int | float | decimal.Decimal | None:
+    """Return the given number, or the number that a text of digits has for an integer key; None for
+    other values."""
     held = value.value.as_py()
     if isinstance(held, str) and isinstance(key, types.Integer):
         sign = "[+-]?" if key.signed else "[+]?"
@@ -109,8 +119,9 @@ def _number(value: Constant, key: types.DataType) -> int | float | decimal.Decim
     return held if isinstance(types.plain(value.type), _NUMBERS) else None
 
 
-def _bounds(key: types.DataType) -> tuple[int, int] | None:
-    """The least and the largest number that stands for a value of the type; None where any does."""
+def _type_range(key: types.DataType) -> tuple[int, int] | None:
+    """Return the least and the largest number that the type represents; None if it has no such
+    bounds."""
     match key:
         case types.Integer():
             return key.minimum, key.maximum

@@ -1,15 +1,19 @@
-"""ALTER TABLE … PARTITION and PART: which parts are meant, and what is done with them."""
+"""ALTER TABLE … PARTITION and PART: select the parts, and run the action on them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from olapdb.dml import attach_parts, move_parts
+from olapdb.dml.part_selection import PartSelection
+from olapdb.engine.layout import TableLayout, json_value, partition_id
 from olapdb.errors import (
     InvalidPartitionValue,
     NotSupportedError,
     SupportIsDisabled,
     UnsupportedMethod,
 )
+from olapdb.lineage.row_removal import RowChange
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.sql import nodes
@@ -31,10 +35,12 @@ _SINGLE_PARTS = ("DROP", "DETACH", "ATTACH", "DROP DETACHED", "MOVE")
 def find_partition(
     reference: nodes.PartitionReference, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> str:
-    """The partition id that `PARTITION value` or `PARTITION ID 'x'` names; it need not exist.
+    """Return the partition id that `PARTITION value` or `PARTITION ID 'x'` names; no part needs to
+    exist.
 
-    Raises SupportIsDisabled for ALL, InvalidPartitionValue, TypeMismatch and ArgumentOutOfBound
-    for what no partition of the table can be, SyntaxError for arithmetic."""
+    Raises SupportIsDisabled for ALL, SyntaxError for arithmetic, and InvalidPartitionValue,
+    TypeMismatch or ArgumentOutOfBound for a value that no partition of the table can have.
+    """
     if reference.kind == "ID":
         return partition_id_of(reference)
     if reference.kind == "ALL":
@@ -66,7 +72,6 @@ def find_partition(
             hint="Its one partition is tuple(), or ID 'all'.",
             position=reference.position,
         )
-    from olapdb.engine.layout import TableLayout, json_value, partition_id
 
     types = [e.type for e in TableLayout(table, context.environment).partition_expressions]
     elements = _elements(given)
@@ -83,6 +88,7 @@ def find_partition(
 
 
 def _elements(given: nodes.Expression) -> tuple[nodes.Expression, ...]:
+    """Return the elements of a tuple; any other expression is the only element."""
     if isinstance(given, nodes.TupleLiteral):
         return given.elements
     if isinstance(given, nodes.Function) and given.name == "tuple":
@@ -97,40 +103,41 @@ def _is_empty_tuple(given: nodes.Expression) -> bool:
     return is_tuple and not _elements(given)
 
 
-def find_selection(
+def select_parts(
     reference: nodes.PartitionReference, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> PartSelection:
-    """The parts that a reference of any kind names."""
-    from olapdb.dml.part_selection import PartSelection
+    """Return the parts that a reference of any kind names: ALL, PART, or a partition."""
 
     if reference.kind == "ALL":
         return PartSelection()
     if reference.kind == "PART":
-        return PartSelection(part=str(reference.id or _text(reference.value)))
+        return PartSelection(part=str(reference.id or _literal_value(reference.value)))
     return PartSelection(partition=find_partition(reference, table, context, snapshot))
 
 
-def _text(value: nodes.Expression | None) -> object:
+def _literal_value(value: nodes.Expression | None) -> object:
+    """Return the value of a literal; another expression unchanged."""
     return value.value if isinstance(value, nodes.Literal) else value
 
 
 def alter_partition(
     statement: nodes.Alter, action: nodes.PartitionAction, context: StatementContext
 ) -> int:
-    """One commit. The rows that left, or came where none left.
+    """Run one partition action in one commit. Return the number of rows removed, or of rows that
+    came if none was removed.
 
-    Raises what `olapdb.dml.move_parts` and `attach` raise; NotSupportedError for FREEZE and FETCH,
-    SupportIsDisabled for what ClickHouse disables."""
-    from olapdb.dml import attach_parts, move_parts
+    Raises what `olapdb.dml.move_parts` and `attach_parts` raise, NotSupportedError for FREEZE and
+    FETCH, SupportIsDisabled for what ClickHouse disables.
+    """
 
     check_partition_action(action, context)
     snapshot = context.snapshot()
     table = context.require_table(snapshot, statement.table, f"{action.action} PARTITION")
-    selection = find_selection(action.partition, table, context, snapshot)
+    selection = select_parts(action.partition, table, context, snapshot)
     other = None
     if action.table is not None:
         other = context.require_table(snapshot, action.table, f"{action.action} PARTITION")
-    change = _change(action, context)
+    change = _row_change(action, context)
     match action.action:
         case "DROP":
             return move_parts.drop_parts(change, table.id, selection).rows
@@ -160,7 +167,8 @@ def alter_partition(
 
 
 def check_partition_action(action: nodes.PartitionAction, context: StatementContext) -> None:
-    """Refuses by name what is not done, before anything is."""
+    """Raise NotSupportedError or SupportIsDisabled for an action that cannot run, before any action
+    of the statement runs."""
     if action.action in ("FREEZE", "FETCH"):
         raise _unsupported(action)
     kind = action.partition.kind
@@ -188,6 +196,7 @@ def check_partition_action(action: nodes.PartitionAction, context: StatementCont
 
 
 def _unsupported(action: nodes.PartitionAction) -> NotSupportedError:
+    """Return the error for a partition action that is not supported."""
     return NotSupportedError(
         f"ALTER TABLE … {action.action} PARTITION is not supported.",
         hint="SYSTEM BACKUP TO 'folder' copies a warehouse; ATTACH PARTITION … FROM shares parts"
@@ -196,8 +205,8 @@ def _unsupported(action: nodes.PartitionAction) -> NotSupportedError:
     )
 
 
-def _change(action: nodes.PartitionAction, context: StatementContext) -> RowChange:
-    from olapdb.lineage.row_removal import RowChange
+def _row_change(action: nodes.PartitionAction, context: StatementContext) -> RowChange:
+    """Return the change of rows for the action, with the retention settings of the statement."""
 
     causes = {
         "DROP": "DROP PARTITION",

@@ -1,9 +1,8 @@
-"""Python values to columns: what parameters of an INSERT and mappings of lists hold.
+"""Conversion of Python values to columns: the parameters of an INSERT, and mappings of lists.
 
-A value means the same wherever it comes in, as one parameter, as one of thousands of
-executemany(), or in a mapping: it is cast as INSERT casts a literal of its type, and what the
-column cannot hold (an integer too large, a date out of range, a text that does not parse) is an
-error that names column and row.
+A value means the same as one parameter, as one of thousands in executemany(), and in a mapping. It
+is cast as INSERT casts a literal of its type. A value that the column cannot hold (an integer too
+large, a date out of range, a text that does not parse) raises an error that names column and row.
 """
 
 from __future__ import annotations
@@ -40,16 +39,18 @@ Cast: TypeAlias = Callable[[pa.Array, DataType, DataType, Environment], pa.Array
 def python_column(
     column: Column, values: Sequence[object], environment: Environment, *, lossy: bool = False
 ) -> pa.Array:
-    """The values for `column`, of its type made Nullable; None is NULL (what that means for a
-    column that is not Nullable, the INSERT says). DataError, with its row, for what does not fit;
-    `lossy`: what converts by CAST fits."""
+    """Return the values as an array of the column's type, made Nullable; None becomes NULL.
+
+    The INSERT decides what NULL means in a column that is not Nullable. Raises DataError, with its
+    row, for a value that does not fit. `lossy` accepts every value that CAST converts.
+    """
     target = make_nullable(column.type)
     cast = partial(cast_column, strict=True) if lossy else store_column
     try:
-        array = _direct(values, column.type, target, lossy)
+        array = _same_class_array(values, column.type, target, lossy)
         if array is None and _holds_records(column.type):
-            array = _records(values, target, environment, cast)
-        return _by_type(values, target, environment, cast) if array is None else array
+            array = _record_array(values, target, environment, cast)
+        return _cast_by_type(values, target, environment, cast) if array is None else array
     except DataError as error:
         place = f"Column {column.name}" + ("" if error.row is None else f", row {error.row + 1}")
         error.message = f"{place}: {error.message}"
@@ -64,8 +65,12 @@ def mapping_columns(
     *,
     lossy: bool = False,
 ) -> tuple[pa.Table, list[DataType]]:
-    """A mapping of columns and their types; lists are Python values, the rest is Arrow's or NumPy's.
-    `names` are the table's, by position, where the mapping's keys are not."""
+    """Return a mapping of columns as a table, and the types of its columns.
+
+    Lists and tuples are Python values; other values are Arrow or NumPy arrays. `names` replaces the
+    mapping's keys by position. Raises NumberOfColumnsDoesntMatch, BadArguments for columns of
+    different lengths, and what `python_column` raises.
+    """
     if names is not None and len(names) != len(data):
         raise NumberOfColumnsDoesntMatch(
             f"The INSERT takes {len(names)} columns, its data have {len(data)}.",
@@ -90,6 +95,7 @@ def mapping_columns(
 
 
 def _arrow_column(name: str, values: Any) -> pa.Array | pa.ChunkedArray:
+    """Return the values as an Arrow array; raise BadArguments if Arrow cannot read them."""
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
     try:
@@ -101,10 +107,11 @@ def _arrow_column(name: str, values: Any) -> pa.Array | pa.ChunkedArray:
         ) from error
 
 
-def _direct(
+def _same_class_array(
     values: Sequence[object], column: DataType, target: DataType, lossy: bool
 ) -> pa.Array | None:
-    """Values of just the column's own class; None where there are others."""
+    """Return the values as an array where all have the column's own Python class; None else. Raise
+    CannotConvertType for an integer out of range, unless `lossy`."""
     classes = frozenset(map(type, values)) - {type(None)}
     if not classes:
         return pa.nulls(len(values), target.arrow)
@@ -123,14 +130,14 @@ def _direct(
         case String() if classes == {str}:
             try:
                 return pa.array(values, target.arrow)
-            except UnicodeError:  # which value it is, the other way says
+            except UnicodeError:  # `_by_type` raises the error that names the value
                 return None
         case _:
             return None
 
 
 def _out_of_range(values: Sequence[object], column: DataType) -> DataError:
-    """About the first value that is; only looked for where there is one."""
+    """Return the error about the first value out of range, which is searched only now."""
     for row, value in enumerate(values):
         try:
             pa.array([value], column.arrow)
@@ -140,15 +147,17 @@ def _out_of_range(values: Sequence[object], column: DataType) -> DataError:
 
 
 def _holds_records(data_type: DataType) -> bool:
-    """A Tuple, or Arrays of one: its values may be dicts by field name."""
+    """Return whether the type is a Tuple, or Arrays of one: its values may be dicts by field
+    name."""
     inner = plain(data_type)
     return isinstance(inner, Tuple) or (isinstance(inner, Array) and _holds_records(inner.inner))
 
 
-def _records(
+def _record_array(
     values: Sequence[object], target: DataType, environment: Environment, cast: Cast
 ) -> pa.Array | None:
-    """Dicts by field name, as Arrow reads them; None where they are tuples."""
+    """Return dicts by field name, as Arrow reads them, as an array of the target type; None if the
+    values are tuples."""
     try:
         array = pa.array(values)
         source = type_of_arrow(array.type)
@@ -159,20 +168,22 @@ def _records(
     return cast(array, source, target, environment)
 
 
-def _exact(value: object) -> object:
-    """An integer of more than 64 bits, which as a literal is a Float64, as a Decimal."""
+def _wide_integer_as_decimal(value: object) -> object:
+    """Return an integer of more than 64 bits as a Decimal, since its literal would be a Float64;
+    other values unchanged."""
     if type(value) is int and not -(2**63) <= value < 2**64 and abs(value) < 10**DIGITS_MAX:
         return Decimal(value)
     return value
 
 
-def _by_type(
+def _cast_by_type(
     values: Sequence[object], target: DataType, environment: Environment, cast: Cast
 ) -> pa.Array:
-    """Each group of values of one type is cast at once, then all are put in order."""
+    """Return the values as an array of the target type: cast all values of one type at once, then
+    restore the order."""
     groups: dict[DataType, list[int]] = {}
     if not isinstance(plain(target), Float):
-        values = [_exact(value) for value in values]
+        values = [_wide_integer_as_decimal(value) for value in values]
     for row, value in enumerate(values):
         groups.setdefault(type_of(value), []).append(row)
     pieces: list[pa.Array] = []

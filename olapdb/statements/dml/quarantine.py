@@ -1,9 +1,11 @@
-"""SYSTEM QUARANTINE PART 'part' ON t."""
+"""SYSTEM QUARANTINE PART 'part' ON t: set a damaged part aside."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 
+from olapdb.dml.quarantine import quarantine_part
+from olapdb.lineage.row_removal import RowChange
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
@@ -11,9 +13,7 @@ from olapdb.types import STRING, UINT64
 
 
 def quarantine(statement: nodes.System, context: StatementContext) -> Result:
-    """A row that says what was set aside."""
-    from olapdb.dml.quarantine import quarantine_part
-    from olapdb.lineage.row_removal import RowChange
+    """Quarantine the part; return one row that describes what was set aside."""
 
     assert statement.table is not None
     table = context.require_table(context.snapshot(), statement.table, "QUARANTINE PART")

@@ -6,27 +6,30 @@ import difflib
 from dataclasses import replace
 
 from olapdb import errors
+from olapdb.bind.system_tables import SYSTEM_DATABASES
+from olapdb.bind.virtual import virtual_columns
 from olapdb.config import lookup, setting_text
 from olapdb.model.schema import Column, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
+from olapdb.sql.parser import parse_query
 from olapdb.statements.context import StatementContext
 from olapdb.statements.introspect.show_filters import (
     Listing,
-    camel,
+    camel_case,
     columns_of_table,
-    grants,
+    grant_listing,
     indexes_of_table,
-    names_of,
+    name_listing,
     no_clusters,
     no_indexes,
     system_rows,
 )
 from olapdb.statements.query import select
 from olapdb.storage.codec import codec_text
+from olapdb.system.ddl import create_database, create_statement
 from olapdb.system.information_schema import information_tables
-from olapdb.system.registry import SYSTEM_DATABASES
 from olapdb.types import STRING, UINT8
 
 
@@ -40,8 +43,8 @@ def require_database(name: str, snapshot: Snapshot, position: errors.Position | 
 
 
 def require_own_database(name: str, snapshot: Snapshot, position: errors.Position | None) -> None:
-    """As `require_database`, for a database that will contain the object: raise UnsupportedMethod
-    for those of system tables."""
+    """Raise UnsupportedMethod for a system database, and what `require_database` raises. For a
+    database that will contain a new object."""
     if name in SYSTEM_DATABASES:
         raise errors.UnsupportedMethod(
             f"The database {name} has system tables only.",
@@ -56,7 +59,9 @@ def show(statement: nodes.Show, context: StatementContext) -> Result:
     snapshot = context.reading_snapshot()
     match statement.kind:
         case "CREATE" | "CREATE TABLE" | "CREATE VIEW" | "CREATE DATABASE":
-            return from_columns(["statement"], [STRING], [[_created(statement, context, snapshot)]])
+            return from_columns(
+                ["statement"], [STRING], [[_create_statement(statement, context, snapshot)]]
+            )
         case "SETTING":
             assert statement.table is not None
             value = context.settings[lookup(statement.table.name).name]
@@ -68,26 +73,27 @@ def show(statement: nodes.Show, context: StatementContext) -> Result:
         case "PROCESSLIST":
             listing = system_rows("processes", None, "query", context, snapshot)
         case _:
-            listing = _listed(statement, context, snapshot)
+            listing = _listing(statement, context, snapshot)
     return listing.narrowed(statement, context, snapshot)
 
 
-def _listed(statement: nodes.Show, context: StatementContext, snapshot: Snapshot) -> Listing:
+def _listing(statement: nodes.Show, context: StatementContext, snapshot: Snapshot) -> Listing:
+    """Return the rows of a SHOW that lists things, before LIKE, WHERE and LIMIT."""
     match statement.kind:
         case "DATABASES":
             shown = system_rows("databases", ["name"], "name", context, snapshot)
-            return names_of([str(name) for (name,) in shown.rows])
+            return name_listing([str(name) for (name,) in shown.rows])
         case "TABLES" | "VIEWS":
             return _tables(statement, context, snapshot)
         case "TEMPORARY TABLES" | "DICTIONARIES":
-            return names_of([])
+            return name_listing([])
         case "COLUMNS":
             assert statement.table is not None
-            table = _table(statement.table, context, snapshot)
+            table = _shown_table(statement.table, context, snapshot)
             return columns_of_table(_columns(statement.table, context), table, statement.full)
         case "INDEXES":
             assert statement.table is not None
-            table = _table(statement.table, context, snapshot)
+            table = _shown_table(statement.table, context, snapshot)
             return indexes_of_table(table) if table is not None else no_indexes()
         case "SETTINGS":
             fields = ["name", "type", "value", "changed"]
@@ -98,7 +104,7 @@ def _listed(statement: nodes.Show, context: StatementContext, snapshot: Snapshot
             return system_rows("functions", None, "name", context, snapshot).by_name()
         case "GRANTS":
             read_only = not context.services.lease_id
-            return grants(statement.named, read_only, statement.position)
+            return grant_listing(statement.named, read_only, statement.position)
         case "CLUSTERS" | "CLUSTER":
             return no_clusters(whole=statement.kind == "CLUSTER")
         case "ENGINES":
@@ -114,7 +120,7 @@ def _tables(statement: nodes.Show, context: StatementContext, snapshot: Snapshot
     if database in SYSTEM_DATABASES[1:]:
         engines = dict.fromkeys(information_tables(), "View")
     elif database == "system":
-        engines = {name: f"System{camel(name)}" for name in context.engine.system}
+        engines = {name: f"System{camel_case(name)}" for name in context.engine.system}
     else:
         engines = {
             o.name: o.engine.name if isinstance(o, Table) else type(o).__name__
@@ -122,7 +128,7 @@ def _tables(statement: nodes.Show, context: StatementContext, snapshot: Snapshot
             if statement.kind == "TABLES" or not isinstance(o, Table)
         }
     if not statement.full:
-        return names_of(list(engines))
+        return name_listing(list(engines))
     return Listing((("name", STRING), ("engine", STRING)), tuple(sorted(engines.items())))
 
 
@@ -157,7 +163,6 @@ FROM system.merges ORDER BY elapsed DESC
 
 def _merges(statement: nodes.Show, context: StatementContext) -> Result:
     """Run SHOW MERGES, the longest first; LIKE applies to the table."""
-    from olapdb.sql.parser import parse_query
 
     query = parse_query(_MERGES)
     assert isinstance(query, nodes.Select)
@@ -174,10 +179,12 @@ def _merges(statement: nodes.Show, context: StatementContext) -> Result:
     return select.run_query(query, context)
 
 
-def _table(name: nodes.TableName, context: StatementContext, snapshot: Snapshot) -> Table | None:
+def _shown_table(
+    name: nodes.TableName, context: StatementContext, snapshot: Snapshot
+) -> Table | None:
     """Return the stored table whose keys are shown; for a materialized view its target."""
     if context.locate(name)[0] in SYSTEM_DATABASES:
-        _columns(name, context)  # it exists
+        _columns(name, context)  # raises UnknownTable
         return None
     item: SchemaObject | None = context.require(snapshot, name)
     if isinstance(item, MaterializedView):
@@ -185,9 +192,9 @@ def _table(name: nodes.TableName, context: StatementContext, snapshot: Snapshot)
     return item if isinstance(item, Table) else None
 
 
-def _created(statement: nodes.Show, context: StatementContext, snapshot: Snapshot) -> str:
-    """Return the CREATE statement of the object."""
-    from olapdb.system.ddl import create_database, create_statement
+def _create_statement(statement: nodes.Show, context: StatementContext, snapshot: Snapshot) -> str:
+    """Return the CREATE statement of the object. Raise BadArguments for SHOW CREATE VIEW of a
+    table."""
 
     if statement.kind == "CREATE DATABASE":
         name = statement.database or context.database
@@ -199,7 +206,7 @@ def _created(statement: nodes.Show, context: StatementContext, snapshot: Snapsho
         columns = _columns(statement.table, context)
         shown = ", ".join(f"`{c.name}` {c.type.name}" for c in columns)
         name = statement.table.name
-        return f"CREATE TABLE {database}.{name} ({shown}) ENGINE = System{camel(name)}"
+        return f"CREATE TABLE {database}.{name} ({shown}) ENGINE = System{camel_case(name)}"
     item = context.require(snapshot, statement.table)
     if statement.kind == "CREATE VIEW" and isinstance(item, Table):
         raise errors.BadArguments(
@@ -231,8 +238,8 @@ def describe(statement: nodes.Describe, context: StatementContext) -> Result:
         virtual: list[tuple[object, ...]] = []
     else:
         assert statement.table is not None
-        rows = [_described(c) for c in _columns(statement.table, context)]
-        virtual = _virtual(statement.table, context)
+        rows = [_describe_row(c) for c in _columns(statement.table, context)]
+        virtual = _virtual_rows(statement.table, context)
     shown = 2 if context.settings.boolean("describe_compact_output") else len(_DESCRIBED)
     names, types = list(_DESCRIBED[:shown]), [STRING] * shown
     columns = [[row[i] for row in (*rows, *virtual)] for i in range(shown)]
@@ -243,19 +250,20 @@ def describe(statement: nodes.Describe, context: StatementContext) -> Result:
     return from_columns(names, types, columns)
 
 
-def _virtual(name: nodes.TableName, context: StatementContext) -> list[tuple[object, ...]]:
+def _virtual_rows(name: nodes.TableName, context: StatementContext) -> list[tuple[object, ...]]:
     """Return the virtual columns of the table, if DESCRIBE should list them."""
     if not context.settings.boolean("describe_include_virtual_columns"):
         return []
-    from olapdb.bind.virtual import virtual_columns
 
-    table = _table(name, context, context.reading_snapshot())
+    table = _shown_table(name, context, context.reading_snapshot())
     if table is None:
         return []
     return [(v.name, v.type.name, "", "", v.comment, "", "") for v in virtual_columns(table)]
 
 
 def _columns(name: nodes.TableName, context: StatementContext) -> tuple[Column, ...]:
+    """Return the columns of a table, view or system table; of a materialized view without its own,
+    those of its target. Raise UnknownTable."""
     database, table = context.locate(name)
     if database in SYSTEM_DATABASES:
         system_table = context.system_table(database, table)
@@ -274,7 +282,8 @@ def _columns(name: nodes.TableName, context: StatementContext) -> tuple[Column, 
     return item.columns
 
 
-def _described(column: Column) -> tuple[object, ...]:
+def _describe_row(column: Column) -> tuple[object, ...]:
+    """Return the column's row of DESCRIBE."""
     return (
         column.name,
         column.type.name,

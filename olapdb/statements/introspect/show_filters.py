@@ -6,6 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.bind import bind_expression
+from olapdb.compute.evaluate import evaluate_predicate
 from olapdb.errors import Position, UnknownRole
 from olapdb.model.schema import Column, Engine, Table
 from olapdb.result import Result, from_columns
@@ -54,7 +59,6 @@ def matches(name: str, statement: nodes.Show | nodes.TruncateAll) -> bool:
     """Return whether the name satisfies the statement's LIKE."""
     if statement.like is None:
         return True
-    import pyarrow.compute as pc
 
     matched = pc.match_like([name], statement.like, ignore_case=statement.case_insensitive)
     return bool(matched[0].as_py()) != statement.negated
@@ -68,11 +72,6 @@ def _satisfies_where(
     snapshot: Snapshot,
 ) -> list[bool]:
     """Evaluate the WHERE condition over the displayed columns; return one bool a row."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from olapdb.bind import bind_expression
-    from olapdb.compute.evaluate import evaluate_predicate
 
     columns = tuple(Column(i, n, t) for i, (n, t) in enumerate(fields, 1))
     shell = Table("", context.database, "", Engine("Null"), columns)
@@ -83,15 +82,15 @@ def _satisfies_where(
     return [bool(keep) for keep in pc.fill_null(mask, False).to_pylist()]
 
 
-# --- what there is
+# --- the rows of each SHOW
 
 
-def camel(name: str) -> str:
+def camel_case(name: str) -> str:
     """Return the engine name of a system table: `query_log` -> `QueryLog`."""
     return name.title().replace("_", "")
 
 
-def names_of(names: Sequence[str]) -> Listing:
+def name_listing(names: Sequence[str]) -> Listing:
     """Return a listing of names, sorted."""
     return Listing((("name", STRING),), tuple((name,) for name in sorted(names)))
 
@@ -126,7 +125,7 @@ def no_clusters(whole: bool) -> Listing:
 ONLY_USER = "default"
 
 
-def grants(named: str | None, read_only: bool, position: Position | None) -> Listing:
+def grant_listing(named: str | None, read_only: bool, position: Position | None) -> Listing:
     """Return the listing of SHOW GRANTS: the one user may do what the connection may."""
     if named is not None and named not in (ONLY_USER, "CURRENT_USER", "ALL"):
         raise UnknownRole(

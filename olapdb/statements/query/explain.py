@@ -1,4 +1,4 @@
-"""EXPLAIN: what would be run, how much of the data it would touch, and where rows come from."""
+"""EXPLAIN: the plan, the data that it would read, the judgement of a view, the origin of rows."""
 
 from __future__ import annotations
 
@@ -7,43 +7,52 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from olapdb.errors import NotSupportedError, UnsupportedMethod
+from olapdb.execute import explain_indexes
 from olapdb.model.schema import MaterializedView
+from olapdb.plan.explain import explain as explain_plan
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
+from olapdb.sql.format import to_sql
 from olapdb.statements.context import StatementContext
+from olapdb.statements.ddl.views import judged_statement
 from olapdb.statements.query import select
 from olapdb.system.registry import moment_if_any
 from olapdb.types import STRING, UINT8, UINT64, DateTime64, Nullable
+from olapdb.views.definition.dependents import impact_of
+from olapdb.views.definition.judgement import judged_items
+from olapdb.views.proof.provenance import provenance
 
 if TYPE_CHECKING:
     from olapdb.views.provability import JudgedItem
 
-_KNOWN = ("indexes", "header", "description", "actions", "optimize")
+_OPTIONS = ("indexes", "header", "description", "actions", "optimize")
 
 
 def explain(statement: nodes.Explain, context: StatementContext) -> Result:
-    """EXPLAIN [PLAN] [indexes = 1] shows the optimized plan, with the parts and granules left after
-    each index, and EXPLAIN SYNTAX the statement as it was read: one column `explain`, a row a line.
+    """Run EXPLAIN. The forms, and their results:
 
-    EXPLAIN VIEW v, and EXPLAIN VIEW CREATE MATERIALIZED VIEW …, give a row for each part of the
-    definition: whether it is provable, and why. EXPLAIN DEPENDENCIES t gives what a change of t reaches; EXPLAIN PROVENANCE SELECT … FROM target
-    WHERE … the INSERTs that the rows were made from: tables with columns of their own.
+        EXPLAIN [PLAN]                   the optimized plan: one column `explain`, a row a line
+        EXPLAIN indexes = 1              the plan with the parts and granules left after each index
+        EXPLAIN SYNTAX                   the statement as it was parsed
+        EXPLAIN VIEW v | CREATE …        which parts of the view's definition are provable, and why
+        EXPLAIN DEPENDENCIES t           the objects that a change of t affects
+        EXPLAIN PROVENANCE SELECT …      the INSERTs that the selected rows of a target come from
+
+    Raises NotSupportedError for other kinds and options.
     """
     options = {s.name: s.value for s in statement.settings}
     for name in options:
-        if name not in _KNOWN:
+        if name not in _OPTIONS:
             raise NotSupportedError(
                 f"EXPLAIN does not know {name}.",
-                hint=f"It knows {', '.join(_KNOWN)}.",
+                hint=f"It knows {', '.join(_OPTIONS)}.",
                 position=statement.position,
             )
     match statement.kind:
         case "SYNTAX":
-            from olapdb.sql.format import to_sql
-
-            return _lines([to_sql(statement.statement)])
+            return _text_result([to_sql(statement.statement)])
         case "PLAN":
-            return _lines(_plan(statement.statement, bool(options.get("indexes")), context))
+            return _text_result(_plan(statement.statement, bool(options.get("indexes")), context))
         case "DEPENDENCIES":
             return _dependencies(statement.statement, context)
         case "PROVENANCE":
@@ -60,23 +69,21 @@ def explain(statement: nodes.Explain, context: StatementContext) -> Result:
 
 
 def _plan(statement: nodes.Node, indexes: bool, context: StatementContext) -> list[str]:
+    """Return the lines of the optimized plan; with `indexes`, of the index analysis."""
     if not isinstance(statement, nodes.Query):
         raise NotSupportedError("EXPLAIN takes a SELECT.", position=statement.position)
     context = select.with_query_settings(statement, context)
     snapshot = context.reading_snapshot()
     plan = select.plan_query(statement, context, snapshot)
     if indexes:
-        from olapdb.execute import explain_indexes
-
         return explain_indexes(plan, context.execution(snapshot))
-    from olapdb.plan.explain import explain as explain_plan
 
     return explain_plan(plan)
 
 
-_JUDGED = ("item", "provable", "because", "fix")
-_IMPACT = ("level", "kind", "name", "reached_from", "how")
-_ORIGIN = (
+_VIEW_COLUMNS = ("item", "provable", "because", "fix")
+_DEPENDENCY_COLUMNS = ("level", "kind", "name", "reached_from", "how")
+_PROVENANCE_COLUMNS = (
     "part",
     "part_rows",
     "view",
@@ -93,19 +100,20 @@ _ORIGIN = (
 
 
 def _dependencies(name: nodes.Node, context: StatementContext) -> Result:
-    from olapdb.views.definition.dependents import impact_of
+    """Return a row for each object that a change of `name` affects, by level."""
 
     assert isinstance(name, nodes.TableName)
     snapshot = context.reading_snapshot()
     found = impact_of(context.require(snapshot, name), snapshot)
-    columns = [[getattr(one, column) for one in found] for column in _IMPACT]
-    return from_columns(_IMPACT, [UINT64, STRING, STRING, STRING, STRING], columns)
+    columns = [[getattr(one, column) for one in found] for column in _DEPENDENCY_COLUMNS]
+    return from_columns(_DEPENDENCY_COLUMNS, [UINT64, STRING, STRING, STRING, STRING], columns)
 
 
 def _provenance(statement: nodes.Node, context: StatementContext) -> Result:
-    from olapdb.views.proof.provenance import provenance
+    """Return a row for each source block that the selected rows of a view's target come from. The
+    query's select list does not matter."""
 
-    query, reference = _rows_of_target(statement)
+    query, reference = _target_select(statement)
     context = select.with_query_settings(query, context)
     snapshot = context.reading_snapshot()
     target = context.require_table(snapshot, reference.table, "EXPLAIN PROVENANCE")
@@ -114,8 +122,8 @@ def _provenance(statement: nodes.Node, context: StatementContext) -> Result:
         condition = nodes.Function("and", (query.prewhere, query.where))
     elif query.prewhere is not None:
         condition = query.prewhere
-    # The condition without FINAL: every part that holds rows of the key counts.
-    found = select.run_on(
+    # Without FINAL: every part that contains rows of the key counts.
+    found = select.run_at(
         nodes.Select(
             columns=(nodes.Identifier(("_part",)),),
             distinct=True,
@@ -131,9 +139,13 @@ def _provenance(statement: nodes.Node, context: StatementContext) -> Result:
     parts = [part for part in snapshot.parts(target.id) if part.rows and part.name in names]
     origins = provenance(target, parts, condition, snapshot, context.services)
     columns: list[list[object]] = [
-        [getattr(one, column) for one in origins] for column in _ORIGIN if column != "time"
+        [getattr(one, column) for one in origins]
+        for column in _PROVENANCE_COLUMNS
+        if column != "time"
     ]
-    columns.insert(_ORIGIN.index("time"), [moment_if_any(one.created_ms) for one in origins])
+    columns.insert(
+        _PROVENANCE_COLUMNS.index("time"), [moment_if_any(one.created_ms) for one in origins]
+    )
     types = [
         STRING,
         UINT64,
@@ -148,10 +160,11 @@ def _provenance(statement: nodes.Node, context: StatementContext) -> Result:
         Nullable(DateTime64(3)),
         STRING,
     ]
-    return from_columns(_ORIGIN, types, columns)
+    return from_columns(_PROVENANCE_COLUMNS, types, columns)
 
 
-def _rows_of_target(statement: nodes.Node) -> tuple[nodes.Select, nodes.TableReference]:
+def _target_select(statement: nodes.Node) -> tuple[nodes.Select, nodes.TableReference]:
+    """Return the SELECT and its one table; raise NotSupportedError for any other query."""
     if isinstance(statement, nodes.Select) and isinstance(statement.source, nodes.TableReference):
         return statement, statement.source
     raise NotSupportedError(
@@ -162,20 +175,20 @@ def _rows_of_target(statement: nodes.Node) -> tuple[nodes.Select, nodes.TableRef
 
 
 def _view(statement: nodes.Node, context: StatementContext) -> Result:
-    items = _items(statement, context)
+    """Return a row for each part of a view's definition: (item, provable, because, fix)."""
+    items = _judged_items(statement, context)
     columns: list[list[object]] = [
         [item.name for item in items],
         [int(item.provable) for item in items],
         [item.because for item in items],
         [item.fix for item in items],
     ]
-    return from_columns(_JUDGED, [STRING, UINT8, STRING, STRING], columns)
+    return from_columns(_VIEW_COLUMNS, [STRING, UINT8, STRING, STRING], columns)
 
 
-def _items(statement: nodes.Node, context: StatementContext) -> Sequence[JudgedItem]:
+def _judged_items(statement: nodes.Node, context: StatementContext) -> Sequence[JudgedItem]:
+    """Return the judgement of an existing view, or of a CREATE statement that is not run."""
     if isinstance(statement, nodes.CreateMaterializedView):
-        from olapdb.statements.ddl.views import judged_statement
-
         return judged_statement(statement, context).items
     if not isinstance(statement, nodes.TableName):
         raise NotSupportedError(
@@ -183,7 +196,6 @@ def _items(statement: nodes.Node, context: StatementContext) -> Sequence[JudgedI
             hint="EXPLAIN shows the plan of a SELECT.",
             position=statement.position,
         )
-    from olapdb.views.definition.judgement import judged_items
 
     snapshot = context.reading_snapshot()
     found = context.require(snapshot, statement)
@@ -196,5 +208,6 @@ def _items(statement: nodes.Node, context: StatementContext) -> Sequence[JudgedI
     return judged_items(found, snapshot)
 
 
-def _lines(lines: list[str]) -> Result:
+def _text_result(lines: list[str]) -> Result:
+    """Return the lines as the column `explain`, a row a line."""
     return from_columns(["explain"], [STRING], [lines])

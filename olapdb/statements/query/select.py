@@ -6,8 +6,13 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from olapdb.bind import bind_query
+from olapdb.bind.analysis import is_deterministic
 from olapdb.errors import NotSupportedError, TooManyRows
+from olapdb.execute import run
+from olapdb.execute.pruning.force_index import check_forced_indexes
 from olapdb.model.snapshot import Snapshot
+from olapdb.optimize import optimize
 from olapdb.plan.nodes import Plan
 from olapdb.result import Result
 from olapdb.sql import nodes
@@ -16,16 +21,16 @@ from olapdb.types import DataType
 
 
 def run_query(query: nodes.Query, context: StatementContext) -> Result:
-    """The rows of the query, as a stream over one snapshot."""
+    """Run the query; return its rows as a stream over one snapshot, the one of SETTINGS snapshot or
+    the newest. Raise NotSupportedError for a FORMAT that is not Arrow."""
     context = with_query_settings(query, context)
     _refuse_format(query)
-    return run_on(query, context, context.reading_snapshot())
+    return run_at(query, context, context.reading_snapshot())
 
 
-def run_on(query: nodes.Query, context: StatementContext, snapshot: Snapshot) -> Result:
-    """The rows of the query at a given snapshot; the snapshot stays pinned until they are drawn."""
-    from olapdb.execute import run
-    from olapdb.execute.pruning.force_index import check_forced_indexes
+def run_at(query: nodes.Query, context: StatementContext, snapshot: Snapshot) -> Result:
+    """Run the query at the given snapshot; return its rows as a stream. The snapshot stays pinned
+    until the stream ends or is closed. More than max_result_rows rows raise TooManyRows."""
 
     plan = plan_query(query, context, snapshot)
     catalog = context.services.catalog
@@ -38,22 +43,24 @@ def run_on(query: nodes.Query, context: StatementContext, snapshot: Snapshot) ->
         catalog.unpin(snapshot.number)
         raise
     result.on_close(lambda: catalog.unpin(snapshot.number))
-    return _limited(result, context.settings.integer("max_result_rows"))
+    return _with_row_limit(result, context.settings.integer("max_result_rows"))
 
 
 def plan_query(query: nodes.Query, context: StatementContext, snapshot: Snapshot) -> Plan:
-    """Bound and optimized; remembered by text where there are no parameters."""
-    from olapdb.bind import bind_query
-    from olapdb.optimize import optimize
+    """Return the bound plan of the query, optimized unless the setting `optimizer` is off.
+
+    Plans of statements without parameters are cached. Plans with now(), rand() and the like are
+    not: their constants differ from run to run.
+    """
 
     key = None
     if context.parameters is None:
         key = (context.text, query, context.database, context.settings)
         plan: Plan | None = context.engine.plans.get(key)
-        if plan is not None and _valid(plan, snapshot):
+        if plan is not None and _is_current(plan, snapshot):
             return plan
     plan = bind_query(query, context.scope(snapshot))
-    cacheable = key is not None and not _depends_on_query(query)
+    cacheable = key is not None and not _is_volatile(query)
     if context.settings.boolean("optimizer"):
         plan = optimize(plan)
     if cacheable:
@@ -62,12 +69,14 @@ def plan_query(query: nodes.Query, context: StatementContext, snapshot: Snapshot
 
 
 def describe(query: nodes.Query, context: StatementContext) -> tuple[tuple[str, DataType], ...]:
+    """Return the (name, type) of each result column, without running the query."""
     context = with_query_settings(query, context)
     plan = plan_query(query, context, context.reading_snapshot())
     return tuple(zip(plan.names, plan.types, strict=True))
 
 
-def _valid(plan: Plan, snapshot: Snapshot) -> bool:
+def _is_current(plan: Plan, snapshot: Snapshot) -> bool:
+    """Return whether all objects that the plan names still have the revision that was bound."""
     for object_id, revision in plan.tables:
         found = snapshot.by_id(object_id)
         if found is None or found.revision != revision:
@@ -75,19 +84,20 @@ def _valid(plan: Plan, snapshot: Snapshot) -> bool:
     return True
 
 
-def _depends_on_query(query: nodes.Query) -> bool:
-    """Whether a constant of the plan could differ from one run to the next (now(), rand())."""
-    from olapdb.bind.analysis import is_deterministic
+def _is_volatile(query: nodes.Query) -> bool:
+    """Return whether a constant of the plan could differ between two runs (now(), rand())."""
 
     return not is_deterministic(query)
 
 
 def with_query_settings(query: nodes.Query, context: StatementContext) -> StatementContext:
+    """Return the context with the settings of the query's SETTINGS clause."""
     settings = getattr(query, "settings", ())
     return context.with_settings(settings)
 
 
 def _refuse_format(query: nodes.Query) -> None:
+    """Raise NotSupportedError for a FORMAT other than Arrow, ArrowStream, Native and Null."""
     name = getattr(query, "format", None)
     if name is not None and name not in ("Arrow", "ArrowStream", "Null", "Native"):
         raise NotSupportedError(
@@ -97,13 +107,15 @@ def _refuse_format(query: nodes.Query) -> None:
         )
 
 
-def _limited(result: Result, rows_max: int) -> Result:
+def _with_row_limit(result: Result, rows_max: int) -> Result:
+    """Return the result with a limit on its rows; 0 means none."""
     if rows_max <= 0:
         return result
-    return result.through(lambda batches: _count(batches, rows_max))
+    return result.through(lambda batches: _limit_rows(batches, rows_max))
 
 
-def _count(batches: Iterator[pa.RecordBatch], rows_max: int) -> Iterator[pa.RecordBatch]:
+def _limit_rows(batches: Iterator[pa.RecordBatch], rows_max: int) -> Iterator[pa.RecordBatch]:
+    """Yield the batches; raise TooManyRows once they have more than `rows_max` rows."""
     rows = 0
     for batch in batches:
         rows += batch.num_rows

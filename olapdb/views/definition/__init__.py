@@ -1,1 +1,1 @@
-"""Definitions of materialized views: create, judge, modify, detach, rename."""
+"""Definitions of materialized views: create, judge, modify, detach, drop, rename."""

@@ -1,4 +1,4 @@
-"""Whether a view's columns fit its target: names, and types as an INSERT would cast them."""
+"""Compatibility of a view's columns with its target: names, and types as an INSERT would cast them."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def check_columns(
     snapshot: Snapshot,
     environment: Environment,
 ) -> None:
-    """Raises ThereIsNoColumn, IllegalColumn, TypeMismatch or CannotConvertType; NotSupportedError
-    for a target that drops rows.
+    """Raise ThereIsNoColumn, IllegalColumn, BadTypeOfField, TypeMismatch or CannotConvertType if
+    the query's columns do not fit the target; NotSupportedError for a target that drops rows.
 
-    `declared` is the column list of the statement, "" types left out; it must say what the target
-    has, since that is what is stored.
+    `declared` is the statement's column list; omitted types are None. It must agree with the
+    target, whose types are stored.
     """
     if target.setting("deduplicate_by"):
         raise refused_target(target)
@@ -71,8 +71,9 @@ def check_column(
     environment: Environment,
     values: pa.Array | None = None,
 ) -> None:
-    """Whether view `name` may write a column of type `have` into the target's `wanted`; raises as
-    `check_columns` does.  `values`, of that type, are what it would write where that is known."""
+    """Raise an error, as `check_columns` does, if view `name` cannot write a column of type `have`
+    into the target's column `wanted`. `values`, of type `have`, are the values to write if they are
+    known."""
     target = wanted.type
     if wanted.default_kind in ("MATERIALIZED", "ALIAS"):
         raise errors.IllegalColumn(
@@ -95,6 +96,7 @@ def check_column(
 
 
 def _check_state(name: str, column: str, have: DataType, target: DataType) -> None:
+    """Raise TypeMismatch or CannotConvertType unless both types are the same aggregate state."""
     if have == target:
         return
     if isinstance(have, AggregateFunction) and isinstance(target, AggregateFunction):

@@ -1,24 +1,24 @@
-"""Whether a view's column may be stored as its target's: one table of types for all who ask.
+"""Conversion of a view's column to its target's type: one table of types for every check.
 
-A trigger stores values as an INSERT does (`olapdb.functions.casts.lossless`), so a stored value is never
-another one than the query gave, but for the rounding to a float:
+A trigger stores values as an INSERT does (`olapdb.functions.casts.lossless`). So a stored value is
+the value that the query gave, except for rounding to a float:
 
-| kind    | says |
-|---------|------|
+| kind    | meaning |
+|---------|---------|
 | exact   | every value of the source's type is a value of the target's |
 | checked | each value survives, or is an error of the INSERT that names column and value |
 | rounded | each value becomes the nearest float |
 | refused | the target would hold another answer than the query's, and no INSERT would fail |
 
-What becomes of stored values depends on what the target does with the column, its `use`:
+What happens to stored values depends on how the target uses the column, its `use`:
 
-- `row`: rows stay as they are.  One value, one stored value, however rows were cut into blocks.
+- `row`: rows stay as they are.  One value gives one stored value, however rows are cut into blocks.
 - `group`: a key of the query's GROUP BY, by which the target joins rows.  Two keys that are stored
-  as one would join two groups, so each has to keep its own value.
-- a merging function, `sum` for a column that SummingMergeTree adds up.  Merging stored values has to
-  give what storing the merged value would give.  A sum outgrows its terms, so its column has to be
-  of a type that sums are of, and hold all that the query's sum may be.  Of minima and maxima the
-  conversion has to keep the order.
+  as one would join two groups, so the conversion has to keep distinct values distinct.
+- a merging function, such as `sum` for a column that SummingMergeTree adds up.  Merging stored
+  values has to give what storing the merged value would give.  A sum outgrows its terms, so its
+  column has to have a type that sums have, and hold every sum of the query.  For minima and maxima
+  the conversion has to keep the order.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _MOMENTS = (types.Date, types.Date32, types.DateTime, types.DateTime64)
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """`reason` and `fix` are of one that is refused, else empty."""
+    """The conversion of one type to another; `reason` and `fix` are empty unless it is refused."""
 
     kind: Kind
     reason: str = ""
@@ -49,19 +49,21 @@ class Conversion:
 
     @property
     def refused(self) -> bool:
+        """Return whether a view must not store the column so."""
         return self.kind == "refused"
 
 
 def conversion(source: types.DataType, target: types.DataType, use: str = "row") -> Conversion:
-    """How values of the query's type `source` are stored in a column of type `target` that is put
-    to this `use`: "row", "group", or the name of the function that merges the column.
+    """Return how values of the query's type `source` are stored in a column of type `target`. `use`
+    is "row", "group", or the name of the function that merges the column.
 
-    Types that do not convert at all are not told apart here: `views.fit` refuses them."""
+    Types without any conversion are not distinguished here: `check_columns` refuses them.
+    """
     kind = _kind(source, target)
     if use == "row":
         return Conversion(kind)
     if use == "group":
-        if kind == "rounded" or not _keeps_apart(source, target):
+        if kind == "rounded" or not _keeps_distinct(source, target):
             return Conversion(
                 "refused",
                 f"it groups by {source}, of which several values may be stored as one {target}: their"
@@ -70,7 +72,7 @@ def conversion(source: types.DataType, target: types.DataType, use: str = "row")
             )
         return Conversion(kind)
     if use in _GROWING:
-        return _added(source, target, use, kind)
+        return _sum_conversion(source, target, use, kind)
     if not _keeps_order(source, target):
         return Conversion(
             "refused",
@@ -80,18 +82,21 @@ def conversion(source: types.DataType, target: types.DataType, use: str = "row")
     return Conversion(kind)
 
 
-def _adds_up(data_type: types.DataType, merged: str = "sum") -> bool:
-    """Whether merging values of the type by this function gives values of the type that are none
-    the less for it: a UInt8 wraps at 256, a Float32 is rounded at each merge."""
+def _holds_merged(data_type: types.DataType, merged: str = "sum") -> bool:
+    """Return whether merging by this function keeps values within the type. It does not for a
+    UInt8, which wraps at 256, or a Float32, which each merge rounds."""
     try:
         made = resolve_aggregate(merged, (), (data_type,)).result_type
-    except Error:  # no such function of the type: the engine says so
+    except Error:  # no such function of the type: a check of the engine reports it
         return False
     return types.plain(made) == types.plain(data_type) and not _has_narrow_floats(data_type)
 
 
-def _added(source: types.DataType, target: types.DataType, merged: str, kind: Kind) -> Conversion:
-    if not _adds_up(target, merged):
+def _sum_conversion(
+    source: types.DataType, target: types.DataType, merged: str, kind: Kind
+) -> Conversion:
+    """Return the conversion of a column that merges add up: its type must hold every sum."""
+    if not _holds_merged(target, merged):
         wide = _sum_type(source, merged)
         return Conversion(
             "refused",
@@ -110,6 +115,7 @@ def _added(source: types.DataType, target: types.DataType, merged: str, kind: Ki
 
 
 def _sum_type(source: types.DataType, merged: str) -> str:
+    """Return the name of the type of a sum of `source`."""
     try:
         return resolve_aggregate(
             "sum" if merged != "sumMap" else merged, (), (source,)
@@ -119,6 +125,7 @@ def _sum_type(source: types.DataType, merged: str) -> str:
 
 
 def _has_narrow_floats(data_type: types.DataType) -> bool:
+    """Return whether the type is Float32, or a container of Float32 values."""
     inner = types.plain(data_type)
     if isinstance(inner, types.Map):
         return _has_narrow_floats(inner.value)
@@ -131,6 +138,7 @@ def _has_narrow_floats(data_type: types.DataType) -> bool:
 
 
 def _kind(source: types.DataType, target: types.DataType) -> Kind:
+    """Return the kind of the conversion; "checked" if only NULL has no place in the target."""
     kind = _plain_kind(types.plain(source), types.plain(target))
     if kind == "exact" and types.is_nullable(source) and not types.is_nullable(target):
         return "checked"
@@ -138,9 +146,10 @@ def _kind(source: types.DataType, target: types.DataType) -> Kind:
 
 
 def _plain_kind(source: types.DataType, target: types.DataType) -> Kind:
+    """Return the kind of the conversion, NULLs apart; of a container, its elements' worst."""
     if source == target or isinstance(source, types.Nothing):
         return "exact"
-    inside = _inside(source, target)
+    inside = _inner_pairs(source, target)
     if inside is not None:
         kinds = {_kind(have, want) for have, want in inside}
         return next((k for k in _WORST_FIRST if k in kinds), "exact")
@@ -154,10 +163,10 @@ def _plain_kind(source: types.DataType, target: types.DataType) -> Kind:
 _WORST_FIRST: tuple[Kind, ...] = ("refused", "rounded", "checked")
 
 
-def _inside(
+def _inner_pairs(
     source: types.DataType, target: types.DataType
 ) -> list[tuple[types.DataType, types.DataType]] | None:
-    """The types within two containers of one kind, pairwise; None for anything else."""
+    """Return the pairs of types within two containers of one kind; None for other types."""
     match source, target:
         case (types.Array(), types.Array()):
             return [(source.inner, target.inner)]
@@ -169,16 +178,16 @@ def _inside(
             return None
 
 
-def _keeps_apart(source: types.DataType, target: types.DataType) -> bool:
-    """Whether values that differ, and are stored at all, are stored as values that differ."""
+def _keeps_distinct(source: types.DataType, target: types.DataType) -> bool:
+    """Return whether distinct values, if stored at all, are stored as distinct values."""
     have, want = types.plain(source), types.plain(target)
     if have == want or isinstance(have, types.Nothing):
         return True
-    inside = _inside(have, want)
+    inside = _inner_pairs(have, want)
     if inside is not None:
-        return all(_keeps_apart(*pair) for pair in inside)
+        return all(_keeps_distinct(*pair) for pair in inside)
     if isinstance(want, types.String):
-        # A moment may be written twice when clocks are set back; zero bytes at the end are cut off.
+        # Two moments give one text when clocks are set back; zero bytes at the end are cut off.
         return isinstance(
             have, types.Integer | types.Boolean | types.Decimal | types.Date | types.Date32
         )
@@ -186,10 +195,11 @@ def _keeps_apart(source: types.DataType, target: types.DataType) -> bool:
 
 
 def _keeps_order(source: types.DataType, target: types.DataType) -> bool:
+    """Return whether stored values have the order of the values that the query gave."""
     have, want = types.plain(source), types.plain(target)
     if have == want or isinstance(have, types.Nothing):
         return True
-    inside = _inside(have, want)
+    inside = _inner_pairs(have, want)
     if inside is not None:
         return all(_keeps_order(*pair) for pair in inside)
     if isinstance(have, types.FixedString) and isinstance(want, types.FixedString):
@@ -198,7 +208,7 @@ def _keeps_order(source: types.DataType, target: types.DataType) -> bool:
 
 
 def _of_one_family(source: types.DataType, target: types.DataType) -> bool:
-    """Both are numbers, or both moments: what is stored of them is the same number or moment."""
+    """Return whether both are numbers or both moments, so that a stored value is the same one."""
     return any(
         isinstance(source, family) and isinstance(target, family) for family in (_NUMBERS, _MOMENTS)
     )

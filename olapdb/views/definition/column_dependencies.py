@@ -1,8 +1,8 @@
-"""Which views need a column of a table, and whether an altered table still serves its views.
+"""Columns that views need, and whether an altered table still serves its views.
 
-A view needs a column where its query reads it (of its source, of a dimension, through plain views
-too), where its query fails or reads other columns without it, or where it writes it.  The binder
-answers, so there is no second notion of names here.
+A view needs a column in three cases. Its query reads the column, of its source or of a dimension,
+through plain views too. Its query fails or reads other columns without it. Or the view writes it.
+The binder decides, so there is no second notion of names here.
 """
 
 from __future__ import annotations
@@ -34,19 +34,20 @@ Role: TypeAlias = Literal["source", "target", "dimension"]
 
 @dataclass(frozen=True, slots=True)
 class ColumnUse:
-    """`view` needs the column of the table that is its `role`."""
+    """A view's need for a column of a table; the table is the view's `role`."""
 
     view: MaterializedView
     role: Role
 
     @property
     def name(self) -> str:
+        """Return the view as "database.name"."""
         return f"{self.view.database}.{self.view.name}"
 
 
 def views_needing_column(snapshot: Snapshot, table_id: str, column: str) -> tuple[ColumnUse, ...]:
-    """The materialized views that would break, or mean something else, without the column; by
-    (database, name). A view that is broken already needs nothing."""
+    """Return the materialized views that would break, or mean something else, without the column,
+    by (database, name). A view that is already broken needs nothing."""
     table = snapshot.by_id(table_id)
     if not isinstance(table, Table):
         return ()
@@ -70,8 +71,8 @@ def views_needing_column(snapshot: Snapshot, table_id: str, column: str) -> tupl
 def refuse_needed_column(
     snapshot: Snapshot, table: Table, column: str, action: str = "DROP"
 ) -> None:
-    """AlterOfColumnIsForbidden (524) where a materialized view needs the column, naming the views
-    and the way; `action` is what was asked: "DROP", "CLEAR"."""
+    """Raise AlterOfColumnIsForbidden (524) if a materialized view needs the column, with the views
+    and what to do first. `action` is the ALTER's verb: "DROP", "CLEAR"."""
     uses = views_needing_column(snapshot, table.id, column)
     if not uses:
         return
@@ -86,11 +87,12 @@ def refuse_needed_column(
 
 
 def check_altered(snapshot: Snapshot, altered: Table, action: str) -> tuple[Rejudged, ...]:
-    """Whether every materialized view around the table still works once it is `altered`: its query
-    binds, and fits its target as at CREATE.  AlterOfColumnIsForbidden with the reason where not; a
-    view that is broken already does not count.
+    """Raise AlterOfColumnIsForbidden, with the reason, if a materialized view of the table would
+    not work once it is `altered`: its query must bind and fit its target as at CREATE. Views that
+    are already broken are skipped.
 
-    Returns the views that are provable before or after, and not both."""
+    Returns the views whose stored reason changes or whose rows become stale; see `after_alter`.
+    """
     after = OverlaySnapshot.of(snapshot, altered)
     found: list[Rejudged] = []
     for view in _views(after):
@@ -114,6 +116,7 @@ def check_altered(snapshot: Snapshot, altered: Table, action: str) -> tuple[Reju
 
 
 def _checked_plan(view: MaterializedView, name: str, after: Snapshot) -> Plan:
+    """Return the view's plan after the ALTER, its columns checked against the target."""
     target = after.by_id(view.target_id)
     plan = bind_view(view, after)
     if isinstance(target, Table):
@@ -124,8 +127,8 @@ def _checked_plan(view: MaterializedView, name: str, after: Snapshot) -> Plan:
 def _rejudged(
     view: MaterializedView, name: str, before: tuple[Plan, Snapshot], after: tuple[Plan, Snapshot]
 ) -> Rejudged | None:
-    """ViewNotProvable where merges would corrupt the target from now on; a view of which that holds
-    already is unproven, and left so."""
+    """Return the change of the view's judgement, or None. Raise ViewNotProvable if merges would
+    corrupt the target from now on; a view for which that held before stays unproven."""
     now = judgement_of(view, after[1], after[0])
     had = judgement_of(view, before[1], before[0])
     if now is None:
@@ -139,6 +142,7 @@ def _rejudged(
 def _fills_otherwise(
     view: MaterializedView, before: Snapshot, after: tuple[Plan, Snapshot]
 ) -> bool:
+    """Return whether the ALTER makes the view's target fill its own columns differently."""
     target, definition = before.by_id(view.target_id), bound_definition(view, after[1], after[0])
     if not isinstance(target, Table) or definition is None or target is definition.target:
         return False
@@ -148,10 +152,10 @@ def _fills_otherwise(
 def _refuse_new_nulls(
     view: MaterializedView, name: str, before: tuple[Plan, Snapshot], after: tuple[Plan, Snapshot]
 ) -> None:
-    """TypeMismatch for a column that might be NULL now, which the target's cannot be: the first
-    NULL would fail its INSERT. A view that was created so is left so."""
-    had = _homeless_nulls(view, *before)
-    for column, have, wanted in _homeless_nulls(view, *after):
+    """Raise TypeMismatch if a column of the view becomes Nullable while its target's is not: an
+    INSERT with a NULL would fail. A view that was created so is left so."""
+    had = _nulls_without_target(view, *before)
+    for column, have, wanted in _nulls_without_target(view, *after):
         if column not in {one for one, _, _ in had}:
             raise TypeMismatch(
                 f"View {name}: column {column} would be {have}, the target stores {wanted}, and so"
@@ -160,10 +164,10 @@ def _refuse_new_nulls(
             )
 
 
-def _homeless_nulls(
+def _nulls_without_target(
     view: MaterializedView, plan: Plan, snapshot: Snapshot
 ) -> list[tuple[str, DataType, DataType]]:
-    """Columns of the view that are Nullable, of its target that are not, with both types."""
+    """Return (name, type, target type) of Nullable columns whose target column is not."""
     target = snapshot.by_id(view.target_id)
     if not isinstance(target, Table):
         return []
@@ -177,6 +181,7 @@ def _homeless_nulls(
 
 
 def _bound(view: MaterializedView, snapshot: Snapshot) -> Plan | None:
+    """Return the view's plan, None if its query does not bind."""
     try:
         return bind_view(view, snapshot)
     except Error:
@@ -184,6 +189,7 @@ def _bound(view: MaterializedView, snapshot: Snapshot) -> Plan | None:
 
 
 def _reads(plan: Plan, table_id: str, column: str) -> bool:
+    """Return whether the plan reads the table's column."""
     return any(
         column == name
         for scan in all_scans(plan.root)
@@ -193,6 +199,7 @@ def _reads(plan: Plan, table_id: str, column: str) -> bool:
 
 
 def _role(view: MaterializedView, table_id: str) -> Role | None:
+    """Return the role of the table for the view, or None."""
     if table_id == view.source_id:
         return "source"
     if table_id == view.target_id:

@@ -1,8 +1,8 @@
-"""What RENAME COLUMN does to the text of views: they go on meaning what they meant.
+"""RENAME COLUMN in the text of views: the text changes so that the view means the same.
 
-The names in the text are changed where the text says so plainly, and the result is bound and
-compared with the old plan.  Where that gives another plan (an alias of the same name, USING, …)
-the table is read, or the query written, through a subquery that maps the one name:
+First the column's plain occurrences in the text are renamed, and the result is bound and compared
+with the old plan. The plans may differ (an alias of the same name, USING, …). Then a subquery that
+maps the one name is put around the table that is read, or around the query that writes:
 
     SELECT k, sum(c) AS c FROM s GROUP BY k      c of s becomes d
     SELECT k, sum(c) AS c FROM (SELECT k, d AS c FROM s) AS s GROUP BY k
@@ -32,29 +32,29 @@ Name = tuple[str, str]
 """(database, table)"""
 
 
-def follow_column_rename(
+def views_after_column_rename(
     snapshot: Snapshot, table: Table, old: str, new: str
 ) -> tuple[MaterializedView | View, ...]:
-    """The views whose text changes when column `old` is called `new`; `table` is the table as it
-    will be.  For the commit of the ALTER: put them back with it.
+    """Return the views whose text changes when column `old` becomes `new`, with their new text. The
+    commit of the ALTER stores them. `table` is the table after the ALTER.
 
-    A definition's version stays, since it means the same; what fired it meanwhile is told by the
-    table's own schema version.  A view that was broken before is left alone.  Raises
-    AlterOfColumnIsForbidden for a view that cannot follow.
+    A definition keeps its version, since it means the same; INSERTs that fired the old text are
+    detected by the table's own schema version. A view that was broken before is left unchanged.
+    Raises AlterOfColumnIsForbidden for a view whose text cannot be rewritten.
     """
     after: Snapshot = OverlaySnapshot.of(snapshot, table)
     changed: dict[str, MaterializedView | View] = {}
-    # Plain views may read a materialized view, whose columns are its target's: those go last.
+    # A plain view may read a materialized view, whose columns are its target's: rewrite it last.
     found = [item for item in snapshot.objects() if isinstance(item, MaterializedView | View)]
     for item in sorted(found, key=lambda one: isinstance(one, View)):
-        moved = _followed(item, snapshot, after, table, old, new)
+        moved = _rewritten_view(item, snapshot, after, table, old, new)
         if moved is not None:
             changed[item.id] = moved
             after = OverlaySnapshot.of(snapshot, table, *changed.values())
     return tuple(changed.values())
 
 
-def _followed(
+def _rewritten_view(
     item: MaterializedView | View,
     before: Snapshot,
     after: Snapshot,
@@ -62,6 +62,7 @@ def _followed(
     old: str,
     new: str,
 ) -> MaterializedView | View | None:
+    """Return the view with its new text, or None if it is broken or nothing changes."""
     names = _names_of(before, table)
     try:
         had = _bind(item, before, item.query)
@@ -79,7 +80,7 @@ def _followed(
 
 
 def _names_of(snapshot: Snapshot, table: Table) -> frozenset[Name]:
-    """The table, and the materialized views in whose name it may be read."""
+    """Return the table's names, before and after, and those of materialized views that write it."""
     names = {(table.database, table.name)}
     names |= {(view.database, view.name) for view in snapshot.views_into(table.id)}
     found = snapshot.by_id(table.id)
@@ -87,6 +88,7 @@ def _names_of(snapshot: Snapshot, table: Table) -> frozenset[Name]:
 
 
 def _bind(item: MaterializedView | View, snapshot: Snapshot, query: str) -> Plan:
+    """Bind a text as the query of the view."""
     if isinstance(item, MaterializedView):
         return bind_view(item, snapshot, query)
     scope = BindScope(
@@ -107,29 +109,33 @@ def _with_input_renamed(
     old: str,
     new: str,
 ) -> str:
+    """Return the text of the view that reads the column under its new name: the old text, the
+    renamed text or the text with subqueries, the first that binds to an equal plan."""
     query = parse_query(item.query)
-    wanted = _shape(had, table.id, {old: new})
-    for attempt in (item.query, to_sql(_renamed_plainly(query, names, old, new))):
-        found = _try(item, after, attempt)
-        if found is not None and _shape(found, table.id, {}) == wanted:
+    wanted = _canonical_plan(had, table.id, {old: new})
+    for attempt in (item.query, to_sql(_with_column_renamed(query, names, old, new))):
+        found = _bind_or_none(item, after, attempt)
+        if found is not None and _canonical_plan(found, table.id, {}) == wanted:
             return attempt
-    through = to_sql(_read_through(query, names, table, old, new))
-    found = _try(item, after, through)
+    through = to_sql(_with_input_subquery(query, names, table, old, new))
+    found = _bind_or_none(item, after, through)
     if found is not None and (found.names, found.types) == (had.names, had.types):
         return through
-    raise _cannot_follow(item, table, old, new)
+    raise _rename_refusal(item, table, old, new)
 
 
-def _try(item: MaterializedView | View, after: Snapshot, query: str) -> Plan | None:
+def _bind_or_none(item: MaterializedView | View, after: Snapshot, query: str) -> Plan | None:
+    """Bind a text as the query of the view; return None if it does not bind."""
     try:
         return _bind(item, after, query)
     except Error:
         return None
 
 
-def _cannot_follow(
+def _rename_refusal(
     item: MaterializedView | View, table: Table, old: str, new: str
 ) -> AlterOfColumnIsForbidden:
+    """Return the error for a view whose text cannot be rewritten."""
     name = f"{item.database}.{item.name}"
     fix = (
         f"ALTER TABLE {name} MODIFY QUERY to a SELECT without {old}, rename, then back"
@@ -143,8 +149,10 @@ def _cannot_follow(
     )
 
 
-def _renamed_plainly(query: nodes.Query, names: frozenset[Name], old: str, new: str) -> nodes.Query:
-    """Every `old`, `t.old`, `db.t.old` of SELECTs that read the table in their own FROM."""
+def _with_column_renamed(
+    query: nodes.Query, names: frozenset[Name], old: str, new: str
+) -> nodes.Query:
+    """Rename every `old`, `t.old`, `db.t.old` in SELECTs that read the table in their own FROM."""
 
     def change(node: nodes.Node) -> nodes.Node | None:
         if not isinstance(node, nodes.Select):
@@ -164,6 +172,9 @@ def _select_renamed(
     new: str,
     deeper: Callable[[nodes.Node], nodes.Node | None],
 ) -> nodes.Select:
+    """Rename the column within one SELECT. Output columns keep the old name as alias; subqueries
+    are rewritten by `deeper`."""
+
     def change(node: nodes.Node) -> nodes.Node | None:
         match node:
             case nodes.Query():
@@ -186,7 +197,7 @@ def _select_renamed(
 
 
 def _qualifiers(source: nodes.Relation | None, names: frozenset[Name]) -> Iterator[tuple[str, ...]]:
-    """What may stand before a column of the table, for each time that FROM names it."""
+    """Yield each qualifier that may precede a column of the table in this FROM."""
     match source:
         case nodes.TableReference(table=table) if (table.database, table.name) in names:
             yield (table.name,)
@@ -200,10 +211,10 @@ def _qualifiers(source: nodes.Relation | None, names: frozenset[Name]) -> Iterat
             yield from _qualifiers(inner, names)
 
 
-def _read_through(
+def _with_input_subquery(
     query: nodes.Query, names: frozenset[Name], table: Table, old: str, new: str
 ) -> nodes.Query:
-    """Each reference to the table becomes a subquery that gives the column its old name."""
+    """Replace each reference to the table by a subquery that gives the column its old name."""
     written = {
         part
         for node in walk(query)
@@ -245,30 +256,32 @@ def _read_through(
 def _with_output_renamed(
     view: MaterializedView, had: Plan, after: Snapshot, table: Table, old: str, new: str
 ) -> MaterializedView:
-    """The view's column of that name is called as its target's is now."""
+    """Return the view with its output column renamed as its target's column."""
     query = parse_query(view.query)
     columns = tuple(replace(c, name=new) if c.name == old else c for c in view.columns)
     outputs = tuple(new if name == old else name for name in had.names)
-    wanted = _shape(replace(had, output=_outputs(had, outputs)), table.id, {})
-    current = _try(view, after, view.query)
-    if current is not None:  # its input may have been renamed before, by this very ALTER
-        wanted = _shape(replace(current, output=_outputs(current, outputs)), table.id, {})
+    wanted = _canonical_plan(replace(had, output=_outputs(had, outputs)), table.id, {})
+    current = _bind_or_none(view, after, view.query)
+    if current is not None:  # this ALTER may have renamed its input already
+        wanted = _canonical_plan(replace(current, output=_outputs(current, outputs)), table.id, {})
     plainly = to_sql(_output_renamed_plainly(query, old, new))
-    found = _try(view, after, plainly)
-    if found is not None and _shape(found, table.id, {}) == wanted:
+    found = _bind_or_none(view, after, plainly)
+    if found is not None and _canonical_plan(found, table.id, {}) == wanted:
         return replace(view, query=plainly, columns=columns)
-    around = to_sql(_written_through(query, had, old, new))
-    found = _try(view, after, around)
+    around = to_sql(_with_output_subquery(query, had, old, new))
+    found = _bind_or_none(view, after, around)
     if found is not None and found.names == outputs and found.types == had.types:
         return replace(view, query=around, columns=columns)
-    raise _cannot_follow(view, table, old, new)
+    raise _rename_refusal(view, table, old, new)
 
 
 def _outputs(plan: Plan, names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Return the plan's output under these names."""
     return tuple((unique, name) for (unique, _), name in zip(plan.output, names, strict=True))
 
 
 def _output_renamed_plainly(query: nodes.Query, old: str, new: str) -> nodes.Query:
+    """Rename the output column `old`, in each branch of a set operation."""
     if isinstance(query, nodes.SetOperation):
         return replace(
             query,
@@ -279,7 +292,7 @@ def _output_renamed_plainly(query: nodes.Query, old: str, new: str) -> nodes.Que
     aliased = any(isinstance(c, nodes.Alias) and c.name == old for c in query.columns)
 
     def change(node: nodes.Node) -> nodes.Node | None:
-        """Where the name is an alias, it is used by that elsewhere too."""
+        """Rename uses of the alias within the SELECT; leave subqueries unchanged."""
         match node:
             case nodes.Query():
                 return node
@@ -300,7 +313,8 @@ def _output_renamed_plainly(query: nodes.Query, old: str, new: str) -> nodes.Que
     return replace(rest, columns=columns)
 
 
-def _written_through(query: nodes.Query, had: Plan, old: str, new: str) -> nodes.Query:
+def _with_output_subquery(query: nodes.Query, had: Plan, old: str, new: str) -> nodes.Query:
+    """Put a SELECT around the query that renames its output column."""
     columns: tuple[nodes.Expression, ...] = tuple(
         nodes.Alias(nodes.Identifier((name,)), new) if name == old else nodes.Identifier((name,))
         for name in had.names
@@ -313,6 +327,8 @@ def _written_through(query: nodes.Query, had: Plan, old: str, new: str) -> nodes
 
 @dataclass(frozen=True, slots=True)
 class _Read:
+    """A column of a table that a scan reads."""
+
     scan: plan_nodes.Scan
     column: str
 
@@ -323,13 +339,18 @@ def _columns_read(plan: Plan) -> Iterator[_Read]:
             yield _Read(scan, name)
 
 
-def _shape(plan: Plan, table_id: str, renamed: dict[str, str]) -> object:
-    """The plan without what a name may change: unique names numbered as they come, tables by their
-    ids, the columns of table `table_id` under their new names."""
+def _canonical_plan(plan: Plan, table_id: str, renamed: dict[str, str]) -> object:
+    """Return the plan in a form that a rename does not change, for comparison.
+
+    Unique names become numbers in order of appearance, tables become ids, and the columns of table
+    `table_id` get their new names.
+    """
     return _Shaper(table_id, renamed).plan(plan)
 
 
 class _Shaper:
+    """A walk over one plan that numbers its unique names."""
+
     def __init__(self, table_id: str, renamed: dict[str, str]) -> None:
         self._table_id = table_id
         self._renamed = renamed

@@ -1,11 +1,11 @@
-"""CREATE MATERIALIZED VIEW: freezes what the definition means, checks it, opens its coverage.
+"""CREATE MATERIALIZED VIEW: freeze and check the definition, create the view, open its coverage.
 
-Coverage opens with the commit: triggers of later INSERTs write it, so every block that is there
-already is the view's first gap (rule 2).  POPULATE is a backfill of that gap before returning.
+Coverage opens with the commit: triggers of later INSERTs write it, so every block that exists
+already is the view's first gap (rule 2). POPULATE is a backfill of that gap before returning.
 
-OR REPLACE drops the view of that name and creates the new one in the same commit: INSERTs fire one
-or the other.  The new view is another one (rule 10): its coverage begins anew, and in a TO target
-the old one's rows are bypass.
+OR REPLACE drops the view of that name and creates the new one in the same commit: each INSERT fires
+exactly one of them. The new view has a new identity (rule 10): its coverage starts empty, and in a
+TO target the old view's rows are bypass rows.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from olapdb.sql import nodes
 from olapdb.views.definition.definition import columns_of_plan, define, draft
 from olapdb.views.definition.drop_attach import (
     dependents,
+    drop_draft,
     drop_view,
-    dropping,
     rewrite_references,
     set_attached,
 )
@@ -55,7 +55,7 @@ BuildInner: TypeAlias = Callable[[nodes.CreateMaterializedView, tuple[Column, ..
 
 @dataclass(frozen=True, slots=True)
 class CreatedView:
-    """`created` is False where IF NOT EXISTS found it there. `warnings` are worth showing."""
+    """The result of CREATE. `created` is False if IF NOT EXISTS found the view."""
 
     view: MaterializedView
     target: Table
@@ -74,11 +74,12 @@ def create_view(
     progress: Progress | None = None,
     parameters: Sequence[object] | Mapping[str, object] = (),
 ) -> CreatedView:
-    """Creates the view, with its inner table where there is no TO, in one commit.
+    """Create the view, and its inner table if there is no TO, in one commit. POPULATE then fills
+    it.
 
-    Raises what binding the query raises; QueryNotSupportedInMaterializedView, ViewNotProvable,
-    ThereIsNoColumn, DuplicateColumn, TypeMismatch or CannotConvertType where it cannot be a
-    trigger into that target; TableAlreadyExists, UnknownTable, UnknownDatabase.
+    Raises what binding the query raises, TableAlreadyExists, UnknownTable and UnknownDatabase.
+    Raises QueryNotSupportedInMaterializedView, ViewNotProvable, ThereIsNoColumn, DuplicateColumn,
+    TypeMismatch or CannotConvertType if it cannot be a trigger into that target.
     """
     _refuse_clauses(statement, parameters)
     origin = origin.of_kind("CREATE MATERIALIZED VIEW")
@@ -88,7 +89,7 @@ def create_view(
         found = snapshot.find(*where)
         replaced = found if statement.or_replace and isinstance(found, MaterializedView) else None
         if found is not None and replaced is None:
-            return _already(snapshot, found, statement)
+            return _existing_view(snapshot, found, statement)
         draft = _Draft(origin, snapshot, statement, database, build_inner, replaced)
         view, target, composed = draft.make()
         if statement.populate:  # before anything is created
@@ -117,8 +118,9 @@ def judge_statement(
     database: str,
     build_inner: BuildInner | None = None,
 ) -> Judgement:
-    """What CREATE would say of the definition; nothing is created, and what merges would corrupt is
-    an item, not an error.  Raises what binding the query raises, UnknownTable."""
+    """Return the judgement that CREATE would make of the definition, and create nothing. A
+    definition that merges would corrupt gives a refused item, no error. Raises what binding the
+    query raises, and UnknownTable."""
     _refuse_clauses(statement, ())
     drafting = _Draft(
         origin, origin.services.catalog.snapshot(), statement, database, build_inner, None
@@ -129,6 +131,7 @@ def judge_statement(
 def _refuse_clauses(
     statement: nodes.CreateMaterializedView, parameters: Sequence[object] | Mapping[str, object]
 ) -> None:
+    """Raise an error for REFRESH, for TO together with ENGINE, and for query parameters."""
     if statement.refresh is not None:
         raise errors.NotSupportedError(
             "REFRESH views are not supported.",
@@ -146,9 +149,10 @@ def _refuse_clauses(
         )
 
 
-def _already(
+def _existing_view(
     snapshot: Snapshot, found: object, statement: nodes.CreateMaterializedView
 ) -> CreatedView:
+    """Return the existing view for IF NOT EXISTS, else raise TableAlreadyExists."""
     if statement.if_not_exists and isinstance(found, MaterializedView):
         target = snapshot.by_id(found.target_id)
         if isinstance(target, Table):
@@ -163,7 +167,7 @@ def _already(
 
 @dataclass(frozen=True)
 class _Draft:
-    """One attempt at one snapshot; `replaced` is the view whose name it takes over."""
+    """One attempt at one snapshot; `replaced` is the view whose name it takes."""
 
     origin: CommitOrigin
     snapshot: Snapshot
@@ -173,6 +177,7 @@ class _Draft:
     replaced: MaterializedView | None
 
     def make(self) -> tuple[MaterializedView, Table, CommitDraft]:
+        """Return the view, its target and the draft that creates them."""
         statement = self.statement
         database = statement.name.database or self.database
         if database in SYSTEM_DATABASES:
@@ -192,7 +197,7 @@ class _Draft:
         if self.replaced is None:
             composed.require(NameIsFree(database, statement.name.name))
         else:
-            composed.merge(dropping(self.snapshot, self.replaced))
+            composed.merge(drop_draft(self.snapshot, self.replaced))
             left = OverlaySnapshot(self.snapshot, removed=frozenset((self.replaced.id,)))
         view_id = str(uuid.uuid4())
         definition = define(
@@ -229,6 +234,7 @@ class _Draft:
         return view, definition.target, composed
 
     def judge(self) -> Judgement:
+        """Return the judgement of the definition, without a check that refuses it."""
         statement = self.statement
         database = statement.name.database or self.database
         drafted = draft(
@@ -245,6 +251,8 @@ class _Draft:
         return judge(drafted.parts)
 
     def _target(self, plan: Plan, view_id: str) -> Table:
+        """Return the TO table, or build the inner table. Raise UnknownTable, or
+        QueryNotSupportedInMaterializedView if TO names a view."""
         statement = self.statement
         if statement.target is None:
             if self.build_inner is None:

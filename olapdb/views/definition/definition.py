@@ -1,7 +1,6 @@
-"""What a view's SELECT means, frozen and checked against its source and its target.
+"""Definitions of views: a SELECT, frozen and checked against its source and its target.
 
-CREATE, MODIFY QUERY and REBUILD all make their definitions here, so what one refuses the others
-refuse.
+CREATE, MODIFY QUERY and REBUILD all make their definitions here, so they refuse the same queries.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from olapdb.sql.format import to_sql
 from olapdb.views.definition.column_compatibility import check_columns
 from olapdb.views.provability import RULES, BoundDefinition, check_definition, circle_of, downstream
 
-MEANING = (
+QUERY_SETTINGS = (
     "join_use_nulls",
     "final",
     "union_default_mode",
@@ -48,16 +47,16 @@ MEANING = (
     "asterisk_include_materialized_columns",
     "asterisk_include_alias_columns",
 )
-"""Settings that change what a query means; the view keeps them as they are at CREATE."""
+"""Settings that change what a query means. The view keeps their values at CREATE."""
 
 ChooseTarget: TypeAlias = Callable[["Plan"], Table]
-"""The bound query -> the table that its rows go to, which need not exist yet."""
+"""A function from the bound query to the table for its rows. The table need not exist yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class ViewDefinition:
-    """A checked definition. `plan` is bound, not optimized; `unprovable` is "" or the reason;
-    `new_target` tells that the target is none of the snapshot's."""
+    """A checked definition. `plan` is bound, not optimized. `unprovable` is "" or the reason.
+    `new_target`: the snapshot does not have the target yet."""
 
     query: str
     plan: Plan
@@ -72,10 +71,11 @@ class ViewDefinition:
 
     @property
     def columns(self) -> tuple[Column, ...]:
+        """Return the columns that the query gives."""
         return columns_of_plan(self.plan)
 
     def applied_to(self, view: MaterializedView) -> MaterializedView:
-        """The view with this definition; identity, names, version and state stay."""
+        """Return the view with this definition. Its identity, names, version and state stay."""
         return replace(
             view,
             columns=self.columns,
@@ -91,8 +91,8 @@ class ViewDefinition:
         )
 
     def requirements(self, snapshot: Snapshot) -> list[Requirement]:
-        """All that it was checked against is as it was."""
-        # Its text names them: a RENAME or another definition of a plain view since makes it anew.
+        """Return the requirements that all objects of the check are unchanged."""
+        # The text names these: a RENAME or a new definition of a plain view is a conflict.
         needed: dict[Requirement, None] = {RevisionIs(*one): None for one in self.plan.tables}
         for table_id in (self.source.id, *self.dimension_ids):
             found = snapshot.by_id(table_id)
@@ -101,7 +101,7 @@ class ViewDefinition:
         if not self.new_target:
             needed[SchemaIs(self.target.id, self.target.version)] = None
             needed[RevisionIs(self.target.id, self.target.revision)] = None
-            # A view that is replaced by this one is there until the commit is made.
+            # The view that this one replaces exists until the commit.
             there = snapshot.base if isinstance(snapshot, OverlaySnapshot) else snapshot
             for table_id in downstream(snapshot, self.target.id):
                 views = (v for v in snapshot.views_on(table_id) if v.attached)
@@ -124,11 +124,11 @@ def define(
     declared: tuple[nodes.ColumnDefinition, ...] = (),
     position: errors.Position | None = None,
 ) -> ViewDefinition:
-    """Freezes and checks the query of view `name` ("database.view"), written in `database`.
+    """Freeze and check the query of view `name` ("database.view"), written in `database`.
 
-    Raises what binding the query raises; QueryNotSupportedInMaterializedView, ViewNotProvable,
-    ThereIsNoColumn, DuplicateColumn, TypeMismatch, CannotConvertType or TooDeepRecursion where it
-    cannot be a trigger into that target; UnknownTable.
+    Raises what binding the query raises, and UnknownTable. Raises
+    QueryNotSupportedInMaterializedView, ViewNotProvable, ThereIsNoColumn, DuplicateColumn,
+    TypeMismatch, CannotConvertType or TooDeepRecursion if it cannot be a trigger into that target.
     """
     drafted = draft(
         snapshot,
@@ -163,8 +163,8 @@ def define(
 
 @dataclass(frozen=True, slots=True)
 class ViewDraft:
-    """A definition that is bound, and not checked yet: its qualified query, its frozen settings,
-    and the parts that are judged."""
+    """A definition that is bound but not checked: its qualified query, its frozen settings, and the
+    `parts` that are judged."""
 
     query: nodes.Query
     settings: dict[str, SettingValue]
@@ -183,7 +183,7 @@ def draft(
     clauses: Iterable[nodes.Setting] = (),
     position: errors.Position | None = None,
 ) -> ViewDraft:
-    """Binds the query and freezes what it means. Raises what binding raises; UnknownTable, and
+    """Bind the query and freeze its settings. Raises what binding raises, UnknownTable, and
     QueryNotSupportedInMaterializedView for a source that fires no view."""
     frozen = frozen_settings(session_settings, (*clauses, *getattr(query, "settings", ())))
     scope = BindScope(
@@ -200,14 +200,14 @@ def draft(
     return ViewDraft(qualified, frozen, parts)
 
 
-def kept_settings(view: MaterializedView, asked: Mapping[str, object]) -> dict[str, object]:
-    """The settings of another definition of the view: its own, but for those that are `asked` for,
-    by the statement or the session."""
+def inherited_settings(view: MaterializedView, asked: Mapping[str, object]) -> dict[str, object]:
+    """Return the settings for a new definition of the view: its own, and over them those that the
+    statement or the session changes."""
     changed = asked.changed if isinstance(asked, Settings) else asked
     return {**dict(view.settings), **changed}
 
 
-_OF_THE_INSERT = frozenset(
+_INSERT_SETTINGS = frozenset(
     (
         "insert_allow_lossy_conversion",
         "insert_deduplicate",
@@ -222,19 +222,20 @@ _OF_THE_INSERT = frozenset(
         "view_limits_mode",
     )
 )
-"""Said in a view's query they would do nothing, silently."""
+"""Settings of an INSERT. In a view's query they would silently do nothing, so they are refused."""
 
 
 def frozen_settings(
     session: Mapping[str, object], clauses: Iterable[nodes.Setting]
 ) -> dict[str, SettingValue]:
-    """Of the session's settings and the query's own those that change its meaning."""
+    """Return the settings that change the query's meaning, of the session and of the query itself.
+    Raise BadArguments for a setting in the query that a view cannot have."""
     given = Settings(dict(session)).changed if session else {}
-    chosen: dict[str, object] = {n: v for n, v in given.items() if n in MEANING}
+    chosen: dict[str, object] = {n: v for n, v in given.items() if n in QUERY_SETTINGS}
     for one in clauses:
-        if one.name in MEANING:
+        if one.name in QUERY_SETTINGS:
             chosen[one.name] = one.value
-        elif one.name in _OF_THE_INSERT:
+        elif one.name in _INSERT_SETTINGS:
             raise errors.BadArguments(
                 f"{one.name} is a setting of the INSERT that fires a view, not of the view.",
                 hint=f"Leave it out of the query; SET {one.name} = {one.value}, or say it in the"
@@ -251,6 +252,7 @@ def frozen_settings(
 
 
 def columns_of_plan(plan: Plan) -> tuple[Column, ...]:
+    """Return the plan's output as columns, numbered from 1."""
     return tuple(
         Column(number, name, data_type)
         for number, (name, data_type) in enumerate(zip(plan.names, plan.types, strict=True), 1)
@@ -258,7 +260,7 @@ def columns_of_plan(plan: Plan) -> tuple[Column, ...]:
 
 
 def _without_settings(query: nodes.Query) -> nodes.Query:
-    """SETTINGS are frozen apart; FORMAT means nothing in a view."""
+    """Return the query without SETTINGS, frozen apart, and FORMAT, which a view ignores."""
     if isinstance(query, nodes.Select | nodes.SetOperation):
         return replace(query, settings=(), format=None)
     return query
@@ -274,7 +276,8 @@ def _source(
     database: str,
     position: errors.Position | None,
 ) -> Table:
-    """The left-most table: the one whose INSERTs fire the view."""
+    """Return the left-most table, whose INSERTs fire the view. Raise UnknownTable, or
+    QueryNotSupportedInMaterializedView if no INSERT can fire it."""
     name = source_of(query)
     if name is None:
         raise errors.QueryNotSupportedInMaterializedView(
@@ -316,7 +319,8 @@ def _source(
 
 
 def _dimensions(plan: Plan, source: Table, name: str) -> tuple[str, ...]:
-    """Stored tables other than the source that the query reads, through plain views too."""
+    """Return the ids of the stored tables other than the source that the query reads, through plain
+    views too. Refuse system tables."""
     if any(isinstance(one, SystemScan) for one in all_nodes(plan.root)):
         raise errors.QueryNotSupportedInMaterializedView(
             f"View {name} reads a system table, whose rows change without anybody's INSERT.",
@@ -330,6 +334,7 @@ def _dimensions(plan: Plan, source: Table, name: str) -> tuple[str, ...]:
 
 
 def _check_names(name: str, plan: Plan) -> None:
+    """Raise DuplicateColumn if two output columns have one name."""
     seen: set[str] = set()
     for column in plan.names:
         if column in seen:
@@ -343,7 +348,7 @@ def _check_names(name: str, plan: Plan) -> None:
 def _refuse_circle(
     snapshot: Snapshot, name: str, source: Table, dimensions: tuple[str, ...], target: Table
 ) -> None:
-    """A view that reads what is made of its own target, its target itself too."""
+    """Raise TooDeepRecursion if the view would read its target or a table made of it."""
     joined = (snapshot.by_id(one) for one in dimensions)
     inputs = [source, *(table for table in joined if isinstance(table, Table))]
     circle = circle_of(snapshot, inputs, target)
@@ -356,7 +361,8 @@ def _refuse_circle(
 
 
 def _refuse_depth(snapshot: Snapshot, name: str, source: Table, target: Table) -> None:
-    """Every INSERT at the top would fail: better that the view is not there."""
+    """Raise TooDeepRecursion if the view would make a chain of more than CASCADE_DEPTH_MAX views:
+    every INSERT at its top would fail."""
     above = _levels(source.id, lambda t: [view.source_id for view in snapshot.views_into(t)])
     below = _levels(target.id, lambda t: [view.target_id for view in snapshot.views_on(t)])
     if above + 1 + below > CASCADE_DEPTH_MAX:
@@ -368,7 +374,7 @@ def _refuse_depth(snapshot: Snapshot, name: str, source: Table, target: Table) -
 
 
 def _levels(table_id: str, neighbours: Callable[[str], list[str]]) -> int:
-    """The longest path of views from a table; there are no circles."""
+    """Return the longest path of views from a table, at most CASCADE_DEPTH_MAX."""
     levels, reached = 0, set(neighbours(table_id))
     while reached and levels < CASCADE_DEPTH_MAX:
         levels, reached = levels + 1, {n for one in reached for n in neighbours(one)}

@@ -1,4 +1,4 @@
-"""What a change of a table reaches: the views that read it, what they write, and on from there."""
+"""Dependents of a table or view: the views that read it, the tables that they write, and so on."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from olapdb.views.definition.column_dependencies import (
     refuse_needed_column,
     views_needing_column,
 )
-from olapdb.views.definition.column_rename import follow_column_rename
+from olapdb.views.definition.column_rename import views_after_column_rename
 
 __all__ = [
     "ColumnUse",
     "Dependency",
     "Kind",
     "check_altered",
-    "follow_column_rename",
     "impact_of",
     "refuse_needed_column",
+    "views_after_column_rename",
     "views_needing_column",
 ]
 
@@ -35,9 +35,9 @@ Kind: TypeAlias = Literal["table", "view", "materialized view", "dimension"]
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """`name` is reached from `reached_from` in the way that `how` says, `level` steps away.
+    """An object that a change reaches from `reached_from`, as `how` says, `level` steps away.
 
-    A "dimension" is a table that a reached view reads as well: it is named, not followed.
+    A "dimension" is a table that a reached view reads too: it is listed, but not followed.
     """
 
     level: int
@@ -48,16 +48,16 @@ class Dependency:
 
 
 def impact_of(item: SchemaObject, snapshot: Snapshot) -> tuple[Dependency, ...]:
-    """Everything that a change of `item` reaches, by level; the item itself is level 0.
+    """Return everything that a change of `item` reaches, by level; the item itself is level 0.
 
-    A thing that is reached twice is named at its first level only, and followed once.
+    An object that is reached twice is listed at its first level only, and followed once.
     """
     found = [Dependency(0, _kind(item), _name(item), "", "")]
     seen = {item.id}
     waiting: deque[tuple[int, SchemaObject]] = deque([(0, item)])
     while waiting:
         level, one = waiting.popleft()
-        for kind, other, how in _reached(one, snapshot):
+        for kind, other, how in _direct_dependents(one, snapshot):
             if other.id in seen and kind != "dimension":
                 continue
             found.append(Dependency(level + 1, kind, _name(other), _name(one), how))
@@ -67,7 +67,10 @@ def impact_of(item: SchemaObject, snapshot: Snapshot) -> tuple[Dependency, ...]:
     return tuple(sorted(found, key=lambda one: one.level))
 
 
-def _reached(item: SchemaObject, snapshot: Snapshot) -> Iterator[tuple[Kind, SchemaObject, str]]:
+def _direct_dependents(
+    item: SchemaObject, snapshot: Snapshot
+) -> Iterator[tuple[Kind, SchemaObject, str]]:
+    """Yield (kind, object, how) for each object that is one step away from the item."""
     if isinstance(item, MaterializedView):
         target = snapshot.by_id(item.target_id)
         if target is not None:
@@ -93,6 +96,7 @@ def _reached(item: SchemaObject, snapshot: Snapshot) -> Iterator[tuple[Kind, Sch
 
 
 def _reads(view: View, item: SchemaObject) -> bool:
+    """Return whether the plain view's query names the item."""
     return any(
         (name.database or view.database, name.name) == (item.database, item.name)
         for name in referenced_tables(parse_query(view.query))

@@ -1,4 +1,4 @@
-"""DROP, DETACH and ATTACH of views, and what RENAME does to their text."""
+"""DROP, DETACH and ATTACH of views, and RENAME of tables in their text."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ Name = tuple[str, str]
 
 
 def drop_view(origin: CommitOrigin, view_id: str) -> None:
-    """Drops the view with its ledger, and its inner table where it has one; a TO target stays.
+    """Drop the view with its ledger, and with its inner table if it has one. A TO target stays.
 
-    Versions that a REBUILD made of it, or kept, go with it and with their targets; such a version
-    may be dropped alone."""
+    Versions that a REBUILD made of the view, or kept, are dropped with it, and so are their
+    targets. Such a version may also be dropped alone. Raises CommitConflict if the view exchanged
+    places with another version during the statement.
+    """
     first = origin.services.catalog.snapshot()
     named = find_view(first, view_id)
 
     def attempt(snapshot: Snapshot) -> CommitConflict | None:
         view = find_view(snapshot, view_id)
-        if (
-            view.standing != named.standing
-        ):  # returned, as a CommitConflict that is raised is retried
+        if view.standing != named.standing:  # a raised CommitConflict would be retried
             return CommitConflict(
                 f"{view_name(view)} changed places with another version meanwhile.",
                 hint="Nothing was dropped; run it again.",
             )
-        publish(dropping(snapshot, view), origin.of_kind("DROP VIEW"))
+        publish(drop_draft(snapshot, view), origin.of_kind("DROP VIEW"))
         return None
 
-    changed = retry_commit(origin.services, attempt, _busy("DROP VIEW", named), first=first)
+    changed = retry_commit(origin.services, attempt, _retry_policy("DROP VIEW", named), first=first)
     if changed is not None:
         raise changed
 
 
-def dropping(snapshot: Snapshot, view: MaterializedView) -> CommitDraft:
-    """What drops a view, its versions and the targets that are theirs. HaveDependentObjects where
-    another view reads or writes one of those targets."""
+def drop_draft(snapshot: Snapshot, view: MaterializedView) -> CommitDraft:
+    """Return the draft that drops a view, its versions and the targets that belong to them. Raises
+    HaveDependentObjects if another view reads or writes one of those targets."""
     going = (view, *versions_of(snapshot, view))
     mine = tuple(one.id for one in going)
     draft = CommitDraft()
@@ -61,13 +61,13 @@ def dropping(snapshot: Snapshot, view: MaterializedView) -> CommitDraft:
             _refuse_dependents(snapshot, view, target, mine)
             draft.require(NoDependents(target.id, but=mine))
             draft.change(DropObject(target.id))
-    if not view.standing:  # a version that another statement begins meanwhile would be orphaned
+    if not view.standing:  # a concurrent REBUILD's version would be orphaned
         draft.require(VersionsAre(view.id, tuple(sorted(mine[1:]))))
     return draft
 
 
 def versions_of(snapshot: Snapshot, view: MaterializedView) -> tuple[MaterializedView, ...]:
-    """The versions beside a view: the one that is being built, and the one that it replaced."""
+    """Return the versions beside a view: the one that REBUILD builds, and the one it replaced."""
     return tuple(
         item
         for item in snapshot.objects()
@@ -78,7 +78,7 @@ def versions_of(snapshot: Snapshot, view: MaterializedView) -> tuple[Materialize
 def _refuse_dependents(
     snapshot: Snapshot, view: MaterializedView, table: Table, but: tuple[str, ...]
 ) -> None:
-    """The table goes with its view: no other view may read or write it."""
+    """Raise HaveDependentObjects if a view other than `but` reads or writes the dropped table."""
     others = [one for one in dependents(snapshot, table.id) if one.id not in but]
     if others:
         first = view_name(others[0])
@@ -90,7 +90,7 @@ def _refuse_dependents(
 
 
 def set_attached(origin: CommitOrigin, view_id: str, attached: bool) -> None:
-    """Whether INSERTs fire the view; blocks inserted while they do not are its gap. Idempotent."""
+    """Set whether INSERTs fire the view; blocks inserted while detached are its gap. Idempotent."""
     kind = "ATTACH VIEW" if attached else "DETACH VIEW"
 
     def attempt(snapshot: Snapshot) -> None:
@@ -102,11 +102,12 @@ def set_attached(origin: CommitOrigin, view_id: str, attached: bool) -> None:
             publish(draft, origin.of_kind(kind))
 
     first = origin.services.catalog.snapshot()
-    policy = _busy(kind, find_view(first, view_id))
+    policy = _retry_policy(kind, find_view(first, view_id))
     retry_commit(origin.services, attempt, policy, first=first)
 
 
-def _busy(kind: str, view: MaterializedView) -> RetryPolicy:
+def _retry_policy(kind: str, view: MaterializedView) -> RetryPolicy:
+    """Return the retry policy of a statement about the view."""
     return RetryPolicy(
         kind, f"View {view_name(view)} was changed by others {ATTEMPTS_MAX} times.", "Run it again."
     )
@@ -115,10 +116,11 @@ def _busy(kind: str, view: MaterializedView) -> RetryPolicy:
 def rewrite_references(
     snapshot: Snapshot, renamed: Mapping[Name, Name]
 ) -> tuple[MaterializedView | View, ...]:
-    """The views whose text names a renamed table, with the new name; for the RENAME's commit.
+    """Return the views whose text names a renamed table, with their new text. The commit of the
+    RENAME stores them.
 
-    An EXCHANGE gives both directions: for a view its tables are ids, so after EXCHANGE its text
-    follows the table, not the name.  The definition's version stays: it means the same.
+    An EXCHANGE gives both directions. A view knows its tables by id, so after an EXCHANGE its text
+    follows the table, not the name. The definition keeps its version, since it means the same.
     """
     changed: list[MaterializedView | View] = []
     for item in snapshot.objects():
@@ -132,7 +134,7 @@ def rewrite_references(
 
 
 def dependents(snapshot: Snapshot, table_id: str) -> tuple[MaterializedView, ...]:
-    """Materialized views that read or write the table; DROP is refused while there are any."""
+    """Return the materialized views that read or write the table; they prevent its DROP."""
     return tuple(
         item
         for item in snapshot.objects()

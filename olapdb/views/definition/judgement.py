@@ -1,9 +1,9 @@
-"""The judgement of views that exist: of what their tables are now, or would be after an ALTER.
+"""Judgement of existing views, with their tables as they are or as they would be after an ALTER.
 
-`MaterializedView.unprovable` keeps the reason with the view.  Each commit that changes a table
-around a view judges the view anew (`after_alter`): a view that is no longer provable says so from
-the same commit on, and one that is provable again is stale from it, since nobody vouched for what
-was made meanwhile.
+`MaterializedView.unprovable` stores the reason with the view. Each commit that changes a table of a
+view judges the view again (`after_alter`). From that commit on an unprovable view shows its reason.
+A view that becomes provable is stale from that commit on: nothing proved the rows that it made
+before.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from olapdb.views.provability import RULES, BoundDefinition, JudgedItem, Judgeme
 
 
 def bind_view(view: MaterializedView, snapshot: Snapshot, query: str | None = None) -> Plan:
-    """Bind the view's frozen query (or another text) as its trigger does, not optimized."""
+    """Bind the view's frozen query, or `query`, as its trigger does, without optimizing it."""
     scope = BindScope(
         snapshot=snapshot,
         database=view.database,
@@ -42,8 +42,7 @@ def bind_view(view: MaterializedView, snapshot: Snapshot, query: str | None = No
 def judgement_of(
     view: MaterializedView, snapshot: Snapshot, plan: Plan | None = None
 ) -> Judgement | None:
-    """Return the judgement of the view at the snapshot; None where a table is gone, or its query does not
-    bind any more."""
+    """Return the judgement of the view, None if a table is gone or the query does not bind."""
     try:
         parts = bound_definition(view, snapshot, plan)
         return None if parts is None else judge(parts)
@@ -56,8 +55,8 @@ def judgement_of(
 def bound_definition(
     view: MaterializedView, snapshot: Snapshot, plan: Plan | None = None
 ) -> BoundDefinition | None:
-    """Return what is judged of the view at the snapshot, None where a table is gone; raises Error
-    where the query does not bind any more."""
+    """Return the input of a judgement of the view at the snapshot; None if a table is gone. Raises
+    Error if the query does not bind any more."""
     source, target = snapshot.by_id(view.source_id), snapshot.by_id(view.target_id)
     if not isinstance(source, Table) or not isinstance(target, Table):
         return None
@@ -72,9 +71,9 @@ def bound_definition(
     )
 
 
-def reason_of(view: MaterializedView, snapshot: Snapshot) -> str:
-    """Return why the view is unproven, as it is stored or else as its tables are now; "" for a
-    provable one."""
+def unproven_reason_now(view: MaterializedView, snapshot: Snapshot) -> str:
+    """Return the reason why the view is unproven: the stored one, else that of its tables now; ""
+    for a provable view."""
     if view.unprovable:
         return view.unprovable
     found = judgement_of(view, snapshot)
@@ -82,17 +81,18 @@ def reason_of(view: MaterializedView, snapshot: Snapshot) -> str:
 
 
 def unproven_reason(view: MaterializedView, snapshot: Snapshot) -> str:
-    """Return why the view is unproven, "" for a provable one: as it is stored, unless older rules
-    judged it (in a warehouse that is open for reading only)."""
+    """Return the stored reason why the view is unproven, "" for a provable view. Judge again if
+    older rules judged it, as in a warehouse that is open for reading only."""
     if view.unprovable or view.judged_by >= RULES:
         return view.unprovable
-    return reason_of(view, snapshot)
+    return unproven_reason_now(view, snapshot)
 
 
 def judge_older_views(services: Services) -> None:
-    """Judge the views that older rules judged, and store the answers in one commit.
+    """Judge the views that older rules judged, and store the results in one commit.
 
-    Nothing is stored where a view changes meanwhile: the next one to open the warehouse does it."""
+    Store nothing on a concurrent change of a view: the next opening of the warehouse tries again.
+    """
     snapshot = services.catalog.snapshot()
     views = [one for one in snapshot.objects() if isinstance(one, MaterializedView)]
     older = [view for view in views if view.judged_by < RULES]
@@ -101,13 +101,13 @@ def judge_older_views(services: Services) -> None:
     draft = CommitDraft()
     for view in older:
         draft.require(RevisionIs(view.id, view.revision))
-        reason = reason_of(view, snapshot)
+        reason = unproven_reason_now(view, snapshot)
         draft.change(PutObject(replace(view, unprovable=reason, judged_by=RULES)))
     publish_if_current(draft, CommitOrigin(services, "ALTER"))
 
 
 def judged_items(view: MaterializedView, snapshot: Snapshot) -> tuple[JudgedItem, ...]:
-    """Return the items of the view's judgement, and one for the stored reason where that is older."""
+    """Return the view's items, and one for a stored reason that the judgement no longer gives."""
     found = judgement_of(view, snapshot)
     if found is None:
         why = "A table that it needs is gone, or its query does not fit it any more."
@@ -123,10 +123,11 @@ def judged_items(view: MaterializedView, snapshot: Snapshot) -> tuple[JudgedItem
 
 @dataclass(frozen=True, slots=True)
 class Rejudged:
-    """A view that an ALTER changes: `view` has the reason that is kept from now on.
+    """A view that an ALTER changes: `view` has the new reason.
 
-    `stale` is the cause for which all that it made is stale: "ALTER" where it was unproven and is
-    not any more, "TARGET CHANGED" where its target fills a column otherwise, "" else."""
+    `stale` is the cause for which all its rows are stale: "ALTER" if it was unproven and is
+    provable now, "TARGET CHANGED" if its target fills a column differently, else "".
+    """
 
     view: MaterializedView
     stale: Cause | Literal[""] = ""
@@ -135,8 +136,8 @@ class Rejudged:
 def after_alter(
     view: MaterializedView, before: Judgement | None, after: Judgement, fills_otherwise: bool
 ) -> Rejudged | None:
-    """Return what becomes of the view, None where it stays as it is; `fills_otherwise` tells that
-    its target gives its own columns other values than before."""
+    """Return the change of the view, None if it stays the same. `fills_otherwise`: its target gives
+    its own columns other values than before."""
     had = view.unprovable or ("" if before is None else before.reason)
     proves_again = bool(had) and not after.reason
     stale: Cause | Literal[""] = "ALTER" if proves_again else ""
@@ -150,21 +151,21 @@ def after_alter(
 def rejudged_draft(
     origin: CommitOrigin, snapshot: Snapshot, rejudged: tuple[Rejudged, ...]
 ) -> CommitDraft:
-    """Return what the commit that alters the table says of these views."""
+    """Return the draft for these views, to be merged into the commit that alters the table."""
     draft = CommitDraft()
     for one in rejudged:
         draft.change(PutObject(one.view))
         draft.require(RevisionIs(one.view.id, one.view.revision))
         if one.stale:
-            draft.merge(all_stale(origin, snapshot, one.view, one.stale))
+            draft.merge(invalidate_all_draft(origin, snapshot, one.view, one.stale))
     return draft
 
 
-def all_stale(
+def invalidate_all_draft(
     origin: CommitOrigin, snapshot: Snapshot, view: MaterializedView, cause: Cause
 ) -> CommitDraft:
-    """Return the draft that makes all that the view made stale. A view that has seen nothing made
-    nothing; then the commit requires that this stays so."""
+    """Return the draft that makes everything stale that the view made. A view that has seen nothing
+    made nothing; then the commit requires that this stays so."""
     coverage = snapshot.coverage(view.id)
     if not coverage.everywhere and not any(coverage.by_partition.values()):
         return CommitDraft([NothingCovered(view.id)])
@@ -172,14 +173,14 @@ def all_stale(
 
 
 def rows_made(snapshot: Snapshot, view: MaterializedView) -> int:
-    """Return how many rows of its target the view made."""
+    """Return the number of rows in its target that the view made."""
     mine = frozenset((view.id,))
     return sum(part.rows for part in snapshot.parts(view.target_id) if part.made_by(mine))
 
 
-def keep_reason(origin: CommitOrigin, view: MaterializedView, reason: str) -> None:
-    """Store the reason with a view that was made before the rule was known. A view that changes
-    meanwhile is judged anew the next time."""
+def store_unproven_reason(origin: CommitOrigin, view: MaterializedView, reason: str) -> None:
+    """Store a newly known reason with the view. Store nothing on a concurrent change of the view:
+    the next comparison judges it again."""
     if not reason or reason == view.unprovable:
         return
     draft = CommitDraft(

@@ -5,9 +5,9 @@
     block 8                            fires version 2
     SYSTEM REPLAY VIEW v STALE         recomputes the slices by version 2
 
-What the view has seen stays seen.  An INSERT, a chunk or a replay that was computed with the old
-version requires it, and so fires anew or fails (rules 1, 3 and 6); old rows never count as the new
-definition's (rule 11).
+The coverage of the view stays. An INSERT, a chunk or a replay that used the old version requires
+it, so it fires again or fails (rules 1, 3 and 6). Old rows never count as rows of the new
+definition (rule 11).
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot, target_of
 from olapdb.runtime.failpoints import failpoint
 from olapdb.sql import nodes
-from olapdb.views.definition.definition import ViewDefinition, define, kept_settings
-from olapdb.views.definition.judgement import all_stale, rows_made
+from olapdb.views.definition.definition import ViewDefinition, define, inherited_settings
+from olapdb.views.definition.judgement import invalidate_all_draft, rows_made
 from olapdb.views.jobs.job import find_view, view_name
 
 
 @dataclass(frozen=True, slots=True)
 class ModifiedView:
-    """`changed` is False where the query means what it meant; `stale_rows` are the target's rows
-    that the old definition made."""
+    """The result of MODIFY QUERY. `changed` is False if the query means the same as before;
+    `stale_rows` are the target's rows that the old definition made."""
 
     view: MaterializedView
     changed: bool
@@ -41,17 +41,17 @@ class ModifiedView:
 def modify_query(
     origin: CommitOrigin, view_id: str, query: nodes.Query, *, database: str
 ) -> ModifiedView:
-    """Gives the view another SELECT over the same source, checked as at CREATE. Its settings stay,
-    but for those that differ from the default in the origin's, or that the query names.
+    """Give the view another SELECT over the same source, checked as at CREATE. The view keeps its
+    settings, except those that the origin changes from the default or the query names.
 
     Raises what CREATE raises; QueryNotSupportedInMaterializedView for another source; UnknownTable
-    where the view, or its target, is gone.  The same query again changes nothing.
+    if the view or its target is gone. An equal definition changes nothing.
     """
     origin = origin.of_kind("MODIFY QUERY")
 
     def attempt(snapshot: Snapshot) -> ModifiedView:
         view = find_view(snapshot, view_id)
-        definition = _defined(origin, snapshot, view, query, database)
+        definition = _new_definition(origin, snapshot, view, query, database)
         if _means_the_same(definition, view):
             return ModifiedView(view, False, 0)
         changed = replace(definition.applied_to(view), version=view.version + 1)
@@ -59,7 +59,7 @@ def modify_query(
             [RevisionIs(view.id, view.revision), *definition.requirements(snapshot)],
             [PutObject(changed)],
         )
-        draft.merge(all_stale(origin, snapshot, view, "MODIFY QUERY"))
+        draft.merge(invalidate_all_draft(origin, snapshot, view, "MODIFY QUERY"))
         failpoint("modify.before_commit")
         publish(draft, origin)
         return ModifiedView(changed, True, rows_made(snapshot, view))
@@ -72,13 +72,15 @@ def modify_query(
     return retry_commit(origin.services, attempt, policy, first=snapshot)
 
 
-def _defined(
+def _new_definition(
     origin: CommitOrigin,
     snapshot: Snapshot,
     view: MaterializedView,
     query: nodes.Query,
     database: str,
 ) -> ViewDefinition:
+    """Return the checked definition; refuse another source
+    (QueryNotSupportedInMaterializedView)."""
     name = view_name(view)
     kept = target_of(snapshot, view)
     definition = define(
@@ -88,7 +90,7 @@ def _defined(
         lambda plan: kept,
         database=database,
         zone=origin.services.zone,
-        session_settings=kept_settings(view, origin.settings),
+        session_settings=inherited_settings(view, origin.settings),
         position=query.position,
     )
     if definition.source.id != view.source_id:

@@ -1,4 +1,4 @@
-"""What a view's bound query does to its source's rows, read off the plan.
+"""The shape of a view's bound query: what it does to its source's rows, read from the plan.
 
 The plan is not optimized here: it still has the clauses in the order of the query.
 
@@ -26,15 +26,16 @@ from olapdb.plan.tree import all_scans, subqueries_of
 from olapdb.types import DataType, Float, Integer, plain
 
 Source = tuple[str, str]
-"""(table id, column) that a plan's column is a copy of."""
+"""(table id, column) of the stored column that a plan's column copies."""
 
 
 @dataclass(frozen=True)
 class TargetColumn:
     """One column of the query: a group key, an aggregate (maybe cast), or computed from columns.
 
-    `key` is the group key's name in the plan; `aggregate` the call; neither for row-wise queries
-    and for expressions over them."""
+    `key` is the group key's name in the plan; `aggregate` is the call. Both are None in row-wise
+    queries and for expressions over keys and aggregates.
+    """
 
     name: str
     key: str | None = None
@@ -43,9 +44,12 @@ class TargetColumn:
 
 @dataclass(frozen=True)
 class QueryShape:
-    """`aggregations` counts the Aggregate nodes above the source; `above` names the clauses that
-    look at several rows (HAVING, LIMIT, …) between the result and the source; `joins` are the
-    kinds on the source's path; `selective` tells that rows may be lost before the aggregate."""
+    """The path from the source to the result, in figures.
+
+    `aggregations` counts its Aggregate nodes. `above` names its clauses that look at several rows
+    (HAVING, LIMIT, …). `joins` are the kinds of its joins. `selective`: it may drop rows before the
+    aggregate.
+    """
 
     outputs: tuple[TargetColumn, ...]
     aggregate: nodes.Aggregate | None
@@ -56,17 +60,17 @@ class QueryShape:
 
 
 def shape_of(plan: nodes.Plan) -> QueryShape:
-    """The shape along the path to the left-most table.
+    """Return the shape along the path to the left-most table.
 
-    For a UNION ALL at the top, that of its first branch; each branch has its own, see
-    `branches`."""
+    For a UNION ALL at the top that is the shape of its first branch; `branches` gives each branch.
+    """
     walker = _Walker([(name, unique) for unique, name in plan.output])
     walker.down(plan.root)
     return walker.shape()
 
 
 def branches(plan: nodes.Plan) -> tuple[nodes.Plan, ...]:
-    """The plans of a top-level UNION ALL's inputs, or the plan itself."""
+    """Return the inputs of a top-level UNION ALL, each as a plan of its own, or the plan itself."""
     node = plan.root
     projections: list[nodes.Project] = []
     while isinstance(node, nodes.Project) and not isinstance(node.child, nodes.Scan):
@@ -88,7 +92,7 @@ def branches(plan: nodes.Plan) -> tuple[nodes.Plan, ...]:
 
 
 def constants_of(plan: nodes.Plan) -> Iterator[tuple[str, Constant]]:
-    """Output columns that are one literal, of each branch of a UNION ALL."""
+    """Yield (name, literal) of output columns that are one literal, branch by branch."""
     for branch in branches(plan):
         wanted, node = dict(branch.output), branch.root
         while wanted and len(node.children()) == 1:
@@ -103,7 +107,10 @@ def constants_of(plan: nodes.Plan) -> Iterator[tuple[str, Constant]]:
 
 @dataclass
 class _Walker:
-    """Follows each output column down to the aggregate that makes it."""
+    """A walk down the source's path that follows each output column to the aggregate that makes it.
+
+    `at` has the name of each output column at the current node, None if it is not followed further.
+    """
 
     wanted: list[tuple[str, str]]
     aggregate: nodes.Aggregate | None = None
@@ -117,6 +124,7 @@ class _Walker:
         self.at: dict[str, str | None] = dict(self.wanted)
 
     def shape(self) -> QueryShape:
+        """Return the shape of the path walked so far."""
         outputs = self.outputs or [TargetColumn(name) for name, _ in self.wanted]
         return QueryShape(
             tuple(outputs),
@@ -128,6 +136,7 @@ class _Walker:
         )
 
     def down(self, node: nodes.Node) -> None:
+        """Visit the node and the nodes below it on the source's path."""
         match node:
             case nodes.Project(child=child, expressions=expressions):
                 if self.aggregate is None:
@@ -188,15 +197,16 @@ class _Walker:
                     self.down(child)
 
     def _keep(self, names: set[str]) -> None:
-        """Stop following the columns that come from elsewhere than the path below."""
+        """Stop following columns that do not come from the path below."""
         self.at = {n: u if u in names else None for n, u in self.at.items()}
 
     def _renamed(self, names: nodes.Schema, input_names: nodes.Schema) -> None:
-        """Set operations name their columns anew; they are their inputs' by position."""
+        """Follow the columns through a set operation, whose inputs give its columns by position."""
         inside = {mine.name: its.name for mine, its in zip(names, input_names, strict=True)}
         self.at = {n: None if u is None else inside.get(u) for n, u in self.at.items()}
 
     def _through(self, expressions: dict[str, Expression]) -> None:
+        """Follow the columns through a projection; stop at computed ones."""
         for name, unique in self.at.items():
             if unique is None:
                 continue
@@ -204,6 +214,7 @@ class _Walker:
             self.at[name] = expression.name if isinstance(expression, ColumnRef) else None
 
     def _arrive(self, node: nodes.Aggregate) -> None:
+        """Take the node as the aggregate that makes the output columns."""
         self.aggregate = node
         keys, calls = dict(node.keys), dict(node.aggregates)
         for name, _ in self.wanted:
@@ -216,29 +227,30 @@ class _Walker:
                 self.outputs.append(TargetColumn(name))
 
     def _path_aggregates(self, node: nodes.Node) -> bool:
-        """Whether an Aggregate lies directly below, with nothing but projections between."""
+        """Return whether an Aggregate is below, with at most Project, Filter and Sort between."""
         while isinstance(node, nodes.Project | nodes.Filter | nodes.Sort):
             node = node.child
         return isinstance(node, nodes.Aggregate)
 
 
 def _without_casts(expression: Expression) -> Expression:
-    """What is below conversions that keep distinct values distinct, and sums and extremes too."""
+    """Return the expression below conversions that keep values distinct, and sums and extremes."""
     while True:
         match expression:
-            case Cast(type=to, argument=argument) if _keeps(argument.type, to):
+            case Cast(type=to, argument=argument) if _cast_keeps_distinct(argument.type, to):
                 expression = argument
             case Call(name=name, type=to, arguments=(argument,)) if name in (
                 "toInt64",
                 "toUInt64",
                 "toFloat64",
-            ) and _keeps(argument.type, to):
+            ) and _cast_keeps_distinct(argument.type, to):
                 expression = argument
             case _:
                 return expression
 
 
-def _keeps(source: DataType, target: DataType) -> bool:
+def _cast_keeps_distinct(source: DataType, target: DataType) -> bool:
+    """Return whether a cast keeps values distinct: same type, to 64-bit integers or to Float64."""
     have, want = plain(source), plain(target)
     if have == want:
         return True
@@ -262,14 +274,14 @@ def occurrences(node: nodes.Node, table_id: str) -> int:
 
 
 def leftmost(node: nodes.Node) -> nodes.Node:
-    """The left-most, deepest leaf: what triggers."""
+    """Return the left-most, deepest leaf: the table whose INSERTs fire the view."""
     while node.children():
         node = node.children()[0]
     return node
 
 
-def traced(node: nodes.Node, column: str) -> Source | None:
-    """The stored column that a plan's column is an unchanged copy of, or None."""
+def stored_column_of(node: nodes.Node, column: str) -> Source | None:
+    """Return the stored column that the node's column copies unchanged (casts apart), or None."""
     match node:
         case nodes.Scan(table=table, columns=columns):
             names = dict(columns)
@@ -277,22 +289,27 @@ def traced(node: nodes.Node, column: str) -> Source | None:
         case nodes.Project(child=child, expressions=expressions):
             found = dict(expressions).get(column)
             expression = None if found is None else _without_casts(found)
-            return traced(child, expression.name) if isinstance(expression, ColumnRef) else None
+            return (
+                stored_column_of(child, expression.name)
+                if isinstance(expression, ColumnRef)
+                else None
+            )
         case nodes.Filter(child=child) | nodes.Sort(child=child):
-            return traced(child, column)
+            return stored_column_of(child, column)
         case nodes.ArrayJoin(child=child, kept=kept):
-            return traced(child, column) if any(f.name == column for f in kept) else None
+            return stored_column_of(child, column) if any(f.name == column for f in kept) else None
         case nodes.Join(left=left, right=right):
             side = left if any(f.name == column for f in left.schema) else right
-            return traced(side, column)
+            return stored_column_of(side, column)
         case _:
             return None
 
 
 def source_columns_of(node: nodes.Node, expression: Expression) -> set[Source | None]:
-    """Where the columns of an expression over `node` come from; None for a computed one."""
-    return {traced(node, name) for name in columns_of(expression)}
+    """Return the stored columns that the expression reads, with None if it reads a computed one."""
+    return {stored_column_of(node, name) for name in columns_of(expression)}
 
 
 def is_key_column(table: Table, column: str) -> bool:
+    """Return whether the column is an item of the table's sorting key."""
     return column in key_columns(table)

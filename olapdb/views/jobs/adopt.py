@@ -1,16 +1,16 @@
-"""ADOPT: rows that were put into a target by hand become the view's, once they are proven right.
+"""ADOPT: make rows that a user inserted into a target the view's own, once they are proven right.
 
-People fill a view's past by hand: a view on new rows, and an INSERT SELECT for the older ones.
-The ledger calls the first covered, the second a gap, and the rows by hand bypass (rule 7).
+Users fill a view's past by hand: they create the view for new rows, and INSERT SELECT the older
+ones. The ledger calls the first covered, the second a gap, and the rows by hand bypass (rule 7).
 
     source parts   1..4 (gap)   5..9 (seen)      target parts   1..1 (bypass)   2..6 (view)
     recomputed     from 1..9                     compared with  1..1 and 2..6, as merged
     equal          the gap 1..4 is covered, part 1..1 is the view's, the target is proven
     different      BypassRows names partition and keys, nothing is changed
 
-All rows of the target are compared with a recomputation from all source rows, those in the gap
-too, at one snapshot.  The commit requires that the definitions, the source partitions, the gap and
-the bypass parts are still what was compared; rows that triggers add meanwhile do not matter.
+All rows of the target are compared, at one snapshot, with a recomputation from all source rows, the
+gap included. The commit requires that the definitions, the source partitions, the gap and the
+bypass parts are still those that were compared. Rows that triggers add meanwhile do not matter.
 """
 
 from __future__ import annotations
@@ -49,21 +49,21 @@ from olapdb.model.view_state import Check, CoverageRow, Verdict
 from olapdb.runtime.failpoints import failpoint
 from olapdb.sql import nodes
 from olapdb.sql.parser import parse_query
-from olapdb.views.jobs.chunk_planner import claimed_by
+from olapdb.views.jobs.chunk_planner import slice_claims
 from olapdb.views.jobs.executor import Executor
 from olapdb.views.jobs.job import ATTEMPTS_MAX, Progress, ViewJob, find_view, view_name
-from olapdb.views.proof.coverage import GapSlice, covered_parts, gap, is_bypass, stores_rows
-from olapdb.views.proof.failed_repairs import OF_ROWS
-from olapdb.views.proof.recompute import Made, Recomputation, ReconcileRow
+from olapdb.views.proof.coverage import GapSlice, covered_parts, gap_slices, is_bypass, stores_rows
+from olapdb.views.proof.failed_repairs import ROW_ERRORS
+from olapdb.views.proof.recompute import ComputedRows, Recomputation, ReconcileRow
 from olapdb.views.proof.reconcile import verdict_changes
-from olapdb.views.proof.shared_targets import incomparable
+from olapdb.views.proof.shared_targets import incomparable_reason
 from olapdb.views.proof.verdicts import WHOLE_TARGET, adoption_fingerprint, counts
 
 
 @dataclass(frozen=True, slots=True)
 class AdoptRow:
-    """A partition of the target whose rows by hand are the view's now: `parts` of `rows` rows.
-    `source_rows` are those of the view's whole gap, which is covered now."""
+    """A partition of the target whose bypass rows are now the view's: `parts` parts with `rows`
+    rows. `source_rows` are those of the view's whole gap, which is now covered."""
 
     partition: str
     parts: int
@@ -80,18 +80,21 @@ def adopt(
     executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> tuple[AdoptRow, ...]:
-    """A row for each partition that held bypass rows; none where there are none to adopt.
+    """Adopt the bypass rows of the view's target. Return a row for each partition that held some;
+    none if there are none to adopt. The view is proven afterwards.
 
-    The view is proven afterwards.  Raises BypassRows where the target differs from a
-    recomputation (which is kept, for `system.views.mend`), ViewNotProvable for a view that cannot be compared with its source, and
-    CommitConflict where what was compared kept changing; then nothing was changed.
-    """
+    Raises BypassRows if the target differs from a recomputation, and records that for
+    `system.views.mend`. Raises ViewNotProvable for a view that cannot be compared with its source.
+    Raises RetainedRows for bypass rows beside frozen keys. Raises CommitConflict if the compared
+    data kept changing. Then the target is unchanged."""
     job = ViewJob.of(origin, "ADOPT", executor, progress)
     with job.recorded():
         return _until_adopted(job, view_id)
 
 
 def _until_adopted(job: ViewJob, view_id: str) -> tuple[AdoptRow, ...]:
+    """Attempt the adoption on newer snapshots until one attempt commits."""
+
     def attempt(snapshot: Snapshot) -> tuple[AdoptRow, ...]:
         view = find_view(snapshot, view_id)
         _refuse_unverifiable(view, snapshot)
@@ -110,7 +113,8 @@ def _until_adopted(job: ViewJob, view_id: str) -> tuple[AdoptRow, ...]:
 
 
 def _refuse_unverifiable(view: MaterializedView, snapshot: Snapshot) -> None:
-    reason = incomparable(view, snapshot)
+    """Raise ViewNotProvable if the target cannot be compared with the view's source."""
+    reason = incomparable_reason(view, snapshot)
     if reason:
         raise ViewNotProvable(
             f"ADOPT VIEW {view_name(view)}: what is in its target cannot be proven. {reason}",
@@ -122,30 +126,34 @@ def _refuse_unverifiable(view: MaterializedView, snapshot: Snapshot) -> None:
 
 @dataclass(frozen=True)
 class _Adoption:
+    """One attempt at an adoption, as of a snapshot."""
+
     job: ViewJob
     snapshot: Snapshot
     view: MaterializedView
 
     @property
     def by_hand(self) -> tuple[Part, ...]:
-        """The bypass parts, by partition and block."""
+        """Return the bypass parts, by partition and block."""
         writers = frozenset(one.id for one in self.snapshot.views_into(self.view.target_id))
         parts = self.snapshot.parts(self.view.target_id)
         return tuple(part for part in parts if part.rows and is_bypass(part, writers))
 
     def run(self) -> tuple[AdoptRow, ...]:
+        """Compare the target with a recomputation, and commit the adoption if it is equal. Return a
+        row for each partition with bypass rows."""
         recomputation = Recomputation(
             self.job, self.snapshot, self.view, gap_of=frozenset((self.view.id,))
         )
         try:
             made = recomputation.expected()
-        except OF_ROWS as error:
+        except ROW_ERRORS as error:
             self._refuse_failing(error)
         rows = recomputation.compare(made)
         self._refuse_different(rows)
         self._refuse_frozen()
-        missed, target = gap(self.view, self.snapshot), recomputation.target
-        # A replay that is under way must not take the rows for some that it has recomputed.
+        missed, target = gap_slices(self.view, self.snapshot), recomputation.target
+        # A concurrent replay must not mistake the adopted rows for rows that it recomputed.
         raised = frozenset(part.partition_id for part in self.by_hand)
         with Staging(self.job.origin) as staging:
             contributions = self._contributions(recomputation, made, missed)
@@ -167,7 +175,8 @@ class _Adoption:
         return tuple(self._rows(rows, missed, committed.number))
 
     def _refuse_frozen(self) -> None:
-        """Rows by hand beside what retention froze cannot be compared with anything."""
+        """Raise RetainedRows if a partition with bypass rows has frozen keys: nothing can be
+        compared with bypass rows there."""
         frozen = FrozenKeys.of(self.snapshot, self.view.target_id)
         for part in self.by_hand:
             if frozen.holds(part.partition_id):
@@ -179,13 +188,14 @@ class _Adoption:
                     f" '{part.partition_id}' DISCARD BYPASS removes them.",
                 )
 
-    # --- what is adopted
+    # --- the adopted rows
 
     def _contributions(
-        self, recomputation: Recomputation, made: Sequence[Made], missed: Sequence[GapSlice]
+        self, recomputation: Recomputation, made: Sequence[ComputedRows], missed: Sequence[GapSlice]
     ) -> dict[str, list[GapSlice]]:
-        """The slices of the gap by the first target partition that each reaches; what reaches none
-        that holds rows by hand (a filter leaves nothing of it) is booked with the first."""
+        """Return the slices of the gap by target partition with bypass rows. A slice is listed for
+        each such partition that its rows reach. If they reach none, because a filter removes them,
+        it is listed for the first."""
         slices = {one.partition: one for one in missed}
         layout = layout_of(recomputation.target, recomputation.around())
         holding = dict.fromkeys(part.partition_id for part in self.by_hand)
@@ -204,8 +214,9 @@ class _Adoption:
         sources: Mapping[str, Sequence[GapSlice]],
         staging: Staging,
     ) -> Iterator[AddPart]:
-        """The same rows of the same blocks, as parts of the view. Of several in a partition the
-        first bears the source blocks, so that no block is booked twice."""
+        """Stage the bypass rows unchanged, with their blocks, as parts of the view. Of several
+        parts in a partition, the first records the source blocks, so that no block is booked
+        twice."""
         context, target = recomputation.around(), recomputation.target
         booked: set[str] = set()
         for part in self.by_hand:
@@ -218,7 +229,7 @@ class _Adoption:
             )
 
     def _book(self, part: Part, slices: Sequence[GapSlice]) -> tuple[Contribution, ...]:
-        """The part's rows are counted once, with the first slice."""
+        """Return the contributions of a part; its rows are counted once, with the first slice."""
         view = self.view
         if not slices:
             return (Contribution(view.id, view.version, view.source_id, None, (), part.rows),)
@@ -228,18 +239,20 @@ class _Adoption:
                 view.version,
                 view.source_id,
                 one.partition,
-                claimed_by(self.snapshot, view, one),
+                slice_claims(self.snapshot, view, one),
                 0 if index else part.rows,
             )
             for index, one in enumerate(slices)
         )
 
     def _claimed(self, missed: Sequence[GapSlice]) -> Iterator[Change]:
+        """Yield the changes that add the gap to the view's coverage."""
         for one in missed:
-            for claimed in claimed_by(self.snapshot, self.view, one):
+            for claimed in slice_claims(self.snapshot, self.view, one):
                 yield AddCoverage(CoverageRow(self.view.id, one.partition, claimed))
 
     def _requirements(self, missed: Sequence[GapSlice]) -> list[Requirement]:
+        """Return the requirements that everything that was compared is unchanged."""
         needed: dict[Requirement, None] = {}
         for view in self.snapshot.views_into(self.view.target_id):
             read = {part.partition_id for part in covered_parts(view, self.snapshot)}
@@ -251,7 +264,7 @@ class _Adoption:
                 needed[requirement] = None
         for slice_ in missed:
             needed[NotCovered(self.view.id, slice_.partition, slice_.blocks)] = None
-            # A merge may have joined them with parts that came later, which are not claimed.
+            # A merge may have joined them with later parts, whose blocks are not claimed.
             ids = tuple(sorted(part.id for part in slice_.parts))
             needed[PartsLive(self.view.source_id, ids)] = None
         target = self.snapshot.by_id(self.view.target_id)
@@ -266,6 +279,7 @@ class _Adoption:
     def _rows(
         self, compared: Sequence[ReconcileRow], missed: Sequence[GapSlice], commit: int
     ) -> Iterator[AdoptRow]:
+        """Yield a row for each compared partition that held bypass rows."""
         source_rows = sum(one.rows for one in missed)
         for row in compared:
             own = [part for part in self.by_hand if part.partition_id == row.partition]
@@ -275,9 +289,11 @@ class _Adoption:
                     row.partition, len(own), rows, row.keys_compared, source_rows, commit
                 )
 
-    # --- what is not
+    # --- refusals
 
     def _refuse_different(self, rows: Sequence[ReconcileRow]) -> None:
+        """Raise BypassRows if a partition differs from the recomputation, and record the
+        difference."""
         wrong = [row for row in rows if row.verdict not in ("equal", "retained")]
         if not wrong:
             return
@@ -295,6 +311,7 @@ class _Adoption:
         )
 
     def _refuse_failing(self, error: Error) -> NoReturn:
+        """Raise BypassRows because the view failed on source rows, and record that."""
         name = view_name(self.view)
         self._record(self._refusal("unverifiable", (str(error),)))
         raise BypassRows(
@@ -305,6 +322,7 @@ class _Adoption:
         ) from error
 
     def _record_different(self, wrong: Sequence[ReconcileRow]) -> None:
+        """Record the differing partitions as one check of the whole target."""
         self._record(
             replace(
                 self._refusal("different", wrong[0].examples),
@@ -317,6 +335,7 @@ class _Adoption:
         )
 
     def _refusal(self, verdict: Verdict, examples: tuple[str, ...]) -> Check:
+        """Return a check of the whole target that says why the adoption was refused."""
         return Check(
             view_id=self.view.id,
             target_partition=WHOLE_TARGET,
@@ -334,20 +353,22 @@ class _Adoption:
         )
 
     def _record(self, check: Check) -> None:
-        """Keep that these rows by hand cannot be adopted, so that nobody is told to try again
-        (`system.views.mend`) until something of it moves on. Without a gap nobody is told to."""
-        if not gap(self.view, self.snapshot):
+        """Record that these bypass rows cannot be adopted, so that `system.views.mend` stops
+        suggesting it until the view or the compared data change. Without a gap it does not suggest
+        it."""
+        if not gap_slices(self.view, self.snapshot):
             return
         requirements = (
             self.job.origin.lease,
             ViewIs(self.view.id, self.view.version),
             *self.job.record.requirements(),
         )
-        # A conflict: the view was dropped or altered meanwhile, or the job was cancelled.
+        # It conflicts if the view was dropped or altered meanwhile, or the job was cancelled.
         publish_if_current(CommitDraft(requirements, [RecordCheck(check)]), self.job.origin)
 
     def _advice(self, wrong: Sequence[ReconcileRow], name: str) -> str:
-        """By what is wrong: rows that the definition never makes, rows that nobody made, others."""
+        """Return the hint for this kind of difference: rows that the definition never makes, rows
+        that are duplicate or wrong, or rows that are missing."""
         extra = any(row.extra for row in wrong)
         if extra and _has_filter(self.view):
             return (
@@ -356,14 +377,14 @@ class _Adoption:
                 " same target without that condition, and adopt with the new one."
             )
         if extra or any(row.differing for row in wrong):
-            missed = bool(gap(self.view, self.snapshot))
+            missed = bool(gap_slices(self.view, self.snapshot))
             then = f"; SYSTEM BACKFILL VIEW {name} fills the gap" if missed else ""
             return (
                 "Rows that the view had made already may be there a second time, or others than"
                 f" its definition gives. SYSTEM REPLAY VIEW {name} DISCARD BYPASS removes the rows"
                 f" by hand{then}."
             )
-        missing = ", ".join(one.partition for one in gap(self.view, self.snapshot)[:10])
+        missing = ", ".join(one.partition for one in gap_slices(self.view, self.snapshot)[:10])
         return (
             f"Not all of the gap was filled by hand. SYSTEM BACKFILL VIEW {name} PARTITION … fills"
             f" those partitions of the source that were left out (the gap has {missing}); adopt"
@@ -372,7 +393,7 @@ class _Adoption:
 
 
 def _has_filter(view: MaterializedView) -> bool:
-    """Whether the definition leaves rows out by a WHERE, at any depth."""
+    """Return whether the definition has a WHERE or PREWHERE, at any depth."""
     return any(
         isinstance(node, nodes.Select) and (node.where or node.prewhere) is not None
         for node in walk(parse_query(view.query))

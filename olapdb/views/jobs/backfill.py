@@ -1,11 +1,11 @@
-"""BACKFILL: fills a view's gap, chunk by chunk, each published in its own commit.
+"""BACKFILL: fill a view's gap chunk by chunk, with one commit per chunk.
 
-A chunk's commit carries its rows, its coverage and the rows of all views further down (`publish`).
-So a backfill may be killed anywhere and run again, or run twice at once, while INSERTs go on: what
-is covered is done, what is not is the gap.
+A chunk's commit carries its rows, its coverage and the rows of all downstream views (`publish`). So
+a backfill may be killed at any point and run again, or run twice at once, while INSERTs go on: what
+is covered is done, the rest is the gap.
 
-Staged (`backfill_staging = 1`), chunks wait, invisible, until all are computed; one commit publishes
-them.  A chunk whose partition changed meanwhile is computed again, the others are kept.
+With `backfill_staging = 1`, chunks wait, invisible, until all are computed; one commit publishes
+them. A chunk whose partition changed meanwhile is computed again, the others are kept.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from olapdb.model.changes import ClearInvalidations, ViewIs
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import failpoint
-from olapdb.views.jobs.backfill_commit import Prepared, prepare, publish
+from olapdb.views.jobs.backfill_commit import PreparedChunk, prepare, publish
 from olapdb.views.jobs.chunk import FailedChunk, StagedChunk
 from olapdb.views.jobs.chunk_planner import Chunk, ChunkLimits, plan_chunks, replan
 from olapdb.views.jobs.executor import Executor
@@ -37,22 +37,23 @@ from olapdb.views.jobs.job import (
     readable_source,
     view_name,
 )
-from olapdb.views.proof.failed_repairs import OF_ROWS, note_failed
+from olapdb.views.proof.failed_repairs import ROW_ERRORS, record_failed_attempt
 from olapdb.views.proof.verdicts import failures
 
 FAILURES_NAMED_MAX = 5
 PASSES_MAX = 5
-"""How often partitions are planned anew whose rows came back in other blocks (a replay of a view
-that writes the source); each time as a job of its own."""
+"""Passes over partitions whose rows came back in other blocks, for example by a replay of a view
+that writes the source. Each pass is a job of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class BackfillRow:
-    """What became of one chunk. `error` is "" unless it failed; the others were published.
+    """The outcome of one chunk. `error` is "" unless it failed.
 
-    joined: a merge put its parts into another chunk's. gone: its blocks are there no more; what
-    came in their place follows as chunks of its own. not published: it was computed, but another
-    chunk of a staged backfill failed."""
+    already covered: a concurrent backfill covered its blocks. joined: a merge put its parts into
+    another chunk's. gone: its blocks no longer exist; rows that came in their place follow as
+    chunks of their own. not published: it was computed, but another chunk of a staged backfill
+    failed."""
 
     chunk: int
     partition: str
@@ -67,7 +68,7 @@ class BackfillRow:
 
 @dataclass(frozen=True, slots=True)
 class PlanRow:
-    """A chunk that a backfill would compute now: of which parts, with which blocks of the source."""
+    """A chunk that a backfill would compute now: its source parts and the blocks that they span."""
 
     chunk: int
     partition: str
@@ -85,7 +86,8 @@ def backfill_plan(
     partition: str | None = None,
     settings: Mapping[str, object] | None = None,
 ) -> tuple[PlanRow, ...]:
-    """What BACKFILL would do; it changes and computes nothing. Raises what `backfill` raises."""
+    """Return the chunks that BACKFILL would compute, without computing or changing anything. Raises
+    the errors of `backfill` about the source and the partition."""
     _check_partition(snapshot, view, partition)
     return tuple(
         PlanRow(
@@ -109,13 +111,14 @@ def backfill(
     executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Iterator[BackfillRow]:
-    """Yields a row for each chunk once it is committed, or failed; consume it to the end.
+    """Fill the view's gap, yielding a row for each chunk once it is committed or failed. Consume
+    the iterator to the end.
 
-    No row: there was no gap.  A chunk that fails (its view raises on its rows) leaves its gap and
-    stops no other; one whose partition changed meanwhile is computed again, bounded.  Raises
-    UnknownTable, BadArguments for a partition that the source does not have,
-    QueryNotSupportedInMaterializedView for a source that keeps no rows, and QueryWasCancelled.
-    """
+    No row means that there was no gap. A chunk fails if its view raises on its rows: its gap stays,
+    and the other chunks go on. A chunk whose partition changed meanwhile is computed again, up to
+    ATTEMPTS_MAX times. Raises UnknownTable, BadArguments for a partition that the source does not
+    have, QueryNotSupportedInMaterializedView for a source that keeps no rows, and
+    QueryWasCancelled."""
     replaced: set[str] | None = None
     for _ in range(PASSES_MAX):
         job = ViewJob.of(origin, "BACKFILL", executor, progress)
@@ -131,20 +134,20 @@ def backfill(
         run = _Run(job, view, len(chunks), {one.index: one for one in chunks})
         with job.recorded():
             job.record.plan(view, [one.recorded() for one in chunks])
-            for one in chunks:  # whoever is told can cancel what he is told of
+            for one in chunks:  # after the plan is recorded: a listener may cancel the job
                 _say(job, view, len(chunks), one, "planned")
             failpoint("backfill.planned")
             yield from run.rows(snapshot)
         _forget_failures(job, view_id)
         if partition is None and run.of_rows is not None and len(run.failed) == run.failed_of_rows:
-            note_failed(job, view_id, "BACKFILL", run.of_rows)
+            record_failed_attempt(job, view_id, "BACKFILL", run.of_rows)
         replaced = run.replaced
         if not replaced:
             return
 
 
 def refuse_incomplete(view: MaterializedView, rows: Sequence[BackfillRow], query_id: str) -> None:
-    """BackfillIncomplete, which names the chunks that failed and how to go on."""
+    """Raise BackfillIncomplete if chunks failed. It names them and says how to go on."""
     failed = [row for row in rows if row.status == "failed"]
     if not failed:
         return
@@ -167,7 +170,7 @@ def refuse_incomplete(view: MaterializedView, rows: Sequence[BackfillRow], query
 
 
 def _forget_failures(job: ViewJob, view_id: str) -> None:
-    """Removes the notes of failures once none of their blocks is in the gap any more."""
+    """Remove the view's recorded failures once none of their blocks is in its gap any more."""
     snapshot = job.services.catalog.snapshot()
     view = snapshot.by_id(view_id)
     if not isinstance(view, MaterializedView) or failures(view, snapshot):
@@ -175,10 +178,11 @@ def _forget_failures(job: ViewJob, view_id: str) -> None:
     if any(one.cause == FAILED for one in snapshot.invalidations(view_id)):
         forget = ClearInvalidations(view_id, NO_PARTITION, snapshot.number)
         draft = CommitDraft([job.origin.lease, ViewIs(view_id, view.version)], [forget])
-        publish_if_current(draft, job.origin)  # dropped, or altered: the next backfill does it
+        publish_if_current(draft, job.origin)  # if the view changed, the next backfill does this
 
 
 def _check_partition(snapshot: Snapshot, view: MaterializedView, partition: str | None) -> None:
+    """Raise if the source cannot be read, or has no rows in the partition (BadArguments)."""
     source = readable_source(snapshot, view, "BACKFILL")
     if partition is None:
         return
@@ -194,28 +198,31 @@ def _check_partition(snapshot: Snapshot, view: MaterializedView, partition: str 
 
 @dataclass
 class _Run:
-    """`pending` chunks are to be computed, `held` ones are computed and wait for their commit
-    (those of a staged backfill only), by number."""
+    """One pass of a backfill. `pending` chunks are still to be computed. `held` chunks, of a staged
+    backfill only, are computed and wait for their commit. Both are keyed by chunk number."""
 
     job: ViewJob
     view: MaterializedView
     total: int
     pending: dict[int, Chunk]
-    held: dict[int, Prepared] = field(default_factory=dict)
+    held: dict[int, PreparedChunk] = field(default_factory=dict)
     failed: dict[int, BackfillRow] = field(default_factory=dict)
     replaced: set[str] = field(default_factory=set)
     of_rows: Error | None = None
     failed_of_rows: int = 0
-    """The last error that a chunk's rows raise, and of how many chunks they raise one."""
+    """`of_rows` is the last error that the rows of a chunk raised, `failed_of_rows` the number of
+    such chunks."""
 
     @property
     def staging(self) -> bool:
+        """Return whether one commit publishes all chunks (`backfill_staging`)."""
         return Settings.of(self.job.settings).boolean("backfill_staging")
 
     def rows(self, snapshot: Snapshot) -> Iterator[BackfillRow]:
-        """Rounds: what a conflict undid is computed again from a newer snapshot.
+        """Run rounds until no chunk is pending or held, yielding their rows. After a conflict, a
+        chunk is computed again from a newer snapshot.
 
-        Not `retry_commit`: a round keeps the chunks that no conflict undid, and yields rows."""
+        Not `retry_commit`: a round keeps the chunks without a conflict, and yields rows."""
         try:
             for attempt in range(ATTEMPTS_MAX):
                 last = attempt == ATTEMPTS_MAX - 1
@@ -232,6 +239,9 @@ class _Run:
     # --- one round
 
     def _round(self, snapshot: Snapshot, *, again: bool, last: bool) -> Iterator[BackfillRow]:
+        """Compute the pending chunks once; yield rows of those that are published or failed.
+        `again` adjusts them to the newer snapshot first. In the `last` round a conflict fails its
+        chunk."""
         view = self.view = find_view(snapshot, self.view.id)
         held = [one.chunk for one in self.held.values()]
         if again:
@@ -256,7 +266,9 @@ class _Run:
     def _gone(
         self, view: MaterializedView, snapshot: Snapshot, left: Mapping[int, Chunk]
     ) -> Iterator[BackfillRow]:
-        """Rows of the chunks that nothing is left of, since others did it."""
+        """Yield rows of the pending chunks that are not in `left`: a concurrent backfill covered
+        their blocks, a merge joined their parts with another chunk's, or their blocks were
+        removed."""
         coverage = snapshot.coverage(view.id)
         for index, chunk in self.pending.items():
             if index in left:
@@ -282,11 +294,11 @@ class _Run:
         *,
         last: bool,
     ) -> BackfillRow | None:
-        """Publishes a computed chunk, or holds it (no row, but it is pending no more); None too
-        where it has to be computed again."""
+        """Publish a computed chunk and return its row. Return None if it has to be computed again,
+        or if a staged backfill holds it (it is no longer pending then)."""
         if isinstance(outcome, FailedChunk):
             _say(self.job, view, self.total, chunk, "failed")
-            if isinstance(outcome.error, OF_ROWS):
+            if isinstance(outcome.error, ROW_ERRORS):
                 self.of_rows, self.failed_of_rows = outcome.error, self.failed_of_rows + 1
             return self._fail(chunk, str(outcome.error), 0)
         _say(self.job, view, self.total, chunk, "computed", outcome)
@@ -312,10 +324,14 @@ class _Run:
             self._discard(prepared)
             self.job.refuse_cancelled()
             _say(self.job, view, self.total, chunk, "conflict", outcome)
-            return self._fail(chunk, _exhausted(conflict), outcome.elapsed_ms) if last else None
+            return (
+                self._fail(chunk, _exhausted_message(conflict), outcome.elapsed_ms)
+                if last
+                else None
+            )
         except CommitUnknown:
             raise
-        except Error:  # an interrupt of a commit tells nothing of its outcome
+        except Error:  # not BaseException: an interrupted commit may have succeeded
             self._discard(prepared)
             raise
         failpoint("backfill.chunk_published")
@@ -323,6 +339,7 @@ class _Run:
         return _published(prepared, commit)
 
     def _fail(self, chunk: Chunk, error: str, elapsed_ms: int) -> BackfillRow:
+        """Record the chunk as failed and return its row."""
         self.job.record.note(chunk.index, "failed", elapsed_ms=elapsed_ms, error=error)
         row = BackfillRow(
             chunk.index,
@@ -338,10 +355,11 @@ class _Run:
         self.failed[chunk.index] = row
         return row
 
-    # --- all at once
+    # --- the commit of a staged backfill
 
     def _publish_held(self, *, last: bool) -> Iterator[BackfillRow]:
-        """The one commit of a staged backfill; nothing of it where a chunk has failed."""
+        """Publish the held chunks of a staged backfill in one commit; none of them if a chunk has
+        failed. Yield their rows."""
         waiting = list(self.held.values())
         if self.failed:
             self._discard(*waiting)
@@ -350,14 +368,16 @@ class _Run:
             return
         if not waiting:
             return
-        held, self.held = self.held, {}  # whatever interrupts the commit deletes nothing
+        held, self.held = self.held, {}  # an interrupted commit may have succeeded: delete nothing
         try:
             commit = publish(self.job, waiting, last=True)
         except CommitConflict as conflict:
             self.held = held
             self.job.refuse_cancelled()
             if last:
-                yield from (self._fail(one.chunk, _exhausted(conflict), 0) for one in waiting)
+                yield from (
+                    self._fail(one.chunk, _exhausted_message(conflict), 0) for one in waiting
+                )
                 self._discard(*waiting)
                 self.held.clear()
             self._compute_again(waiting)
@@ -372,8 +392,8 @@ class _Run:
             _say(self.job, self.view, self.total, one.chunk, "published", one, commit)
             yield _published(one, commit)
 
-    def _compute_again(self, waiting: Sequence[Prepared]) -> None:
-        """Those whose requirements no longer hold; the others wait on."""
+    def _compute_again(self, waiting: Sequence[PreparedChunk]) -> None:
+        """Make those chunks pending whose requirements no longer hold; the others stay held."""
         for one in waiting:
             if one.chunk.index in self.held and self.job.services.catalog.violated(
                 one.requirements
@@ -381,7 +401,7 @@ class _Run:
                 self._discard(self.held.pop(one.chunk.index))
                 self.pending[one.chunk.index] = one.chunk
 
-    def _discard(self, *prepared: Prepared) -> None:
+    def _discard(self, *prepared: PreparedChunk) -> None:
         for one in prepared:
             discard(self.job.services, one.staged.paths)
 
@@ -390,11 +410,13 @@ def _overlap(one: Chunk, other: Chunk) -> bool:
     return any(a.overlaps(b) for a in one.blocks for b in other.blocks)
 
 
-def _exhausted(conflict: CommitConflict) -> str:
+def _exhausted_message(conflict: CommitConflict) -> str:
+    """Return the error text of a chunk that conflicted in the last round."""
     return f"{conflict.message} Its source changed {ATTEMPTS_MAX} times meanwhile."
 
 
-def _published(one: Prepared, commit: int) -> BackfillRow:
+def _published(one: PreparedChunk, commit: int) -> BackfillRow:
+    """Return the row of a published chunk."""
     chunk = one.chunk
     return BackfillRow(
         chunk.index,
@@ -408,7 +430,8 @@ def _published(one: Prepared, commit: int) -> BackfillRow:
     )
 
 
-def _not_published(one: Prepared) -> BackfillRow:
+def _not_published(one: PreparedChunk) -> BackfillRow:
+    """Return the row of a computed chunk that stays unpublished because another chunk failed."""
     chunk = one.chunk
     return BackfillRow(
         chunk.index,
@@ -428,9 +451,10 @@ def _say(
     total: int,
     chunk: Chunk,
     phase: str,
-    outcome: StagedChunk | Prepared | None = None,
+    outcome: StagedChunk | PreparedChunk | None = None,
     commit: int | None = None,
 ) -> None:
+    """Report the phase of a chunk to the job's `progress`."""
     job.progress(
         ChunkEvent(
             phase,  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
-"""The commit of backfill chunks: their rows, their coverage and the rows of all views further down.
+"""The commit of backfill chunks: their rows, their coverage and the rows of all downstream views.
 
-A commit requires that each partition holds what its chunk read, and that nobody covered it
-meanwhile (rule 3).  Usually a chunk is a commit of its own; a staged backfill publishes all chunks
+A commit requires that each partition holds what its chunk read, and that no concurrent commit has
+covered it (rule 3). Usually each chunk has its own commit. A staged backfill publishes all chunks
 in one, with the requirements of each.
 """
 
@@ -14,7 +14,7 @@ from olapdb.commit.draft import CommitDraft
 from olapdb.commit.draft import publish as publish_draft
 from olapdb.ingest.block_stager import dimension_requirements
 from olapdb.ingest.staged_insert import StagedInsert, join_staged
-from olapdb.ingest.view_failure import signed
+from olapdb.ingest.view_failure import with_statement
 from olapdb.lineage.dimension_change import changed_tables
 from olapdb.lineage.effects import TableWrite, effects_of
 from olapdb.model.changes import (
@@ -35,8 +35,9 @@ from olapdb.views.jobs.job import ViewJob
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """A computed chunk and what publishing it takes, as of the snapshot that it was computed at."""
+class PreparedChunk:
+    """A computed chunk with the requirements and changes of its commit, as of the snapshot from
+    which it was computed."""
 
     chunk: Chunk
     staged: StagedInsert
@@ -44,18 +45,20 @@ class Prepared:
     elapsed_ms: int
     requirements: tuple[Requirement, ...]
     changes: tuple[Change, ...]
-    """Beside what is staged: coverage."""
+    """Changes besides the staged ones: coverage."""
     stale: tuple[Change, ...]
-    """Slices of views that join what is staged, as far as this chunk alone reaches them."""
+    """Invalidations when the chunk has its own commit: the slices, of views that join the staged
+    rows, that this chunk reaches."""
     stale_together: tuple[Change, ...]
-    """The same where other chunks come with it: what they reach together no lookup has told, and
-    views that fired on this chunk did not join what the others bring."""
+    """Invalidations when several chunks share one commit. The lookup ran per chunk, and views that
+    fired on this chunk did not join rows of the others, so whole targets are invalidated."""
 
 
 def prepare(
     job: ViewJob, snapshot: Snapshot, view: MaterializedView, chunk: Chunk, outcome: StagedChunk
-) -> Prepared:
-    """While the snapshot is pinned."""
+) -> PreparedChunk:
+    """Return the computed chunk with the requirements and changes of its commit. The caller pins
+    the snapshot."""
     staged = outcome.staged
     assert staged is not None
     requirements = job.read_requirements(snapshot, view, (chunk.partition,))
@@ -73,7 +76,7 @@ def prepare(
     write = replace(write, compared=False, unsettled=frozenset(own | fired))
     together = effects_of(job.origin, snapshot, write, ())
     coverage = [AddCoverage(CoverageRow(view.id, chunk.partition, one)) for one in chunk.claimed]
-    return Prepared(
+    return PreparedChunk(
         chunk,
         staged,
         outcome.target_rows,
@@ -85,14 +88,14 @@ def prepare(
     )
 
 
-def publish(job: ViewJob, prepared: Sequence[Prepared], *, last: bool) -> int:
-    """One commit of all of them; its number. `last`: the job ends with it.
+def publish(job: ViewJob, prepared: Sequence[PreparedChunk], *, last: bool) -> int:
+    """Publish the chunks in one commit and return its number. `last` says that the commit also ends
+    the job.
 
-    Raises CommitConflict where a requirement of one of them no longer holds, QueryWasCancelled
-    where the job was cancelled: then nothing was changed, and the files are the caller's still.
-    """
+    Raises CommitConflict if a requirement of any chunk no longer holds, or if the job was
+    cancelled. Then nothing was changed, and the caller still owns the staged files."""
     joined = join_staged([one.staged for one in prepared])
-    changes = signed(joined.changes, job.origin)
+    changes = with_statement(joined.changes, job.origin)
     alone = len(prepared) == 1
     changes += dict.fromkeys(
         change

@@ -1,9 +1,8 @@
-"""A chunk of work on a view: some parts of its source, run through the view's own block function.
+"""A chunk of work on a view: some source parts, run through the view's own block function.
 
-A chunk is plain data, so that it can be computed in a thread or by a Spark task; what it stages is
-published by whoever made it, in one commit.  Source rows are read in blocks as large as an INSERT
-would cut them; what the blocks give is combined as it comes, so memory is bounded by a block and
-the chunk's distinct keys.
+A chunk is plain data, so a thread or a Spark task can compute it. The job that planned it publishes
+the staged results. Source rows are read in blocks as large as an INSERT would cut them, and results
+are combined as they arrive. So memory is bounded by one block and the chunk's distinct keys.
 """
 
 from __future__ import annotations
@@ -36,23 +35,23 @@ from olapdb.runtime.failpoints import failpoint
 from olapdb.storage.store import Store
 
 PIECE_ROWS = 131_072
-"""Rows read of a part at a time, in whole row groups."""
+"""Rows of one read of a part, in whole row groups."""
 BLOCK_ROWS_MAX = int(SESSION_SETTINGS["max_insert_block_size"].default)
 BLOCK_BYTES_MAX = int(SESSION_SETTINGS["min_insert_block_size_bytes"].default)
-"""A chunk's block of source rows is as large as an INSERT's, but no larger than one is squashed to
-(min_insert_block_size_bytes), where rows are wide."""
+"""A chunk's block has at most as many source rows as an INSERT's block. For wide rows the bytes
+limit it: min_insert_block_size_bytes, the size to which an INSERT squashes its blocks."""
 
 Purpose: TypeAlias = Literal["backfill", "replay", "rows"]
-"""backfill: stage parts of the target and fire its views; replay: stage, fire nothing; rows: give
-the rows back."""
+"""backfill: stage parts of the target and fire its views; replay: stage, fire nothing; rows: return
+the rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkTask:
-    """`part_ids` are parts of the view's source in `snapshot`, all of source partition
-    `partition`.  `target_partitions` None keeps all that the view makes, else just those.
-    `blocks` are the source blocks of the partition that the result stands for: the parts' own, and
-    those that have nothing to add."""
+    """The input of one chunk: the parts `part_ids` of the view's source, all of source partition
+    `partition`. `target_partitions` limits the result to these target partitions; None keeps all.
+    `blocks` are source blocks that the result records beside the parts' own; they contribute no
+    rows."""
 
     index: int
     purpose: Purpose
@@ -66,12 +65,13 @@ class ChunkTask:
     target_partitions: frozenset[str] | None = None
     blocks: tuple[BlockRange, ...] = ()
     frozen: FrozenKeys = field(default_factory=FrozenKeys)
-    """Keys of the target that a replay leaves as they are."""
+    """Keys of the target that a replay does not replace."""
     swap: str = ""
-    """The replay's, which the parts' footers name."""
+    """The id of the replay's manifest, which the parts' footers name."""
 
     @property
     def view(self) -> MaterializedView:
+        """Return the view of the chunk. Raise InternalError if the snapshot lacks it."""
         found = self.snapshot.by_id(self.view_id)
         if not isinstance(found, MaterializedView):
             raise InternalError(f"Chunk {self.index} has no view.")
@@ -79,18 +79,20 @@ class ChunkTask:
 
     @property
     def parts(self) -> tuple[Part, ...]:
+        """Return the source parts of the chunk."""
         source = self.snapshot.parts(self.view.source_id)
         return tuple(part for part in source if part.id in self.part_ids)
 
     @property
     def rows(self) -> int:
+        """Return the number of source rows."""
         return sum(part.rows for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
 class StagedChunk:
-    """A computed chunk: `staged` for the commit, or `rows` (an Arrow IPC stream of the target's
-    stored columns) where the purpose was to have them."""
+    """A computed chunk: `staged` for the commit or, for the purpose "rows", `rows`: an Arrow IPC
+    stream of the target's stored columns."""
 
     index: int
     partition: str
@@ -103,6 +105,8 @@ class StagedChunk:
 
 @dataclass(frozen=True, slots=True)
 class FailedChunk:
+    """A chunk whose computation raised `error`."""
+
     index: int
     partition: str
     error: Error
@@ -114,11 +118,11 @@ def compute_chunk(
     cache: Cache | None = None,
     cancelled: threading.Event | None = None,
 ) -> StagedChunk:
-    """Runs the view over the chunk's rows and stages, or returns, what it makes.
+    """Run the view over the chunk's source rows; stage or return the result.
 
-    Publishes nothing; staged files bear the task's lease.  Raises what the view raises, naming it,
-    and QueryWasCancelled once `cancelled` is set; then it has deleted what it had staged.
-    """
+    Publishes nothing; staged files carry the task's lease. Raises the view's own errors, which name
+    the view, and QueryWasCancelled once `cancelled` is set. Deletes the staged files on any
+    error."""
     started = time.perf_counter_ns()
     around = TriggerContext(
         task.snapshot,
@@ -129,9 +133,9 @@ def compute_chunk(
         cancelled or threading.Event(),
     )
     bound = bound_view(task.view, around)
-    if task.purpose != "backfill":  # whose rows come in
+    if task.purpose != "backfill":  # CHECKs apply to new rows, not to recomputed ones
         bound = bound.unchecked()
-    sink = _Sink(task, around, bound)
+    sink = _ChunkBuffer(task, around, bound)
     source_rows = 0
     try:
         for block in _source_blocks(task, around, bound):
@@ -151,7 +155,7 @@ def compute_chunk(
 
 
 def rows_of_chunk(chunk: StagedChunk) -> pa.Table:
-    """The rows that a chunk of purpose "rows" gave."""
+    """Return the rows of a chunk that was computed for the purpose "rows"."""
     if chunk.rows is None:
         raise InternalError("The chunk was not computed for its rows.")
     with pa.ipc.open_stream(chunk.rows) as reader:
@@ -162,7 +166,7 @@ def rows_of_chunk(chunk: StagedChunk) -> pa.Table:
 
 
 def _source_blocks(task: ChunkTask, around: TriggerContext, bound: BoundView) -> Iterator[pa.Table]:
-    """The chunk's source rows in blocks; only the columns that the view reads."""
+    """Yield the chunk's source rows in blocks, with only the columns that the view reads."""
     source = task.snapshot.by_id(task.view.source_id)
     if not isinstance(source, Table):
         raise UnknownTable(f"The source of view {task.view.name} does not exist.")
@@ -177,17 +181,17 @@ def _source_blocks(task: ChunkTask, around: TriggerContext, bound: BoundView) ->
         for piece in read_pieces(around, source, part, min(rows_max, PIECE_ROWS), columns, coded):
             full = held_rows + piece.num_rows > rows_max or held_bytes + piece.nbytes > bytes_max
             if held and full:
-                yield _joined(held)
+                yield _concatenated(held)
                 held, held_rows, held_bytes = [], 0, 0
             held.append(piece)
             held_rows += piece.num_rows
             held_bytes += piece.nbytes
     if held_rows:
-        yield _joined(held)
+        yield _concatenated(held)
 
 
 def _columns_grouped_by(bound: BoundView, source: Table) -> frozenset[str]:
-    """Text columns that the view only groups by: they need not be made text for each row."""
+    """Return the text columns that the view only groups by: they may stay dictionary-encoded."""
     root = bound.plan.root
     found = [scan for scan in all_scans(root) if scan.table.id == source.id]
     if len(found) != 1:
@@ -200,8 +204,9 @@ def _columns_grouped_by(bound: BoundView, source: Table) -> frozenset[str]:
     return frozenset()
 
 
-def _joined(pieces: list[pa.Table]) -> pa.Table:
-    """As one table. A part has a column as dictionaries, another one not: then all are decoded."""
+def _concatenated(pieces: list[pa.Table]) -> pa.Table:
+    """Return the pieces as one table. If only some parts store a column as a dictionary, decode it
+    in all pieces."""
     if any(not piece.schema.equals(pieces[0].schema) for piece in pieces):
         pieces = [_decoded(piece) for piece in pieces]
     return pa.concat_tables(pieces)
@@ -216,8 +221,8 @@ def _decoded(piece: pa.Table) -> pa.Table:
 
 
 def _columns_read(bound: BoundView, source: Table) -> list[str]:
-    """Stored columns of the source that the plan's scans of it name; at least one, so that a
-    block knows its rows."""
+    """Return the source's stored columns that the plan's scans read. Return at least one, so that a
+    block has a row count."""
     wanted: set[str] = set()
     for scan in all_scans(bound.plan.root):
         if scan.table.id == source.id:
@@ -230,8 +235,8 @@ def _columns_read(bound: BoundView, source: Table) -> list[str]:
 # --- writing -------------------------------------------------------------------------------------
 
 
-class _Sink:
-    """Takes the view's blocks, combines them, and stages blocks of the target."""
+class _ChunkBuffer:
+    """A buffer that combines the view's result rows and stages them as blocks of the target."""
 
     def __init__(self, task: ChunkTask, around: TriggerContext, bound: BoundView) -> None:
         self._task, self._around, self._bound = task, around, bound
@@ -244,6 +249,7 @@ class _Sink:
         self._booked: set[str] = set()
 
     def add(self, made: pa.Table) -> None:
+        """Buffer one result of the block function; combine and stage when the buffer is full."""
         rows = self._chosen(made)
         if rows.num_rows == 0:
             return
@@ -253,12 +259,14 @@ class _Sink:
             return
         if self._bound.target.engine.combines:
             self._hold(self._combined())
-            # Where keys hardly repeat, combining again at once would be quadratic.
+            # If keys hardly repeat, combining again at the same size would be quadratic.
             self._combine_at = max(BLOCK_ROWS_MAX, 2 * self._held_rows)
         if self._held_rows >= BLOCK_ROWS_MAX and self._task.purpose != "rows":
             self._flush()
 
     def finish(self) -> tuple[StagedInsert | None, bytes | None, int]:
+        """Combine and stage the remaining rows. Return the staged insert, the rows as an IPC stream
+        (only for the purpose "rows", then nothing is staged), and the number of target rows."""
         if self._held and self._bound.target.engine.combines:
             self._hold(self._combined())
         if self._task.purpose == "rows":
@@ -270,11 +278,13 @@ class _Sink:
         return staged, None, self._target_rows
 
     def discard(self) -> None:
-        """Deletes the files that were staged: no commit will name them."""
+        """Delete the staged files, which no commit will name."""
         for path in self._stager.staged(self._bound.target.id, 0).paths:
             self._around.store.delete(path)
 
     def _chosen(self, made: pa.Table) -> pa.Table:
+        """Return the rows that belong to the task's target partitions and whose keys are not
+        frozen."""
         wanted, frozen = self._task.target_partitions, self._task.frozen
         if (wanted is None and not frozen) or made.num_rows == 0:
             return made
@@ -287,9 +297,11 @@ class _Sink:
         return pa.concat_tables(kept) if kept else made.slice(0, 0)
 
     def _hold(self, rows: pa.Table) -> None:
+        """Replace the buffered rows."""
         self._held, self._held_rows = [rows], rows.num_rows
 
     def _all(self) -> pa.Table:
+        """Return the buffered rows as one table, which may be empty."""
         if self._held:
             return pa.concat_tables(self._held)
         columns = self._bound.target.stored_columns
@@ -299,6 +311,8 @@ class _Sink:
         return combined(self._bound.target, self._all(), self._around)
 
     def _flush(self) -> None:
+        """Stage the buffered rows as one block of the target, which records the chunk's source
+        blocks."""
         view, rows = self._task.view, self._all()
         own = (part.block_range for part in self._task.parts)
         contribution = Contribution(
@@ -323,7 +337,7 @@ class _Sink:
 
 
 def combined(table: Table, rows: pa.Table, around: TriggerContext) -> pa.Table:
-    """Rows as a full merge of each partition would leave them, sorted within each."""
+    """Return the rows as a full merge of each partition would leave them, sorted within each."""
     layout = layout_of(table, around)
     if table.engine.combines and layout.keys_within_partitions:
         return combine(table, layout.sort(rows), layout) if rows.num_rows else rows
@@ -334,6 +348,7 @@ def combined(table: Table, rows: pa.Table, around: TriggerContext) -> pa.Table:
 
 
 def _ipc(rows: pa.Table) -> bytes:
+    """Return the rows as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_table(rows)

@@ -1,7 +1,8 @@
-"""How a gap is cut into chunks, and which source blocks each of them claims.
+"""The planner of backfill chunks: it cuts a gap into chunks and assigns source blocks to each.
 
-A partition's gap is one chunk, unless that would be too large: then its parts are cut into several,
-in the order of their blocks.  States merge, so the target does not show the cuts.
+The gap of one partition is one chunk, unless that would be too large. Then its parts are cut into
+several chunks, in the order of their blocks. Aggregate states merge, so the cuts do not show in the
+target.
 
     gap parts  1..4  6..6  9..12     covered  5..5     last block 14
     one chunk  claims 1..4, 6..14    (7..8 and 13..14 have no rows in this partition)
@@ -20,21 +21,21 @@ from olapdb.model.part import BlockRange, Part, subtract_ranges, union_ranges
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.views.jobs.job import chunk_threads, readable_source
-from olapdb.views.proof.coverage import GapSlice, gap
+from olapdb.views.proof.coverage import GapSlice, gap_slices
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkLimits:
-    """Of one chunk's source parts: rows, and uncompressed bytes of all columns. A part that is
-    larger is a chunk of its own: it is read in blocks, and covered as a whole or not at all."""
+    """The limits of one chunk's source parts: rows, and uncompressed bytes of all columns. A larger
+    part is a chunk of its own: it is read in blocks, but covered as a whole or not at all."""
 
     rows_max: int
     bytes_max: int
 
     @classmethod
     def of(cls, settings: Mapping[str, object]) -> ChunkLimits:
-        """`backfill_chunk_rows_max`, `backfill_chunk_bytes_max`; the second is no more than a
-        thread's share of `max_memory_usage`, where that is set."""
+        """Return the limits from `backfill_chunk_rows_max` and `backfill_chunk_bytes_max`. If
+        `max_memory_usage` is set, the bytes are at most one thread's share of it."""
         known = Settings.of(settings)
         bytes_max = known.integer("backfill_chunk_bytes_max")
         memory = known.integer("max_memory_usage")
@@ -45,8 +46,8 @@ class ChunkLimits:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Parts of one partition of the source, by their blocks, and all that the view has seen of the
-    partition through them once they are published (`claimed`)."""
+    """Parts of one source partition, ordered by block. `claimed` are the blocks of the partition
+    that publishing the chunk adds to the view's coverage."""
 
     index: int
     partition: str
@@ -55,14 +56,16 @@ class Chunk:
 
     @property
     def rows(self) -> int:
+        """Return the number of source rows."""
         return sum(part.rows for part in self.parts)
 
     @property
     def blocks(self) -> tuple[BlockRange, ...]:
+        """Return the parts' own blocks as sorted, disjoint ranges."""
         return union_ranges(part.block_range for part in self.parts)
 
     def recorded(self) -> JobChunk:
-        """As its job's record shows it before it is computed."""
+        """Return the chunk as the job's record lists it before it is computed."""
         return JobChunk(
             self.index, self.partition, len(self.parts), self.rows, sum(p.bytes for p in self.parts)
         )
@@ -71,11 +74,12 @@ class Chunk:
 def plan_chunks(
     view: MaterializedView, snapshot: Snapshot, limits: ChunkLimits, partition: str | None = None
 ) -> tuple[Chunk, ...]:
-    """The chunks of the view's gap, by partition and block, numbered from 0."""
+    """Return the chunks of the view's gap, ordered by partition and block, numbered from 0.
+    `partition` limits them to one source partition."""
     planned: list[Chunk] = []
-    for one in gap(view, snapshot):
+    for one in gap_slices(view, snapshot):
         if partition is None or one.partition == partition:
-            groups = list(cut(one.parts, limits))
+            groups = list(part_groups(one.parts, limits))
             claims = claims_of(view, snapshot, one.partition, groups)
             for parts, claimed in zip(groups, claims, strict=True):
                 planned.append(Chunk(len(planned), one.partition, parts, claimed))
@@ -85,19 +89,21 @@ def plan_chunks(
 def replan(
     view: MaterializedView, snapshot: Snapshot, pending: Iterable[Chunk], held: Iterable[Chunk] = ()
 ) -> tuple[Chunk, ...]:
-    """The `pending` chunks as they are at a later snapshot: merges may have joined their parts,
-    with each other's too, others may have covered them. A part goes to the first of the chunks
-    whose blocks it has; a chunk that none is left for is not among those returned. `held` are
-    computed and not yet published: what they claim stays theirs."""
+    """Return the `pending` chunks with their parts at a later snapshot.
+
+    Merges may have joined parts of one or several chunks, and a concurrent backfill may have
+    covered some. A part goes to the lowest-numbered chunk that has one of its blocks. Chunks
+    without parts are omitted. The `held` chunks are computed but not published: they keep their
+    claims and are omitted too."""
     waiting: dict[str, list[Chunk]] = {}
     for one in sorted((*pending, *held), key=lambda chunk: chunk.index):
         waiting.setdefault(one.partition, []).append(one)
     kept = {one.index for one in held}
-    slices = {one.partition: one for one in gap(view, snapshot)}
+    slices = {one.partition: one for one in gap_slices(view, snapshot)}
     found: list[Chunk] = []
     for partition, chunks in waiting.items():
         parts = slices[partition].parts if partition in slices else ()
-        groups = {i: tuple(some) for i, some in _assigned(chunks, parts).items()}
+        groups = {i: tuple(some) for i, some in _parts_by_chunk(chunks, parts).items()}
         numbers = sorted(groups, key=lambda i: groups[i][0].block_range)
         claims = claims_of(view, snapshot, partition, [groups[i] for i in numbers])
         found += [
@@ -108,8 +114,9 @@ def replan(
     return tuple(sorted(found, key=lambda chunk: chunk.index))
 
 
-def _assigned(chunks: Sequence[Chunk], parts: Iterable[Part]) -> dict[int, list[Part]]:
-    """The chunks' blocks are disjoint, so sorted by their first they are by their last too."""
+def _parts_by_chunk(chunks: Sequence[Chunk], parts: Iterable[Part]) -> dict[int, list[Part]]:
+    """Return the parts by the number of the chunk that owns them. The chunks' blocks are disjoint,
+    so their order by first block is also that by last block."""
     owned = sorted((blocks, chunk.index) for chunk in chunks for blocks in chunk.blocks)
     firsts = [blocks.first for blocks, _ in owned]
     groups: dict[int, list[Part]] = {}
@@ -124,9 +131,9 @@ def _assigned(chunks: Sequence[Chunk], parts: Iterable[Part]) -> dict[int, list[
     return groups
 
 
-def cut(parts: Iterable[Part], limits: ChunkLimits) -> Iterator[tuple[Part, ...]]:
-    """The parts in groups within the limits, in the order of their blocks; parts whose block
-    ranges overlap stay together, so that groups can be told apart by blocks."""
+def part_groups(parts: Iterable[Part], limits: ChunkLimits) -> Iterator[tuple[Part, ...]]:
+    """Yield the parts in groups within the limits, in the order of their blocks. Parts whose block
+    ranges overlap stay together, so the groups' blocks are disjoint."""
     group: list[Part] = []
     rows = held_bytes = last = 0
     for part in sorted(parts, key=lambda p: p.block_range):
@@ -149,8 +156,8 @@ def cut(parts: Iterable[Part], limits: ChunkLimits) -> Iterator[tuple[Part, ...]
 def claims_of(
     view: MaterializedView, snapshot: Snapshot, partition: str, groups: Sequence[Sequence[Part]]
 ) -> list[tuple[BlockRange, ...]]:
-    """What each group of a partition's parts claims, disjoint: up to where the next one begins, and
-    nothing that the view has seen already."""
+    """Return the blocks that each group of a partition's parts claims. The claims are disjoint:
+    each ends where the next group begins. They exclude blocks that the view covers already."""
     source = readable_source(snapshot, view, "BACKFILL")
     last_block = snapshot.next_block(source) - 1
     everything = tuple(part for group in groups for part in group)
@@ -160,24 +167,24 @@ def claims_of(
     ends = [*(start - 1 for start in starts[1:]), last_block]
     firsts = [1, *starts[1:]]
     return (
-        [_within(unseen, first, end) for first, end in zip(firsts, ends, strict=True)]
+        [_clipped(unseen, first, end) for first, end in zip(firsts, ends, strict=True)]
         if groups
         else []
     )
 
 
-def claimed_by(
+def slice_claims(
     snapshot: Snapshot, view: MaterializedView, chunk: GapSlice
 ) -> tuple[BlockRange, ...]:
-    """The source blocks that the view has seen of the partition once the slice is filled."""
+    """Return the source blocks that filling the slice adds to the view's coverage."""
     return claims_of(view, snapshot, chunk.partition, [chunk.parts])[0]
 
 
 def claimed_ranges(
     chunk: tuple[Part, ...], live: tuple[Part, ...], partition: str, last_block: int
 ) -> tuple[BlockRange, ...]:
-    """The blocks that a chunk covers in its partition: its parts' own, widened over blocks that
-    have no rows there, so that merges of the partition find no holes.
+    """Return the blocks that a chunk covers in its partition: those of its parts, widened over
+    blocks that have no rows there. So merges of the partition find no holes in the coverage.
 
         chunk 3..3, 7..7, another live part 5..5, last block 9  ->  1..4, 6..9
     """
@@ -196,7 +203,8 @@ def claimed_ranges(
     return tuple(ranges)
 
 
-def _within(ranges: Iterable[BlockRange], first: int, last: int) -> tuple[BlockRange, ...]:
+def _clipped(ranges: Iterable[BlockRange], first: int, last: int) -> tuple[BlockRange, ...]:
+    """Return the ranges clipped to the blocks from `first` to `last`."""
     return tuple(
         BlockRange(max(one.first, first), min(one.last, last))
         for one in ranges

@@ -1,7 +1,7 @@
-"""Views on a target of which a replay swaps rows: what they made of them is stale.
+"""Invalidation of views on a replayed target: their results from the replaced rows are stale.
 
-The recomputed rows are a new block of the target, which these views count as seen: it brings rows
-with their own replay only.
+The recomputed rows are a new block of the target. These views count it as seen without computing
+anything from it; only their own replay does.
 """
 
 from __future__ import annotations
@@ -12,37 +12,38 @@ from olapdb.commit.draft import CommitDraft
 from olapdb.ingest.block_stager import placeholder_part
 from olapdb.ingest.read_parts import read_rows, read_staged
 from olapdb.ingest.trigger import TriggerContext
-from olapdb.lineage.effects import SourceChange, seen_parts
+from olapdb.lineage.effects import SourceChange, processed_by_views
 from olapdb.lineage.invalidation import StaleSlices
-from olapdb.lineage.retention import FrozenKeys, frozen_hit
+from olapdb.lineage.retention import FrozenKeys, frozen_keys_stale
 from olapdb.model.changes import AddBlock, AddCoverage, AddPart, Change, Covered, Requirement
 from olapdb.model.part import BlockRange, Contribution, NewBlock, Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import CoverageRow
-from olapdb.views.jobs.retained_rows import frozen_reached
+from olapdb.views.jobs.retained_rows import frozen_slices_reached
 
 
-def downstream(
+def downstream_effects(
     now: Snapshot,
     target: Table,
     removed: Iterable[Part],
     new: Sequence[Change],
     context: TriggerContext,
 ) -> tuple[CommitDraft, SourceChange]:
-    """Return what the swap's commit says of the views on the target (the new blocks as seen, and what
-    of them is frozen), and which of their slices the swapped rows reach.
+    """Return a commit draft for the views on the target, and the slices of them that the swapped
+    rows reach. The draft adds the new blocks to the views' coverage and downgrades verdicts on
+    frozen keys.
 
-    `context` is as of `now`, the snapshot that the `removed` parts are of."""
+    `context` belongs to the snapshot `now`, which contains the `removed` parts."""
     draft = CommitDraft()
     with_rows = [part for part in removed if part.rows]
     slices: dict[str, StaleSlices] = {}
-    watching, _ = seen_parts(now, target.id, with_rows, joins=False)
+    watching, _ = processed_by_views(now, target.id, with_rows, joins=False)
     for watched in watching:
         view, seen = watched.view, watched.parts
         if not seen:
             continue
-        draft.require(*_still_seen(view, seen))
+        draft.require(*_require_covered(view, seen))
         stale = slices[view.id] = StaleSlices.of(view)
         for part in seen:
             stale.add(context, read_rows(context, target, part))
@@ -51,29 +52,29 @@ def downstream(
                 stale.add(context, read_staged(context.store, target, change))
             if isinstance(change, AddBlock) and change.block.table_id == target.id:
                 draft.change(AddCoverage(CoverageRow(view.id, None, change.block)))
-        draft.change(*_frozen_below(view, target, seen, new, context))
-        draft.change(*_booked_below(now, view, new, draft.changes))
+        draft.change(*_downgraded_verdicts(view, target, seen, new, context))
+        draft.change(*_placeholder_changes(now, view, new, draft.changes))
     return draft, SourceChange(target.id, with_rows, "UPSTREAM REPLAY", slices, joins=False)
 
 
-def _still_seen(view: MaterializedView, seen: Iterable[Part]) -> list[Requirement]:
-    """What the view has seen has not become its gap again, by TRUNCATE of its target or the like:
-    the new blocks would count as seen, and be none of it."""
+def _require_covered(view: MaterializedView, seen: Iterable[Part]) -> list[Requirement]:
+    """Require that the view still covers these parts. A concurrent TRUNCATE of its target may have
+    made them its gap again; then the new blocks must not count as seen."""
     ranges: dict[str, list[BlockRange]] = {}
     for part in seen:
         ranges.setdefault(part.partition_id, []).append(part.block_range)
     return [Covered(view.id, partition, tuple(some)) for partition, some in ranges.items()]
 
 
-def _frozen_below(
+def _downgraded_verdicts(
     view: MaterializedView,
     target: Table,
     seen: Iterable[Part],
     new: Iterable[Change],
     around: TriggerContext,
 ) -> list[Change]:
-    """What is frozen of a view below is not what it was said to be where rows differ that reach
-    it; a replay that gives what was there leaves its verdict alone."""
+    """Return changes that downgrade the verdict of the view's retained slices whose input rows this
+    replay changes. Identical rows keep the verdict."""
     frozen = FrozenKeys.of(around.snapshot, view.target_id)
     if not frozen:
         return []
@@ -83,15 +84,16 @@ def _frozen_below(
         for one in new
         if isinstance(one, AddPart) and one.part.table_id == target.id and one.part.rows
     ]
-    reached = frozen_reached(view, target, frozen, before, after, around)
-    return frozen_hit(view, around.snapshot, reached)
+    reached = frozen_slices_reached(view, target, frozen, before, after, around)
+    return frozen_keys_stale(view, around.snapshot, reached)
 
 
-def _booked_below(
+def _placeholder_changes(
     now: Snapshot, view: MaterializedView, new: Iterable[Change], before: Iterable[Change]
 ) -> list[Change]:
-    """A placeholder part of the view's target that names the new blocks of its source: they count as
-    seen, and bring rows with the view's own replay only."""
+    """Return a placeholder part of the view's target that records the new blocks of its source, and
+    the block that it needs. The blocks count as seen; only the view's own replay computes their
+    rows."""
     blocks = tuple(
         one.block
         for one in new

@@ -1,4 +1,4 @@
-"""Who computes chunks: threads of this process, or whatever implements the Protocol."""
+"""The executors that compute chunks: the Protocol, and one that uses threads of this process."""
 
 from __future__ import annotations
 
@@ -16,50 +16,52 @@ from olapdb.threads import ThreadPool
 from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, StagedChunk, compute_chunk
 
 Stop: TypeAlias = Callable[[], bool]
-"""Asked now and then, in the caller's thread: whether to give up."""
+"""A callback that returns True to stop a run; called regularly in the caller's thread."""
 
 POLL_SECONDS = 0.1
-"""How often `stop` is asked while chunks are computed."""
+"""Seconds between two calls of `stop` while chunks are computed."""
 
 
-def never() -> bool:
-    """For runs that nobody can cancel."""
+def never_stop() -> bool:
+    """Return False: the `stop` of a run that cannot be cancelled."""
     return False
 
 
-def cancelled() -> QueryWasCancelled:
-    """What a run raises once `stop` has said so."""
+def cancelled_error() -> QueryWasCancelled:
+    """Return the error that a run raises once `stop` returns True."""
     return QueryWasCancelled(
         "The job was cancelled.", hint="What it published stays; run it again to go on."
     )
 
 
 class Executor(Protocol):
-    """Computes chunks anywhere."""
+    """An engine that computes chunks, here or on other machines."""
 
     def run(
-        self, tasks: Sequence[ChunkTask], stop: Stop = never
+        self, tasks: Sequence[ChunkTask], stop: Stop = never_stop
     ) -> Iterator[StagedChunk | FailedChunk]:
-        """Yields each chunk as soon as it is computed, in any order, one for each task.
+        """Yield each chunk once it is computed: one outcome per task, in any order.
 
-        What fails by an olapdb Error becomes a FailedChunk and stops no other; closing the
-        iterator early stops what has not begun.  Once `stop` says so, no chunk is begun any more,
-        those under way end at their next batch, and QueryWasCancelled is raised.
-        """
+        A chunk that raises an olapdb Error becomes a FailedChunk; the other chunks go on. Closing
+        the iterator early cancels the chunks that have not begun. Once `stop` returns True, no
+        chunk begins any more, running chunks end at their next batch, and QueryWasCancelled is
+        raised."""
         ...
 
 
 @dataclass(frozen=True)
 class InProcessExecutor:
-    """A few threads; Arrow's kernels release the interpreter lock."""
+    """An executor with a few threads; Arrow's kernels release the interpreter lock."""
 
     store: Store
     cache: Cache = field(default_factory=Cache)
     threads: int = 2
 
     def run(
-        self, tasks: Sequence[ChunkTask], stop: Stop = never
+        self, tasks: Sequence[ChunkTask], stop: Stop = never_stop
     ) -> Iterator[StagedChunk | FailedChunk]:
+        """Yield each chunk as `Executor.run` does. Delete the files of computed chunks that were
+        not yielded."""
         waiting = list(reversed(tasks))
         threads = max(1, min(self.threads, len(tasks)))
         ended = threading.Event()
@@ -69,7 +71,7 @@ class InProcessExecutor:
             try:
                 while waiting or running:
                     if stop():
-                        raise cancelled()
+                        raise cancelled_error()
                     while waiting and len(running) < threads:
                         running.add(pool.submit(self._compute, waiting.pop(), ended))
                     done, running = wait(running, POLL_SECONDS, FIRST_COMPLETED)
@@ -81,13 +83,14 @@ class InProcessExecutor:
                 self._drop((*ready, *(f.result() for f in running if not f.cancel())))
 
     def _compute(self, task: ChunkTask, ended: threading.Event) -> StagedChunk | FailedChunk:
+        """Return the computed chunk, or its error as a FailedChunk."""
         try:
             return compute_chunk(task, self.store, self.cache, ended)
         except Error as error:
             return FailedChunk(task.index, task.partition, error)
 
     def _drop(self, unwanted: Sequence[StagedChunk | FailedChunk]) -> None:
-        """Deletes the files of chunks that nobody took: no commit can name them."""
+        """Delete the files of chunks that the caller did not take: no commit can name them."""
         for one in unwanted:
             if isinstance(one, StagedChunk) and one.staged is not None:
                 for path in one.staged.paths:

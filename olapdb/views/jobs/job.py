@@ -1,4 +1,5 @@
-"""What backfill, replay and reconciliation share: tasks made from a snapshot, and progress."""
+"""The job that runs a BACKFILL, REPLAY, RECONCILE or ADOPT statement: it makes chunk tasks from a
+snapshot, runs them and reports progress."""
 
 from __future__ import annotations
 
@@ -24,11 +25,11 @@ from olapdb.runtime.services import Services
 from olapdb.sql.literals import quote_name
 from olapdb.threads import cores
 from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, Purpose, StagedChunk
-from olapdb.views.jobs.executor import Executor, InProcessExecutor, cancelled
+from olapdb.views.jobs.executor import Executor, InProcessExecutor, cancelled_error
 from olapdb.views.jobs.job_record import JobRecord
 
 ATTEMPTS_MAX = 8
-"""How often a chunk, or a replay, is computed anew because what it read changed meanwhile."""
+"""Attempts at a chunk or a replay whose input concurrent commits change."""
 
 THREADS_DEFAULT_MAX = 4
 
@@ -37,7 +38,8 @@ Operation: TypeAlias = Literal["BACKFILL", "REPLAY", "RECONCILE", "ADOPT"]
 
 @dataclass(frozen=True, slots=True)
 class ChunkEvent:
-    """Progress of a backfill, replay or reconciliation; `total` chunks, of which this is one."""
+    """A progress event of a job, about chunk `index` of `total` chunks. `rows` are source rows; in
+    the phase "compared" they are compared keys."""
 
     phase: Literal["planned", "computed", "published", "conflict", "failed", "compared"]
     operation: Operation
@@ -56,12 +58,13 @@ Progress: TypeAlias = Callable[[ChunkEvent], None]
 
 
 def no_progress(event: ChunkEvent) -> None:
-    """For callers who do not listen."""
+    """Ignore the event: the `progress` of callers that pass none."""
 
 
 @dataclass(frozen=True)
 class ViewJob:
-    """One SYSTEM … VIEW statement: who runs it, for whom, and how it reports."""
+    """A running SYSTEM … VIEW statement: its origin, executor, progress callback and catalog
+    record."""
 
     origin: CommitOrigin
     operation: Operation
@@ -77,8 +80,8 @@ class ViewJob:
         executor: Executor | None,
         progress: Progress | None,
     ) -> ViewJob:
-        """Return the job of the origin's statement; without an executor, in threads of this process
-        (see `default_executor`)."""
+        """Return the job of the origin's statement. Without an executor, chunks run in threads of
+        this process (see `default_executor`)."""
         origin = origin.of_kind(operation)
         settings = Settings.of(origin.settings)
         record = JobRecord(
@@ -97,28 +100,32 @@ class ViewJob:
 
     @property
     def services(self) -> Services:
+        """Return the database's services."""
         return self.origin.services
 
     @property
     def settings(self) -> Mapping[str, object]:
+        """Return the settings of the statement."""
         return self.origin.settings
 
     @property
     def query_id(self) -> str:
+        """Return the id of the query that runs the job."""
         return self.origin.query_id
 
     def recorded(self) -> AbstractContextManager[None]:
-        """Ends the job's record with the block: done, failed or cancelled, as it goes."""
+        """Close the job's record when the block ends: as done, failed or cancelled."""
         return self.record.recorded()
 
     def plan(self, view: MaterializedView, tasks: Iterable[ChunkTask]) -> None:
-        """Records what the job is going to do. From here on it can be cancelled, so it comes before
-        anybody is told of the plan."""
+        """Record the planned chunks. The job can be cancelled from here on, so call this before
+        reporting the plan to `progress`."""
         self.record.plan(view, [planned_chunk(task) for task in tasks])
 
     def run(self, tasks: Sequence[ChunkTask]) -> Iterator[StagedChunk | FailedChunk]:
-        """Computes planned chunks that are published together, or not at all; each is recorded as
-        it is computed. Raises QueryWasCancelled once somebody has cancelled the job."""
+        """Compute chunks that one commit publishes together; record and yield each once it is
+        computed. Raises QueryWasCancelled once the job is cancelled, after deleting the staged
+        files."""
         staged: list[str] = []
         try:
             for outcome in self.executor.run(tasks, self.record.stop_requested):
@@ -138,20 +145,22 @@ class ViewJob:
             raise
 
     def closing(self, state: ChunkState = "published") -> list[Change]:
-        """What the commit carries that ends the job."""
+        """Return the changes of the commit that ends the job. Computed chunks get `state`."""
         return self.record.closing(state)
 
     def refuse_cancelled(self) -> None:
-        """Raises QueryWasCancelled where somebody has cancelled the job: why a commit that requires
-        it to run was refused."""
+        """Raise QueryWasCancelled if the job was cancelled. Call it after a CommitConflict: a
+        commit that requires the job to run conflicts once the job is cancelled."""
         if self.record.stop_requested(now=True):
-            raise cancelled()
+            raise cancelled_error()
 
     @property
     def elapsed_ms(self) -> int:
+        """Return the milliseconds since the job started."""
         return int((time.monotonic() - self.started) * 1000)
 
     def environment(self) -> Environment:
+        """Return the environment of the statement's query: time zone, start time, query id."""
         return self.services.environment(self.query_id)
 
     def task(
@@ -165,8 +174,8 @@ class ViewJob:
         target_partitions: frozenset[str] | None = None,
         blocks: tuple[BlockRange, ...] = (),
     ) -> ChunkTask:
-        """A chunk of these parts of the view's source, with all that computing it needs; `blocks`
-        are those that its rows are booked with."""
+        """Return a task for these parts of the view's source, with all data that computing it
+        needs. The result records the parts' own blocks and `blocks`."""
         tables = (view.target_id,) if purpose == "backfill" else ()
         frozen = freeze(snapshot, tables, parts={view.source_id: tuple(parts)}, view_ids=(view.id,))
         return ChunkTask(
@@ -177,7 +186,7 @@ class ViewJob:
             partition,
             frozenset(p.id for p in parts),
             self.services.lease_id,
-            _plain(self.settings),
+            _without_guardrails(self.settings),
             self.environment(),
             target_partitions,
             blocks,
@@ -186,8 +195,9 @@ class ViewJob:
     def read_requirements(
         self, snapshot: Snapshot, view: MaterializedView, partitions: Iterable[str]
     ) -> list[Requirement]:
-        """What was read must be unchanged: the definition, the source's schema, its partitions'
-        rows but for new blocks."""
+        """Return the requirements of a commit that publishes what was read: unchanged view
+        definition, source schema and rows of these source partitions. New blocks are allowed. The
+        lease must be live and the job not cancelled."""
         source = snapshot.by_id(view.source_id)
         needed: list[Requirement] = [
             self.origin.lease,
@@ -204,18 +214,18 @@ class ViewJob:
 
 
 def default_executor(services: Services, settings: Mapping[str, object]) -> Executor:
-    """Threads of this process: `backfill_threads`, or a few."""
+    """Return an executor that uses threads of this process (see `chunk_threads`)."""
     return InProcessExecutor(services.store, services.cache, chunk_threads(settings))
 
 
 def chunk_threads(settings: Mapping[str, object]) -> int:
-    """Return how many chunks are computed at a time: `backfill_threads`, or one for each core, at
-    most four. Each holds a block of its source and what it makes of it."""
+    """Return how many chunks are computed at a time: `backfill_threads`, or one per core, at most
+    four. Each chunk holds a block of its source and the rows made from it in memory."""
     return Settings.of(settings).integer("backfill_threads") or min(cores(), THREADS_DEFAULT_MAX)
 
 
 def planned_chunk(task: ChunkTask) -> JobChunk:
-    """The task as its job's record shows it."""
+    """Return the task as the job's record lists it before it is computed."""
     parts = task.parts
     return JobChunk(
         task.index,
@@ -226,13 +236,13 @@ def planned_chunk(task: ChunkTask) -> JobChunk:
     )
 
 
-def _plain(settings: Mapping[str, object]) -> tuple[tuple[str, object], ...]:
-    """Guardrails are about INSERTs: a chunk may take its time."""
+def _without_guardrails(settings: Mapping[str, object]) -> tuple[tuple[str, object], ...]:
+    """Return the settings without the guardrails, which limit INSERTs: a chunk may take longer."""
     return tuple((name, settings[name]) for name in settings if name not in GUARDRAILS)
 
 
 def find_view(snapshot: Snapshot, view_id: str) -> MaterializedView:
-    """UnknownTable where it was dropped."""
+    """Return the materialized view. Raise UnknownTable if it was dropped."""
     found = snapshot.by_id(view_id)
     if not isinstance(found, MaterializedView):
         raise UnknownTable("The materialized view does not exist any more.")
@@ -240,12 +250,13 @@ def find_view(snapshot: Snapshot, view_id: str) -> MaterializedView:
 
 
 def view_name(view: MaterializedView) -> str:
-    """Return "database.view" as SQL has it: statements in hints and in `mend` run as they stand."""
+    """Return "database.view", quoted: statements in hints and in `mend` must run unchanged."""
     return f"{quote_name(view.database)}.{quote_name(view.name)}"
 
 
 def readable_source(snapshot: Snapshot, view: MaterializedView, operation: str) -> Table:
-    """The view's source, which must store its rows; an error that says what is missing."""
+    """Return the view's source table. Raise UnknownTable if it was dropped, and
+    QueryNotSupportedInMaterializedView if it is a Null table. Errors name the `operation`."""
     source = snapshot.by_id(view.source_id)
     if not isinstance(source, Table):
         raise UnknownTable(
@@ -263,7 +274,7 @@ def readable_source(snapshot: Snapshot, view: MaterializedView, operation: str) 
 
 
 def by_partition(parts: Iterable[Part]) -> dict[str, tuple[Part, ...]]:
-    """Parts by partition id, sorted."""
+    """Return the parts by partition id, with the ids sorted."""
     found: dict[str, list[Part]] = {}
     for part in parts:
         found.setdefault(part.partition_id, []).append(part)

@@ -1,8 +1,8 @@
-"""The jobs of views as they are shown: running, ended, or dead; and how one is cancelled.
+"""The list of view jobs (running, ended or dead), and how to cancel one.
 
-A job is cancelled in the catalog, so from any process.  Its statement notices within a fraction of
-a second, between chunks and batches; and since each of its commits requires that the job runs,
-nothing more of it is published once the cancel has returned.
+A job is cancelled in the catalog, so from any process. Its statement notices within a fraction of a
+second, between chunks and batches. Each of its commits requires that the job runs, so the job
+publishes nothing once the cancel has returned.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from olapdb.model.schema import MaterializedView
 from olapdb.runtime.services import Services
 
 ShownState: TypeAlias = Literal["running", "done", "failed", "cancelled", "dead"]
-"""dead: it was running when its process ended. What it published stays; run it again."""
+"""dead: the job's process ended while it ran. What it published stays; run the statement again."""
 
-_OPEN = ("planned", "computed")
+_UNFINISHED = ("planned", "computed")
 
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job and how far it is: `rows` and `chunks` as planned, and those of them that are done."""
+    """A job and its progress: planned `rows`, `bytes` and `chunks`, and how many of them are
+    done."""
 
     job: ViewJob
     state: ShownState
@@ -32,29 +33,33 @@ class JobRow:
 
     @property
     def chunks_done(self) -> int:
-        return sum(one.state not in _OPEN for one in self.chunks)
+        """Return how many chunks have ended, failed ones included."""
+        return sum(one.state not in _UNFINISHED for one in self.chunks)
 
     @property
     def chunks_failed(self) -> int:
+        """Return how many chunks failed."""
         return sum(one.state == "failed" for one in self.chunks)
 
     @property
     def rows(self) -> int:
+        """Return the planned number of source rows."""
         return sum(one.rows for one in self.chunks)
 
     @property
     def rows_done(self) -> int:
-        return sum(one.rows for one in self.chunks if one.state not in (*_OPEN, "failed"))
+        """Return the source rows of chunks that ended without failing."""
+        return sum(one.rows for one in self.chunks if one.state not in (*_UNFINISHED, "failed"))
 
     @property
     def bytes(self) -> int:
+        """Return the planned bytes of source parts on disk."""
         return sum(one.bytes for one in self.chunks)
 
 
 @dataclass(frozen=True, slots=True)
 class CancelRow:
-    """A job that was asked to be cancelled, and its state now: "cancelled", or how it had ended
-    before."""
+    """A job that a cancel addressed. `state` is "cancelled", or how the job had ended before."""
 
     job: str
     kind: str
@@ -63,7 +68,7 @@ class CancelRow:
 
 
 def view_jobs(catalog: Catalog, view_id: str | None = None) -> tuple[JobRow, ...]:
-    """The jobs that the catalog remembers, oldest first."""
+    """Return the jobs in the catalog, oldest first; only those of `view_id`, if given."""
     jobs = catalog.jobs()
     if not jobs:
         return ()
@@ -72,14 +77,14 @@ def view_jobs(catalog: Catalog, view_id: str | None = None) -> tuple[JobRow, ...
         chunks.setdefault(job_id, []).append(chunk)
     living = catalog.living_leases()
     return tuple(
-        JobRow(one, _shown(one, living), tuple(chunks.get(one.id, ())))
+        JobRow(one, _shown_state(one, living), tuple(chunks.get(one.id, ())))
         for one in jobs
         if view_id in (None, one.view_id)
     )
 
 
 def running_jobs(catalog: Catalog) -> tuple[ViewJob, ...]:
-    """Those whose process lives; cheaper than `view_jobs`."""
+    """Return the running jobs whose process lives. Cheaper than `view_jobs`."""
     jobs = [one for one in catalog.jobs() if one.state == "running"]
     living = catalog.living_leases() if jobs else frozenset[str]()
     return tuple(one for one in jobs if one.lease_id in living)
@@ -88,9 +93,8 @@ def running_jobs(catalog: Catalog) -> tuple[ViewJob, ...]:
 def cancel_jobs(
     services: Services, view: MaterializedView, job_id: str | None = None
 ) -> tuple[CancelRow, ...]:
-    """Cancels the view's running jobs, or the one of that id; a row for each.
-
-    Raises BadArguments where the view has no such job."""
+    """Cancel the view's running jobs, or only the job `job_id`; return a row for each. Raises
+    BadArguments if the view has no such job."""
     jobs = view_jobs(services.catalog, view.id)
     if job_id is None:
         chosen = [one for one in jobs if one.state == "running"]
@@ -106,6 +110,7 @@ def cancel_jobs(
 
 
 def _cancel(catalog: Catalog, row: JobRow) -> CancelRow:
+    """Cancel the job, unless it has ended, and return its state."""
     job, state = row.job, row.state
     if state in ("running", "dead"):
         if catalog.close_job(job.id, "cancelled", "Cancelled by SYSTEM CANCEL VIEW."):
@@ -115,7 +120,8 @@ def _cancel(catalog: Catalog, row: JobRow) -> CancelRow:
     return CancelRow(job.id, job.kind, state, job.query_id)
 
 
-def _shown(job: ViewJob, living: frozenset[str]) -> ShownState:
+def _shown_state(job: ViewJob, living: frozenset[str]) -> ShownState:
+    """Return the job's state: dead if it is running and its lease has expired."""
     if job.state == "running" and job.lease_id not in living:
         return "dead"
     return job.state

@@ -1,7 +1,7 @@
-"""A job's record in the catalog: its plan, what became of each chunk, and whether it was cancelled.
+"""A job's record in the catalog: its plan, each chunk's outcome, and whether it was cancelled.
 
-A chunk's outcome is written with the chunk's own commit.  What has no commit (a chunk that is
-computed and waits, one that failed) is noted every few seconds, and when the job ends.
+The commit that publishes a chunk also writes the chunk's outcome. Outcomes without a commit (the
+chunk failed, or is computed and waits) are written every few seconds and when the job ends.
 """
 
 from __future__ import annotations
@@ -20,18 +20,17 @@ from olapdb.model.job import ChunkState, JobChunk, JobKind, JobState, ViewJob
 from olapdb.model.schema import MaterializedView
 
 NOTE_SECONDS = 2.0
-"""How often progress is written that no commit carries."""
+"""Seconds between two writes of progress that no commit carries."""
 POLL_SECONDS = 0.1
-"""How often the catalog is asked whether the job was cancelled."""
+"""Seconds between two reads of the job's state from the catalog, to notice a cancellation."""
 ERROR_LENGTH_MAX = 2_000
 
 
 class JobRecord:
-    """One job. It begins with the first plan; a job that has nothing to do leaves no record.
+    """The record of one job. The first plan opens it; a job without work leaves no record.
 
-    Used by the thread of the statement. A job that was cancelled in the catalog sets the origin's
-    `cancelled`.
-    """
+    Only the statement's thread uses it. Noticing a cancellation in the catalog sets the origin's
+    `cancelled`."""
 
     def __init__(
         self,
@@ -51,11 +50,12 @@ class JobRecord:
         self._failed = False
         self._written = self._polled = 0.0
 
-    # --- the story of a job
+    # --- from plan to close
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
-        """Ends the job with the block: done, or failed, or cancelled, as it goes."""
+        """Close the record when the block ends: as done, failed (also if a chunk failed) or
+        cancelled."""
         try:
             yield
         except (QueryWasCancelled, GeneratorExit) as error:
@@ -71,7 +71,8 @@ class JobRecord:
             self.close("done")
 
     def plan(self, view: MaterializedView, chunks: Iterable[JobChunk]) -> None:
-        """What it is going to do; a second plan takes the place of what is not yet done."""
+        """Record the planned chunks, opening the record if needed. A later plan replaces the chunks
+        that are not published."""
         planned = list(chunks)
         if not self._open and not planned:
             return
@@ -101,7 +102,7 @@ class JobRecord:
         self._open = True
 
     def revise(self, chunk: JobChunk) -> None:
-        """The chunk is made of other parts by now."""
+        """Replace a planned chunk whose parts have changed since the plan."""
         self._chunks[chunk.chunk] = chunk
 
     def note(
@@ -113,7 +114,7 @@ class JobRecord:
         elapsed_ms: int = 0,
         error: str = "",
     ) -> None:
-        """What became of a chunk that no commit publishes (now)."""
+        """Record the outcome of a chunk that no commit publishes now."""
         noted = self._noted(chunk, state, target_rows, elapsed_ms, error)
         if noted is None:
             return
@@ -123,7 +124,7 @@ class JobRecord:
             self._write()
 
     def published(self, chunk: int, target_rows: int, elapsed_ms: int) -> list[Change]:
-        """The change that the commit of a chunk carries."""
+        """Return the changes by which a chunk's commit records that it is published."""
         noted = self._noted(chunk, "published", target_rows, elapsed_ms, "")
         if noted is None or not self._open:
             return []
@@ -131,12 +132,12 @@ class JobRecord:
         return [NoteChunks(self.id, (replace(noted, finished_ms=0),))]
 
     def requirements(self) -> list[Requirement]:
-        """That nobody has cancelled it."""
+        """Return the requirement that the job was not cancelled; none before the record is open."""
         return [JobRuns(self.id)] if self._open else []
 
     def closing(self, state: ChunkState = "published") -> list[Change]:
-        """The changes of the commit that ends the job: all chunks that are computed are, by it,
-        in this state."""
+        """Return the changes of the commit that ends the job, as done or, if a chunk failed, as
+        failed. That commit gives all computed chunks this `state`."""
         if not self._open:
             return []
         ended = tuple(
@@ -148,10 +149,12 @@ class JobRecord:
         return [*notes, CloseJob(self.id, "failed" if self._failed else "done")]
 
     def ended(self) -> None:
-        """The commit that carried `closing` is made."""
+        """Mark the record as closed once the commit with the changes of `closing` is applied."""
         self._open = False
 
     def close(self, state: JobState, error: str = "") -> None:
+        """Write the outstanding progress and close the record outside of a commit, if it is
+        open."""
         if self._open:
             self._write()
             self._services.catalog.close_job(self.id, state, error[:ERROR_LENGTH_MAX])
@@ -160,8 +163,8 @@ class JobRecord:
     # --- cancelling
 
     def stop_requested(self, *, now: bool = False) -> bool:
-        """Whether somebody has cancelled the statement, or (asked a few times a second, or `now`)
-        the job, here or in another process."""
+        """Return whether the statement or, in this or another process, its job was cancelled. Reads
+        the catalog at most every POLL_SECONDS, or `now`."""
         if self._cancelled.is_set():
             return True
         elapsed = time.monotonic() - self._polled
@@ -177,6 +180,7 @@ class JobRecord:
     def _noted(
         self, chunk: int, state: ChunkState, target_rows: int, elapsed_ms: int, error: str
     ) -> JobChunk | None:
+        """Return the planned chunk with this outcome; None if it is not in the plan."""
         planned = self._chunks.get(chunk)
         if planned is None:
             return None
@@ -190,12 +194,14 @@ class JobRecord:
         )
 
     def _write(self) -> None:
+        """Write the outcomes that the catalog does not have yet."""
         if self._unwritten:
             self._services.catalog.record_progress(self.id, tuple(self._unwritten.values()))
             self._unwritten.clear()
         self._written = time.monotonic()
 
     def _close_after(self, error: BaseException, state: JobState) -> None:
-        """What stopped the job is what the caller has to see, even where the catalog fails too."""
+        """Close the record after `error`. Errors of the catalog are ignored: the caller must see
+        `error`."""
         with suppress(Error):
             self.close(state, str(error) or type(error).__name__)

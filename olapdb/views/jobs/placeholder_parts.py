@@ -1,4 +1,4 @@
-"""Source blocks that a view has seen, and that no part of its target would name after a swap."""
+"""Placeholder parts for covered source blocks that no part of the target records after a swap."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from olapdb.views.proof.coverage import covered_parts
 from olapdb.views.proof.ledger_check import contributed_blocks, unbooked_parts
 
 
-def left_over(
+def placeholder_changes(
     views: Iterable[MaterializedView],
     snapshot: Snapshot,
     target: Table,
@@ -23,10 +23,12 @@ def left_over(
     live: Iterable[Part],
     new: Sequence[Change],
 ) -> list[Change]:
-    """A void part that names the covered blocks which no part of the target names any more: they
-    have nothing to add, since rows were deleted, but they were seen. Where sums of zero are dropped,
-    void parts of slices too, which name what came to nothing there. Of the `live` parts the
-    `removed` ones go and those of `new` come; `snapshot` is what the swap was computed from."""
+    """Return changes that add placeholder parts for covered source blocks that no part of the
+    target records after the swap. The views have seen these blocks, but no rows of them remain.
+
+    If the engine drops keys whose sums are zero, each slice gets a placeholder part too, for blocks
+    whose rows may have cancelled out there. The `live` parts lose the `removed` ones and gain those
+    in `new`. `snapshot` is the one from which the swap was computed."""
     removed = tuple(removed)
     gone = {part.id for part in removed}
     left = [part for part in live if part.id not in gone]
@@ -36,11 +38,13 @@ def left_over(
     number = NewBlock(target.id, sum(1 for one in blocks if one.table_id == target.id))
     voids: list[Part] = []
     if target.engine.drops_keys:
-        voids += _come_to_nothing(views, snapshot, target, number, removed, left)
+        voids += _cancelled_out_parts(views, snapshot, target, number, removed, left)
     orphaned = tuple(
         Contribution(view.id, view.version, view.source_id, partition, blocks, 0)
         for view in views
-        for partition, blocks in _unnamed(view, snapshot, removed, [*left, *voids]).items()
+        for partition, blocks in _unrecorded_blocks(
+            view, snapshot, removed, [*left, *voids]
+        ).items()
     )
     if orphaned:
         voids.append(placeholder_part(target, number, orphaned))
@@ -49,7 +53,7 @@ def left_over(
     return [AddBlock(number, 0, "backfill"), *map(AddPart, voids)]
 
 
-def _come_to_nothing(
+def _cancelled_out_parts(
     views: Sequence[MaterializedView],
     snapshot: Snapshot,
     target: Table,
@@ -57,8 +61,8 @@ def _come_to_nothing(
     removed: Iterable[Part],
     left: Sequence[Part],
 ) -> list[Part]:
-    """For each slice what the removed parts named there and none there names now: blocks of a chunk
-    whose rows may have cancelled each other out, as a merge leaves it."""
+    """Return for each target partition a placeholder part for source blocks that only the removed
+    parts recorded. Their rows may have summed to zero and been dropped, as in a merge."""
     by_slice: dict[str, list[Part]] = {}
     for part in removed:
         by_slice.setdefault(part.partition_id, []).append(part)
@@ -90,12 +94,13 @@ def _come_to_nothing(
     return found
 
 
-def _unnamed(
+def _unrecorded_blocks(
     view: MaterializedView, snapshot: Snapshot, removed: Iterable[Part], left: Iterable[Part]
 ) -> dict[str, tuple[BlockRange, ...]]:
-    """By source partition, the blocks that a void part has to name: those of parts that are named
-    no more, and those that a removed part named for all partitions. The latter may have no rows in
-    a partition, and lie within a part of it once this is merged."""
+    """Return, by source partition, the blocks that a placeholder part must record. If no remaining
+    part records some covered part, these are all covered blocks of the partition. Otherwise they
+    are blocks that a removed part recorded for all partitions. Such blocks may have no rows in the
+    partition now, yet be inside one of its parts after a merge."""
     named, before = contributed_blocks(view.id, left), contributed_blocks(view.id, removed)
     found: dict[str, tuple[BlockRange, ...]] = {}
     for partition in by_partition(covered_parts(view, snapshot)):

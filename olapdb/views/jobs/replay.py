@@ -1,15 +1,15 @@
-"""REPLAY: recomputes slices of a target from the source and swaps them in, in one commit.
+"""REPLAY: recompute slices of a target from the source and swap them in, in one commit.
 
-The fence (rule 6) is the target's last block F at the snapshot.  Rows of the slice from blocks up
-to F are the results of source blocks that the snapshot shows as covered: these are recomputed.
-Rows from later blocks (triggers and backfills that committed meanwhile) are kept.  A merge that
-joined rows of both sides makes the replay start again; any other merge does not matter.
+The fence (rule 6) is the target's last block F at the snapshot. Rows of a slice from blocks up to F
+are the results of source blocks that the snapshot shows as covered; the replay recomputes them. It
+keeps rows from later blocks, which triggers and backfills committed meanwhile. If a merge joined
+rows of both sides, the replay starts again; other merges do not matter.
 
     target parts   1..4 (view)  5..5 (bypass)  6..6 (view)  | F = 6 |  7..7 (view)
     the swap       removes 1..4 and 6..6, adds the recomputed part as block 8, keeps 5..5 and 7..7
 
-The recomputed rows are a new block of the target.  Views further down have seen what it replaces,
-so the commit says that they have seen it too, and that their slices are stale.
+The recomputed rows are a new block of the target. Downstream views have seen the rows that it
+replaces, so the commit adds the block to their coverage and marks their slices stale.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from olapdb.commit.staging import Staging
 from olapdb.config import Settings
 from olapdb.errors import BadArguments, BypassRows, CommitConflict
 from olapdb.ingest.block_stager import PLACEHOLDER_PARTITION, dimension_requirements
-from olapdb.ingest.read_parts import Pin, discard, discarding
+from olapdb.ingest.read_parts import Pin, deleting_on_failure, discard
 from olapdb.ingest.staged_insert import StagedInsert, join_staged
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.effects import TableWrite, effects_of
@@ -46,7 +46,7 @@ from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import failpoint
 from olapdb.views.jobs.chunk import ChunkTask, FailedChunk
-from olapdb.views.jobs.downstream_invalidation import downstream
+from olapdb.views.jobs.downstream_invalidation import downstream_effects
 from olapdb.views.jobs.executor import Executor
 from olapdb.views.jobs.job import (
     ATTEMPTS_MAX,
@@ -58,22 +58,27 @@ from olapdb.views.jobs.job import (
     readable_source,
     view_name,
 )
-from olapdb.views.jobs.placeholder_parts import left_over
+from olapdb.views.jobs.placeholder_parts import placeholder_changes
 from olapdb.views.jobs.replay_condition import KeyCondition, matching_partitions
 from olapdb.views.jobs.replay_manifest import ReplayManifest
-from olapdb.views.jobs.retained_rows import frozen_stale, kept_parts, refuse_retained, released
-from olapdb.views.jobs.source_pruning import reaching_parts
+from olapdb.views.jobs.retained_rows import (
+    refuse_retained,
+    release_changes,
+    stage_frozen_rows,
+    stale_frozen_changes,
+)
+from olapdb.views.jobs.source_pruning import parts_reaching_slices
 from olapdb.views.proof.coverage import bypass, is_bypass, writers
-from olapdb.views.proof.failed_repairs import note_failed
-from olapdb.views.proof.shared_targets import recomputed
+from olapdb.views.proof.failed_repairs import record_failed_attempt
+from olapdb.views.proof.shared_targets import recomputable_writers
 from olapdb.views.proof.verdicts import stale_slices
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayRow:
-    """One partition of the target: rows of views before and after; `bypass_rows` were kept or
-    discarded, as `status` says.  `retained_rows` of those after are frozen: they were kept as they
-    were."""
+    """A replayed partition of the target, with its rows of views before and after. `source_rows`
+    are those of the whole replay. `bypass_rows` were kept or discarded, as `status` says.
+    `retained_rows`, a part of `rows_after`, are frozen rows that were kept unchanged."""
 
     partition: str
     source_rows: int
@@ -96,17 +101,18 @@ def replay(
     executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> tuple[ReplayRow, ...]:
-    """Recomputes a target partition, the stale slices, the partitions that a `condition` on the
-    target's key touches, or (none given) the whole target.
+    """Recompute a target partition, the stale slices, the partitions that a `condition` on the
+    target's key selects, or (none given) the whole target. Return a row for each partition.
 
-    All views that write the target are replayed together, but for those whose source keeps no
-    rows: what these made stays.  Source rows in a view's gap stay its gap.  Rows that no view made are kept unless `discard_bypass`: an explicit `partition` that
-    holds such rows raises BypassRows, the other forms report them in their row.  Nothing to do
-    gives no row.  Frozen keys of slices whose source rows left by retention stay as they are; an
-    explicit `partition` of which nothing else is left raises RetainedRows; the setting
-    `discard_retained` recomputes them from what is left.  Raises CommitConflict when the source changed too often meanwhile, and
-    QueryWasCancelled.
-    """
+    All views that write the target are replayed together, except views whose source keeps no rows:
+    their rows stay. Source rows in a view's gap stay in the gap. Rows that no view made are kept
+    unless `discard_bypass`: an explicit `partition` with such rows raises BypassRows, the other
+    forms report them in their row.
+
+    Frozen keys of slices whose source rows left by retention are kept. An explicit `partition` with
+    only frozen keys raises RetainedRows. The setting `discard_retained` recomputes frozen keys from
+    the remaining source rows. Raises CommitConflict if the source changed too often meanwhile, and
+    QueryWasCancelled."""
     job = ViewJob.of(origin, "REPLAY", executor, progress)
     with job.recorded():
         return _until_swapped(job, view_id, partition, stale, condition, discard_bypass)
@@ -120,6 +126,8 @@ def _until_swapped(
     condition: KeyCondition | None,
     discard_bypass: bool,
 ) -> tuple[ReplayRow, ...]:
+    """Attempt the replay on newer snapshots until one attempt commits the swap."""
+
     def attempt(snapshot: Snapshot) -> tuple[ReplayRow, ...]:
         view = find_view(snapshot, view_id)
         readable_source(snapshot, view, "REPLAY")
@@ -155,6 +163,7 @@ def _until_swapped(
 
 
 def _frozen_keys(job: ViewJob, snapshot: Snapshot, view: MaterializedView) -> FrozenKeys:
+    """Return the target's frozen keys; none with the setting `discard_retained`."""
     if Settings.of(job.settings).boolean("discard_retained"):
         return FrozenKeys()
     return FrozenKeys.of(snapshot, view.target_id)
@@ -168,7 +177,8 @@ def _chosen(
     stale: bool,
     condition: KeyCondition | None,
 ) -> frozenset[str] | None:
-    """The partitions to replay; None for all, whatever they turn out to be."""
+    """Return the partitions to replay. None means all, with those that only the recomputation
+    reveals."""
     if sum((partition is not None, stale, condition is not None)) > 1:
         raise BadArguments("REPLAY VIEW takes one of PARTITION, WHERE, FROM and STALE.")
     if condition is not None:
@@ -183,6 +193,7 @@ def _chosen(
 
 
 def _refuse_bypass(snapshot: Snapshot, view: MaterializedView, partition: str) -> None:
+    """Raise BypassRows if the partition holds rows that no view made."""
     rows = bypass(view, snapshot)
     if rows.get(partition):
         listed = ", ".join(f"{p or 'all'}: {n}" for p, n in rows.items())
@@ -196,6 +207,9 @@ def _refuse_bypass(snapshot: Snapshot, view: MaterializedView, partition: str) -
 
 @dataclass(frozen=True)
 class _Replay:
+    """One attempt at a replay, as of a snapshot. `slices` None means the whole target; `explicit`
+    says that the statement names a partition."""
+
     job: ViewJob
     snapshot: Snapshot
     view: MaterializedView
@@ -206,8 +220,9 @@ class _Replay:
     swap: ReplayManifest
 
     def run(self) -> tuple[ReplayRow, ...]:
-        views = list(recomputed(self.view, self.snapshot))
-        with discarding(self.swap.forget), Staging(self.job.origin) as staging:
+        """Recompute the slices and commit the swap; return a row for each partition."""
+        views = list(recomputable_writers(self.view, self.snapshot))
+        with deleting_on_failure(self.swap.forget), Staging(self.job.origin) as staging:
             self.swap.begin()
             staged, source_rows = self._recompute(views)
             if staged is not None:
@@ -218,14 +233,18 @@ class _Replay:
     # --- recompute
 
     def _read_parts(self, view: MaterializedView) -> tuple[Part, ...]:
-        return reaching_parts(view, self.snapshot, self.slices, self.job.services)
+        """Return the covered source parts of the view that can reach the slices."""
+        return parts_reaching_slices(view, self.snapshot, self.slices, self.job.services)
 
     def _stands_for(self, view: MaterializedView, partition: str) -> tuple[BlockRange, ...]:
-        """The blocks of a source partition that a recomputed slice holds the results of: all that
-        the view has seen. Those that were not read have nothing to add."""
+        """Return the blocks of a source partition that a recomputed slice records: all that the
+        view covers. Blocks that were not read contribute nothing."""
         return self.snapshot.coverage(view.id).ranges(partition)
 
     def _recompute(self, views: list[MaterializedView]) -> tuple[StagedInsert | None, int]:
+        """Compute the chunks of all views; return their joined result (None if no chunk made a
+        part) and the number of source rows. If a chunk fails, discard all results and raise its
+        error."""
         tasks: list[ChunkTask] = []
         for view in views:
             readable_source(self.snapshot, view, "REPLAY")
@@ -266,7 +285,7 @@ class _Replay:
             for one in done.values():
                 discard(self.job.services, one.paths)
             if self.slices is None or self.slices == stale_slices(self.snapshot, self.view):
-                note_failed(self.job, self.view.id, "REPLAY", failed.error)
+                record_failed_attempt(self.job, self.view.id, "REPLAY", failed.error)
             raise failed.error
         with_parts = [done[i] for i in sorted(done) if done[i].changes]
         return (join_staged(with_parts) if with_parts else None), source_rows
@@ -274,6 +293,7 @@ class _Replay:
     def _say(
         self, phase: str, index: int, total: int, partition: str, rows: int, target_rows: int
     ) -> None:
+        """Report the phase of a chunk to the job's `progress`."""
         self.job.progress(
             ChunkEvent(
                 phase,  # type: ignore[arg-type]
@@ -299,6 +319,8 @@ class _Replay:
         source_rows: int,
         staging: Staging,
     ) -> tuple[ReplayRow, ...]:
+        """Commit the swap: remove the replaced parts, add the recomputed and the frozen rows, and
+        mark downstream slices stale. Return a row for each partition."""
         target = self.snapshot.by_id(self.view.target_id)
         assert isinstance(target, Table)
         fence = self.snapshot.next_block(target) - 1
@@ -321,7 +343,7 @@ class _Replay:
         if staged is not None:
             requirements += staged.requirements
         with Pin(self.job.services, now.number):
-            kept, frozen_before = kept_parts(
+            kept, frozen_before = stage_frozen_rows(
                 target,
                 self.frozen,
                 [p for p in removed if not is_bypass(p, made_here)],
@@ -334,17 +356,17 @@ class _Replay:
         new += kept
         mine = {p: [one for one in parts if not one.made_by(others)] for p, parts in old.items()}
         self._refuse_retained(mine, added, frozen_before, made_here)
-        new += left_over(views, self.snapshot, target, removed, now.parts(target.id), new)
+        new += placeholder_changes(views, self.snapshot, target, removed, now.parts(target.id), new)
         changes += new
         changes += [RaiseDataVersion(target.id, partition) for partition in sorted(old)]
         if Settings.of(self.job.settings).boolean("discard_retained"):
-            changes += released(views, self.slices, self.snapshot)
+            changes += release_changes(views, self.slices, self.snapshot)
         else:
-            changes += frozen_stale(views, self.slices, self.snapshot)
+            changes += stale_frozen_changes(views, self.slices, self.snapshot)
         changes += self._cleared(views, sorted(old))
         draft = CommitDraft(requirements, changes)
         with Pin(self.job.services, now.number):
-            below, source = downstream(now, target, removed, new, self._around(now))
+            below, source = downstream_effects(now, target, removed, new, self._around(now))
             draft.merge(below)
         write = TableWrite(frozenset((target.id,)), sum(p.rows for p in removed))
         draft.merge(effects_of(self.job.origin, now, write, draft.changes, [source]))
@@ -361,7 +383,8 @@ class _Replay:
     # --- what retention froze
 
     def _stays(self, part: Part, made_here: frozenset[str]) -> bool:
-        """Rows that no view made, unless they are discarded; partitions that are frozen whole."""
+        """Return whether the part stays in the target: bypass rows that are not discarded, and rows
+        of partitions that are frozen as a whole."""
         if not part.rows:
             return False
         if is_bypass(part, made_here):
@@ -375,7 +398,7 @@ class _Replay:
         frozen_before: Mapping[str, int],
         made_here: frozenset[str],
     ) -> None:
-        """RetainedRows where one partition was asked for, and all of it is frozen."""
+        """Raise RetainedRows if the statement names one partition and all of it is frozen."""
         if not self.explicit or self.slices is None:
             return
         for partition in self.slices:
@@ -389,6 +412,7 @@ class _Replay:
                 refuse_retained(self.view, partition)
 
     def _around(self, snapshot: Snapshot) -> TriggerContext:
+        """Return the context in which views run at the snapshot."""
         return TriggerContext(
             snapshot,
             self.job.services.store,
@@ -400,7 +424,8 @@ class _Replay:
     def _replaced(
         self, now: Snapshot, target: Table, fence: int, more: set[str]
     ) -> dict[str, list[Part]]:
-        """Live parts up to the fence, by chosen partition; CommitConflict where one straddles."""
+        """Return the live parts up to the fence by chosen partition; partitions in `more` are
+        always included. Raise CommitConflict if a part crosses the fence."""
         found: dict[str, list[Part]] = {p: [] for p in more.union(self.slices or ())}
         for part in now.parts(target.id):
             chosen = self.slices is None or part.partition_id in self.slices
@@ -422,6 +447,7 @@ class _Replay:
         old: Mapping[str, list[Part]],
         fence: int,
     ) -> list[Requirement]:
+        """Return the requirements that what the replay read and what it replaces is unchanged."""
         needed: dict[Requirement, None] = {SchemaIs(target.id, target.version): None}
         for view in views:
             partitions = by_partition(self._read_parts(view))
@@ -441,6 +467,7 @@ class _Replay:
     def _cleared(
         self, views: Iterable[MaterializedView], partitions: Iterable[str]
     ) -> list[Change]:
+        """Return changes that clear invalidations of the replayed slices up to the snapshot."""
         up_to = self.snapshot.number
         if self.slices is None:
             return [ClearInvalidations(view.id, None, up_to) for view in views]
@@ -456,6 +483,8 @@ class _Replay:
         commit: int,
         kept: Iterable[Change],
     ) -> ReplayRow:
+        """Return the row of a partition, from its `old` parts, the `added` parts and the `kept`
+        frozen rows."""
         by_hand = sum(p.rows for p in old if is_bypass(p, made_here))
         frozen = _rows_of(kept, partition)
         if self.frozen.holds_all(partition):
@@ -473,6 +502,7 @@ class _Replay:
 
 
 def _rows_of(kept: Iterable[Change], partition: str) -> int:
+    """Return how many rows the changes add to the partition."""
     return sum(
         one.part.rows
         for one in kept

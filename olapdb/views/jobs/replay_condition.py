@@ -1,8 +1,8 @@
-"""REPLAY … WHERE and FROM: which partitions of the target a condition touches.
+"""The condition of REPLAY … WHERE and FROM, and the target partitions that it selects.
 
-A replay swaps whole partitions.  So the condition chooses those that may hold matching keys, by the
-bounds of their parts, and all of each is recomputed; a partition that the target does not have
-yet is not found in this way.
+A replay swaps whole partitions. So the condition selects the partitions that may hold matching
+keys, by the bounds of their parts, and all of each is recomputed. It cannot select a partition that
+the target does not have yet.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ Parameters = Sequence[object] | Mapping[str, object] | None
 
 @dataclass(frozen=True, slots=True)
 class KeyCondition:
-    """What stands behind WHERE, over the target's key columns; or (`since`) behind FROM, a value
-    of its date."""
+    """The condition of REPLAY … WHERE, over the target's key columns. With `since` it is the value
+    of FROM: the earliest date of the key."""
 
     expression: nodes.Expression
     since: bool = False
@@ -47,11 +47,10 @@ def matching_partitions(
     settings: Mapping[str, object],
     environment: Environment,
 ) -> frozenset[str]:
-    """The target's partitions that may hold rows whose key fulfils the condition.
+    """Return the target's partitions that may hold rows whose key fulfils the condition.
 
-    Raises BadArguments for a condition over other columns than those of ORDER BY and PARTITION
-    BY, and for FROM where the key has no date; the binder's errors for names and types.
-    """
+    Raises BadArguments for a condition over columns outside of ORDER BY and PARTITION BY, and for
+    FROM if the key does not have one date. Also raises the binder's errors for names and types."""
     scope = BindScope(
         snapshot=snapshot,
         database=target.database,
@@ -86,8 +85,9 @@ def matching_partitions(
 def _require_keys(
     asked: nodes.Expression, target: Table, layout: TableLayout, scope: BindScope
 ) -> None:
+    """Raise BadArguments if the condition reads columns that are not in the target's key."""
     used = columns_of(bind_expression(asked, target, scope))
-    keys = _keys(target, layout)
+    keys = _key_columns(target, layout)
     others = sorted(set(used) - set(keys))
     if others:
         raise BadArguments(
@@ -99,26 +99,26 @@ def _require_keys(
         )
 
 
-def _keys(target: Table, layout: TableLayout) -> list[str]:
-    """Columns of ORDER BY and PARTITION BY, in the table's order."""
+def _key_columns(target: Table, layout: TableLayout) -> list[str]:
+    """Return the columns of ORDER BY and PARTITION BY, in the table's order."""
     names = layout.sorting_columns | layout.partition_columns
     return [column.name for column in target.columns if column.name in names]
 
 
 def _date_column(target: Table, layout: TableLayout) -> str:
-    """The date that FROM is about: of PARTITION BY, else of ORDER BY, where just one is there."""
+    """Return the column to which FROM applies: the only date of PARTITION BY, else of ORDER BY."""
     for names in (layout.partition_columns, layout.sorting_columns):
-        dates = _dates(target, names)
+        dates = _date_columns(target, names)
         if len(dates) == 1:
             return dates[0]
     raise BadArguments(
         f"REPLAY … FROM needs one date in the key of {target.database}.{target.name}, which has"
-        f" {', '.join(_dates(target, layout.sorting_columns)) or 'none'}.",
+        f" {', '.join(_date_columns(target, layout.sorting_columns)) or 'none'}.",
         hint="Say it with WHERE, over the columns of its ORDER BY or PARTITION BY.",
     )
 
 
-def _dates(target: Table, names: Iterable[str]) -> list[str]:
+def _date_columns(target: Table, names: Iterable[str]) -> list[str]:
     chosen = set(names)
     return [
         column.name

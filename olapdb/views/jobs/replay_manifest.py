@@ -1,6 +1,6 @@
-"""A replay's note beside the parts that it writes: what of the target they stand for.
+"""The manifest of a replay, written beside its parts: the files that they replace.
 
-See `olapdb.storage.replay_manifest`: nothing but a catalog that is rebuilt from footers reads it.
+Only rebuilding a lost catalog from part footers reads it, see `olapdb.storage.replay_manifest`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from olapdb.storage.writer import DATA_FOLDER, part_path
 
 @dataclass(frozen=True)
 class ReplayManifest:
-    """Of one attempt of a replay of the table `table_id`."""
+    """The manifest of one attempt to replay the table `table_id`."""
 
     services: Services
     table_id: str
@@ -34,30 +34,34 @@ class ReplayManifest:
 
     @property
     def path(self) -> str:
+        """Return the path of the manifest's file in the store."""
         return manifest_path(DATA_FOLDER, self.table_id, self.services.lease_id, self.id)
 
     @property
     def _is_told(self) -> bool:
-        """No catalog is made anew of what lies in memory."""
+        """Return whether the replay writes a manifest: a catalog cannot be rebuilt from a store in
+        memory."""
         return self.services.store.local_path("") is not None
 
     def begin(self) -> None:
-        """Before the first part is written. Flushed, so that none of them can outlive it."""
+        """Write the manifest as in progress, before the first part. Sync it, so that no part
+        outlives it."""
         if self._is_told:
             write_manifest(self.services.store, ManifestFile(self.path))
             self.services.store.sync()
             failpoint("replay.begun")
 
     def complete(self, new: Iterable[Change], removed: Iterable[Part]) -> None:
-        """Before the commit, which makes the parts among `new` live and ends those `removed`.
+        """List the replaced files, before the commit that adds the parts among `new` and removes
+        `removed`.
 
-        A partition without a new file is not told of: what lies in the catalog is lost with it,
-        and then the older rows are better than none."""
+        A partition without a new file is omitted. Its new parts are inline in the catalog and lost
+        with it; then the older rows are better than none."""
         if not self._is_told:
             return
         gone: dict[str, list[str]] = {}
         for part in removed:
-            if part.path == _own_path(part):  # else another table's, which the footer names
+            if part.path == _own_path(part):  # else the file of another table, as its footer says
                 gone.setdefault(part.partition_id, []).append(part.path)
         made: dict[str, list[str]] = {}
         for change in new:
@@ -72,17 +76,18 @@ class ReplayManifest:
         )
         if slices:
             write_manifest(self.services.store, ManifestFile(self.path, slices))
-        else:  # of small parts, say, which lie in the catalog: there is nothing to tell
+        else:  # no file replaces another, for example because the new parts are inline
             self.services.store.delete(self.path)
         failpoint("replay.noted")
 
     def forget(self) -> None:
-        """After the parts were discarded; vacuum removes what cannot be deleted now."""
+        """Delete the manifest once the parts are discarded; vacuum removes it if that fails."""
         if self._is_told:
             with suppress(OperationalError):
                 self.services.store.delete(self.path)
 
 
 def _own_path(part: Part) -> str:
+    """Return the path of the part's file if its own table wrote it."""
     lease_id = part.path.rpartition("/")[2].partition("-")[0]
     return part_path(part.table_id, lease_id, part.id)

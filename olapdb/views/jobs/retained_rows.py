@@ -1,7 +1,7 @@
-"""What retention froze, as replay, reconciliation and status see it.
+"""Retained rows in replay, reconciliation and status: rows of keys that retention froze.
 
-A frozen key of a target is left as it is: neither compared nor replaced, see
-`olapdb.lineage.retention`.  What else its slice holds is compared and recomputed as ever.
+A frozen key of a target is neither compared nor replaced, see `olapdb.lineage.retention`. The other
+keys of its slice are compared and recomputed as usual.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from olapdb.lineage.retention import (
     TOLD_CAUSES,
     FrozenKeys,
     WatchedSlices,
-    frozen_hit,
+    frozen_keys_stale,
 )
 from olapdb.maintenance.merger import joined_contributions
 from olapdb.model.changes import AddBlock, AddPart, Change, ReleaseRetained
@@ -41,7 +41,7 @@ from olapdb.views.jobs.job import view_name
 SLICES_NAMED_MAX = 5
 
 
-def kept_parts(
+def stage_frozen_rows(
     target: Table,
     frozen: FrozenKeys,
     removed: Iterable[Part],
@@ -51,9 +51,9 @@ def kept_parts(
     staging: Staging,
     swap: str = "",
 ) -> tuple[list[Change], Counter[str]]:
-    """The frozen rows among those of views that a replay replaces, as parts of their own: one for
-    each partition and the views that made them; and how many there were before they were merged,
-    by partition."""
+    """Stage the frozen rows of the `removed` parts as parts of their own: one for each partition
+    and set of views that made the rows. Return the changes that add them, and the number of frozen
+    rows by partition before they were merged. `new` are the other changes of the replay."""
     groups: dict[tuple[str, frozenset[str]], list[Part]] = {}
     for part in removed:
         if part.rows and frozen.holds(part.partition_id):
@@ -77,7 +77,7 @@ def kept_parts(
             partition,
             parts[0].partition_value,
             number,
-            _names_left(parts, added, snapshot, rows.num_rows),
+            _remaining_contributions(parts, added, snapshot, rows.num_rows),
             max(part.level for part in parts),
             inline_limit(target, parts),
             swap=swap,
@@ -93,8 +93,8 @@ def kept_parts(
 def _frozen_rows(
     table: Table, frozen: FrozenKeys, partition: str, parts: Iterable[Part], around: TriggerContext
 ) -> tuple[pa.Table | None, int]:
-    """The rows of these parts whose keys are frozen, as a merge would leave them (None where there
-    are none), and how many they are as they lie."""
+    """Return the parts' rows with frozen keys as a merge would leave them, None if there are none;
+    and how many they were before."""
     layout = layout_of(table, around)
     pieces = []
     for part in parts:
@@ -108,9 +108,11 @@ def _frozen_rows(
     return (combine(table, rows) if table.engine.combines else rows), rows.num_rows
 
 
-def _names_left(
+def _remaining_contributions(
     of: Sequence[Part], new: Iterable[Part], snapshot: Snapshot, rows: int
 ) -> list[Contribution]:
+    """Return the contributions for the frozen rows of the parts `of`: theirs, without source blocks
+    that the `new` parts record."""
     added = list(new)
     kept: list[Contribution] = []
     for one in joined_contributions(of):
@@ -121,11 +123,11 @@ def _names_left(
             others = sorted(source - {partition})
             left = [x for each in left for x in without_names(each, partition, ranges, others)]
         kept += left or [replace(one, rows=0, blocks=())]
-    # Merges only ever join rows: what was brought is what is kept.
+    # The part counts as newly written: the rows that it brought are the rows that it has.
     return [replace(kept[0], rows=rows), *kept[1:]]
 
 
-def frozen_reached(
+def frozen_slices_reached(
     view: MaterializedView,
     source: Table,
     frozen: FrozenKeys,
@@ -133,25 +135,27 @@ def frozen_reached(
     after: Sequence[pa.Table],
     around: TriggerContext,
 ) -> frozenset[str | None]:
-    """The slices of the view (None: all) with frozen keys that rows of its source reach which one
-    side has and the other has not, both as a merge would leave them."""
+    """Return the slices of the view (None: all) whose frozen keys a change of source rows reaches.
+    The change is the difference of the rows `before` and `after`, each as a merge would leave
+    them."""
     slices = WatchedSlices(view, {}, {}, frozen)
-    had, has = (combined(source, _joined(source, one), around) for one in (before, after))
+    had, has = (combined(source, _concatenated(source, one), around) for one in (before, after))
     try:
         slices.add(around, row_difference(had, has))
-    except pa.ArrowNotImplementedError:  # of types that do not compare
+    except pa.ArrowNotImplementedError:  # Arrow cannot compare a column's type
         slices.add_all(0)
     return frozenset(slices.hit)
 
 
-def _joined(table: Table, pieces: Iterable[pa.Table]) -> pa.Table:
-    """The pieces as one table of the stored columns, which may be empty."""
+def _concatenated(table: Table, pieces: Iterable[pa.Table]) -> pa.Table:
+    """Return the pieces as one table of the stored columns, which may be empty."""
     schema = pa.schema([pa.field(c.name, c.type.arrow) for c in table.stored_columns])
     plain = (piece.select(schema.names).replace_schema_metadata(None) for piece in pieces)
     return pa.concat_tables([schema.empty_table(), *(piece.cast(schema) for piece in plain)])
 
 
 def refuse_retained(view: MaterializedView, partition: str) -> None:
+    """Raise RetainedRows: nothing in this partition of the target can be recomputed."""
     raise RetainedRows(
         f"Partition {partition} of the target of {view_name(view)} holds what was made of source"
         " rows that have left by retention; nothing else of it can be recomputed.",
@@ -159,11 +163,11 @@ def refuse_retained(view: MaterializedView, partition: str) -> None:
     )
 
 
-def released(
+def release_changes(
     views: Iterable[MaterializedView], slices: frozenset[str] | None, snapshot: Snapshot
 ) -> list[Change]:
-    """What was frozen of the slices is not any more (None: of all). Raises BadArguments for a
-    partition where it is not known which partitions the rows had reached."""
+    """Return changes that unfreeze these slices of the views (None: all). Raise BadArguments for
+    single slices if a view does not know which slices its retained rows had reached."""
     views = list(views)
     if slices is None:
         return [ReleaseRetained(view.id, None, snapshot.number) for view in views]
@@ -181,11 +185,12 @@ def released(
     ]
 
 
-def frozen_stale(
+def stale_frozen_changes(
     views: Iterable[MaterializedView], partitions: Iterable[str] | None, snapshot: Snapshot
 ) -> list[Change]:
-    """Marks of these slices are about to be cleared, but what is frozen of them stays as it is:
-    where a change may have reached it, it is remembered as stale from now on."""
+    """Return changes that mark frozen keys of these slices as stale where an invalidation may
+    concern them. The replay clears the invalidations but does not recompute frozen keys. Causes
+    whose own commit marked the frozen keys (TOLD_CAUSES) are skipped."""
     wanted = None if partitions is None else set(partitions)
     changes: list[Change] = []
     for view in views:
@@ -197,12 +202,12 @@ def frozen_stale(
         if wanted is not None:
             stale = set(wanted) if None in stale else stale & wanted
         if stale:
-            changes += frozen_hit(view, snapshot, stale)
+            changes += frozen_keys_stale(view, snapshot, stale)
     return changes
 
 
-def retained_words(view: MaterializedView, snapshot: Snapshot) -> str:
-    """What system.views says of retained slices; "" where there are none."""
+def retained_description(view: MaterializedView, snapshot: Snapshot) -> str:
+    """Return the description of retained slices in system.views; "" if there are none."""
     kept = [one for one in snapshot.retained(view.id) if one.slices]
     if not kept:
         return ""

@@ -1,16 +1,16 @@
-"""Which source parts can reach a slice of the target.
+"""Pruning of source parts that cannot reach a slice of the target.
 
-A slice is a partition of the target, so its rows fulfil `partition key = value`.  Asked of the
-view's own SELECT, that condition is one the optimizer pushes down as far as it is allowed to, and
-where it arrives at the scan of the source it prunes parts as in any query:
+A slice is a partition of the target, so its rows fulfil `partition key = value`. The condition is
+put around the view's own SELECT. The optimizer pushes it down as far as allowed; where it reaches
+the scan of the source, it prunes parts as in any query:
 
     view     SELECT day, origin, count() FROM flights GROUP BY day, origin
     target   PARTITION BY toYYYYMM(day), slice 201307
-    asked    SELECT * FROM (view) WHERE toYYYYMM(day) = 201307
+    query    SELECT * FROM (view) WHERE toYYYYMM(day) = 201307
     pruned   flights' parts whose days lie outside July 2013
 
-Where nothing arrives (a key that is computed, a value that cannot be written down) nothing is
-pruned, which costs time and no correctness: what a chunk makes is filtered by slice anyway.
+If no condition reaches the scan (a computed key, a value without a literal), nothing is pruned.
+That costs time but not correctness: a chunk's result is filtered by slice anyway.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from olapdb.types import DataType, Date, Date32, Integer, String, plain
 from olapdb.views.proof.coverage import covered_parts
 
 
-def reaching_parts(
+def parts_reaching_slices(
     view: MaterializedView, snapshot: Snapshot, slices: Iterable[str] | None, services: Services
 ) -> tuple[Part, ...]:
-    """The covered parts of the view's source that may have made rows of these target partitions;
-    `slices` None: all of them. In the order of `covered_parts`."""
+    """Return the covered parts of the view's source that may have made rows of these target
+    partitions, in the order of `covered_parts`. `slices` None returns all of them."""
     covered = covered_parts(view, snapshot)
     if slices is None or view.unprovable:
         return covered
@@ -50,38 +50,38 @@ def reaching_parts(
     if not isinstance(target, Table) or not target.partition_key:
         return covered
     environment = Environment(zone=view.zone, database=view.database)
-    if not _keeps_key(view, target, environment):
+    if not _outputs_partition_key(view, target, environment):
         return covered
     condition = _condition(target, snapshot, frozenset(slices), environment)
-    scan = None if condition is None else _narrowed(view, snapshot, condition, environment)
+    scan = None if condition is None else _pruning_scan(view, snapshot, condition, environment)
     if scan is None:
         return covered
     rows = [part for part in covered if part.rows]
-    kept = {part.id for part in _kept(scan, rows, view, snapshot, services, environment)}
+    kept = {part.id for part in _unpruned_parts(scan, rows, view, snapshot, services, environment)}
     return tuple(part for part in covered if part.id in kept)
 
 
-def parts_reaching(
+def parts_reaching_condition(
     view: MaterializedView,
     target: Table,
     condition: nodes.Expression,
     snapshot: Snapshot,
     services: Services,
 ) -> tuple[Part, ...] | None:
-    """The parts of the view's source that may have made rows of the target which fulfil the
-    condition, over the target's columns; None where that cannot be told."""
+    """Return the parts of the view's source that may have made target rows that fulfil the
+    condition, which is over the target's columns. Return None if this cannot be determined."""
     environment = Environment(zone=view.zone, database=view.database)
     used = {one.parts[0] for one in walk(condition) if isinstance(one, nodes.Identifier)}
-    if view.unprovable or not _keeps(view, target, used):
+    if view.unprovable or not _outputs_columns(view, target, used):
         return None
-    scan = _narrowed(view, snapshot, condition, environment)
+    scan = _pruning_scan(view, snapshot, condition, environment)
     if scan is None:
         return None
     parts = [part for part in snapshot.parts(view.source_id) if part.rows]
-    return _kept(scan, parts, view, snapshot, services, environment)
+    return _unpruned_parts(scan, parts, view, snapshot, services, environment)
 
 
-def _kept(
+def _unpruned_parts(
     scan: Scan,
     parts: Sequence[Part],
     view: MaterializedView,
@@ -89,6 +89,7 @@ def _kept(
     services: Services,
     environment: Environment,
 ) -> tuple[Part, ...]:
+    """Return the parts that the scan's predicate does not prune."""
     context = ExecutionContext(
         snapshot=snapshot,
         store=services.store,
@@ -99,13 +100,14 @@ def _kept(
     return tuple(selector.keep_parts(parts))
 
 
-def _keeps_key(view: MaterializedView, target: Table, environment: Environment) -> bool:
-    """Whether the partition key reads columns that the view gives, in the target's own types: a
-    cast on the way could move a row to another partition."""
-    return _keeps(view, target, TableLayout(target, environment).partition_columns)
+def _outputs_partition_key(view: MaterializedView, target: Table, environment: Environment) -> bool:
+    """Return whether the view outputs all columns of the partition key in the target's own types: a
+    cast could move a row to another partition."""
+    return _outputs_columns(view, target, TableLayout(target, environment).partition_columns)
 
 
-def _keeps(view: MaterializedView, target: Table, used: Iterable[str]) -> bool:
+def _outputs_columns(view: MaterializedView, target: Table, used: Iterable[str]) -> bool:
+    """Return whether the view outputs the `used` target columns in the target's own types."""
     given = {c.name: plain(c.type) for c in view.columns}
     columns = [target.column(name) for name in used]
     return all(c is not None and given.get(c.name) == plain(c.type) for c in columns)
@@ -114,8 +116,8 @@ def _keeps(view: MaterializedView, target: Table, used: Iterable[str]) -> bool:
 def _condition(
     target: Table, snapshot: Snapshot, slices: frozenset[str], environment: Environment
 ) -> nodes.Expression | None:
-    """`partition key = value` of any of the slices, over the target's columns; None where a slice
-    has neither a part nor a number for an id to tell its value, or a value has no literal."""
+    """Return `partition key = value` for any of the slices, over the target's columns. Return None
+    if a value has no literal, or if neither a part nor a numeric partition id gives the value."""
     key = parse_expression(target.partition_key)
     keys = key.elements if isinstance(key, nodes.TupleLiteral) else (key,)
     types = [e.type for e in TableLayout(target, environment).partition_expressions]
@@ -141,15 +143,18 @@ def _condition(
         ]
         if len(equalities) != len(keys):
             return None
-        alternatives.append(_joined("and", equalities))
-    return _joined("or", alternatives)
+        alternatives.append(_conjoined("and", equalities))
+    return _conjoined("or", alternatives)
 
 
-def _joined(name: str, conditions: Sequence[nodes.Expression]) -> nodes.Expression:
+def _conjoined(name: str, conditions: Sequence[nodes.Expression]) -> nodes.Expression:
+    """Combine the conditions by the function `name`; return a single one unchanged."""
     return conditions[0] if len(conditions) == 1 else nodes.Function(name, tuple(conditions))
 
 
 def _literal(value: object, data_type: DataType) -> nodes.Expression | None:
+    """Return the SQL literal of a partition value; None if its type has none. Dates are days since
+    1970-01-01."""
     match plain(data_type), value:
         case Integer(), int():
             return nodes.Literal(value, str(value))
@@ -162,13 +167,14 @@ def _literal(value: object, data_type: DataType) -> nodes.Expression | None:
             return None
 
 
-def _narrowed(
+def _pruning_scan(
     view: MaterializedView,
     snapshot: Snapshot,
     condition: nodes.Expression,
     environment: Environment,
 ) -> Scan | None:
-    """The one scan of the view's source, with what arrived at it of the condition."""
+    """Return the view's only scan of its source, after pushing the condition down to it. Return
+    None if there are several scans or the scan has no predicate."""
     asked = nodes.Select(
         columns=(nodes.Star(),),
         source=nodes.SubqueryRelation(parse_query(view.query), "made"),

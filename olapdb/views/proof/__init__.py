@@ -1,1 +1,1 @@
-"""What can be said of a view: coverage, verdicts, reconciliation."""
+"""Proof of a view: coverage, verdicts, reconciliation, status."""

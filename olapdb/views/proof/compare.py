@@ -1,10 +1,10 @@
 """Comparison of two tables of a target's rows: the expected ones and the actual ones.
 
-By key where the engine merges rows (each key once on both sides); as multisets of rows else.
-Values are equal when they are the same.  Only sums of floats depend on the order in which they were
-added, so floats that merges add up, and those of states, are equal within 1e-9 of their magnitude too;
-a Float32 is never a sum (`column_conversion`).  Everything is vectorised: keys are matched by one
-grouping over both sides.
+If the engine merges rows, they are matched by key (each key once on both sides); else the tables
+are compared as multisets. Equal values are identical, except for sums of floats, which depend on
+the order of addition. So floats that merges add up, and floats in states, are also equal within
+1e-9 of their magnitude. A Float32 is never a sum (`column_conversion`). Everything is vectorised:
+one grouping over both sides matches the keys.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ EXAMPLES_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How actual rows differ from expected ones: keys that are `missing`, `extra`, or `differing` in a
-    value. `largest_difference` is of numbers; `examples` are up to five keys as text."""
+    """The numbers of keys that are `missing`, `extra`, or `differing` in a value.
+
+    `largest_difference` is absolute, of two numbers; `examples` are up to five keys as text.
+    """
 
     keys_compared: int = 0
     missing: int = 0
@@ -41,15 +43,16 @@ class Difference:
 
     @property
     def equal(self) -> bool:
+        """Return whether no key is missing, extra or differing."""
         return self.missing == self.extra == self.differing == 0
 
 
 def compare_keys(
     table: Table, keys: Sequence[str], expected: pa.Table, actual: pa.Table
 ) -> Difference:
-    """Compare two tables that hold each key once, by key. `keys` are column names, none where each
-    side is a single row."""
-    index_expected, index_actual = _matched(table, keys, expected, actual)
+    """Compare two tables by key; each table holds a key at most once. `keys` are column names,
+    empty where each table is a single row."""
+    index_expected, index_actual = _match_keys(table, keys, expected, actual)
     both = np.flatnonzero((index_expected >= 0) & (index_actual >= 0))
     only_expected = index_expected[(index_expected >= 0) & (index_actual < 0)]
     only_actual = index_actual[(index_expected < 0) & (index_actual >= 0)]
@@ -85,7 +88,7 @@ def compare_keys(
 
 
 def _adds_floats(table: Table, column: Column) -> bool:
-    """Return whether merges of the table add up values of the column, or it holds states."""
+    """Return whether the column holds states, or sums that merges of the table add up."""
     if isinstance(column.type, AggregateFunction):
         return True
     if isinstance(column.type, SimpleAggregateFunction):
@@ -94,9 +97,10 @@ def _adds_floats(table: Table, column: Column) -> bool:
 
 
 def compare_rows(table: Table, expected: pa.Table, actual: pa.Table) -> Difference:
-    """Compare two tables as multisets: a row that one side has more often is missing or extra."""
+    """Compare two tables as multisets. A row that `expected` has more often is missing, one that
+    `actual` has more often is extra."""
     names = [c.name for c in table.stored_columns]
-    counts_expected, counts_actual, first = _counted(table, names, expected, actual)
+    counts_expected, counts_actual, first = _count_rows(table, names, expected, actual)
     missing = np.maximum(counts_expected - counts_actual, 0)
     extra = np.maximum(counts_actual - counts_expected, 0)
     both = pa.concat_tables([expected, actual])
@@ -116,10 +120,10 @@ def compare_rows(table: Table, expected: pa.Table, actual: pa.Table) -> Differen
 # --- matching ------------------------------------------------------------------------------------
 
 
-def _matched(
+def _match_keys(
     table: Table, keys: Sequence[str], expected: pa.Table, actual: pa.Table
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return, for each distinct key, its row number on each side, -1 where that side lacks it."""
+    """Return each distinct key's row numbers in `expected` and `actual`, -1 where it is absent."""
     if not keys:
         rows = max(expected.num_rows, actual.num_rows)
         at = np.arange(rows)
@@ -135,11 +139,11 @@ def _matched(
     return _indices(grouped.column("e_max")), _indices(grouped.column("a_max"))
 
 
-def _counted(
+def _count_rows(
     table: Table, names: Sequence[str], expected: pa.Table, actual: pa.Table
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return, for each distinct row, how often each side has it, and one of its positions in the two
-    sides joined."""
+    """Return, for each distinct row, its count in `expected`, its count in `actual`, and its first
+    position in both tables concatenated."""
     columns = _groupable(table, names, expected, actual)
     rows = expected.num_rows + actual.num_rows
     is_expected = pa.array(np.arange(rows) < expected.num_rows).cast(pa.int64())
@@ -158,18 +162,21 @@ def _counted(
 def _groupable(
     table: Table, names: Sequence[str], expected: pa.Table, actual: pa.Table
 ) -> list[pa.ChunkedArray]:
+    """Return the named columns of both sides, `expected` first, as Acero can group them."""
     columns = []
     for name in names:
         column = table.column(name)
         assert column is not None
-        pieces = [_key(single_chunk(side.column(name)), column.type) for side in (expected, actual)]
+        pieces = [
+            _groupable_array(single_chunk(side.column(name)), column.type)
+            for side in (expected, actual)
+        ]
         columns.append(pa.chunked_array(pieces))
     return columns
 
 
-def _key(array: pa.Array, data_type: DataType) -> pa.Array:
-    """Return the column as Acero can group it: nested values as their text, NaN and -0.0 as one value
-    each."""
+def _groupable_array(array: pa.Array, data_type: DataType) -> pa.Array:
+    """Return the column as Acero can group it: nested values as text, one NaN, and 0.0 for -0.0."""
     if pa.types.is_nested(array.type):
         return display_array(array, data_type)
     if pa.types.is_floating(array.type):
@@ -180,6 +187,7 @@ def _key(array: pa.Array, data_type: DataType) -> pa.Array:
 
 
 def _indices(column: pa.ChunkedArray) -> np.ndarray:
+    """Return the column as int64, with -1 for NULL."""
     found: np.ndarray = single_chunk(pc.fill_null(column, -1)).to_numpy(zero_copy_only=False)
     return found.astype(np.int64)
 
@@ -190,11 +198,11 @@ def _indices(column: pa.ChunkedArray) -> np.ndarray:
 def compare_columns(
     left: pa.Array, right: pa.Array, tolerance: float = 0.0
 ) -> tuple[np.ndarray, float]:
-    """Return which rows differ, and the largest absolute difference of a number.  Floats differ beyond
-    `tolerance`, as a share of their magnitude.
+    """Return a mask of the rows that differ, and the largest absolute difference of two numbers.
 
-    Structs (states) are compared field by field, lists element by element where the lengths are
-    equal; NaN equals NaN and NULL equals NULL.
+    Floats are equal within `tolerance` times their magnitude. Structs (states) are compared field
+    by field, lists element by element where the lengths are equal. NaN equals NaN and NULL equals
+    NULL.
     """
     left_null, right_null = _nulls(left), _nulls(right)
     differs = left_null != right_null
@@ -237,6 +245,7 @@ def _compare_floats(left: pa.Array, right: pa.Array, tolerance: float) -> tuple[
 
 
 def _compare_exact(left: pa.Array, right: pa.Array) -> tuple[np.ndarray, float]:
+    """Compare for equality. The difference is of integers and Decimals, else 0.0."""
     wrong = pc.fill_null(pc.not_equal(left, right), False).to_numpy(zero_copy_only=False)
     if not wrong.any() or not (pa.types.is_integer(left.type) or pa.types.is_decimal(left.type)):
         return wrong, 0.0
@@ -247,6 +256,7 @@ def _compare_exact(left: pa.Array, right: pa.Array) -> tuple[np.ndarray, float]:
 
 
 def _compare_lists(left: pa.Array, right: pa.Array, tolerance: float) -> tuple[np.ndarray, float]:
+    """Compare lists, or maps as lists of entries: first the lengths, then the elements."""
     if pa.types.is_map(left.type):
         left, right = _as_lists(left), _as_lists(right)
     lengths = [
@@ -272,7 +282,7 @@ def _as_lists(maps: pa.Array) -> pa.Array:
 def _examples(
     table: Table, keys: Sequence[str], groups: Sequence[tuple[str, pa.Table]]
 ) -> tuple[str, ...]:
-    """Return up to five keys as text, each with what is wrong with it: "differing (JFK, 2013-01-01)"."""
+    """Return up to five keys as text, each with its problem: "differing (JFK, 2013-01-01)"."""
     found: list[str] = []
     for what, rows in groups:
         head = rows.slice(0, EXAMPLES_MAX - len(found))

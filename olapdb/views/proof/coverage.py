@@ -1,8 +1,7 @@
-"""Which rows of its source a view has seen, and which it has not: arithmetic on the ledger.
+"""Coverage: which rows of its source a view has seen. Arithmetic on the ledger.
 
-A part of the source is covered as a whole or not at all: merges never join parts of different
-coverage (rule 8).  So the gap of a view is the list of live source parts that its coverage does
-not contain.
+A source part is covered as a whole or not at all: merges never join parts of different coverage
+(rule 8). So the gap of a view is the list of live source parts that its coverage does not contain.
 """
 
 from __future__ import annotations
@@ -26,21 +25,26 @@ class GapSlice:
 
     @property
     def rows(self) -> int:
+        """Return the number of rows in all parts."""
         return sum(part.rows for part in self.parts)
 
     @property
     def bytes(self) -> int:
+        """Return the size of all parts in bytes."""
         return sum(part.bytes for part in self.parts)
 
     @property
     def blocks(self) -> tuple[BlockRange, ...]:
+        """Return the block ranges of all parts, joined."""
         return union_ranges(part.block_range for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
 class CoverageSlice:
-    """One row of system.view_coverage: a source partition's covered, or uncovered, rows; or those
-    that have left it by retention, while what the view made of them stays."""
+    """A row of system.view_coverage: the covered, gap or retained rows of one source partition.
+
+    Retained rows have left the source by retention. What the view made of them stays.
+    """
 
     view_id: str
     partition: str
@@ -52,9 +56,9 @@ class CoverageSlice:
     last_block: int
 
 
-def gap(view: MaterializedView, snapshot: Snapshot) -> tuple[GapSlice, ...]:
-    """Return the parts of the source that the view has not seen, by partition, in the partitions'
-    order: what a backfill reads."""
+def gap_slices(view: MaterializedView, snapshot: Snapshot) -> tuple[GapSlice, ...]:
+    """Return the source parts with rows that the view has not seen: the parts that a backfill
+    reads. Grouped by source partition, in the order of the partition ids."""
     coverage = snapshot.coverage(view.id)
     by_partition: dict[str, list[Part]] = {}
     for part in _with_rows(snapshot.parts(view.source_id)):
@@ -64,7 +68,7 @@ def gap(view: MaterializedView, snapshot: Snapshot) -> tuple[GapSlice, ...]:
 
 
 def covered_parts(view: MaterializedView, snapshot: Snapshot) -> tuple[Part, ...]:
-    """Return the source's live parts that the view has seen."""
+    """Return the source's live parts with rows that the view has seen."""
     coverage = snapshot.coverage(view.id)
     return tuple(
         part
@@ -74,8 +78,7 @@ def covered_parts(view: MaterializedView, snapshot: Snapshot) -> tuple[Part, ...
 
 
 def coverage_rows(view: MaterializedView, snapshot: Snapshot) -> tuple[CoverageSlice, ...]:
-    """Return covered, uncovered and retained rows by source partition; none for a source that stores
-    nothing."""
+    """Return the slices, sorted by partition and status; none for a source that stores nothing."""
     coverage = snapshot.coverage(view.id)
     slices: dict[tuple[str, Literal["covered", "gap"]], list[Part]] = {}
     for part in _with_rows(snapshot.parts(view.source_id)):
@@ -122,13 +125,13 @@ def _with_rows(parts: Iterable[Part]) -> Iterable[Part]:
 
 
 def is_bypass(part: Part, view_ids: frozenset[str]) -> bool:
-    """Return whether none of these views made the part's rows."""
+    """Return whether none of these views made the part, so that its rows are bypass rows."""
     return not part.made_by(view_ids)
 
 
 def bypass(view: MaterializedView, snapshot: Snapshot) -> Mapping[str, int]:
-    """Return how many rows of the target no view of it made, by the target's partition; rows of a
-    dropped view are among them."""
+    """Return the number of bypass rows in each partition of the view's target: rows that none of
+    its views made. Rows of a dropped view are bypass rows."""
     views = writers(view, snapshot)
     rows: dict[str, int] = {}
     for part in _with_rows(snapshot.parts(view.target_id)):
@@ -143,6 +146,6 @@ def writers(view: MaterializedView, snapshot: Snapshot) -> frozenset[str]:
 
 
 def stores_rows(snapshot: Snapshot, table_id: str) -> bool:
-    """Return whether the table stores its rows; a Null table does not."""
+    """Return whether the id is a table's that stores its rows. A Null table stores none."""
     found = snapshot.by_id(table_id)
     return isinstance(found, Table) and found.engine.name != "Null"

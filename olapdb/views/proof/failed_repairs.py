@@ -1,9 +1,10 @@
-"""Mends that failed because the view raises on its rows, kept so that nobody is told to try again.
+"""Repairs that failed because the view raises on its rows. They are stored, so that the status of
+the view does not recommend them again.
 
-What was tried, and with which error, is a check of its own (mode BACKFILL, REPLAY, RECONCILE).  It
-lapses as soon as another outcome may be expected: another definition, source rows or dimension, or
-other slices and blocks to be done.  Errors of the machine (memory, disk, cancellation) are not kept:
-to run the statement again is right then.
+The failed attempt and its error are a check of their own (mode BACKFILL, REPLAY, RECONCILE). It
+lapses as soon as another outcome is possible: a new definition, changed source rows or dimensions,
+other stale slices or other gap blocks. Errors of the machine (memory, disk) and cancellations are
+not stored: running the statement again may succeed.
 """
 
 from __future__ import annotations
@@ -19,27 +20,28 @@ from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Check
 from olapdb.views.jobs.job import ViewJob
-from olapdb.views.proof.coverage import gap
-from olapdb.views.proof.shared_targets import recomputed
+from olapdb.views.proof.coverage import gap_slices
+from olapdb.views.proof.shared_targets import recomputable_writers
 from olapdb.views.proof.verdicts import (
     adoption_fingerprint,
+    changed_versions,
     check_is_current,
-    raised_versions,
     stale_slices,
 )
 
 Attempt: TypeAlias = Literal["BACKFILL", "REPLAY", "RECONCILE"]
 ATTEMPTS: tuple[Attempt, ...] = ("BACKFILL", "REPLAY", "RECONCILE")
-OF_ROWS = (DataError, ProgrammingError, NotSupportedError)
-"""Errors that the same definition raises on the same rows again."""
+ROW_ERRORS = (DataError, ProgrammingError, NotSupportedError)
+"""Errors that the same definition raises again on the same rows."""
 REASON_LENGTH_MAX = 1_000
 
 
-def note_failed(job: ViewJob, view_id: str, attempt: Attempt, error: Error) -> None:
-    """Keep that `attempt` failed with an error of the view's rows, as of now."""
+def record_failed_attempt(job: ViewJob, view_id: str, attempt: Attempt, error: Error) -> None:
+    """Store that `attempt` failed, if the view's rows caused `error`. Store nothing if a concurrent
+    commit drops or alters the view."""
     snapshot = job.services.catalog.snapshot()
     view = snapshot.by_id(view_id)
-    if not isinstance(error, OF_ROWS) or not isinstance(view, MaterializedView):
+    if not isinstance(error, ROW_ERRORS) or not isinstance(view, MaterializedView):
         return
     check = Check(
         view_id=view.id,
@@ -57,19 +59,19 @@ def note_failed(job: ViewJob, view_id: str, attempt: Attempt, error: Error) -> N
         mode=attempt,
     )
     draft = CommitDraft([job.origin.lease, ViewIs(view.id, view.version)], [RecordCheck(check)])
-    publish_if_current(draft, job.origin.of_kind(attempt))  # dropped or altered: nothing to note
+    publish_if_current(draft, job.origin.of_kind(attempt))  # a conflict: dropped or altered
 
 
-def failed_attempt(view: MaterializedView, snapshot: Snapshot, attempt: Attempt) -> str:
-    """Return the error with which the newest such attempt failed, "" where another may succeed."""
+def failed_attempt_error(view: MaterializedView, snapshot: Snapshot, attempt: Attempt) -> str:
+    """Return the stored error of a failed attempt, or "" if another attempt may succeed."""
     for one in snapshot.checks(view.id):
         if one.mode == attempt and one.fingerprint == attempt_fingerprint(view, snapshot, attempt):
             return one.examples[0]
     return ""
 
 
-def still_holds(check: Check, view: MaterializedView, snapshot: Snapshot) -> bool:
-    """Return whether what the check found is still so, of any mode."""
+def is_check_current(check: Check, view: MaterializedView, snapshot: Snapshot) -> bool:
+    """Return whether a check of any mode is still current."""
     if check.mode == "ADOPT":
         return check.fingerprint == adoption_fingerprint(view, snapshot)
     if check.mode in ATTEMPTS:
@@ -78,26 +80,27 @@ def still_holds(check: Check, view: MaterializedView, snapshot: Snapshot) -> boo
 
 
 def attempt_fingerprint(view: MaterializedView, snapshot: Snapshot, attempt: str) -> str:
-    """Return what the outcome depends on; new rows that triggers have seen are not among it."""
+    """Return a hash of everything that the outcome depends on, without rows that triggers saw."""
     facts: list[object] = [attempt]
-    for one in recomputed(view, snapshot):
+    for one in recomputable_writers(view, snapshot):
         source = snapshot.by_id(one.source_id)
         facts += [one.id, one.version, source.version if isinstance(source, Table) else 0]
-        facts.append(raised_versions(one.source_id, snapshot))
+        facts.append(changed_versions(one.source_id, snapshot))
         for table_id in one.dimension_ids:
             table = snapshot.by_id(table_id)
             facts += [table_id, table.version if isinstance(table, Table) else 0]
             facts.append(newest(snapshot, table_id, None))
-    if attempt == "BACKFILL":  # its chunks fire the views below
-        facts.append([(one.partition, one.blocks) for one in gap(view, snapshot)])
-        facts.append(sorted(_below(view.target_id, snapshot)))
+    if attempt == "BACKFILL":  # its chunks fire downstream views
+        facts.append([(one.partition, one.blocks) for one in gap_slices(view, snapshot)])
+        facts.append(sorted(_downstream_views(view.target_id, snapshot)))
     if attempt == "REPLAY":
         stale = stale_slices(snapshot, view)
         facts.append(None if stale is None else sorted(stale))
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
 
 
-def _below(table_id: str, snapshot: Snapshot) -> set[tuple[str, int]]:
+def _downstream_views(table_id: str, snapshot: Snapshot) -> set[tuple[str, int]]:
+    """Return (id, version) of all attached views that rows of the table reach through any chain."""
     found: set[tuple[str, int]] = set()
     waiting = [table_id]
     while waiting:

@@ -1,15 +1,15 @@
-"""RECONCILE … METADATA: the ledger's own arithmetic, without reading a row.
+"""RECONCILE … METADATA: a consistency check of the ledger that reads no row.
 
-The ledger says three things about a view: which source blocks it has seen (coverage), which source
-blocks the target's parts were made from (contributions), and how many rows each made.  They must
+The ledger has three facts about a view: which source blocks it has seen (coverage), which source
+blocks the target's parts were made from (contributions), and how many rows each made. They must
 agree:
 
-    complete    what is covered is booked: some part of the target names each covered block
+    complete    each covered block is booked: some part of the target names it
     disjoint    within a partition of the target no two parts name the same block
     honest      no part names a block that counts as the gap: a backfill would double it
     preserved   no part has more rows than its contributions made: merges only ever join rows
 
-That they do says that the ledger is sound, and nothing about values: it is covered, not proven.
+Then the ledger is sound. The check reads no values, so the view is covered, not proven.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ from olapdb.views.proof.coverage import covered_parts
 __all__ = ["LedgerRow", "check_ledger", "contributed_blocks", "unbooked_parts"]
 
 PROBLEMS_MAX = 10
-"""Problems that a row names; it says how many more there are."""
+"""Problems that a row names; a last entry counts the rest."""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerRow:
-    """One partition of the view's `table`, "source" or "target".
+    """The outcome for one partition of the view's `table`, "source" or "target".
 
-    Of the source: its live parts and rows, those of the gap, and the covered ones that the target's
-    parts name (`booked_rows`).  Of the target: the parts and rows that the view made, and how many
-    rows its contributions brought before merges.  `verdict` "partial": there is a gap.
+    Of the source: its live parts and rows, the rows of the gap, and the covered rows that the
+    target's parts name (`booked_rows`). Of the target: the parts and rows that the view made, and
+    the rows that its contributions brought before merges (`booked_rows`). `verdict` "partial":
+    there is a gap.
     """
 
     table: Literal["source", "target"]
@@ -52,8 +53,7 @@ class LedgerRow:
 
 
 def check_ledger(view: MaterializedView, snapshot: Snapshot) -> tuple[LedgerRow, ...]:
-    """Return a row for each partition of the source, then of the target; both must store their
-    rows."""
+    """Return a row for each source partition, then each target one. Both tables must store rows."""
     target_parts = snapshot.parts(view.target_id)
     books = contributed_blocks(view.id, target_parts)
     return (
@@ -63,7 +63,7 @@ def check_ledger(view: MaterializedView, snapshot: Snapshot) -> tuple[LedgerRow,
 
 
 def unbooked_parts(view: MaterializedView, snapshot: Snapshot, books: Coverage) -> tuple[Part, ...]:
-    """Return the covered source parts whose blocks the books do not name."""
+    """Return the covered source parts whose blocks `books` (the contributions) do not name."""
     return tuple(
         part
         for part in covered_parts(view, snapshot)
@@ -81,6 +81,7 @@ def _contributions(view_id: str, parts: Iterable[Part]) -> Iterator[Contribution
 def _source_rows(
     view: MaterializedView, snapshot: Snapshot, books: Coverage
 ) -> Iterator[LedgerRow]:
+    """Yield the outcome for each source partition with rows, sorted by partition."""
     coverage = snapshot.coverage(view.id)
     live: dict[str, list[Part]] = {}
     for part in snapshot.parts(view.source_id):
@@ -93,6 +94,7 @@ def _source_rows(
 def _source_row(
     partition: str, parts: Sequence[Part], coverage: Coverage, books: Coverage
 ) -> LedgerRow:
+    """Check a source partition: covered blocks must be booked, gap blocks must not."""
     gap_rows = booked_rows = 0
     problems: list[str] = []
     for part in parts:
@@ -102,16 +104,16 @@ def _source_row(
                 booked_rows += part.rows
             else:
                 problems.append(
-                    f"{_text(blocks)} ({part.rows} rows) are covered, but no part of the target"
+                    f"{_range_text(blocks)} ({part.rows} rows) are covered, but no part of the target"
                     " was made from them"
                 )
             continue
         gap_rows += part.rows
         if coverage.touches(partition, blocks):
-            problems.append(f"{_text(blocks)} are one part, but covered only in part")
+            problems.append(f"{_range_text(blocks)} are one part, but covered only in part")
         if books.touches(partition, blocks):
             problems.append(
-                f"{_text(blocks)} ({part.rows} rows) count as the gap, but a part of the target"
+                f"{_range_text(blocks)} ({part.rows} rows) count as the gap, but a part of the target"
                 " was made from them"
             )
     rows = sum(part.rows for part in parts)
@@ -122,7 +124,7 @@ def _source_row(
         rows,
         gap_rows,
         booked_rows,
-        _bounded(problems),
+        _truncated(problems),
         _verdict(problems, gap_rows),
     )
 
@@ -131,12 +133,13 @@ def _source_row(
 
 
 def _target_rows(view: MaterializedView, parts: Sequence[Part]) -> Iterator[LedgerRow]:
+    """Yield the outcome for each target partition that the view wrote, sorted by partition."""
     own: dict[str, list[Part]] = {}
     for part in parts:
         if part.made_by({view.id}):
             own.setdefault(part.partition_id, []).append(part)
     for partition, some in sorted(own.items()):
-        problems = [*_doubled(view.id, some), *_grown(some)]
+        problems = [*_duplicate_blocks(view.id, some), *_oversized_parts(some)]
         brought = sum(one.rows for one in _contributions(view.id, some))
         yield LedgerRow(
             "target",
@@ -145,14 +148,14 @@ def _target_rows(view: MaterializedView, parts: Sequence[Part]) -> Iterator[Ledg
             sum(part.rows for part in some),
             0,
             brought,
-            _bounded(problems),
+            _truncated(problems),
             _verdict(problems, 0),
         )
 
 
-def _doubled(view_id: str, parts: Sequence[Part]) -> Iterator[str]:
-    """Yield a problem for each block that two parts of one partition name. Ranges of all source partitions meet with
-    those of each single one."""
+def _duplicate_blocks(view_id: str, parts: Sequence[Part]) -> Iterator[str]:
+    """Yield a problem for each source block that two parts of the target partition name. Ranges
+    that span all source partitions are also compared with the ranges of each single partition."""
     everywhere: list[BlockRange] = []
     single: dict[str, list[BlockRange]] = {}
     for part in parts:
@@ -161,13 +164,14 @@ def _doubled(view_id: str, parts: Sequence[Part]) -> Iterator[str]:
         for partition, ranges in of_part.by_partition.items():
             single.setdefault(partition, []).extend(ranges)
     for one in _overlaps(everywhere):
-        yield f"{_text(one)} of the source are in two parts"
+        yield f"{_range_text(one)} of the source are in two parts"
     for partition, own in sorted(single.items()):
         for one in _overlaps([*own, *union_ranges(everywhere)]):
-            yield f"{_text(one)} of the source's partition {partition} are in two parts"
+            yield f"{_range_text(one)} of the source's partition {partition} are in two parts"
 
 
 def _overlaps(ranges: Sequence[BlockRange]) -> Iterator[BlockRange]:
+    """Yield the blocks that two of the ranges share."""
     reached = 0
     for before, one in pairwise(sorted(ranges)):
         reached = max(reached, before.last)
@@ -175,7 +179,8 @@ def _overlaps(ranges: Sequence[BlockRange]) -> Iterator[BlockRange]:
             yield BlockRange(one.first, min(one.last, reached))
 
 
-def _grown(parts: Sequence[Part]) -> Iterator[str]:
+def _oversized_parts(parts: Sequence[Part]) -> Iterator[str]:
+    """Yield a problem for each part with more rows than its contributions made."""
     for part in parts:
         brought = sum(one.rows for one in part.contributions)
         if part.rows > brought:
@@ -185,13 +190,14 @@ def _grown(parts: Sequence[Part]) -> Iterator[str]:
 # --- words ---------------------------------------------------------------------------------------
 
 
-def _text(blocks: BlockRange) -> str:
+def _range_text(blocks: BlockRange) -> str:
     if blocks.first == blocks.last:
         return f"block {blocks.first}"
     return f"blocks {blocks.first}..{blocks.last}"
 
 
-def _bounded(problems: Sequence[str]) -> tuple[str, ...]:
+def _truncated(problems: Sequence[str]) -> tuple[str, ...]:
+    """Return the first PROBLEMS_MAX problems, and an entry that counts the rest."""
     if len(problems) <= PROBLEMS_MAX:
         return tuple(problems)
     return (*problems[:PROBLEMS_MAX], f"and {len(problems) - PROBLEMS_MAX} more")

@@ -1,11 +1,11 @@
-"""From rows of a view's target back to the INSERTs that they were made from.
+"""Provenance: from rows of a view's target back to the INSERTs that may have made them.
 
     key  ->  parts of the target that hold it  ->  the source blocks these were made from
          ->  of those, the blocks whose parts can reach the key  ->  the INSERTs that brought them
 
-The ledger knows blocks, not rows: each INSERT that is named may have contributed to the key, and
-none that is not named has.  Where the condition can be asked of the source (its columns come through
-the view unchanged) blocks whose parts lie elsewhere are left out.
+The ledger knows blocks, not rows: each named INSERT may have contributed to the key, and no other
+INSERT has. If the condition's columns come through the view unchanged, the condition also prunes
+source parts, and blocks that only pruned parts hold are left out.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import BlockInfo
 from olapdb.runtime.services import Services
 from olapdb.sql import nodes
-from olapdb.views.jobs.source_pruning import parts_reaching
+from olapdb.views.jobs.source_pruning import parts_reaching_condition
 
 OLDER = "older"
 ORIGINS_MAX = 1_000
-"""INSERTs named for one part and view, the newest; a last row says how many older ones there are."""
+"""INSERTs named for one part and view, newest first; a last row counts the older ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """`part` of the target holds rows of the key, `part_rows` in all. They were made by `view` from
-    blocks `first_block`..`last_block` of `source`, `rows` rows, which the commit `commit` brought.
+    """An INSERT that may have contributed to rows of a key in one part of the target.
 
-    Bypass rows have no view: the target's own blocks are named, with the statement that wrote them.
+    `part` has `part_rows` rows in all. `view` made them from blocks `first_block`..`last_block` of
+    `source`: `rows` rows, which the commit `commit` inserted. Bypass rows have no view: their
+    origin names the target's own blocks and the statement that wrote them.
     """
 
     part: str
@@ -58,27 +59,27 @@ def provenance(
     snapshot: Snapshot,
     services: Services,
 ) -> tuple[Origin, ...]:
-    """Return the INSERTs that may have contributed to the rows of the parts that fulfil the condition
-    (None: to any row)."""
-    log = _Log(snapshot, services.catalog, {}, {})
+    """Return the INSERTs that may have contributed to matching rows of `parts` (None: any row)."""
+    log = _BlockLogCache(snapshot, services.catalog, {}, {})
     found: list[Origin] = []
     for part in parts:
         if not part.contributions:
             found += log.origins(target, part, "", target, (part.block_range,))
-        for (view_id, source_id), ranges in _blocks(part.contributions).items():
+        for (view_id, source_id), ranges in _ranges_by_origin(part.contributions).items():
             view, source = snapshot.by_id(view_id), snapshot.by_id(source_id)
             name = "a view that was dropped"
             if isinstance(view, MaterializedView):
                 name = f"{view.database}.{view.name}"
-                ranges = _narrowed(view, target, condition, ranges, snapshot, services)
+                ranges = _pruned_ranges(view, target, condition, ranges, snapshot, services)
             if isinstance(source, Table):
                 found += log.origins(target, part, name, source, ranges)
     return tuple(found)
 
 
-def _blocks(
+def _ranges_by_origin(
     contributions: Iterable[Contribution],
 ) -> Mapping[tuple[str, str], tuple[BlockRange, ...]]:
+    """Return the contributed block ranges, joined, by (view id, source id)."""
     found: dict[tuple[str, str], list[BlockRange]] = {}
     for one in contributions:
         known = found.setdefault((one.view_id, one.source_id), [])
@@ -86,7 +87,7 @@ def _blocks(
     return {key: union_ranges(ranges) for key, ranges in found.items()}
 
 
-def _narrowed(
+def _pruned_ranges(
     view: MaterializedView,
     target: Table,
     condition: nodes.Expression | None,
@@ -94,12 +95,11 @@ def _narrowed(
     snapshot: Snapshot,
     services: Services,
 ) -> tuple[BlockRange, ...]:
-    """Return the ranges without the blocks all of whose live rows lie in parts that cannot reach the
-    key."""
-    if condition is None or not _is_plain(condition):
+    """Return the ranges without blocks whose live rows are all in parts that cannot match."""
+    if condition is None or not _has_bare_columns(condition):
         return ranges
     live = snapshot.parts(view.source_id)
-    kept = parts_reaching(view, target, condition, snapshot, services)
+    kept = parts_reaching_condition(view, target, condition, snapshot, services)
     if kept is None:
         return ranges
     elsewhere = subtract_ranges(
@@ -112,9 +112,9 @@ def _number(block: BlockInfo) -> int:
     return block.number
 
 
-def _is_plain(condition: nodes.Expression) -> bool:
-    """Return whether the condition's names are bare columns; qualified ones have a meaning in their
-    query only."""
+def _has_bare_columns(condition: nodes.Expression) -> bool:
+    """Return whether the condition has only bare column names and no subquery. A qualified name has
+    a meaning only in its own query."""
     return not any(
         isinstance(one, nodes.Subquery)
         or (isinstance(one, nodes.Identifier) and len(one.parts) > 1)
@@ -123,8 +123,8 @@ def _is_plain(condition: nodes.Expression) -> bool:
 
 
 @dataclass(frozen=True)
-class _Log:
-    """A cache of the block logs and commits that were read already."""
+class _BlockLogCache:
+    """A cache of the block logs and statements that were read already."""
 
     snapshot: Snapshot
     catalog: Catalog
@@ -134,7 +134,8 @@ class _Log:
     def origins(
         self, target: Table, part: Part, view: str, source: Table, ranges: Iterable[BlockRange]
     ) -> Iterator[Origin]:
-        """Yield an origin for each commit, newest first, and one for all that are older than those."""
+        """Yield an origin for each of the newest ORIGINS_MAX commits, newest first, and one for all
+        older commits together."""
         by_commit: dict[int, list[BlockInfo]] = {}
         named = self._named(source, ranges)
         for block in named:
@@ -177,7 +178,7 @@ class _Log:
             )
 
     def _named(self, source: Table, ranges: Iterable[BlockRange]) -> list[BlockInfo]:
-        """Return the blocks, and spans of old ones, that overlap the ranges, in their order."""
+        """Return the blocks, and spans of old blocks, that overlap the ranges, ascending."""
         if source.id not in self.blocks:
             self.blocks[source.id] = self.snapshot.blocks(source.id)
         log = self.blocks[source.id]
@@ -190,6 +191,7 @@ class _Log:
         return list(found.values())
 
     def _statement(self, commit: int) -> str:
+        """Return the text of the commit's statement, "" if the catalog does not have it."""
         if commit not in self.statements:
             known = list(self.catalog.commits(since=commit, up_to=commit))
             self.statements[commit] = known[0].statement if known else ""

@@ -1,7 +1,7 @@
-"""What a view's target should hold, recomputed from the source, and what it holds.
+"""Recomputation of a view's target from the source, and its comparison with the stored rows.
 
-Reconciliation and adoption share it.  What should be there comes from source rows through the
-view's own block function; what is there from the target's parts, as a full merge would leave them.
+RECONCILE and ADOPT share it. The expected rows come from source rows through the view's own block
+function. The actual rows come from the target's parts, combined as by a full merge.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Verdict
 from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, rows_of_chunk
 from olapdb.views.jobs.job import ChunkEvent, ViewJob, by_partition, view_name
-from olapdb.views.jobs.source_pruning import reaching_parts
+from olapdb.views.jobs.source_pruning import parts_reaching_slices
 from olapdb.views.proof.compare import Difference, compare_keys, compare_rows
-from olapdb.views.proof.coverage import bypass, gap
+from olapdb.views.proof.coverage import bypass, gap_slices
 from olapdb.views.proof.shared_targets import compared_parts, peers
 
 CHUNKS_MAX = 64
-"""Chunks of a comparison, unless their partitions are large."""
+"""Chunks of a comparison, unless its partitions are large."""
 CHUNK_ROWS_MAX = 1_048_576
 """Source rows of a chunk that has several partitions."""
-NOTHING_THERE = "all"
-"""The partition that a verdict about an empty target is stored under."""
+EMPTY_TARGET = "all"
+"""The partition under which a verdict about an empty target is stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReconcileRow:
     """A verdict about one partition of the target.
 
-    `gap_rows` are source rows (of the whole view) that it has not seen; `causes` say why a slice
-    differs as far as the ledger knows; `examples` are keys with what is wrong with them.
-    `retained_rows` of the target were not compared: their source rows have left by retention;
-    verdict "retained" says that nothing else was there.
+    `gap_rows`: source rows of the whole view that it has not seen. `causes`: why the slice differs,
+    as far as the ledger knows. `examples`: keys with their problems. `retained_rows`: target rows
+    that were not compared, since retention removed their source rows; verdict "retained" means that
+    the partition has no other rows.
     """
 
     partition: str
@@ -62,9 +62,12 @@ class ReconcileRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """Rows, of the target's stored columns, that a view makes of source rows: of one partition or
-    several small ones that it has seen, or (`in_gap`) of one that it has not."""
+class ComputedRows:
+    """Rows, of the target's stored columns, that a view makes of source rows.
+
+    The source rows are of one partition or several small ones that the view has seen, or (`in_gap`)
+    of one partition in its gap.
+    """
 
     partition: str
     in_gap: bool
@@ -73,10 +76,11 @@ class Made:
 
 @dataclass(frozen=True)
 class Recomputation:
-    """A recomputation of a view's target at one snapshot, with the target's other comparable writers.
+    """A recomputation of a view's target, and of its peers' rows in it, at one snapshot.
 
-    `slices` are partitions of the target, None for all.  The gap of a view in `gap_of` counts as
-    seen: the result is what the target holds where its rows were put there by hand."""
+    `slices`: partitions of the target, None for all. The gap of a view in `gap_of` counts as seen:
+    the result is then the target with the missed rows inserted by hand.
+    """
 
     job: ViewJob
     snapshot: Snapshot
@@ -86,13 +90,15 @@ class Recomputation:
 
     @property
     def target(self) -> Table:
+        """Return the table that the view writes."""
         found = self.snapshot.by_id(self.view.target_id)
         assert isinstance(found, Table)
         return found
 
-    def compare(self, made: Sequence[Made]) -> tuple[ReconcileRow, ...]:
-        """Return a verdict for each partition that either side has. One whose rows cancel each other
-        out is among them while it has parts."""
+    def compare(self, made: Sequence[ComputedRows]) -> tuple[ReconcileRow, ...]:
+        """Return a verdict for each partition that either side has, and for partitions whose rows
+        cancel each other out while they have parts. An empty target gives one verdict, about
+        NOTHING_THERE."""
         target = self.target
         expected = self._split(target, [one.rows for one in made])
         actual = self._split(target, self._actual(target))
@@ -101,10 +107,10 @@ class Recomputation:
         partitions = sorted(expected.keys() | actual.keys() | asked)
         empty = pa.table({c.name: pa.array([], c.type.arrow) for c in target.stored_columns})
         found = []
-        gap_rows = sum(s.rows for s in gap(self.view, self.snapshot))
+        gap_rows = sum(s.rows for s in gap_slices(self.view, self.snapshot))
         by_hand = bypass(self.view, self.snapshot)
         frozen, layout = FrozenKeys.of(self.snapshot, target.id), layout_of(target, self.around())
-        for index, one in enumerate(partitions or [NOTHING_THERE]):
+        for index, one in enumerate(partitions or [EMPTY_TARGET]):
             there = actual.get(one, empty)
             comparable = frozen.outside(layout, one, there)
             difference = _compare(
@@ -134,24 +140,27 @@ class Recomputation:
             )
         return tuple(found)
 
-    def expected(self) -> list[Made]:
-        """Compute the rows of the view and its peers from the source rows that each has seen."""
+    def expected(self) -> list[ComputedRows]:
+        """Compute the rows that the view and its peers make of the source rows that each has seen.
+        Raise the error of a chunk that failed."""
         tasks: list[ChunkTask] = []
         in_gap: list[bool] = []
         for view in peers(self.view, self.snapshot):
-            seen = reaching_parts(view, self.snapshot, self.slices, self.job.services)
-            unseen = gap(view, self.snapshot) if view.id in self.gap_of else ()
+            seen = parts_reaching_slices(view, self.snapshot, self.slices, self.job.services)
+            unseen = gap_slices(view, self.snapshot) if view.id in self.gap_of else ()
             pieces = [(p, own, False) for p, own in _batches(by_partition(seen))]
             pieces += [(one.partition, one.parts, True) for one in unseen]
             for partition, parts, is_gap in pieces:
                 tasks.append(self._task(view, partition, parts, len(tasks)))
                 in_gap.append(is_gap)
-        found: list[Made] = []
+        found: list[ComputedRows] = []
         self.job.plan(self.view, tasks)
         for outcome in self.job.run(tasks):
             if isinstance(outcome, FailedChunk):
                 raise outcome.error
-            found.append(Made(outcome.partition, in_gap[outcome.index], rows_of_chunk(outcome)))
+            found.append(
+                ComputedRows(outcome.partition, in_gap[outcome.index], rows_of_chunk(outcome))
+            )
             self.job.progress(
                 ChunkEvent(
                     "computed",
@@ -175,6 +184,7 @@ class Recomputation:
         return self.job.task(self.snapshot, view, partition, parts, index, "rows", self.slices)
 
     def _actual(self, target: Table) -> list[pa.Table]:
+        """Read the rows of the compared parts of the target, one table for each part."""
         around = self.around()
         return [
             read_rows(around, target, part)
@@ -183,7 +193,7 @@ class Recomputation:
         ]
 
     def _split(self, target: Table, tables: list[pa.Table]) -> dict[str, pa.Table]:
-        """Return the rows by partition, as a full merge would leave them."""
+        """Return the rows by partition, combined as by a full merge, without empty partitions."""
         rows = [one for one in tables if one.num_rows]
         if not rows:
             return {}
@@ -199,6 +209,7 @@ class Recomputation:
         return {i: piece for i, piece in merged.items() if piece.num_rows}
 
     def around(self) -> TriggerContext:
+        """Return the context in which block functions run and parts are read, at the snapshot."""
         services = self.job.services
         return TriggerContext(
             self.snapshot, services.store, services.cache, self.job.settings, self.job.environment()
@@ -223,6 +234,7 @@ class Recomputation:
         )
 
     def _causes(self, partition: str, by_hand: int) -> Iterable[str]:
+        """Yield the known causes of a difference: bypass rows and invalidations."""
         if by_hand:
             yield f"{by_hand} rows that no view made"
         for one in self.snapshot.invalidations(self.view.id):
@@ -231,9 +243,9 @@ class Recomputation:
 
 
 def _batches(partitions: Mapping[str, tuple[Part, ...]]) -> Iterator[tuple[str, tuple[Part, ...]]]:
-    """Yield the chunks of a comparison, each a name and its parts: one for each partition where there
-    are few, else several small partitions in one. A view that can be compared gives the same rows
-    however its source is cut."""
+    """Yield the chunks of a comparison as (name, parts): a chunk for each partition, or for several
+    small ones if there are more than CHUNKS_MAX. Chunking never changes what a comparable view
+    gives."""
     size = -(-len(partitions) // CHUNKS_MAX)
     names: list[str] = []
     parts: list[Part] = []
@@ -241,16 +253,16 @@ def _batches(partitions: Mapping[str, tuple[Part, ...]]) -> Iterator[tuple[str, 
     for name, own in partitions.items():
         own_rows = sum(part.rows for part in own)
         if names and (len(names) == size or rows + own_rows > CHUNK_ROWS_MAX):
-            yield _name(names), tuple(parts)
+            yield _chunk_name(names), tuple(parts)
             names, parts, rows = [], [], 0
         names.append(name)
         parts += own
         rows += own_rows
     if names:
-        yield _name(names), tuple(parts)
+        yield _chunk_name(names), tuple(parts)
 
 
-def _name(partitions: Sequence[str]) -> str:
+def _chunk_name(partitions: Sequence[str]) -> str:
     if len(partitions) == 1:
         return partitions[0]
     return f"{partitions[0]} and {len(partitions) - 1} more"
@@ -261,6 +273,7 @@ def _schema(table: Table) -> pa.Schema:
 
 
 def _compare(target: Table, expected: pa.Table, actual: pa.Table) -> Difference:
+    """Compare by key if the engine merges rows and all keys are columns, else as multisets."""
     if not target.engine.combines:
         return compare_rows(target, expected, actual)
     keys = key_columns(target)

@@ -1,10 +1,10 @@
-"""RECONCILE: compares a view's target with a recomputation from the source, at one snapshot.
+"""RECONCILE: comparison of a view's target with a recomputation from the source, at one snapshot.
 
-What should be there comes from the source rows that the view has seen (its gap is reported, not
-held against it), through the view's own block function; what is there from the target's parts, as
-a full merge would leave them.  The answer never comes from the ledger or from another view.
+The expected rows come from the source rows that the view has seen, through the view's own block
+function. The view's gap is reported, but is not a difference. The actual rows come from the
+target's parts, combined as by a full merge. The ledger and other views never supply the answer.
 
-A verdict is stored with a fingerprint of what it is about, and lapses with it (rule 9).
+A verdict is stored with a fingerprint of its inputs and lapses when they change (rule 9).
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from olapdb.model.changes import Change, ClearInvalidations, RecordCheck, ViewIs
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Check
-from olapdb.views.definition.judgement import keep_reason, reason_of
+from olapdb.views.definition.judgement import store_unproven_reason, unproven_reason_now
 from olapdb.views.jobs.executor import Executor
 from olapdb.views.jobs.job import Progress, ViewJob, find_view, readable_source, view_name
-from olapdb.views.jobs.retained_rows import frozen_stale
-from olapdb.views.proof.coverage import bypass, gap, stores_rows
-from olapdb.views.proof.failed_repairs import OF_ROWS, note_failed
-from olapdb.views.proof.recompute import NOTHING_THERE, Recomputation, ReconcileRow
-from olapdb.views.proof.shared_targets import incomparable, peers
+from olapdb.views.jobs.retained_rows import stale_frozen_changes
+from olapdb.views.proof.coverage import bypass, gap_slices, stores_rows
+from olapdb.views.proof.failed_repairs import ROW_ERRORS, record_failed_attempt
+from olapdb.views.proof.recompute import EMPTY_TARGET, Recomputation, ReconcileRow
+from olapdb.views.proof.shared_targets import incomparable_reason, peers
 from olapdb.views.proof.verdicts import check_is_current, fingerprint, stale_slices
 
 
@@ -42,20 +42,22 @@ def reconcile(
     progress: Progress | None = None,
     record: bool = True,
 ) -> tuple[ReconcileRow, ...]:
-    """Recompute and compare target partitions: one, the stale ones, `sample` of them at random,
-    the `oldest` ones (never proven, or whose proof has lapsed or is oldest: for a schedule), or
-    all.
+    """Recompute and compare target partitions. Return one verdict for each.
 
-    A view that cannot be proven gives one row of verdict "unverifiable" whose cause is the reason.
-    An equal verdict also clears older invalidations of its slice: the recomputation disproved
-    them.  `record` False stores nothing.  Raises QueryWasCancelled.
+    At most one argument selects partitions: `partition`, `stale` (the stale ones), `sample` (so
+    many at random) or `oldest` (so many, for a schedule: never proven, then lapsed, then the oldest
+    proofs). The default is all.
+
+    A view that cannot be compared gives one row of verdict "unverifiable" whose cause is the
+    reason. An equal verdict also clears older invalidations of its slice: the recomputation
+    disproved them. `record` False stores nothing. Raises BadArguments and QueryWasCancelled.
     """
     job = ViewJob.of(origin, "RECONCILE", executor, progress)
     with job.recorded():
-        return _compared(job, view_id, partition, sample, oldest, stale, record)
+        return _compare_and_record(job, view_id, partition, sample, oldest, stale, record)
 
 
-def _compared(
+def _compare_and_record(
     job: ViewJob,
     view_id: str,
     partition: str | None,
@@ -64,23 +66,25 @@ def _compared(
     stale: bool,
     record: bool,
 ) -> tuple[ReconcileRow, ...]:
+    """Compare the selected partitions at a pinned snapshot, and store the verdicts if `record` is
+    set. An error of the view's rows in a comparison of all is stored as a failed attempt."""
     services = job.services
-    _judge_anew(job.origin, view_id)
+    _store_unprovable_reasons(job.origin, view_id)
     snapshot = services.catalog.snapshot()
     with Pin(services, snapshot.number):
         view = find_view(snapshot, view_id)
-        reason = incomparable(view, snapshot)
+        reason = incomparable_reason(view, snapshot)
         if reason:
             return (_unverifiable(view, snapshot, reason),)
-        chosen = _chosen(job, view, snapshot, partition, sample, oldest, stale)
+        chosen = _selected_partitions(job, view, snapshot, partition, sample, oldest, stale)
         if chosen is not None and not chosen:
             return ()
         recomputation = Recomputation(job, snapshot, view, chosen)
         try:
             made = recomputation.expected()
-        except OF_ROWS as error:
+        except ROW_ERRORS as error:
             if record and chosen is None:
-                note_failed(job, view.id, "RECONCILE", error)
+                record_failed_attempt(job, view.id, "RECONCILE", error)
             raise
         rows = recomputation.compare(made)
         if record:
@@ -88,17 +92,17 @@ def _compared(
     return rows
 
 
-def _judge_anew(origin: CommitOrigin, view_id: str) -> None:
-    """Store the reason why a writer of the view's target is unproven, where none is stored yet: the
+def _store_unprovable_reasons(origin: CommitOrigin, view_id: str) -> None:
+    """Store, for each writer of the view's target, a newly known reason why it is unproven. The
     comparison leaves such writers out."""
     snapshot = origin.services.catalog.snapshot()
     view = find_view(snapshot, view_id)
     for one in snapshot.views_into(view.target_id):
-        keep_reason(origin, one, reason_of(one, snapshot))
+        store_unproven_reason(origin, one, unproven_reason_now(one, snapshot))
 
 
 def require_stored(view: MaterializedView, snapshot: Snapshot, operation: str) -> None:
-    """Raise ViewNotProvable where the source, or the target, stores no rows: the ledger knows none."""
+    """Raise ViewNotProvable if the view's source or target stores no rows that could be checked."""
     readable_source(snapshot, view, operation)
     if not stores_rows(snapshot, view.target_id):
         raise ViewNotProvable(
@@ -109,11 +113,14 @@ def require_stored(view: MaterializedView, snapshot: Snapshot, operation: str) -
 
 
 def _unverifiable(view: MaterializedView, snapshot: Snapshot, reason: str) -> ReconcileRow:
+    """Return the row of a view that cannot be compared: the reason, its bypass and gap rows."""
     gap_rows = (
-        sum(s.rows for s in gap(view, snapshot)) if stores_rows(snapshot, view.source_id) else 0
+        sum(s.rows for s in gap_slices(view, snapshot))
+        if stores_rows(snapshot, view.source_id)
+        else 0
     )
     return ReconcileRow(
-        NOTHING_THERE,
+        EMPTY_TARGET,
         snapshot.number,
         0,
         0,
@@ -128,7 +135,7 @@ def _unverifiable(view: MaterializedView, snapshot: Snapshot, reason: str) -> Re
     )
 
 
-def _chosen(
+def _selected_partitions(
     job: ViewJob,
     view: MaterializedView,
     snapshot: Snapshot,
@@ -137,7 +144,7 @@ def _chosen(
     oldest: int | None,
     stale: bool,
 ) -> frozenset[str] | None:
-    """Return the partitions of the target to compare; None for all."""
+    """Return the target partitions to compare, None for all. Raise BadArguments for bad options."""
     if sum((partition is not None, sample is not None, oldest is not None, stale)) > 1:
         raise BadArguments("RECONCILE VIEW takes one of PARTITION, SAMPLE, OLDEST and STALE.")
     if partition is not None:
@@ -151,15 +158,15 @@ def _chosen(
         word = "OLDEST" if sample is None else "SAMPLE"
         raise BadArguments(f"{word} is the number of partitions to compare, at least 1.")
     if sample is None:
-        return frozenset(_by_proof(view, snapshot)[:wanted])
+        return frozenset(_partitions_by_proof_age(view, snapshot)[:wanted])
     there = sorted({p.partition_id for p in snapshot.parts(view.target_id) if p.rows})
     drawn = random.Random(job.query_id or snapshot.number)
     return frozenset(drawn.sample(there, min(wanted, len(there))))
 
 
-def _by_proof(view: MaterializedView, snapshot: Snapshot) -> list[str]:
-    """Return the target's partitions, those first of which least is known: never compared, then those whose
-    verdict has lapsed, then those proven longest ago."""
+def _partitions_by_proof_age(view: MaterializedView, snapshot: Snapshot) -> list[str]:
+    """Return the target's partitions, those with the least proof first: never compared, then those
+    with a lapsed verdict, then the rest by the age of their verdict."""
     checks = {check.target_partition: check for check in snapshot.checks(view.id)}
 
     def age(partition: str) -> tuple[int, int]:
@@ -179,6 +186,8 @@ def _record(
     rows: tuple[ReconcileRow, ...],
     complete: bool,
 ) -> None:
+    """Commit the verdicts together with the end of the job. Store nothing if the definition
+    changed; raise QueryWasCancelled if the job was cancelled."""
     writers = peers(view, snapshot)
     draft = CommitDraft([job.origin.lease])
     draft.require(*(ViewIs(one.id, one.version) for one in writers), *job.record.requirements())
@@ -186,8 +195,8 @@ def _record(
     if publish_if_current(draft, job.origin) is not None:
         job.record.ended()
         return
-    # The job was cancelled; or the definition changed since the snapshot: the verdict is true, but
-    # lapsed already.
+    # A conflict: the job was cancelled, or the definition changed after the snapshot. Then the
+    # verdict has lapsed already.
     job.refuse_cancelled()
 
 
@@ -199,10 +208,12 @@ def verdict_changes(
     complete: bool,
     raised: frozenset[str] = frozenset(),
 ) -> list[Change]:
-    """Return the changes that record the verdicts for the view and its peers; equal slices are stale no
-    more.
-    `complete` tells that the rows are about all of the target; `raised` are the target's partitions
-    whose data version the same commit raises."""
+    """Return the changes that record the verdicts for the view and its peers, and clear the
+    invalidations of equal slices. Slices frozen by retention keep their staleness.
+
+    `complete`: the rows are about the whole target. `raised`: the target partitions whose data
+    version the same commit raises.
+    """
     writers = peers(view, snapshot)
     changes: list[Change] = []
     for row in rows:
@@ -212,7 +223,7 @@ def verdict_changes(
             if row.verdict in ("equal", "retained"):
                 changes.append(ClearInvalidations(one.id, row.partition, snapshot.number))
     right = [row.partition for row in rows if row.verdict in ("equal", "retained")]
-    changes += frozen_stale(writers, right, snapshot)
+    changes += stale_frozen_changes(writers, right, snapshot)
     if complete and len(right) == len(rows):
         changes += [ClearInvalidations(one.id, None, snapshot.number) for one in writers]
     return changes

@@ -1,11 +1,12 @@
-"""Targets that several views write: what can be said of one view where others share its target.
+"""Shared targets: the verdict about a view when other views write the same target.
 
-Rows of different views lie in parts of their own: merges never join them (`olapdb.maintenance.merge_policy`).
-Readers see them combined, so views that can be compared with their sources (*peers*) are compared
-together, and any of them is mended with the others.  One that cannot be is left out of it:
+Rows of different views lie in separate parts: merges never join them
+(`olapdb.maintenance.merge_policy`). Readers see the rows combined. So views that can be compared
+with their sources (*peers*) are compared together, and repaired together. A view that cannot be
+compared is left out:
 
-    proven, covered   the peers' parts are what they give of the source rows that each has seen
-    stale             a slice of a peer is; REPLAY recomputes all views whose sources keep rows
+    proven, covered   the peers' parts equal what they make of the source rows that each has seen
+    stale             a peer's slice is stale; REPLAY recomputes all views whose sources keep rows
     bypassed          the target has rows that none of its views made
     partial           the view itself has a gap
     unproven          the view itself cannot be compared
@@ -20,8 +21,8 @@ from olapdb.views.definition.judgement import unproven_reason
 from olapdb.views.proof.coverage import stores_rows
 
 
-def incomparable(view: MaterializedView, snapshot: Snapshot) -> str:
-    """Return why what the view made cannot be compared with a recomputation, or ""."""
+def incomparable_reason(view: MaterializedView, snapshot: Snapshot) -> str:
+    """Return why the view's rows cannot be compared with a recomputation, or ""."""
     if reason := unproven_reason(view, snapshot):
         return reason
     if not has_source(view, snapshot):
@@ -32,31 +33,33 @@ def incomparable(view: MaterializedView, snapshot: Snapshot) -> str:
 
 
 def has_source(view: MaterializedView, snapshot: Snapshot) -> bool:
-    """Return whether the rows that the view read can be read again."""
+    """Return whether the view's source stores its rows, so that a job can read them again."""
     source = snapshot.by_id(view.source_id)
     return isinstance(source, Table) and stores_rows(snapshot, view.source_id)
 
 
 def peers(view: MaterializedView, snapshot: Snapshot) -> tuple[MaterializedView, ...]:
-    """Return the views that are compared together with this one, itself first, then by name."""
+    """Return the views that are compared together: the view itself first, then the other comparable
+    writers of its target by name. An incomparable view is alone."""
     others = [
         one
         for one in snapshot.views_into(view.target_id)
-        if one.id != view.id and not incomparable(one, snapshot)
+        if one.id != view.id and not incomparable_reason(one, snapshot)
     ]
-    if incomparable(view, snapshot):
+    if incomparable_reason(view, snapshot):
         return (view,)
     return (view, *sorted(others, key=lambda one: (one.database, one.name)))
 
 
-def recomputed(view: MaterializedView, snapshot: Snapshot) -> tuple[MaterializedView, ...]:
-    """Return the writers of the view's target that a replay recomputes: of what the others made,
-    nothing could be."""
+def recomputable_writers(
+    view: MaterializedView, snapshot: Snapshot
+) -> tuple[MaterializedView, ...]:
+    """Return the writers of the view's target whose sources keep rows: a replay recomputes them."""
     return tuple(one for one in snapshot.views_into(view.target_id) if has_source(one, snapshot))
 
 
 def compared_parts(view: MaterializedView, snapshot: Snapshot) -> tuple[Part, ...]:
-    """Return the target's parts with rows that the view's comparison is about: those of its peers,
+    """Return the target's parts with rows that a comparison of the view reads: those of its peers,
     and those that no view made."""
     mine = {one.id for one in peers(view, snapshot)}
     others = {one.id for one in snapshot.views_into(view.target_id)} - mine

@@ -1,4 +1,4 @@
-"""A view's health in one value: verdict, numbers behind it, and the statement that mends it."""
+"""The health of a view: its verdict, the numbers behind it, and the statement that repairs it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Check
 from olapdb.sql.literals import quote_name
 from olapdb.views.jobs.job import view_name
-from olapdb.views.jobs.retained_rows import retained_words
-from olapdb.views.proof.coverage import bypass, coverage_rows, gap, stores_rows
-from olapdb.views.proof.failed_repairs import ATTEMPTS, failed_attempt
-from olapdb.views.proof.shared_targets import compared_parts, incomparable, peers
-from olapdb.views.proof.verdicts import adoption_refused, check_is_current, counts, failures
+from olapdb.views.jobs.retained_rows import retained_description
+from olapdb.views.proof.coverage import bypass, coverage_rows, gap_slices, stores_rows
+from olapdb.views.proof.failed_repairs import ATTEMPTS, failed_attempt_error
+from olapdb.views.proof.shared_targets import compared_parts, incomparable_reason, peers
+from olapdb.views.proof.verdicts import check_is_current, counts, failures, refused_adoption
 
 Health: TypeAlias = Literal[
     "proven",
@@ -31,20 +31,21 @@ Health: TypeAlias = Literal[
     "unverifiable",
     "broken",
 ]
-"""broken: a table that it needs is gone. unverifiable: a part of its source, of a table that it
-joins or of its target cannot be read. stale: a slice is known to differ, or may since an input
-changed. bypassed: the target holds rows that no view made. partial: there is a gap. unproven: it
-cannot be proven. retained: rows of its source have left by retention, and what it made of them is
-frozen; nothing else is amiss. proven: every partition of the target was compared, equal, and nothing moved
-since. covered: none of these."""
+"""broken: a table that the view needs is gone. unverifiable: a part of its source, of a table that
+it joins or of its target cannot be read. stale: a slice is known to differ, or may differ since an
+input changed. bypassed: the target holds rows that no view made. partial: there is a gap. unproven:
+the view cannot be proven. retained: rows of its source have left by retention, and what the view
+made of them is frozen; there is no other problem. proven: every partition of the target was
+compared and equal, and no input has changed since. covered: none of these."""
 
 
 MENDED_PARTS_MAX = 100
+"""Damaged parts that one `mend` sets aside."""
 
 
 @dataclass(frozen=True, slots=True)
 class StaleSlice:
-    """A stale slice of a view's target; `partition` None: all of the target."""
+    """A stale slice of a view's target; `partition` None: the whole target."""
 
     partition: str | None
     cause: str
@@ -57,11 +58,13 @@ class StaleSlice:
 
 @dataclass(frozen=True, slots=True)
 class ViewStatus:
-    """`reason` says why the verdict is what it is, `mend` is SQL, both "" where all is well.
+    """The verdict about a view, its `reason`, and the SQL that repairs the view (`mend`). Reason
+    and mend are "" where all is well.
 
-    The view is `gap_blocks` blocks behind its source, the oldest of which came at `gap_since_ms`.
-    `last_check_ms` is when it was compared last, `last_proof_ms` when with an equal outcome that
-    still holds.  Times are 0 where there is none."""
+    The view is `gap_blocks` blocks behind its source; the oldest of them came at `gap_since_ms`.
+    `last_check_ms`: the last comparison. `last_proof_ms`: the last equal one that still holds.
+    Times are 0 where there is none.
+    """
 
     view_id: str
     verdict: Health
@@ -79,12 +82,11 @@ class ViewStatus:
     retained_rows: int = 0
     last_proof_ms: int = 0
     stale_slices: int = 0
-    """Return how many distinct slices are stale; where all of the target is, its partitions, at
-        least one."""
+    """The number of distinct stale slices; a stale target counts its partitions, or 1."""
 
 
 def view_status(view: MaterializedView, snapshot: Snapshot) -> ViewStatus:
-    """Return the view's status, by arithmetic on the ledger: no row is read."""
+    """Return the view's status by arithmetic on the ledger, without reading a row."""
     broken = _broken(view, snapshot)
     if broken:
         drop = f"DROP VIEW {view_name(view)}"
@@ -122,14 +124,18 @@ def view_status(view: MaterializedView, snapshot: Snapshot) -> ViewStatus:
 
 
 def _lag(view: MaterializedView, snapshot: Snapshot) -> tuple[int, int]:
-    """Return how many blocks of the source the view has not seen whole, and when the oldest came."""
-    missed = union_ranges(part.block_range for one in gap(view, snapshot) for part in one.parts)
+    """Return the number of source blocks that the view has not seen whole, and the time in ms of
+    the oldest of them, or 0."""
+    missed = union_ranges(
+        part.block_range for one in gap_slices(view, snapshot) for part in one.parts
+    )
     missed = subtract_ranges(missed, snapshot.coverage(view.id).everywhere)
     spans = [snapshot.block_span(view.source_id, one) for one in missed]
     return sum(count for count, _ in spans), min((ms for _, ms in spans if ms), default=0)
 
 
 def _broken(view: MaterializedView, snapshot: Snapshot) -> str:
+    """Return which of the view's tables is gone, as a sentence, or ""."""
     if not isinstance(snapshot.by_id(view.source_id), Table):
         return "Its source does not exist any more."
     if not isinstance(snapshot.by_id(view.target_id), Table):
@@ -141,8 +147,8 @@ def _broken(view: MaterializedView, snapshot: Snapshot) -> str:
 
 
 def _unreadable(view: MaterializedView, snapshot: Snapshot) -> tuple[Health, str, str] | None:
-    """Return the damaged parts of tables that the view reads and writes: they suspend each comparison.
-    `mend` sets all of them aside, or the first ones of many."""
+    """Return (verdict, reason, mend) if a table of the view has damaged parts, else None. Damage
+    prevents each comparison. `mend` sets the parts aside, at most MENDED_PARTS_MAX."""
     roles = {view.target_id: "its target", view.source_id: "its source"}
     for table_id in view.dimension_ids:
         roles.setdefault(table_id, "a table that it joins")
@@ -173,6 +179,7 @@ def _unreadable(view: MaterializedView, snapshot: Snapshot) -> tuple[Health, str
 def _stale(
     view: MaterializedView, snapshot: Snapshot, checks: list[Check]
 ) -> tuple[StaleSlice, ...]:
+    """Return the invalidations of the view and its peers, and its checks with differences."""
     slices = [
         StaleSlice(i.target_partition, i.cause, i.statement, i.query_id, i.rows, i.since_ms, i.keys)
         for one in peers(view, snapshot)
@@ -198,6 +205,7 @@ def _stale(
 def _distinct_slices(
     view: MaterializedView, snapshot: Snapshot, stale: tuple[StaleSlice, ...]
 ) -> int:
+    """Return the number of distinct stale slices; a stale target counts its partitions, or 1."""
     named = {one.partition for one in stale}
     if None not in named:
         return len(named)
@@ -213,23 +221,28 @@ def _verdict(
     stale: tuple[StaleSlice, ...],
     checks: list[Check],
 ) -> tuple[Health, str, str]:
+    """Return (verdict, reason, mend). Reason and mend may be ""."""
     name = view_name(view)
-    why = incomparable(view, snapshot)
+    why = incomparable_reason(view, snapshot)
     if not stores_rows(snapshot, view.source_id):
-        return "unproven", why + _lost(view, snapshot) + _for_good(by_hand, stale), ""
-    forgets = not stores_rows(snapshot, view.target_id)  # nothing there to be stale
-    amiss = _amiss(view, snapshot, gap_rows, by_hand, () if forgets else stale)
-    kept = retained_words(view, snapshot)
-    if why:  # What is amiss is named, and mended, all the same.
-        reason, mend = _told(amiss) if amiss else (kept, "")
+        return (
+            "unproven",
+            why + _lost_rows_text(view, snapshot) + _irreparable_text(by_hand, stale),
+            "",
+        )
+    forgets = not stores_rows(snapshot, view.target_id)  # no stored row can be stale
+    amiss = _problems(view, snapshot, gap_rows, by_hand, () if forgets else stale)
+    kept = retained_description(view, snapshot)
+    if why:  # Problems are reported and repaired also where the view is unproven.
+        reason, mend = _reason_and_repair(amiss) if amiss else (kept, "")
         return "unproven", f"{why} {reason}".rstrip(), mend
     if amiss:
-        reason, mend = _told(amiss)
+        reason, mend = _reason_and_repair(amiss)
         return (amiss[0].verdict if all(one.mend for one in amiss) else "unproven"), reason, mend
     equal = {c.target_partition for c in checks if c.verdict in ("equal", "retained")}
     there = {part.partition_id for part in compared_parts(view, snapshot)}
     proven = bool(checks) and there <= equal
-    fails = "" if proven else failed_attempt(view, snapshot, "RECONCILE")
+    fails = "" if proven else failed_attempt_error(view, snapshot, "RECONCILE")
     if fails:
         return "unproven", f"{_failed_words('RECONCILE', fails, name)} {kept}".rstrip(), ""
     if kept:
@@ -240,113 +253,114 @@ def _verdict(
     return "covered", "", f"SYSTEM RECONCILE VIEW {name}"
 
 
-# --- what is amiss -------------------------------------------------------------------------------
+# --- problems ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class _Amiss:
-    """Something that the ledger knows to be wrong; `mend` is "" where nothing can be done about it
-    before a person changes rows or the definition."""
+class _Problem:
+    """A problem that the ledger knows. `mend` is "" if no statement helps before a person changes
+    rows or the definition."""
 
     verdict: Health
     reason: str
     mend: str
 
 
-def _told(amiss: Sequence[_Amiss]) -> tuple[str, str]:
-    """Return the words for what is amiss and the statement that is to be run first. What can be
-    mended is told the worst first, one at a time."""
+def _reason_and_repair(amiss: Sequence[_Problem]) -> tuple[str, str]:
+    """Return the reasons as text, and the statement to run first. Name all problems without a
+    repair, but only the worst with one: repairs run one at a time."""
     hopeless = [one.reason for one in amiss if not one.mend]
     mended = [one for one in amiss if one.mend][:1]
     words = " ".join((*hopeless, *(one.reason for one in mended)))
     return words, mended[0].mend if mended else ""
 
 
-def _amiss(
+def _problems(
     view: MaterializedView,
     snapshot: Snapshot,
     gap_rows: int,
     by_hand: Mapping[str, int],
     stale: tuple[StaleSlice, ...],
-) -> list[_Amiss]:
-    """Return what the ledger knows to be wrong, the worst first: stale, bypassed, partial."""
+) -> list[_Problem]:
+    """Return the problems that the ledger knows, the worst first: stale, bypassed, partial."""
     name = view_name(view)
     real = [s for s in stale if not (s.cause == "RECONCILE" and by_hand.get(s.partition or ""))]
-    never = failed_attempt(view, snapshot, "REPLAY") if real or by_hand else ""
+    never = failed_attempt_error(view, snapshot, "REPLAY") if real or by_hand else ""
     never = _failed_words("REPLAY", never, name) if never else ""
-    error = failed_attempt(view, snapshot, "BACKFILL") if gap_rows else ""
+    error = failed_attempt_error(view, snapshot, "BACKFILL") if gap_rows else ""
     missed = f"It has not seen {gap_rows} rows." if gap_rows else ""
-    found: list[_Amiss] = []
+    found: list[_Problem] = []
     if real:
         mend = f"SYSTEM REPLAY VIEW {name} STALE"
-        found.append(_either("stale", _stale_words(real), mend, never))
+        found.append(_problem("stale", _stale_words(real), mend, never))
     if by_hand:
-        one = _by_hand(view, snapshot, by_hand, bool(gap_rows), bool(error))
+        one = _bypass_problem(view, snapshot, by_hand, bool(gap_rows), bool(error))
         if real and one.mends_stale:
             words = f"{_stale_words(real)} {one.reason} {missed}".rstrip()
-            found = [_either("stale", words, one.mend, never)]
+            found = [_problem("stale", words, one.mend, never)]
         else:
-            found.append(_either("bypassed", f"{one.reason} {missed}".rstrip(), one.mend, never))
+            found.append(_problem("bypassed", f"{one.reason} {missed}".rstrip(), one.mend, never))
     if gap_rows:
         fails = _failed_words("BACKFILL", error, name) if error else ""
-        words = missed + _why(view, snapshot, gap_rows)
-        found.append(_either("partial", words, f"SYSTEM BACKFILL VIEW {name}", fails))
+        words = missed + _failure_text(view, snapshot, gap_rows)
+        found.append(_problem("partial", words, f"SYSTEM BACKFILL VIEW {name}", fails))
     return found
 
 
-def _either(verdict: Health, words: str, mend: str, never: str) -> _Amiss:
-    return _Amiss(verdict, f"{words} {never}".rstrip(), "" if never else mend)
+def _problem(verdict: Health, words: str, mend: str, never: str) -> _Problem:
+    """Return the problem with `mend`; or without it, if `never` says why no repair succeeds."""
+    return _Problem(verdict, f"{words} {never}".rstrip(), "" if never else mend)
 
 
 @dataclass(frozen=True, slots=True)
-class _ByHand:
-    """Return what is amiss with rows that no view made, and the statement that mends it; `mends_stale` tells that the
-    statement is right for slices that are stale besides."""
+class _BypassProblem:
+    """A problem with rows that no view made. `mends_stale`: `mend` also repairs stale slices."""
 
     reason: str
     mend: str
     mends_stale: bool = False
 
 
-def _by_hand(
+def _bypass_problem(
     view: MaterializedView,
     snapshot: Snapshot,
     by_hand: Mapping[str, int],
     missed: bool,
     fails: bool,
-) -> _ByHand:
-    """Return what is to be done about rows that no view made.
+) -> _BypassProblem:
+    """Return the problem and the repair of rows that no view made.
 
-    Maybe they are what a view of the target missed, put there by hand: ADOPT finds out, if it can.
-    Where it says no, or nothing was missed, they go; `missed` is filled with that, unless a
-    backfill `fails`."""
+    They may be rows that a view of the target missed, inserted by hand: ADOPT finds out. If ADOPT
+    was refused, or no view missed rows, DISCARD BYPASS removes them. If the view itself has
+    `missed` rows, the same statement backfills them, unless a backfill `fails`.
+    """
     name, reason = view_name(view), _bypass_words(by_hand)
     discard = f"SYSTEM REPLAY VIEW {name} DISCARD BYPASS"
     removes = "DISCARD BYPASS removes them."
-    if incomparable(view, snapshot) and missed and not fails:
-        return _ByHand(reason, f"SYSTEM BACKFILL VIEW {name}")
-    if incomparable(view, snapshot):
-        return _ByHand(f"{reason} {removes}", discard)
-    owner = next((one for one in peers(view, snapshot) if gap(one, snapshot)), None)
+    if incomparable_reason(view, snapshot) and missed and not fails:
+        return _BypassProblem(reason, f"SYSTEM BACKFILL VIEW {name}")
+    if incomparable_reason(view, snapshot):
+        return _BypassProblem(f"{reason} {removes}", discard)
+    owner = next((one for one in peers(view, snapshot) if gap_slices(one, snapshot)), None)
     frozen = FrozenKeys.of(snapshot, view.target_id)
-    if owner is None or fails or failed_attempt(owner, snapshot, "BACKFILL"):
-        return _ByHand(f"{reason} {removes}", discard)
+    if owner is None or fails or failed_attempt_error(owner, snapshot, "BACKFILL"):
+        return _BypassProblem(f"{reason} {removes}", discard)
     if missed:
         discard = f"SYSTEM BACKFILL VIEW {name} DISCARD BYPASS"
     if any(frozen.holds(partition) for partition in by_hand):
         why = "They lie beside rows that retention froze, and cannot be adopted."
-        return _ByHand(f"{reason} {why} {removes}", discard, True)
-    refused = adoption_refused(owner, snapshot)
+        return _BypassProblem(f"{reason} {why} {removes}", discard, True)
+    refused = refused_adoption(owner, snapshot)
     if refused is None:
-        return _ByHand(reason, f"SYSTEM ADOPT VIEW {view_name(owner)}", True)
+        return _BypassProblem(reason, f"SYSTEM ADOPT VIEW {view_name(owner)}", True)
     found = f"They are not what it makes: {counts(refused)} keys, ADOPT found."
     if refused.verdict == "unverifiable":
         found = f"ADOPT cannot compare them: {refused.examples[0]}"
-    return _ByHand(f"{reason} {found} {removes}", discard, True)
+    return _BypassProblem(f"{reason} {found} {removes}", discard, True)
 
 
 def _failed_words(attempt: str, error: str, name: str) -> str:
-    """Return why no statement mends it, and what a person has to do first."""
+    """Return the error of a failed attempt, and what a person has to change before the next one."""
     again = "" if attempt == "RECONCILE" else f", then SYSTEM {attempt} VIEW {name}"
     again += " STALE" if attempt == "REPLAY" else ""
     return (
@@ -356,7 +370,7 @@ def _failed_words(attempt: str, error: str, name: str) -> str:
 
 
 def _stale_words(stale: Sequence[StaleSlice]) -> str:
-    """ "Stale by DELETE, DIMENSION CHANGE."; the statement that set parts aside names them."""
+    """Return the causes, "Stale by DELETE, DIMENSION CHANGE."; QUARANTINE PART with its SQL."""
     causes = dict.fromkeys(
         f"{one.cause} ({one.statement})" if one.cause == "QUARANTINE PART" else one.cause
         for one in stale
@@ -365,19 +379,20 @@ def _stale_words(stale: Sequence[StaleSlice]) -> str:
 
 
 def _bypass_words(by_hand: Mapping[str, int]) -> str:
+    """Return the number of bypass rows and their first five partitions as text."""
     where = ", ".join(list(by_hand)[:5])
     return f"{sum(by_hand.values())} rows of the target (in {where}) were made by no view."
 
 
-def _for_good(by_hand: Mapping[str, int], stale: Sequence[StaleSlice]) -> str:
-    """Return what is amiss with a view whose source stores no rows: nothing recomputes it."""
+def _irreparable_text(by_hand: Mapping[str, int], stale: Sequence[StaleSlice]) -> str:
+    """Return the problems of a view whose source stores no rows: no statement can recompute it."""
     words = [_stale_words(stale)] if stale else []
     words += [_bypass_words(by_hand)] if by_hand else []
     return "".join(f" {one}" for one in words)
 
 
-def _lost(view: MaterializedView, snapshot: Snapshot) -> str:
-    """Return what is amiss where the view failed on a source that stores no rows: they are lost."""
+def _lost_rows_text(view: MaterializedView, snapshot: Snapshot) -> str:
+    """Return the text on INSERTs whose rows the view lacks for good: its source stores no rows."""
     notes = [one for one in snapshot.invalidations(view.id) if one.cause == FAILED]
     if not notes:
         return ""
@@ -388,9 +403,9 @@ def _lost(view: MaterializedView, snapshot: Snapshot) -> str:
     )
 
 
-def _why(view: MaterializedView, snapshot: Snapshot, gap_rows: int) -> str:
-    """Return the words for the newest failure that left a gap (materialized_views_ignore_errors); some of the rows may
-    have left since."""
+def _failure_text(view: MaterializedView, snapshot: Snapshot, gap_rows: int) -> str:
+    """Return the text on the newest failure that left a gap (materialized_views_ignore_errors). The
+    rows are at most `gap_rows`: some may have left the source since."""
     notes = failures(view, snapshot)
     if not notes:
         return ""

@@ -1,4 +1,4 @@
-"""Verdicts of reconciliation: what each is about, whether it still holds, which slices are stale."""
+"""Verdicts of reconciliation: their fingerprints, whether they hold, which slices they make stale."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from olapdb.model.part import BlockRange, union_ranges
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Check, Invalidation
-from olapdb.views.proof.coverage import gap, is_bypass, writers
+from olapdb.views.proof.coverage import gap_slices, is_bypass, writers
 
 __all__ = [
     "adoption_fingerprint",
-    "adoption_refused",
+    "changed_versions",
     "check_is_current",
     "counts",
     "failures",
     "fingerprint",
-    "raised_versions",
+    "refused_adoption",
     "stale_slices",
 ]
 
 
 class _Counted(Protocol):
-    """A comparison's outcome."""
+    """An outcome of a comparison: how many keys are missing, extra or differing."""
 
     @property
     def missing(self) -> int: ...
@@ -39,12 +39,11 @@ class _Counted(Protocol):
 
 
 WHOLE_TARGET = ""
-"""The partition that the verdict of a refused ADOPT is kept under: it is about all of them."""
+"""The partition of a refused ADOPT's verdict, which is about the whole target."""
 
 
-def adoption_refused(view: MaterializedView, snapshot: Snapshot) -> Check | None:
-    """Return what the last ADOPT found different, while the same rows are by hand and the same are
-    missed."""
+def refused_adoption(view: MaterializedView, snapshot: Snapshot) -> Check | None:
+    """Return the check of the last, refused ADOPT if its fingerprint still holds, else None."""
     for one in snapshot.checks(view.id):
         if one.mode == "ADOPT" and one.fingerprint == adoption_fingerprint(view, snapshot):
             return one
@@ -58,8 +57,8 @@ def counts(found: _Counted) -> str:
 
 
 def adoption_fingerprint(view: MaterializedView, snapshot: Snapshot) -> str:
-    """Return a hash of what the outcome of ADOPT depends on. Rows that triggers bring are not among it: they are the
-    same on both sides."""
+    """Return a hash of everything that the outcome of ADOPT depends on: definitions, data versions,
+    bypass blocks and the gap. Rows that triggers add are left out: both sides gain them."""
     views = snapshot.views_into(view.target_id)
     ids = writers(view, snapshot)
     by_hand: dict[str, list[BlockRange]] = {}
@@ -69,23 +68,25 @@ def adoption_fingerprint(view: MaterializedView, snapshot: Snapshot) -> str:
     facts = (
         "ADOPT",
         [(one.id, one.version, snapshot.data_version(one.source_id, "")) for one in views],
-        raised_versions(view.target_id, snapshot),
+        changed_versions(view.target_id, snapshot),
         [(partition, union_ranges(ranges)) for partition, ranges in sorted(by_hand.items())],
-        [(one.partition, one.blocks) for one in gap(view, snapshot)],
+        [(one.partition, one.blocks) for one in gap_slices(view, snapshot)],
     )
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
 
 
-def raised_versions(table_id: str, snapshot: Snapshot) -> list[tuple[str, int]]:
-    """Return the data versions of a table's partitions that were changed ever."""
+def changed_versions(table_id: str, snapshot: Snapshot) -> list[tuple[str, int]]:
+    """Return (partition, data version) of each partition of the table that was ever changed other
+    than by INSERTs and merges. Partition "" is the table as a whole. Sorted by partition."""
     partitions = {"", *(part.partition_id for part in snapshot.parts(table_id))}
     versions = ((p, snapshot.data_version(table_id, p)) for p in sorted(partitions))
     return [(partition, version) for partition, version in versions if version]
 
 
 def stale_slices(snapshot: Snapshot, view: MaterializedView) -> frozenset[str] | None:
-    """Return the partitions of the target that a writer's invalidation or failed check names; None
-    for all."""
+    """Return the target partitions that an invalidation of any writer names, or a current check
+    with differences. None means all partitions. A VIEW FAILED note names a gap, not a stale
+    slice."""
     found: set[str] = set()
     for view_id in writers(view, snapshot):
         for one in snapshot.invalidations(view_id):
@@ -101,12 +102,11 @@ def stale_slices(snapshot: Snapshot, view: MaterializedView) -> frozenset[str] |
 
 
 def failures(view: MaterializedView, snapshot: Snapshot) -> tuple[Invalidation, ...]:
-    """Return notes of the INSERTs on which the view failed, so that their blocks are its gap; oldest
-    first."""
+    """Return the notes of the view's failed INSERTs that are still in its gap, oldest first."""
     notes = [one for one in snapshot.invalidations(view.id) if one.cause == FAILED]
     if not notes:
         return ()
-    missed = [part.block_range for one in gap(view, snapshot) for part in one.parts]
+    missed = [part.block_range for one in gap_slices(view, snapshot) for part in one.parts]
     of_commit: dict[int, list[int]] = {}
     for block in snapshot.blocks(view.source_id) if missed else ():
         of_commit.setdefault(block.commit, []).append(block.number)

@@ -1,10 +1,9 @@
-"""Tables that are made of their own rows, by views' INSERTs and by the tables that views join.
+"""Circles: tables that are made of their own rows, through views or through tables that views join.
 
-    source -> target       an INSERT into the one writes the other
-    dimension -> target    a change of the one makes rows of the other stale
+    source -> target       an INSERT into the source writes the target
+    dimension -> target    a change of the dimension makes rows of the target stale
 
-A view on a circle has no answer that a recomputation could be compared with: each recomputation
-changes what it reads.
+A view on a circle cannot be compared with a recomputation: each recomputation changes its inputs.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from olapdb.model.snapshot import Snapshot
 
 
 def circle_of(snapshot: Snapshot, inputs: Sequence[Table], target: Table) -> tuple[str, ...]:
-    """Return the names along a circle that a view of these inputs, the source first, into the target
-    closes: from an input to the same input; () where there is none."""
+    """Return the table names along the circle that a view of these inputs into `target` would
+    close, from an input to the same input; () if there is none. `inputs` has the source first."""
     wanted = {table.id: _name(table) for table in inputs}
     views = _views(snapshot)
     waiting: list[tuple[str, tuple[str, ...]]] = [(target.id, (_name(target),))]
@@ -38,8 +37,8 @@ def circle_of(snapshot: Snapshot, inputs: Sequence[Table], target: Table) -> tup
 
 
 def downstream(snapshot: Snapshot, table_id: str) -> Iterable[str]:
-    """Return the ids of the table and of all tables that views make of it; `circle_of` holds while the
-    views on these stay."""
+    """Return the ids of the table and of all tables that views make of it. A result of `circle_of`
+    stays valid while the views on these tables stay."""
     views = _views(snapshot)
     waiting, seen = [table_id], dict[str, None]()
     while waiting:

@@ -1,8 +1,8 @@
-"""What the target computes itself: DEFAULT and MATERIALIZED columns, PARTITION BY, TTL, CHECK.
+"""Computations of the target: DEFAULT and MATERIALIZED columns, PARTITION BY, TTL, CHECK.
 
-It computes them of the rows of one block, before merges join these with others.  So in a merging
-target they may depend on what all rows of one ORDER BY have in common, its columns, and on nothing
-else: `n > 5` of two rows of 3 is not that of their sum.
+The target computes them from the rows of one block, before merges join these with other rows. So in
+a merging target they may depend only on what all rows of one ORDER BY have in common: its columns.
+For example, `n > 5` of two rows of 3 is not `n > 5` of their sum.
 
     basis    the columns that an expression is computed from, through other defaults, down to those
              that the query gives
@@ -21,8 +21,8 @@ from olapdb.model.schema import Column
 from olapdb.plan.expressions import Constant, Expression, columns_of, walk
 from olapdb.sql.format import to_sql
 from olapdb.types import AggregateFunction, SimpleAggregateFunction
-from olapdb.views.provability.expressions import bound_default, called, volatile_names
-from olapdb.views.provability.judgement import JudgedItem, known, refused, unknown
+from olapdb.views.provability.expressions import bound_default, calls_text, volatile_names
+from olapdb.views.provability.judgement import JudgedItem, provable_item, refused, unproven_item
 from olapdb.views.provability.parts import BoundDefinition
 
 _IDEMPOTENT = frozenset(
@@ -42,7 +42,7 @@ _IDEMPOTENT = frozenset(
 
 
 def computed_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
-    """Yield items about what the target computes; none where it computes nothing."""
+    """Yield items about what the target computes; none if it computes nothing."""
     computed = _Computed(parts)
     yield from computed.columns()
     yield from computed.constraints()
@@ -52,8 +52,8 @@ def computed_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
 
 
 def keeps_equal_values(layout: TableLayout, column: Column, *, grouped: bool) -> bool:
-    """Return whether merges of equal values of the column give that value; `grouped` tells that the
-    view has a GROUP BY, so that all rows of one ORDER BY have the same one."""
+    """Return whether merging equal values of the column gives that value. `grouped`: the view has a
+    GROUP BY, so that all rows of one ORDER BY have the same value."""
     if isinstance(column.type, AggregateFunction):
         return False
     if isinstance(column.type, SimpleAggregateFunction):
@@ -65,20 +65,23 @@ def keeps_equal_values(layout: TableLayout, column: Column, *, grouped: bool) ->
 
 @dataclass(frozen=True)
 class _Computed:
+    """The rules about one definition's target."""
+
     parts: BoundDefinition
 
     @cached_property
     def given(self) -> set[str]:
-        """The columns that the query gives."""
+        """Return the columns that the query gives."""
         return set(self.parts.plan.names)
 
     @cached_property
     def grouped(self) -> bool:
+        """Return whether a branch of the query has a GROUP BY."""
         return any(shape.aggregate is not None for _, shape in self.parts.branches)
 
     @cached_property
     def defaults(self) -> dict[str, Expression]:
-        """The expressions of the columns that the query does not give."""
+        """Return the bound defaults, by column, of the columns that the query does not give."""
         target = self.parts.target
         return {
             column.name: self._bound(column.default)
@@ -90,7 +93,7 @@ class _Computed:
         return bound_default(self.parts.target, text, self.parts.snapshot, self.parts.environment)
 
     def _basis(self, expression: Expression) -> set[str]:
-        """The columns that the expression is computed from and that the query gives."""
+        """Return the columns that the query gives and that the expression is computed from."""
         found: set[str] = set()
         waiting, seen = list(columns_of(expression)), set[str]()
         while waiting:
@@ -105,7 +108,7 @@ class _Computed:
         return found
 
     def _volatile(self, expression: Expression) -> tuple[str, ...]:
-        """The volatile functions of the expression and of the defaults that it reads."""
+        """Return the volatile functions in the expression and in the defaults that it reads."""
         names = list(volatile_names(walk(expression)))
         waiting, seen = list(columns_of(expression)), set[str]()
         while waiting:
@@ -117,12 +120,13 @@ class _Computed:
         return tuple(dict.fromkeys(names))
 
     def _outside_key(self, expression: Expression) -> str:
-        """A given column that is not in ORDER BY and that the expression depends on, or ""."""
+        """Return a given column that the expression depends on and ORDER BY lacks, or ""."""
         return min(self._basis(expression) - self.parts.layout.sorting_columns, default="")
 
     # --- columns
 
     def columns(self) -> Iterator[JudgedItem]:
+        """Yield an item for each stored column with a default that the query does not give."""
         for column in self.parts.target.stored_columns:
             if column.name in self.given:
                 continue
@@ -136,9 +140,9 @@ class _Computed:
         kind = column.default_kind
         names = self._volatile(expression)
         if names:
-            return unknown(
+            return unproven_item(
                 name,
-                f"The {kind} of column {column.name} of {where}, {called(names)}, gives another value"
+                f"The {kind} of column {column.name} of {where}, {calls_text(names)}, gives another value"
                 " when the rows are recomputed.",
                 f"Give {column.name} in the query, from a column of the source.",
             )
@@ -146,19 +150,19 @@ class _Computed:
         if not self.parts.target.engine.merges_values:
             if outside and self.grouped and self.parts.merges:
                 return self._refused_column(column, outside)
-            return known(name, f"Its {kind} is a function of its row.")
+            return provable_item(name, f"Its {kind} is a function of its row.")
         if keeps_equal_values(self.parts.layout, column, grouped=self.grouped):
             if outside:
                 return self._refused_column(column, outside)
-            return known(name, f"Its {kind} is the same for all rows of one ORDER BY.")
+            return provable_item(name, f"Its {kind} is the same for all rows of one ORDER BY.")
         if not self.grouped:
-            return known(
+            return provable_item(
                 name, f"Its {kind} is a function of its row, and merges with those of others."
             )
         if outside:
             return self._refused_column(column, outside)
         if isinstance(expression, Constant) and not expression.value.as_py():
-            return known(name, "It adds nothing.")
+            return provable_item(name, "It adds nothing.")
         return refused(
             name,
             f"each block adds the {kind} of column {column.name} of {where} once more.",
@@ -166,6 +170,7 @@ class _Computed:
         )
 
     def _refused_column(self, column: Column, outside: str) -> JudgedItem:
+        """Return the refusal of a default that reads `outside`, a column that merges change."""
         where, kind = self.parts.target_name, column.default_kind
         return refused(
             f"column {column.name}",
@@ -178,6 +183,7 @@ class _Computed:
     # --- the table
 
     def constraints(self) -> Iterator[JudgedItem]:
+        """Yield an item for each CHECK constraint."""
         for constraint, text in self.parts.target.constraints:
             outside, name = self._outside_key(self._bound(text)), f"constraint {constraint}"
             if outside and self.grouped and self.parts.target.engine.merges_values:
@@ -189,9 +195,10 @@ class _Computed:
                     f" {self.parts.source_name}.",
                 )
             else:
-                yield known(name, "It is asked of rows that come in, and changes none.")
+                yield provable_item(name, "It is asked of rows that come in, and changes none.")
 
     def partitions(self) -> Iterator[JudgedItem]:
+        """Yield an item for each expression of PARTITION BY."""
         for expression in self.parts.layout.partition_expressions:
             outside = self._outside_key(expression)
             if outside:
@@ -202,9 +209,10 @@ class _Computed:
                     f"Add {outside} to GROUP BY and ORDER BY, or partition by ORDER BY only.",
                 )
             else:
-                yield known("PARTITION BY", "Rows of one ORDER BY lie in one partition.")
+                yield provable_item("PARTITION BY", "Rows of one ORDER BY lie in one partition.")
 
     def retention(self) -> Iterator[JudgedItem]:
+        """Yield an item for each expression of TTL."""
         for rule in rules_of(self.parts.target):
             for part in (rule.expires, rule.where):
                 if part is None:
@@ -218,4 +226,4 @@ class _Computed:
                         "Use columns of ORDER BY in TTL.",
                     )
                 else:
-                    yield known("TTL", "Rows of one ORDER BY expire together.")
+                    yield provable_item("TTL", "Rows of one ORDER BY expire together.")

@@ -1,4 +1,4 @@
-"""Expressions: each must give the same value whenever the same row is computed again."""
+"""Rules about expressions: each must give the same value whenever its row is computed again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ from olapdb.plan import expressions, nodes
 from olapdb.plan.expressions import Call, Expression, NameConstant
 from olapdb.plan.tree import all_aggregate_calls, all_expressions, all_scans
 from olapdb.sql.parser import parse_expression
-from olapdb.views.provability.judgement import JudgedItem, known, refused_or_unknown, unknown
+from olapdb.views.provability.judgement import (
+    JudgedItem,
+    provable_item,
+    refused_if_merging,
+    unproven_item,
+)
 from olapdb.views.provability.parts import BoundDefinition, full_name
 
 _VALUES_OF_THEIR_CHILDREN = (
@@ -29,22 +34,29 @@ _VALUES_OF_THEIR_CHILDREN = (
     expressions.LambdaFunction,
     expressions.LambdaParameter,
 )
-"""Kinds of expression whose value is decided by their children, the row and the plans in them."""
+"""Kinds of expression whose value depends only on their children, the row and the plans in them."""
 _MERGE_CLASSES = ("exact", "float", "sketch", "ordered")
 ALWAYS_ZERO = "throwIf"
-"""It must run for each row, as a volatile function does, but its value is always 0."""
+"""A function that must run for each row, like a volatile one, but whose value is always 0."""
 
 
 def expression_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
-    """Yield items about the functions and the columns that the query reads, wherever they stand."""
-    wrong = [*_volatile(parts), *_unknown_kinds(parts), *_virtual(parts), *_late_defaults(parts)]
+    """Yield items about the functions and columns that the query reads in any clause."""
+    wrong = [
+        *_volatile(parts),
+        *_unknown_kinds(parts),
+        *_part_dependent_columns(parts),
+        *_late_defaults(parts),
+    ]
     yield from wrong
     if not wrong:
-        yield known("expressions", "Each gives the same value whenever its row is computed.")
+        yield provable_item(
+            "expressions", "Each gives the same value whenever its row is computed."
+        )
 
 
 def volatile_names(found: Iterable[Expression]) -> tuple[str, ...]:
-    """Return the functions among the expressions that give another value each time."""
+    """Return the names of the functions among `found` that give another value at each call."""
     names = (
         one.name
         for one in found
@@ -53,7 +65,7 @@ def volatile_names(found: Iterable[Expression]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def called(names: Iterable[str]) -> str:
+def calls_text(names: Iterable[str]) -> str:
     """Return the functions as a text of calls: "now(), rand()"."""
     return ", ".join(f"{name}()" for name in names)
 
@@ -61,39 +73,44 @@ def called(names: Iterable[str]) -> str:
 def bound_default(
     table: Table, text: str, snapshot: Snapshot, environment: Environment
 ) -> Expression:
-    """Bind a default's text over the table's columns; columns that are ALIAS are expanded in it."""
+    """Bind the text of a default over the table's columns; expand ALIAS columns in it."""
     scope = BindScope(snapshot=snapshot, database=table.database, environment=environment)
     return bind_expression(parse_expression(text), table, scope)
 
 
 def _volatile(parts: BoundDefinition) -> Iterator[JudgedItem]:
+    """Yield an item if the query calls a volatile function."""
     names = volatile_names(all_expressions(parts.plan.root))
     if names:
-        yield refused_or_unknown(
+        yield refused_if_merging(
             parts.merges,
             "expressions",
-            f"{called(names)} gives another value when the rows are recomputed.",
+            f"{calls_text(names)} gives another value when the rows are recomputed.",
             "Store the time in a column of the source (DEFAULT now()) and read that.",
         )
 
 
 def _unknown_kinds(parts: BoundDefinition) -> Iterator[JudgedItem]:
+    """Yield an item for each kind of expression or aggregate that no rule knows."""
     for expression in all_expressions(parts.plan.root):
         if type(expression) not in _VALUES_OF_THEIR_CHILDREN:
-            yield unknown(
+            yield unproven_item(
                 "expressions", f"{type(expression).__name__} is not known to be decided by its row."
             )
     for call in all_aggregate_calls(parts.plan.root):
         if call.aggregate.merge_class not in _MERGE_CLASSES:
-            yield unknown("expressions", f"{call.name} is not known to merge.")
+            yield unproven_item("expressions", f"{call.name} is not known to merge.")
 
 
-def _virtual(parts: BoundDefinition) -> Iterator[JudgedItem]:
-    """A block that is inserted has no part yet, a recomputation reads from one; and rows that
-    were there before a RENAME had another name."""
+def _part_dependent_columns(parts: BoundDefinition) -> Iterator[JudgedItem]:
+    """Yield an item if the query reads the name of a table, or a virtual column of its parts.
+
+    A RENAME changes names for older rows. An inserted block has no part yet, while a recomputation
+    reads from parts.
+    """
     for one in all_expressions(parts.plan.root):
         if isinstance(one, NameConstant):
-            yield refused_or_unknown(
+            yield refused_if_merging(
                 parts.merges,
                 "expressions",
                 f"{one.column} is another name once RENAME gave one.",
@@ -104,7 +121,7 @@ def _virtual(parts: BoundDefinition) -> Iterator[JudgedItem]:
     for scan in all_scans(parts.plan.root):
         found = sorted(n for n in columns_read(scan) & places if scan.table.column(n) is None)
         if found:
-            yield refused_or_unknown(
+            yield refused_if_merging(
                 parts.merges,
                 full_name(scan.table),
                 f"{found[0]} tells where a row lies, which merges change.",
@@ -122,7 +139,8 @@ def columns_read(scan: nodes.Scan) -> set[str]:
 
 
 def _late_defaults(parts: BoundDefinition) -> Iterator[JudgedItem]:
-    """Parts that were written before ADD COLUMN compute its default at each read."""
+    """Yield an item for each column whose default calls a volatile function and which older parts
+    lack: parts written before ADD COLUMN compute the default at each read."""
     tables = {scan.table.id: scan.table for scan in all_scans(parts.plan.root)}
     for table in tables.values():
         read = set().union(
@@ -134,19 +152,19 @@ def _late_defaults(parts: BoundDefinition) -> Iterator[JudgedItem]:
         )
         for column in table.stored_columns:
             names = _default_functions(parts, table, column) if column.name in read else ()
-            if names and lacks(parts.snapshot, table, column):
-                yield refused_or_unknown(
+            if names and has_parts_without(parts.snapshot, table, column):
+                yield refused_if_merging(
                     parts.merges,
                     full_name(table),
                     f"Parts of {full_name(table)} are older than its column {column.name}, which"
-                    f" is {called(names)} in them, another value at each read.",
+                    f" is {calls_text(names)} in them, another value at each read.",
                     f"ALTER TABLE {full_name(table)} MATERIALIZE COLUMN {column.name} stores the"
                     " values.",
                 )
 
 
 def _default_functions(parts: BoundDefinition, table: Table, column: Column) -> tuple[str, ...]:
-    """The volatile functions of a column's default, those of the defaults that it reads too."""
+    """Return the volatile functions of a column's default, and of the defaults that it reads."""
     found: list[str] = []
     waiting, seen = [column.name], set[str]()
     while waiting:
@@ -160,8 +178,8 @@ def _default_functions(parts: BoundDefinition, table: Table, column: Column) -> 
     return tuple(dict.fromkeys(found))
 
 
-def lacks(snapshot: Snapshot, table: Table, column: Column) -> bool:
-    """Return whether a part of the table, a detached one too, is older than the column."""
+def has_parts_without(snapshot: Snapshot, table: Table, column: Column) -> bool:
+    """Return whether a part with rows, detached or not, is older than the column."""
     if column.since <= 1:
         return False
     return any(

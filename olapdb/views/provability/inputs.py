@@ -1,13 +1,13 @@
-"""Tables and subqueries that are read beside the source: dimensions.
+"""Dimensions: tables and subqueries that a view reads beside its source.
 
-A change of a dimension's rows makes stale what was made with them, in its own commit.  A merge
-tells nobody, so what the view reads of a dimension must be the same before and after a merge: a
-function of the table's rows, not of how they lie in parts.  Each plan node below is asked for what
-a merge may change of its rows:
+A commit that changes a dimension's rows also invalidates what was made with them. A merge
+invalidates nothing. So what the view reads of a dimension must be the same before and after a
+merge: a function of the table's rows, not of their parts. Each plan node is classified by what a
+merge may change of its rows:
 
     whole    nothing
-    keys     how often a row is there, and all but the columns `keyed`: the distinct values of these
-             stay (a merging table without FINAL)
+    keys     how often a row occurs, and all columns except `keyed`, whose distinct values stay
+             (a merging table without FINAL)
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from olapdb.plan.tree import expressions_of
 from olapdb.types import AggregateFunction, SimpleAggregateFunction
 from olapdb.views.definition.query_shape import is_key_column
 from olapdb.views.provability.expressions import columns_read
-from olapdb.views.provability.judgement import JudgedItem, known, unknown
+from olapdb.views.provability.judgement import JudgedItem, provable_item, unproven_item
 from olapdb.views.provability.merging import commutes, is_ordered
 from olapdb.views.provability.parts import BoundDefinition, full_name
 from olapdb.views.provability.query import path
@@ -32,16 +32,19 @@ _PLAIN = ("MergeTree", "Memory", "Log", "TinyLog", "StripeLog", "Null")
 
 
 @dataclass(frozen=True)
-class _Rows:
-    """A bound on what merges may change of a plan's rows. `table` None: nothing. Else it changes how often
-    rows are there, and `keyed` are the columns whose distinct values stay; `keeps_keys` tells that
-    merges leave at least one row of each key."""
+class _MergeEffect:
+    """A bound on what merges may change of a plan's rows. `table` None: nothing.
+
+    Else merges change how often rows occur, and the distinct values of the columns `keyed` stay.
+    `keeps_keys`: merges leave at least one row of each key.
+    """
 
     table: Table | None = None
     keyed: frozenset[str] = frozenset()
     keeps_keys: bool = True
 
     def sees_only_keys(self, expression: expressions.Expression, schema: nodes.Schema) -> bool:
+        """Return whether what the expression reads of `schema` is kept by merges."""
         mine = expressions.columns_of(expression) & {field.name for field in schema}
         return self.table is None or mine <= self.keyed
 
@@ -50,12 +53,12 @@ class _Rows:
         return self.keeps_keys and {field.name for field in schema} <= self.keyed
 
 
-_WHOLE = _Rows()
+_WHOLE = _MergeEffect()
 
 
 def input_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
     """Yield items about each dimension and each subquery of the query."""
-    judge = _Inputs(parts)
+    judge = _InputJudge(parts)
     for branch, _ in parts.branches:
         for node in path(branch.root):
             judge.subqueries(node)
@@ -69,27 +72,28 @@ def input_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
     for table in judge.tables.values():
         name = f"dimension {full_name(table)}"
         if name not in wrong:
-            yield known(
+            yield provable_item(
                 name, "What is read of it changes only by commits that name the stale slices."
             )
 
 
 @dataclass
-class _Inputs:
-    """Collects what is wrong with the plans beside the source's path."""
+class _InputJudge:
+    """A walk over the plans beside the source's path that collects problems and dimensions."""
 
     parts: BoundDefinition
     wrong: list[JudgedItem] = field(default_factory=list)
     tables: dict[str, Table] = field(default_factory=dict)
 
-    def _blame(self, name: str, because: str, fix: str) -> _Rows:
-        """Note what is wrong, once; what stands above is judged as if it were right."""
-        item = unknown(name, because, fix)
+    def _blame(self, name: str, because: str, fix: str) -> _MergeEffect:
+        """Add a problem once; return _WHOLE, so that nodes above are judged without it."""
+        item = unproven_item(name, because, fix)
         if item not in self.wrong:
             self.wrong.append(item)
         return _WHOLE
 
-    def _without_final(self, table: Table | None) -> _Rows:
+    def _without_final(self, table: Table | None) -> _MergeEffect:
+        """Add the problem that merges of the table change the rows that are read; advise FINAL."""
         assert table is not None
         return self._blame(
             f"dimension {full_name(table)}",
@@ -101,12 +105,13 @@ class _Inputs:
     # --- where plans meet
 
     def whole(self, node: nodes.Node) -> None:
-        """Judge a plan whose rows all count, each as often as it is there."""
+        """Judge a plan whose rows all count, each as often as it occurs."""
         rows = self.rows(node)
         if rows.table is not None:
             self._without_final(rows.table)
 
     def subqueries(self, node: nodes.Node) -> None:
+        """Judge the node's subqueries: scalar ones whole, IN by their distinct rows."""
         for expression in (one for held in expressions_of(node) for one in expressions.walk(held)):
             if isinstance(expression, expressions.ScalarSubquery):
                 self.whole(expression.plan)
@@ -115,8 +120,8 @@ class _Inputs:
                 if rows.table is not None and not rows.distinct_is_whole(expression.plan.schema):
                     self._without_final(rows.table)
 
-    def joined(self, node: nodes.Join, left: _Rows, right: _Rows) -> _Rows:
-        """Judge a join of rows that a merge may change."""
+    def joined(self, node: nodes.Join, left: _MergeEffect, right: _MergeEffect) -> _MergeEffect:
+        """Judge a join of two inputs, and return what merges may change of its rows."""
         if right.table is not None:
             by_presence = node.strictness in ("SEMI", "ANTI") and right.keeps_keys
             conditions = _conditions(node.right_keys, node.residual)
@@ -136,8 +141,8 @@ class _Inputs:
 
     # --- nodes
 
-    def rows(self, node: nodes.Node) -> _Rows:
-        """Return what a merge may change of the node's rows."""
+    def rows(self, node: nodes.Node) -> _MergeEffect:
+        """Return what merges may change of the node's rows; add the problems below it."""
         self.subqueries(node)
         match node:
             case nodes.Scan():
@@ -184,10 +189,11 @@ class _Inputs:
                     "Copy what it reads into a table.",
                 )
 
-    def _scan(self, scan: nodes.Scan) -> _Rows:
+    def _scan(self, scan: nodes.Scan) -> _MergeEffect:
+        """Note the dimension, and return what merges may change of its rows."""
         table = scan.table
         if table.id == self.parts.source.id:
-            return _WHOLE  # the inserted block; that it is read twice is refused
+            return _WHOLE  # the inserted block; `query` refuses a second read of the source
         self.tables[table.id] = table
         name = f"dimension {full_name(table)}"
         if not table.engine.combines:
@@ -201,11 +207,14 @@ class _Inputs:
         if scan.final:
             return self._final(name, scan)
         keyed = {unique for unique, column in scan.columns if is_key_column(table, column)}
-        return _Rows(table, frozenset(keyed), not table.engine.drops_keys)
+        return _MergeEffect(table, frozenset(keyed), not table.engine.drops_keys)
 
-    def _final(self, name: str, scan: nodes.Scan) -> _Rows:
-        """FINAL reads what a full merge would leave: the same after any merges, but for columns of
-        which a merge keeps an arbitrary row's value, and rows that cancel the wrong one."""
+    def _final(self, name: str, scan: nodes.Scan) -> _MergeEffect:
+        """Judge a scan with FINAL, which reads the rows as after a full merge.
+
+        Merges matter for columns of which they keep an arbitrary row's value, and for a sign that
+        may cancel the wrong row.
+        """
         table = scan.table
         if table.engine.sign is not None:
             return self._blame(
@@ -242,13 +251,14 @@ class _Inputs:
                 )
         return _WHOLE
 
-    def _aggregate(self, node: nodes.Aggregate) -> _Rows:
+    def _aggregate(self, node: nodes.Aggregate) -> _MergeEffect:
+        """Judge an aggregation: its keys must be in `keyed`, its aggregates must commute."""
         rows = self.rows(node.child)
         for _, call in node.aggregates:
             if call.aggregate.merge_class == "ordered":
                 self._blame(
                     "subquery",
-                    f"{_spelt(call)} in a subquery depends on the order of its rows.",
+                    f"{_function_name(call)} in a subquery depends on the order of its rows.",
                     "Use argMin or argMax over a column that orders the rows, or groupUniqArray.",
                 )
         if rows.table is None:
@@ -259,8 +269,9 @@ class _Inputs:
         return _WHOLE if keyed and same and there else self._without_final(rows.table)
 
     def _commutes(
-        self, rows: _Rows, node: nodes.Aggregate, call: expressions.AggregateCall
+        self, rows: _MergeEffect, node: nodes.Aggregate, call: expressions.AggregateCall
     ) -> bool:
+        """Return whether merges keep the result: it commutes, or is idempotent over `keyed`."""
         assert rows.table is not None
         if commutes(node.child, call, rows.table):
             return True
@@ -271,7 +282,8 @@ class _Inputs:
             and all(rows.sees_only_keys(a, node.child.schema) for a in call.arguments)
         )
 
-    def _join(self, node: nodes.Join, left: _Rows, right: _Rows) -> _Rows:
+    def _join(self, node: nodes.Join, left: _MergeEffect, right: _MergeEffect) -> _MergeEffect:
+        """Judge a join within a subquery. ANY and ASOF JOIN are problems."""
         if node.strictness in ("ANY", "ASOF"):
             self._blame(
                 "subquery",
@@ -280,7 +292,10 @@ class _Inputs:
             )
         return self.joined(node, left, right)
 
-    def _distinct(self, child: nodes.Node, keys: tuple[expressions.Expression, ...]) -> _Rows:
+    def _distinct(
+        self, child: nodes.Node, keys: tuple[expressions.Expression, ...]
+    ) -> _MergeEffect:
+        """Judge a DISTINCT. DISTINCT ON columns is a problem."""
         rows = self.rows(child)
         if keys:
             return self._blame(
@@ -292,8 +307,8 @@ class _Inputs:
             return _WHOLE
         return self._without_final(rows.table)
 
-    def _first_rows(self, node: nodes.Node, child: nodes.Node) -> _Rows:
-        """LIMIT: which rows are first must be decided by their values."""
+    def _first_rows(self, node: nodes.Node, child: nodes.Node) -> _MergeEffect:
+        """Judge a LIMIT: the values of the rows must decide which come first, not their place."""
         self.whole(child)
         ties = isinstance(node, nodes.Limit) and bool(node.ties) and not node.offset
         if ties or is_totally_ordered(child):
@@ -313,17 +328,18 @@ def _conditions(
 
 
 def _dropped_with_zeros(table: Table, summed: set[str]) -> bool:
-    """Whether a row whose sums are zero leaves with its other values."""
+    """Return whether merges drop a row whose sums are zero, with its other values."""
     return bool(summed) and bool(table.engine.arguments)
 
 
-def _spelt(call: expressions.AggregateCall) -> str:
+def _function_name(call: expressions.AggregateCall) -> str:
+    """Return the aggregate's name without its parameters."""
     return call.name.partition("(")[0]
 
 
 def is_totally_ordered(node: nodes.Node) -> bool:
-    """Return whether rows of the node that tie in its ORDER BY are equal in all that is read of them, or
-    there is one row at most."""
+    """Return whether rows that tie in the node's ORDER BY are equal in every column that is read,
+    or there is at most one row."""
     wanted = {field.name for field in node.schema}
     ordered: set[str] | None = None
     while True:

@@ -1,4 +1,4 @@
-"""The answer about a definition: one item for each of its parts."""
+"""The judgement of a definition: one item for each of its parts."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class JudgedItem:
-    """One part of a definition: `name` says which, `because` why it is provable or is not.
+    """The judgement of one part of a definition: its `name`, and `because`, why it is provable or
+    not.
 
-    `refused` items corrupt the target when its rows are merged; the others only leave the view
-    unproven.  `fix` says what to write instead; it is empty for provable items."""
+    `refused` items would corrupt the target when its rows are merged; other items only leave the
+    view unproven. `fix` says what to write instead; it is empty for provable items.
+    """
 
     name: str
     provable: bool
@@ -21,26 +23,27 @@ class JudgedItem:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """All items, in the order in which they were judged."""
+    """The items of a definition, in the order in which they were judged."""
 
     items: tuple[JudgedItem, ...]
 
     @property
     def provable(self) -> bool:
+        """Return whether every item is provable."""
         return all(item.provable for item in self.items)
 
     @property
     def reason(self) -> str:
-        """The reason of the first item that is not provable; "" where all are."""
+        """Return the reason of the first item that is not provable, or ""."""
         return next((item.because for item in self.items if not item.provable), "")
 
 
-def known(name: str, because: str) -> JudgedItem:
+def provable_item(name: str, because: str) -> JudgedItem:
     """Return the item of a provable part."""
     return JudgedItem(name, True, because)
 
 
-def unknown(name: str, because: str, fix: str = "") -> JudgedItem:
+def unproven_item(name: str, because: str, fix: str = "") -> JudgedItem:
     """Return the item of a part that leaves the view unproven."""
     return JudgedItem(name, False, because, fix)
 
@@ -50,7 +53,6 @@ def refused(name: str, because: str, fix: str) -> JudgedItem:
     return JudgedItem(name, False, because, fix, refused=True)
 
 
-def refused_or_unknown(merges: bool, name: str, because: str, fix: str) -> JudgedItem:
-    """Return the item of a part that is refused where the target merges rows, and leaves the view
-    unproven else."""
+def refused_if_merging(merges: bool, name: str, because: str, fix: str) -> JudgedItem:
+    """Return the item of a part that is refused if the target merges rows, else unproven."""
     return JudgedItem(name, False, because, fix, refused=merges)

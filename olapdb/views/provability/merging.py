@@ -1,8 +1,8 @@
-"""Which aggregates give the same before and after a merge of the table that they read.
+"""Aggregates that a merge of the table that they read does not change.
 
-A merge joins rows of equal sorting key, so it changes how often a key is there and what stands
-beside it.  `sum` over a summed column, `max` over maxima and `-Merge` over states do not see that;
-nor does what only looks at which keys there are.
+A merge joins rows of equal sorting key. It changes how often a key occurs and the other values in
+its rows. `sum` over a summed column, `max` over maxima and `-Merge` over states give the same
+before and after. So does an aggregate that depends only on which keys occur.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from olapdb.functions import resolve_aggregate
 from olapdb.model.schema import Column, Table
 from olapdb.plan import nodes
 from olapdb.plan.expressions import AggregateCall, ColumnRef, Expression
-from olapdb.views.definition.query_shape import is_key_column, source_columns_of, traced
+from olapdb.views.definition.query_shape import is_key_column, source_columns_of, stored_column_of
 
 
 def over_keys(node: nodes.Node, expression: Expression, table: Table) -> bool:
-    """Return whether an expression over the node reads of the table only columns of its ORDER BY, which
-    merges keep. Columns of other tables do not count."""
+    """Return whether the expression over the node reads of `table` only columns of its ORDER BY,
+    which merges keep. Columns of other tables do not count."""
     for found in source_columns_of(node, expression):
         if found is None:
             return False
@@ -31,15 +31,15 @@ def over_keys(node: nodes.Node, expression: Expression, table: Table) -> bool:
 
 
 def commutes(node: nodes.Node, call: AggregateCall, table: Table) -> bool:
-    """Return whether the aggregate over the node gives the same before and after merges of the table."""
+    """Return whether the aggregate over the node is the same before and after merges of `table`."""
     if len(call.arguments) != 1 or not isinstance(call.arguments[0], ColumnRef):
         return False
-    found = traced(node, call.arguments[0].name)
+    found = stored_column_of(node, call.arguments[0].name)
     column = table.column(found[1]) if found and found[0] == table.id else None
     if column is None or call.aggregate.merge_class == "ordered":
         return False
     if is_key_column(table, column.name):
-        # The same keys are there before and after a merge; how often is not.
+        # A merge keeps the set of keys, but not how often each occurs.
         if table.engine.drops_keys:
             return False
         return call.aggregate.merge_function in ("min", "max") or "uniq" in call.name.lower()
@@ -55,9 +55,9 @@ def commutes(node: nodes.Node, call: AggregateCall, table: Table) -> bool:
 
 
 def holds_sums(data_type: types.DataType) -> bool:
-    """Return whether a sum that is stored in the type and added up again is the sum of all: types of 64
-    bits wrap as the sum itself does, narrower ones wrap earlier. A Decimal that outgrows its type is
-    an error of the merge, never another value."""
+    """Return whether adding up sums that are stored in the type gives the sum of all rows. Types of
+    64 bits wrap as the sum itself does; narrower ones wrap earlier. A Decimal that outgrows its
+    type is an error of the merge, never another value."""
     match types.plain(data_type):
         case types.Integer(bits=bits) | types.Float(bits=bits):
             return bits >= 64
@@ -82,8 +82,8 @@ def is_ordered(column: Column) -> bool:
 
 
 def drops_rows_of_zero(table: Table) -> bool:
-    """Return whether a row all of whose values that are not in a key are zero leaves at a merge, for every
-    row of zeros: what another table dropped and this one holds as zeros are then the same."""
+    """Return whether merges drop every row whose values outside the key are all zero. Then rows
+    that another table dropped and rows of zeros here are equivalent."""
     if table.engine.name != "SummingMergeTree":
         return False
     layout = TableLayout(table)

@@ -1,7 +1,7 @@
-"""Columns of a target that the view does not give: what an ALTER makes of those that are stored.
+"""Columns of a target that the view does not give, and ALTERs that change their stored values.
 
-A recomputation fills them as the table says now.  Rows that are there hold what the table said when
-they came, so an ALTER that fills them otherwise leaves the two apart.
+A recomputation fills such columns by the table's current definition. Stored rows were filled by the
+definition of their INSERT. An ALTER that fills the columns differently makes the two differ.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from olapdb.views.provability.parts import BoundDefinition
 
 
 def fills_otherwise(before: Table, now: BoundDefinition) -> bool:
-    """Return whether `now.target` fills a stored column that the view does not give with other
-    values than `before`, its version before an ALTER, in rows that both have.
+    """Return whether an ALTER makes the target fill a stored column that the view does not give
+    with other values. `before` is the target before the ALTER, `now` the definition after it.
 
-    That is so where the default, or one that it is computed from, or a type among them changes; and
-    where a column with a default is added that merges do not simply keep, of which older parts have
-    one value for each merged row, a recomputation one for each row that the view gives.  Columns
-    are followed by id, so a rename changes nothing."""
+    That is so if the column's default changes, or a default that it reads, or the type of one of
+    these columns. It is also so for an added column with a default whose values merges combine:
+    older parts have one value for each merged row, a recomputation one for each row that the view
+    gives. Columns are matched by id, so a rename changes nothing.
+    """
     given = {c.id for c in now.target.columns if c.name in now.plan.names}
     old = {column.id: column for column in before.columns}
-    for column in _filling(now.target, given):
+    for column in _filled_columns(now.target, given):
         known = old.get(column.id)
         if known is None:
-            differs = column.id not in given and _counts_rows(now, column)
+            differs = column.id not in given and _combines_on_merge(now, column)
         else:
             differs = not same_result(known.type, column.type, joined=False) or (
                 column.id not in given
@@ -42,8 +43,8 @@ def fills_otherwise(before: Table, now: BoundDefinition) -> bool:
     return False
 
 
-def _filling(table: Table, given: Collection[int]) -> list[Column]:
-    """The stored columns that the view does not give, and all that their defaults read."""
+def _filled_columns(table: Table, given: Collection[int]) -> list[Column]:
+    """Return the stored columns that the view does not give, and those that their defaults read."""
     waiting = [c for c in table.stored_columns if c.id not in given]
     found: dict[int, Column] = {}
     while waiting:
@@ -57,8 +58,9 @@ def _filling(table: Table, given: Collection[int]) -> list[Column]:
     return list(found.values())
 
 
-def _counts_rows(now: BoundDefinition, column: Column) -> bool:
-    """Whether merges join values of the added column to another one."""
+def _combines_on_merge(now: BoundDefinition, column: Column) -> bool:
+    """Return whether merges combine values of the added column, so that its value depends on how
+    many rows were merged."""
     if not column.stored or not column.default or not now.target.engine.merges_values:
         return False
     if keeps_equal_values(TableLayout(now.target), column, grouped=False):

@@ -1,4 +1,4 @@
-"""The input of a judgement: a bound definition and the tables around it."""
+"""The input of a judgement: a bound definition and its tables."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from olapdb.views.definition.query_shape import QueryShape, branches, shape_of
 
 @dataclass(frozen=True)
 class BoundDefinition:
-    """A view's definition at one snapshot. `plan` is bound, not optimized; `settings` are those that are
-    frozen in the view, `environment` has its zone."""
+    """A view's definition at one snapshot.
+
+    `plan` is bound, not optimized. `settings` are frozen in the view; `environment` has its zone.
+    """
 
     name: str
     plan: nodes.Plan
@@ -29,30 +31,32 @@ class BoundDefinition:
 
     @property
     def merges(self) -> bool:
-        """Whether merges of the target join rows of equal sorting key."""
+        """Return whether merges of the target join rows of equal sorting key."""
         return self.target.engine.combines
 
     @property
     def source_name(self) -> str:
+        """Return the source as "database.table"."""
         return full_name(self.source)
 
     @property
     def target_name(self) -> str:
+        """Return the target as "database.table"."""
         return full_name(self.target)
 
     @cached_property
     def branches(self) -> tuple[tuple[nodes.Plan, QueryShape], ...]:
-        """The inputs of a UNION ALL at the top, or the plan itself, each with its shape."""
+        """Return the inputs of a UNION ALL at the top, or the plan itself, each with its shape."""
         return tuple((branch, shape_of(branch)) for branch in branches(self.plan))
 
     @cached_property
     def layout(self) -> TableLayout:
-        """The keys of the target."""
+        """Return the keys of the target."""
         return TableLayout(self.target, self.environment)
 
     @property
     def order(self) -> list[str]:
-        """The items of the target's ORDER BY."""
+        """Return the items of the target's ORDER BY."""
         return [item.expression.strip("`") for item in self.target.sorting_key]
 
 

@@ -1,7 +1,8 @@
-"""The way from the source to the target: what fires, clauses, joins, and the one GROUP BY.
+"""The path from the source to the target: trigger, clauses, joins, and the one GROUP BY.
 
-The rows of a block go up this way alone, so each node must give for the rows of two blocks what it
-gives for each, together (or, above the source's GROUP BY, groups that merge to that).
+A trigger sends only the rows of one block up this path. So each node must distribute over blocks:
+its output for two blocks together must be its outputs for each, joined. Above the source's GROUP
+BY, the groups of the two outputs must merge to that.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from olapdb.plan.tree import expressions_of
 from olapdb.views.definition.query_shape import QueryShape, occurrences
 from olapdb.views.provability.judgement import (
     JudgedItem,
-    known,
+    provable_item,
     refused,
-    refused_or_unknown,
-    unknown,
+    refused_if_merging,
+    unproven_item,
 )
 from olapdb.views.provability.parts import BoundDefinition
 
@@ -36,25 +37,27 @@ _ROW_BY_ROW = {
     nodes.Union: "UNION ALL",
     nodes.SetDifference: "EXCEPT or INTERSECT",
 }
-"""Nodes that the rules below know; those that look at several rows are named by `Shape.above`."""
+"""Nodes that the rules know. `QueryShape.above` names those that look at several rows."""
 
 
 def query_items(
     parts: BoundDefinition, branch: nodes.Plan, shape: QueryShape
 ) -> Iterator[JudgedItem]:
     """Yield items about one branch of the query, from the source up to the target."""
-    wrong = [*_twice(parts, branch), *_joins(parts, shape), *_clauses(parts, shape)]
+    wrong = [*_repeated_source(parts, branch), *_joins(parts, shape), *_block_clauses(parts, shape)]
     if not shape.above:
         wrong += _conditions_on_groups(parts, branch)
     for node in path(branch.root):
         if type(node) not in _ROW_BY_ROW:
             wrong.append(
-                unknown("query", f"{type(node).__name__} is not known to work block by block.")
+                unproven_item(
+                    "query", f"{type(node).__name__} is not known to work block by block."
+                )
             )
     yield from wrong
     if not wrong:
         above = "each row by itself" if shape.aggregate is None else "each group by itself"
-        yield known("query", f"It makes of the rows of {parts.source_name} {above}.")
+        yield provable_item("query", f"It makes of the rows of {parts.source_name} {above}.")
 
 
 def path(node: nodes.Node) -> list[nodes.Node]:
@@ -66,7 +69,8 @@ def path(node: nodes.Node) -> list[nodes.Node]:
     return found
 
 
-def _twice(parts: BoundDefinition, branch: nodes.Plan) -> Iterator[JudgedItem]:
+def _repeated_source(parts: BoundDefinition, branch: nodes.Plan) -> Iterator[JudgedItem]:
+    """Refuse a branch that reads its source more than once."""
     if occurrences(branch.root, parts.source.id) > 1:
         yield refused(
             f"source {parts.source_name}",
@@ -77,6 +81,7 @@ def _twice(parts: BoundDefinition, branch: nodes.Plan) -> Iterator[JudgedItem]:
 
 
 def _joins(parts: BoundDefinition, shape: QueryShape) -> Iterator[JudgedItem]:
+    """Yield an item for each RIGHT or FULL JOIN, and one for an ANY or ASOF JOIN."""
     for kind in shape.joins:
         if kind.endswith(("RIGHT", "FULL")):
             yield refused(
@@ -86,7 +91,7 @@ def _joins(parts: BoundDefinition, shape: QueryShape) -> Iterator[JudgedItem]:
             )
     loose = [k for k in shape.joins if k.startswith(("ANY", "ASOF"))]
     if loose:
-        yield refused_or_unknown(
+        yield refused_if_merging(
             parts.merges,
             "JOIN",
             f"{loose[0]} JOIN takes whichever partner comes first.",
@@ -94,10 +99,11 @@ def _joins(parts: BoundDefinition, shape: QueryShape) -> Iterator[JudgedItem]:
         )
 
 
-def _clauses(parts: BoundDefinition, shape: QueryShape) -> Iterator[JudgedItem]:
+def _block_clauses(parts: BoundDefinition, shape: QueryShape) -> Iterator[JudgedItem]:
+    """Yield an item for a clause that looks at several rows, or for a second GROUP BY."""
     if shape.above:
         clause = shape.above[0]
-        yield refused_or_unknown(
+        yield refused_if_merging(
             parts.merges,
             clause,
             f"{clause} looks at the rows of one block, not of the table.",
@@ -105,7 +111,7 @@ def _clauses(parts: BoundDefinition, shape: QueryShape) -> Iterator[JudgedItem]:
             f" {parts.target_name}.",
         )
     elif shape.aggregations > 1:
-        yield refused_or_unknown(
+        yield refused_if_merging(
             parts.merges,
             "GROUP BY",
             "its inner GROUP BY sees one block at a time, so the outer one aggregates pieces.",
@@ -117,8 +123,9 @@ def _clauses(parts: BoundDefinition, shape: QueryShape) -> Iterator[JudgedItem]:
 
 
 def _conditions_on_groups(parts: BoundDefinition, branch: nodes.Plan) -> Iterator[JudgedItem]:
-    """A WHERE, a JOIN or an ARRAY JOIN above the GROUP BY may look at its keys, which are the same
-    in every block, but not at the aggregates, which are those of one block."""
+    """Yield an item for a WHERE, JOIN or ARRAY JOIN above the GROUP BY that reads an aggregate: its
+    value is that of one block. Such a clause may read the group's keys, which are the same in every
+    block."""
     for node in path(branch.root):
         if isinstance(node, nodes.Aggregate):
             return
@@ -132,7 +139,7 @@ def _conditions_on_groups(parts: BoundDefinition, branch: nodes.Plan) -> Iterato
         for expression in expressions_of(node):
             wrong = [n for n in sorted(columns_of(expression) & left) if _is_aggregate(below, n)]
             if wrong:
-                yield refused_or_unknown(
+                yield refused_if_merging(
                     parts.merges,
                     clause,
                     f"{clause} looks at {wrong[0]}, an aggregate of the rows of one block, not of"
@@ -143,7 +150,7 @@ def _conditions_on_groups(parts: BoundDefinition, branch: nodes.Plan) -> Iterato
 
 
 def _is_aggregate(node: nodes.Node, column: str) -> bool:
-    """Whether a column of the node is computed from an aggregate below it, on the source's path."""
+    """Return whether a column of the node is computed from an aggregate below, on this path."""
     match node:
         case nodes.Aggregate(aggregates=aggregates):
             return any(name == column for name, _ in aggregates)

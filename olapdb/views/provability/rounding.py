@@ -1,8 +1,9 @@
-"""Sums of floats: their last bits depend on the order in which rows are added, which merges change.
+"""Rounded numbers: sums of floats, whose last bits depend on the order of addition.
 
-As a value such a number is equal within the tolerance of a comparison.  What it *decides* is not: a
-row passes `v > (SELECT avg(price) FROM d)` or does not.  So a rounded number may be stored and
-calculated with, but no condition, key or conversion to another type may depend on it.
+Merges change that order. As a stored value such a number is equal within the tolerance of a
+comparison. A decision by it is not: a row passes `v > (SELECT avg(price) FROM d)` or does not. So a
+rounded number may be stored and calculated with, but no condition, key or conversion to another
+type may depend on it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from olapdb.plan.expressions import (
 )
 from olapdb.plan.tree import expressions_of
 from olapdb.types import AggregateFunction, DataType, Float, plain
-from olapdb.views.provability.judgement import JudgedItem, unknown
+from olapdb.views.provability.judgement import JudgedItem, unproven_item
 from olapdb.views.provability.parts import BoundDefinition
 
 _CALCULATES = frozenset(
@@ -65,11 +66,13 @@ def rounding_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
 
 @dataclass
 class _Rounding:
+    """A walk over a plan that collects in `wrong` what rounded numbers decide."""
+
     wrong: list[JudgedItem] = field(default_factory=list)
 
     def _blame(self, what: str) -> None:
         self.wrong.append(
-            unknown(
+            unproven_item(
                 what,
                 f"{what} depends on a sum or mean of floats, whose last bits depend on the order in"
                 " which rows are added.",
@@ -78,7 +81,7 @@ class _Rounding:
         )
 
     def columns(self, node: nodes.Node) -> frozenset[str]:
-        """Return the columns of the node whose last bits depend on the order of addition."""
+        """Return the columns of the node that are rounded numbers; add the problems below it."""
         if isinstance(node, nodes.Union):
             return self._by_position(node.schema, node.inputs)
         below = frozenset[str]().union(*(self.columns(child) for child in node.children()))
@@ -102,6 +105,7 @@ class _Rounding:
         return below & {one.name for one in node.schema}
 
     def _by_position(self, schema: nodes.Schema, inputs: tuple[nodes.Node, ...]) -> frozenset[str]:
+        """Return the rounded columns of a UNION, whose inputs give its columns by position."""
         found: set[str] = set()
         for one in inputs:
             rounded = self.columns(one)
@@ -113,11 +117,12 @@ class _Rounding:
         return frozenset(found)
 
     def _decides(self, clause: str, expression: Expression, below: frozenset[str]) -> None:
+        """Add a problem if the expression, on which the clause depends, is a rounded number."""
         if self._rounded(expression, below):
             self._blame(clause)
 
     def _rounded(self, expression: Expression, below: frozenset[str]) -> bool:
-        """Whether the expression is a rounded number; what one decides inside of it is blamed."""
+        """Return whether the expression is a rounded number; add the problems inside it."""
         match expression:
             case ColumnRef(name=name):
                 return name in below
@@ -139,10 +144,12 @@ class _Rounding:
         return False
 
     def _any_rounded(self, expressions: tuple[Expression, ...], below: frozenset[str]) -> bool:
-        found = [self._rounded(one, below) for one in expressions]  # each is asked what it decides
+        found = [self._rounded(one, below) for one in expressions]  # each adds its problems
         return any(found)
 
     def _sums(self, call: AggregateCall, below: frozenset[str]) -> bool:
+        """Return whether the aggregate is a rounded number, or a state of rounded numbers; add the
+        problems of its arguments."""
         rounded = self._any_rounded(call.arguments, below)
         if rounded and not _is_float(call.type):
             if not call.name.startswith("count") and not isinstance(call.type, AggregateFunction):
@@ -152,6 +159,7 @@ class _Rounding:
 
 
 def _adds_floats(call: AggregateCall) -> bool:
+    """Return whether the aggregate adds up floats."""
     if call.aggregate.merge_class != "float":
         return False
     name = call.name.lower()

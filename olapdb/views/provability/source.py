@@ -1,12 +1,12 @@
-"""A source whose engine joins rows: the view must not tell merged rows from unmerged ones.
+"""Sources whose engine joins rows: the view must give the same for merged and unmerged rows.
 
-A trigger sees the rows of an INSERT, a recomputation what merges left of them.  A view over such a
-source is provable where both give the same: it groups by columns of the source's ORDER BY, and
+A trigger sees the rows of an INSERT; a recomputation sees what merges left of them. A view over
+such a source is provable if both give the same: it groups by columns of the source's ORDER BY, and
 each aggregate commutes with a merge (see `merging`).
 
-A SummingMergeTree also drops rows whose sums are zero.  They add nothing to a sum, but their group
-is in the target and not in a recomputation; the two are equal only in a target that drops its own
-rows of zeros.
+A SummingMergeTree also drops rows whose sums are zero. They add nothing to a sum, but their group
+is in the target and not in a recomputation. The two are equal only if the target drops its own rows
+of zeros.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from collections.abc import Iterator
 
 from olapdb.plan import nodes
 from olapdb.views.definition.query_shape import QueryShape
-from olapdb.views.provability.judgement import JudgedItem, known, unknown
+from olapdb.views.provability.judgement import JudgedItem, provable_item, unproven_item
 from olapdb.views.provability.merging import commutes, drops_rows_of_zero, over_keys
 from olapdb.views.provability.parts import BoundDefinition
 from olapdb.views.provability.query import path
 
 _ENGINES = ("MergeTree", "Memory", "Log", "TinyLog", "StripeLog", "Null")
-"""Engines whose rows stay as they came."""
+"""Engines that never change stored rows."""
 
 
 def source_items(
@@ -32,18 +32,23 @@ def source_items(
     name = f"source {parts.source_name}"
     if not engine.combines:
         if engine.name in _ENGINES:
-            yield known(name, "Each of its rows comes with a block and leaves with a commit.")
+            yield provable_item(
+                name, "Each of its rows comes with a block and leaves with a commit."
+            )
         else:
-            yield unknown(name, f"{engine.name} is not known to keep rows as they came.")
+            yield unproven_item(name, f"{engine.name} is not known to keep rows as they came.")
         return
-    reason = _merges_seen(parts, shape)
+    reason = _merge_dependence(parts, shape)
     if reason:
-        yield unknown(name, reason, "Select from a MergeTree table that holds the same rows.")
+        yield unproven_item(name, reason, "Select from a MergeTree table that holds the same rows.")
     else:
-        yield known(name, f"What the view makes of its rows is the same after a merge ({engine}).")
+        yield provable_item(
+            name, f"What the view makes of its rows is the same after a merge ({engine})."
+        )
 
 
-def _merges_seen(parts: BoundDefinition, shape: QueryShape) -> str:
+def _merge_dependence(parts: BoundDefinition, shape: QueryShape) -> str:
+    """Return the reason why the view's result depends on merges of its source, or ""."""
     source, where = parts.source, parts.source_name
     if shape.aggregate is None:
         return f"{where} merges its rows, and a row-wise view shows which it has merged."
@@ -55,7 +60,7 @@ def _merges_seen(parts: BoundDefinition, shape: QueryShape) -> str:
         if not commutes(child, call, source):
             return f"{call.name} counts the unmerged rows of {where}, which merges them."
     for node in path(child):
-        reason = _condition(parts, node)
+        reason = _merge_dependent_node(parts, node)
         if reason:
             return reason
     if source.engine.sign is not None:
@@ -68,8 +73,8 @@ def _merges_seen(parts: BoundDefinition, shape: QueryShape) -> str:
     return ""
 
 
-def _condition(parts: BoundDefinition, node: nodes.Node) -> str:
-    """Why a node between the source and the GROUP BY sees merges."""
+def _merge_dependent_node(parts: BoundDefinition, node: nodes.Node) -> str:
+    """Return the reason why a node between the source and the GROUP BY depends on merges, or ""."""
     source, where = parts.source, parts.source_name
     match node:
         case nodes.Filter(child=child, predicate=predicate):

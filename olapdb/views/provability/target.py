@@ -1,4 +1,4 @@
-"""How the target merges what the view gives it: groups, aggregates, rows as they are.
+"""Merges of the target: how they treat what the view gives, by groups or row by row.
 
 GROUP BY     a merging target joins the groups of blocks: its ORDER BY must be the GROUP BY, and
              each other column must merge as its aggregate does
@@ -17,7 +17,7 @@ from olapdb.plan.expressions import AggregateCall
 from olapdb.types import AggregateFunction, Boolean, SimpleAggregateFunction, is_number, plain
 from olapdb.views.definition.column_conversion import conversion
 from olapdb.views.definition.query_shape import QueryShape, TargetColumn, constants_of
-from olapdb.views.provability.judgement import JudgedItem, known, refused, unknown
+from olapdb.views.provability.judgement import JudgedItem, provable_item, refused, unproven_item
 from olapdb.views.provability.merging import is_ordered
 from olapdb.views.provability.parts import BoundDefinition
 
@@ -34,8 +34,8 @@ _ENGINES = (
     "CollapsingMergeTree",
     "VersionedCollapsingMergeTree",
 )
-_OF_NOTHING_NEUTRAL = ("sum", "sumMap", "minMap", "maxMap", "groupUniqArrayArray")
-"""Merging functions to which what an aggregate makes of no rows (0, {}, []) adds nothing."""
+_NEUTRAL_ON_EMPTY = ("sum", "sumMap", "minMap", "maxMap", "groupUniqArrayArray")
+"""Merging functions to which an aggregate of no rows (0, {}, []) adds nothing."""
 
 
 def target_items(
@@ -44,23 +44,24 @@ def target_items(
     """Yield items about the target and the columns that one branch of the query gives it."""
     engine = parts.target.engine
     if engine.name not in _ENGINES:
-        yield unknown(f"target {parts.target_name}", f"{engine.name} is not known to merge rows.")
+        yield unproven_item(
+            f"target {parts.target_name}", f"{engine.name} is not known to merge rows."
+        )
     elif shape.aggregate is None:
-        yield from _rows(parts, shape)
+        yield from _row_items(parts, shape)
     elif not parts.merges:
-        yield unknown(
+        yield unproven_item(
             f"target {parts.target_name}",
             f"{parts.target_name} is a {engine.name}: each block adds its own groups, which nothing"
             " joins.",
             "Use a SummingMergeTree or an AggregatingMergeTree ordered by the GROUP BY.",
         )
     else:
-        yield from _groups(parts, branch, shape)
+        yield from _grouped_items(parts, branch, shape)
 
 
 def merge_function(parts: BoundDefinition, column: Column) -> str:
-    """Return the function by which merges of the target join the column's values; "" where they keep
-    one of them."""
+    """Return the function by which the target merges the column; "" if merges keep one value."""
     if not parts.target.engine.merges_values:
         return ""
     if isinstance(column.type, SimpleAggregateFunction):
@@ -76,10 +77,11 @@ def merge_function(parts: BoundDefinition, column: Column) -> str:
 # --- rows as they are -----------------------------------------------------------------------------
 
 
-def _rows(parts: BoundDefinition, shape: QueryShape) -> Iterator[JudgedItem]:
+def _row_items(parts: BoundDefinition, shape: QueryShape) -> Iterator[JudgedItem]:
+    """Yield items about the columns of a query without GROUP BY."""
     name = f"target {parts.target_name}"
     if not parts.merges:
-        yield known(name, "It holds each row that the view makes, as it was made.")
+        yield provable_item(name, "It holds each row that the view makes, as it was made.")
         return
     order = set(parts.order)
     for output in shape.outputs:
@@ -87,7 +89,7 @@ def _rows(parts: BoundDefinition, shape: QueryShape) -> Iterator[JudgedItem]:
         if column is None or not column.stored or column.name in order:
             continue
         if not parts.target.engine.merges_values:
-            yield unknown(
+            yield unproven_item(
                 name,
                 f"{parts.target.engine.name} keeps one row of several by their order.",
                 "Use a MergeTree target and read the newest row in the query that reads.",
@@ -95,13 +97,15 @@ def _rows(parts: BoundDefinition, shape: QueryShape) -> Iterator[JudgedItem]:
             return
         label = f"column {column.name}"
         if is_ordered(column):
-            yield _ordered(label, column.type.name, column)
+            yield _order_refusal(label, column.type.name, column)
         elif isinstance(column.type, AggregateFunction):
-            yield known(label, "States of equal ORDER BY are merged.")
-        elif (wrong := _not_stored(parts, column, merge_function(parts, column))) is not None:
+            yield provable_item(label, "States of equal ORDER BY are merged.")
+        elif (
+            wrong := _conversion_refusal(parts, column, merge_function(parts, column))
+        ) is not None:
             yield wrong
         elif merge_function(parts, column):
-            yield known(
+            yield provable_item(
                 label,
                 f"Values of equal ORDER BY are joined by its own function, {merge_function(parts, column)}.",
             )
@@ -112,13 +116,16 @@ def _rows(parts: BoundDefinition, shape: QueryShape) -> Iterator[JudgedItem]:
                 f"Add {column.name} to ORDER BY, make it SimpleAggregateFunction(max, …), or use a"
                 " MergeTree target.",
             )
-    yield from _zeros(parts, {output.name for output in shape.outputs})
+    yield from _dropped_columns(parts, {output.name for output in shape.outputs})
 
 
 # --- groups ---------------------------------------------------------------------------------------
 
 
-def _groups(parts: BoundDefinition, branch: nodes.Plan, shape: QueryShape) -> Iterator[JudgedItem]:
+def _grouped_items(
+    parts: BoundDefinition, branch: nodes.Plan, shape: QueryShape
+) -> Iterator[JudgedItem]:
+    """Yield items about the columns of a query with GROUP BY, whose target merges rows."""
     # A literal is the same in every row: one more column of each group, grouped by or not.
     literals = {n for n, _ in constants_of(branch) if n in parts.order}
     yield _keys(parts, shape, literals)
@@ -127,14 +134,15 @@ def _groups(parts: BoundDefinition, branch: nodes.Plan, shape: QueryShape) -> It
         if column is None or not column.stored:
             continue
         if output.key is not None:
-            if (wrong := _not_stored(parts, column, "group")) is not None:
+            if (wrong := _conversion_refusal(parts, column, "group")) is not None:
                 yield wrong
         elif output.name not in literals:  # one literal cannot join two groups
-            yield _aggregate(parts, column, output, shape)
-    yield from _zeros(parts, {output.name for output in shape.outputs})
+            yield _aggregate_item(parts, column, output, shape)
+    yield from _dropped_columns(parts, {output.name for output in shape.outputs})
 
 
 def _keys(parts: BoundDefinition, shape: QueryShape, literals: set[str]) -> JudgedItem:
+    """Return the item of the GROUP BY, whose keys must be exactly the target's ORDER BY."""
     assert shape.aggregate is not None
     order = parts.order
     keys = {o.name for o in shape.outputs if o.key is not None} | literals
@@ -142,7 +150,9 @@ def _keys(parts: BoundDefinition, shape: QueryShape, literals: set[str]) -> Judg
     lost = [n for n, _ in shape.aggregate.keys if n not in grouped]
     by_order = ", ".join(order) or "tuple()"
     if not lost and keys == set(order):
-        return known("GROUP BY", f"Merges join the groups of blocks by ORDER BY ({by_order}).")
+        return provable_item(
+            "GROUP BY", f"Merges join the groups of blocks by ORDER BY ({by_order})."
+        )
     by_group = ", ".join(sorted(keys)) + (" and more" if lost else "")
     return refused(
         "GROUP BY",
@@ -153,9 +163,10 @@ def _keys(parts: BoundDefinition, shape: QueryShape, literals: set[str]) -> Judg
     )
 
 
-def _aggregate(
+def _aggregate_item(
     parts: BoundDefinition, column: Column, output: TargetColumn, shape: QueryShape
 ) -> JudgedItem:
+    """Return the item of a column that is no key: merges must join it as its aggregate does."""
     call, name = output.aggregate, f"column {column.name}"
     if call is None:
         return refused(
@@ -166,8 +177,8 @@ def _aggregate(
     ordered = call.aggregate.merge_class == "ordered"
     if isinstance(column.type, AggregateFunction) and parts.target.engine.merges_values:
         if ordered:
-            return _ordered(name, call.name, column)
-        return known(name, f"States of {call.name} merge to the state of all rows.")
+            return _order_refusal(name, call.name, column)
+        return provable_item(name, f"States of {call.name} merge to the state of all rows.")
     wanted = merge_function(parts, column)
     function = call.aggregate
     finished = f"{call.name}(…)"
@@ -176,15 +187,15 @@ def _aggregate(
         return refused(
             name,
             f"column {column.name} is a finished {finished}, but {parts.target_name} {how}.",
-            _fix(call),
+            _state_advice(call),
         )
     if ordered:
-        return _ordered(name, call.name, column)
-    wrong = _not_stored(parts, column, wanted)
+        return _order_refusal(name, call.name, column)
+    wrong = _conversion_refusal(parts, column, wanted)
     if wrong is not None:
         return wrong
     assert shape.aggregate is not None
-    if not shape.aggregate.keys and wanted not in _OF_NOTHING_NEUTRAL and shape.selective:
+    if not shape.aggregate.keys and wanted not in _NEUTRAL_ON_EMPTY and shape.selective:
         return refused(
             name,
             f"without GROUP BY a block of which no row qualifies writes {finished} of nothing,"
@@ -192,13 +203,14 @@ def _aggregate(
             f"Store {call.name.partition('(')[0]}State in an AggregateFunction column, or group by"
             " a key.",
         )
-    return known(name, f"{finished} of blocks are joined by {wanted}.")
+    return provable_item(name, f"{finished} of blocks are joined by {wanted}.")
 
 
-def _not_stored(parts: BoundDefinition, column: Column, use: str) -> JudgedItem | None:
-    """The refusal of a column that the target would not hold as the query gives it, or None.
+def _conversion_refusal(parts: BoundDefinition, column: Column, use: str) -> JudgedItem | None:
+    """Return the refusal of a column whose type cannot hold what the query gives, or None.
 
-    `use` is "group" or the function that merges the column; see `views.column_conversion`."""
+    `use` is "group" or the function that merges the column; see `column_conversion`.
+    """
     if not use:
         return None
     given = dict(zip(parts.plan.names, parts.plan.types, strict=True)).get(column.name)
@@ -212,7 +224,8 @@ def _not_stored(parts: BoundDefinition, column: Column, use: str) -> JudgedItem 
     )
 
 
-def _ordered(name: str, what: str, column: Column) -> JudgedItem:
+def _order_refusal(name: str, what: str, column: Column) -> JudgedItem:
+    """Return the refusal of a value that depends on the order of blocks."""
     return refused(
         name,
         f"{what} in column {column.name} depends on the order in which blocks come.",
@@ -221,8 +234,8 @@ def _ordered(name: str, what: str, column: Column) -> JudgedItem:
     )
 
 
-def _zeros(parts: BoundDefinition, given: set[str]) -> Iterator[JudgedItem]:
-    """A merge of a SummingMergeTree drops a row whose named sums are zero, with all else in it."""
+def _dropped_columns(parts: BoundDefinition, given: set[str]) -> Iterator[JudgedItem]:
+    """Refuse columns that a SummingMergeTree drops with a row whose named sums are zero."""
     layout, engine = parts.layout, parts.target.engine
     if engine.name != "SummingMergeTree" or not engine.arguments or nested_maps(layout):
         return
@@ -238,7 +251,8 @@ def _zeros(parts: BoundDefinition, given: set[str]) -> Iterator[JudgedItem]:
             )
 
 
-def _fix(call: AggregateCall) -> str:
+def _state_advice(call: AggregateCall) -> str:
+    """Return the advice how to store the aggregate so that it merges."""
     function = call.aggregate
     if function.additive and function.merge_function:
         inner = function.result_type.name

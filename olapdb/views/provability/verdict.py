@@ -1,4 +1,4 @@
-"""The door: all rules over one definition."""
+"""Entry points of the rules: `judge` and `check_definition` apply all of them to a definition."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from olapdb.views.provability.circle import circle_of
 from olapdb.views.provability.computed import computed_items
 from olapdb.views.provability.expressions import expression_items
 from olapdb.views.provability.inputs import input_items
-from olapdb.views.provability.judgement import JudgedItem, Judgement, unknown
+from olapdb.views.provability.judgement import JudgedItem, Judgement, unproven_item
 from olapdb.views.provability.parts import BoundDefinition, full_name
 from olapdb.views.provability.query import query_items
 from olapdb.views.provability.rounding import rounding_items
@@ -22,17 +22,19 @@ from olapdb.views.provability.target import target_items
 
 
 def judge(parts: BoundDefinition) -> Judgement:
-    """Return an item for each part of the definition; nothing is refused.
+    """Return an item for each part of the definition; refuse nothing.
 
-    Raises QueryNotSupportedInMaterializedView where the query could be no trigger at all."""
+    Raises QueryNotSupportedInMaterializedView if the query cannot be a trigger at all.
+    """
     return Judgement(tuple(dict.fromkeys(_items(parts))))
 
 
 def check_definition(parts: BoundDefinition) -> str:
-    """Return the reason why the view is unproven, "" for a provable one.
+    """Return the reason why the view is unproven, "" for a provable view.
 
-    Raises ViewNotProvable where merges would corrupt its target, with the reason and the fix, and
-    QueryNotSupportedInMaterializedView where the query could be no trigger at all."""
+    Raises ViewNotProvable, with the reason and the fix, if merges would corrupt its target. Raises
+    QueryNotSupportedInMaterializedView if the query cannot be a trigger at all.
+    """
     reasons: list[str] = []
     for item in _items(parts):
         if item.refused:
@@ -45,6 +47,7 @@ def check_definition(parts: BoundDefinition) -> str:
 
 
 def _items(parts: BoundDefinition) -> Iterator[JudgedItem]:
+    """Yield the items of all rules; one item may occur several times."""
     for branch, _ in parts.branches:
         _check_trigger(parts, branch)
     yield from expression_items(parts)
@@ -59,6 +62,7 @@ def _items(parts: BoundDefinition) -> Iterator[JudgedItem]:
 
 
 def _check_trigger(parts: BoundDefinition, branch: nodes.Plan) -> None:
+    """Raise QueryNotSupportedInMaterializedView if the branch does not read the source first."""
     leaf = leftmost(branch.root)
     if not isinstance(leaf, nodes.Scan) or leaf.table.id != parts.source.id:
         raise QueryNotSupportedInMaterializedView(
@@ -69,19 +73,19 @@ def _check_trigger(parts: BoundDefinition, branch: nodes.Plan) -> None:
 
 
 def _dimensions(parts: BoundDefinition) -> Iterator[JudgedItem]:
-    """Yield items about all dimensions together: circles, and the moment at which they are read."""
+    """Yield items about all dimensions together: a circle, and reading at_insert."""
     found = {
         s.table.id: s.table for s in all_scans(parts.plan.root) if s.table.id != parts.source.id
     }
     circle = circle_of(parts.snapshot, [parts.source, *found.values()], parts.target)
     if circle:
-        yield unknown(
+        yield unproven_item(
             f"target {full_name(parts.target)}",
             f"It is made of its own rows: {' -> '.join(circle)}.",
             "Use another target.",
         )
     if found and Settings.of(parts.settings).text("dimensions") == "at_insert":
-        yield unknown(
+        yield unproven_item(
             "SETTINGS dimensions",
             "its dimensions are read at_insert: what they held then is not kept.",
             "SETTINGS dimensions = 'current'.",

@@ -1,15 +1,15 @@
-"""SYSTEM REBUILD VIEW: a new version of a view beside the old one, swapped in when it is proven.
+"""SYSTEM REBUILD VIEW: build a new version of a view beside the old one, prove it, swap it in.
 
     start       one commit: a new target and a new view (the candidate), attached; older blocks are
                 its gap, INSERTs fire both versions from here on
     backfill    the gap, chunk by chunk, each its own commit
-    replay      what became stale meanwhile
-    reconcile   all of the new target with a recomputation; what differs stops the rebuild
-    swap        one commit: the names change places, see `olapdb.views.versions.versions`
+    replay      the slices that became stale meanwhile
+    reconcile   compare the new target with a recomputation; a difference stops the rebuild
+    swap        one commit: the versions exchange names, see `olapdb.views.versions.versions`
 
-Until the swap the view is as it was, whatever happens.  The state of a rebuild is the candidate and
-its coverage, so it may be killed anywhere and run again: it goes on.  The swap requires that the
-candidate is whole in its very commit: no gap, nothing stale, no rows by hand.
+The view is unchanged until the swap, whatever happens. The state of a rebuild is the candidate and
+its coverage, so a killed rebuild goes on when it is run again. The commit of the swap requires a
+complete candidate: no gap, nothing stale, no bypass rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from olapdb.views.definition.drop_attach import drop_view
 from olapdb.views.jobs.backfill import backfill, refuse_incomplete
 from olapdb.views.jobs.job import find_view, view_name
 from olapdb.views.jobs.replay import replay
-from olapdb.views.proof.coverage import gap
+from olapdb.views.proof.coverage import gap_slices
 from olapdb.views.proof.reconcile import reconcile
 from olapdb.views.proof.verdicts import stale_slices
 from olapdb.views.versions.rebuild_checks import refuse_lost_rows
@@ -35,26 +35,25 @@ from olapdb.views.versions.start import RebuildRequest, RebuildRow, row_of
 from olapdb.views.versions.versions import NameExchange, candidate_of
 
 ROUNDS_MAX = 8
-"""How often the candidate is made whole and compared anew, because its source changed meanwhile."""
+"""Rounds of completing and comparing the candidate while its source changes."""
 
 SWAPS_MAX = 20
-"""How often the names change places anew, because others changed names meanwhile."""
+"""Attempts at the swap while concurrent commits change names."""
 
 
 @dataclass(frozen=True)
 class Rebuild:
-    """One SYSTEM REBUILD VIEW statement."""
+    """The run of one SYSTEM REBUILD VIEW statement."""
 
     asked: RebuildRequest
 
     def run(self) -> tuple[RebuildRow, ...]:
-        """Builds, or goes on building, and swaps; a row for each step.
+        """Start or continue the rebuild and swap; return a row for each step.
 
-        Given the definition that the view has already, it does nothing.  Raises what CREATE raises
-        for the query; ViewNotProvable, HaveDependentObjects, BypassRows, RetainedRows where a
-        rebuild cannot be; BackfillIncomplete, ViewDiffers, … where it stops: the view is
-        then as before, and the candidate stays for another run.
-        """
+        Does nothing if the view already has the requested definition. Raises what CREATE raises for
+        the query; ViewNotProvable, HaveDependentObjects, BypassRows or RetainedRows if a rebuild is
+        not possible; BackfillIncomplete, ViewDiffers or others if it stops. The view is then
+        unchanged, and the candidate stays for another run."""
         begun, candidate_id = self.asked.begin()
         if not candidate_id:
             return (begun,)
@@ -65,9 +64,11 @@ class Rebuild:
         except errors.Error as error:
             raise self._stopped(error, candidate_id) from error
 
-    # --- make it whole, prove it, swap
+    # --- complete, prove, swap
 
     def _finish(self, candidate_id: str) -> list[RebuildRow]:
+        """Complete, prove and swap the candidate; return the rows of these steps. Raise
+        CommitConflict if the source changed in every round."""
         rows: list[RebuildRow] = []
         for _ in range(ROUNDS_MAX):
             rows += self._fill(candidate_id)
@@ -75,7 +76,7 @@ class Rebuild:
             rows += self._replay(candidate_id)
             before = self.asked.services.catalog.snapshot()
             proven = self._prove(before, candidate_id)
-            if proven is None:  # its source changed: once more
+            if proven is None:  # the source changed: next round
                 continue
             rows += proven
             failpoint("rebuild.reconciled")
@@ -88,12 +89,13 @@ class Rebuild:
         )
 
     def _fill(self, candidate_id: str) -> list[RebuildRow]:
-        """Until there is no gap: partitions may be attached to the source meanwhile."""
+        """Backfill until there is no gap; partitions may be attached to the source meanwhile.
+        Return a row for each chunk."""
         asked = self.asked
         rows: list[RebuildRow] = []
         for _ in range(ROUNDS_MAX):
             snapshot, view = self._candidate(candidate_id)
-            if not gap(view, snapshot):
+            if not gap_slices(view, snapshot):
                 break
             done = tuple(
                 backfill(
@@ -108,6 +110,7 @@ class Rebuild:
         return rows
 
     def _replay(self, candidate_id: str) -> list[RebuildRow]:
+        """Replay the stale slices; return a row for each."""
         asked = self.asked
         snapshot, view = self._candidate(candidate_id)
         if stale_slices(snapshot, view) == frozenset():
@@ -124,7 +127,9 @@ class Rebuild:
         ]
 
     def _prove(self, before: Snapshot, candidate_id: str) -> list[RebuildRow] | None:
-        """A row for each partition, all equal; None where the source changed since the replay."""
+        """Compare the candidate with a recomputation; return a row for each partition. If one
+        differs, return None if source or target changed since the snapshot `before`, else raise
+        ViewDiffers."""
         asked = self.asked
         compared = reconcile(
             asked.origin, candidate_id, executor=asked.executor, progress=asked.progress
@@ -148,8 +153,8 @@ class Rebuild:
         )
 
     def _swap_while_proven(self, before: Snapshot, candidate_id: str) -> RebuildRow | None:
-        """Tries again where only names or other views came between; None where the comparison
-        does not hold any more."""
+        """Swap, retrying if a concurrent commit changed only names or other views. Return None if
+        the comparison no longer holds, or if every attempt conflicted."""
 
         def attempt(snapshot: Snapshot) -> RebuildRow | None:
             if not self._still_proven(before, candidate_id):
@@ -163,16 +168,21 @@ class Rebuild:
             return None
 
     def _still_proven(self, before: Snapshot, candidate_id: str) -> bool:
+        """Return whether the definition and data that were compared are unchanged since `before`,
+        and the candidate has no gap and nothing stale."""
         now, view = self._candidate(candidate_id)
         compared = before.by_id(candidate_id)
         moved = set(_data_versions(before, view)) - set(_data_versions(now, view))
         redefined = compared is None or compared.version != view.version
-        return not (moved or redefined or gap(view, now) or any(now.invalidations(candidate_id)))
+        return not (
+            moved or redefined or gap_slices(view, now) or any(now.invalidations(candidate_id))
+        )
 
     def _swap(self, before: Snapshot, candidate_id: str) -> RebuildRow:
-        """`before` was taken before the comparison: what it read is what is required."""
+        """Exchange the names in one commit; return its row. The commit requires the definition and
+        the data versions of `before`, a snapshot from before the comparison."""
         snapshot, candidate = self._candidate(candidate_id)
-        # Not the view that was named: a ROLLBACK may have given its name to another version.
+        # Not the statement's view: a ROLLBACK may have given its name to another version.
         view = find_view(snapshot, candidate.stands_beside)
         if not self.asked.discards_retained:
             refuse_lost_rows(snapshot, view, candidate)
@@ -199,8 +209,8 @@ class Rebuild:
     # --- helpers
 
     def _candidate(self, candidate_id: str) -> tuple[Snapshot, MaterializedView]:
-        """The newest snapshot and the candidate there; raises where it was cancelled, or another
-        run of the statement was faster."""
+        """Return the newest snapshot and the candidate in it. Raise UnknownTable if the rebuild was
+        cancelled, or another statement finished it."""
         snapshot = self.asked.services.catalog.snapshot()
         found = snapshot.by_id(candidate_id)
         if not isinstance(found, MaterializedView) or found.standing != "candidate":
@@ -208,14 +218,15 @@ class Rebuild:
         return snapshot, found
 
     def _cancelled(self) -> errors.UnknownTable:
+        """Return the error for a candidate that no longer exists."""
         return errors.UnknownTable(
             "The version that was being built is there no more: the rebuild was cancelled, or"
             " finished by another statement."
         )
 
     def _stopped(self, error: errors.Error, candidate_id: str) -> errors.Error:
-        """The same error, saying what is now and how to go on; that the candidate is gone, where it
-        failed for that."""
+        """Return the same error, extended by the state of the view and how to go on. If the
+        candidate no longer exists, return the error for that."""
         snapshot = self.asked.services.catalog.snapshot()
         candidate = snapshot.by_id(candidate_id)
         if not isinstance(candidate, MaterializedView) or candidate.standing != "candidate":
@@ -239,7 +250,8 @@ class Rebuild:
 
 
 def cancel_rebuild(origin: CommitOrigin, view_id: str) -> None:
-    """Drops the version that a REBUILD was making, with its target. BadArguments without one."""
+    """Drop the candidate of an unfinished REBUILD, with its target. Raise BadArguments if there is
+    none."""
     snapshot = origin.services.catalog.snapshot()
     view = find_view(snapshot, view_id)
     candidate = view if view.standing == "candidate" else candidate_of(snapshot, view)
@@ -252,7 +264,8 @@ def cancel_rebuild(origin: CommitOrigin, view_id: str) -> None:
 
 
 def _data_versions(snapshot: Snapshot, view: MaterializedView) -> tuple[tuple[str, str, int], ...]:
-    """Of the source's and the target's partitions, and of both as a whole."""
+    """Return (table id, partition, data version) of source and target: one for each partition, and
+    one for the whole table (partition "")."""
     return tuple(
         (table_id, partition, snapshot.data_version(table_id, partition))
         for table_id in (view.source_id, view.target_id)

@@ -1,4 +1,4 @@
-"""Where a new version of a view cannot be made, or could not take its place."""
+"""Checks that a new version of a view can be made, proven and swapped in."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from olapdb.views.versions.versions import refuse_bypass, refuse_dependents
 def refuse_rebuild(
     snapshot: Snapshot, view: MaterializedView, discard_retained: bool = False
 ) -> None:
-    """Where another version could not take the view's place without losing something; what was
-    made of rows that left by retention may be given up by `discard_retained`."""
+    """Raise if another version could not take the view's place without losing something.
+
+    Raises BadArguments for a detached view, ViewNotProvable for a target without stored rows, the
+    errors of `readable_source`, HaveDependentObjects and BypassRows. Raises RetainedRows if source
+    rows left by retention; `discard_retained` accepts the loss of their results."""
     name = view_name(view)
     if not view.attached:
         raise BadArguments(
@@ -41,7 +44,7 @@ def refuse_rebuild(
 
 
 def refuse_version(snapshot: Snapshot, view: MaterializedView) -> None:
-    """BadArguments where the view is itself a version of another one."""
+    """Raise BadArguments if the view is itself a version of another view."""
     if not view.standing:
         return
     beside = snapshot.by_id(view.stands_beside)
@@ -54,7 +57,7 @@ def refuse_version(snapshot: Snapshot, view: MaterializedView) -> None:
 def refuse_unprovable(
     snapshot: Snapshot, view: MaterializedView, definition: ViewDefinition
 ) -> None:
-    """ViewNotProvable where the new version could not be compared with its source."""
+    """Raise ViewNotProvable if the new version could not be compared with its source."""
     reason = definition.unprovable
     if not reason and not stores_rows(snapshot, definition.source.id):
         reason = "The source keeps no rows that could be read again."
@@ -70,7 +73,7 @@ def refuse_unprovable(
 def refuse_lost_rows(
     snapshot: Snapshot, view: MaterializedView, candidate: MaterializedView
 ) -> None:
-    """RetainedRows where source rows left by retention before the candidate had seen them."""
+    """Raise RetainedRows if source rows left by retention before the candidate had seen them."""
     if view.source_id != candidate.source_id:
         return
     had, has = (_retained(snapshot, one) for one in (view, candidate))
@@ -85,5 +88,6 @@ def refuse_lost_rows(
 
 
 def _retained(snapshot: Snapshot, view: MaterializedView) -> dict[str, int]:
+    """Return how many source rows left by retention, by source partition."""
     kept = (one for one in snapshot.retained(view.id) if one.side == "source")
     return {one.partition: one.rows for one in kept}

@@ -1,7 +1,7 @@
-"""How a rebuild begins: what is asked for, and the commit that makes the new target and the new view.
+"""The start of a rebuild: its request, and the commit that creates the new target and view.
 
-The new view is the candidate: attached, so INSERTs fire it from that commit on, with all older blocks
-as its gap.  A rebuild that was stopped finds it, and goes on.
+The new view is the candidate. It is attached, so INSERTs fire it from that commit on; all older
+blocks are its gap. A later run of a stopped rebuild finds the candidate and goes on.
 """
 
 from __future__ import annotations
@@ -33,7 +33,12 @@ from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
 from olapdb.sql import nodes
 from olapdb.sql.parser import parse_query
-from olapdb.views.definition.definition import MEANING, ViewDefinition, define, kept_settings
+from olapdb.views.definition.definition import (
+    QUERY_SETTINGS,
+    ViewDefinition,
+    define,
+    inherited_settings,
+)
 from olapdb.views.definition.drop_attach import versions_of
 from olapdb.views.jobs.executor import Executor
 from olapdb.views.jobs.job import Progress, find_view, view_name
@@ -42,13 +47,13 @@ from olapdb.views.versions.target_columns import columns_for
 from olapdb.views.versions.versions import candidate_of, version_name
 
 BuildTarget: TypeAlias = Callable[[Table, tuple[Column, ...], str], Table]
-"""(the old target, the columns, the new name) -> the new target, which is not published."""
+"""(the old target, the columns, the new name) -> the new target, not yet published."""
 
 
 @dataclass(frozen=True, slots=True)
 class RebuildRow:
-    """A step of a rebuild: of the whole, or of one partition (of the source in "backfill", of the
-    target in "replay" and "reconcile"). `rows` are source rows in "backfill", rows of the new
+    """A step of a rebuild, of the whole view or of one partition: of the source in "backfill", of
+    the target in "replay" and "reconcile". `rows` are source rows in "backfill", rows of the new
     target after "replay", keys compared in "reconcile"."""
 
     step: Literal["start", "resume", "backfill", "replay", "reconcile", "swap", "unchanged"]
@@ -62,8 +67,8 @@ class RebuildRow:
 
 @dataclass(frozen=True)
 class RebuildRequest:
-    """One SYSTEM REBUILD VIEW statement. `query` None: the view's own; `engine` is that of the new
-    target, "" for the old one's; `build_target` makes it."""
+    """The request of one SYSTEM REBUILD VIEW statement. `query` None means the view's own query,
+    `engine` "" that of the old target. `build_target` makes the new target."""
 
     origin: CommitOrigin
     view_id: str
@@ -76,25 +81,27 @@ class RebuildRequest:
     executor: Executor | None = None
     progress: Progress | None = None
     named: Mapping[str, object] = field(default_factory=dict)
-    """The settings that the statement itself gives; without a query only these change a meaning."""
+    """The settings of the statement itself. Without a query only these change the definition."""
 
     @property
     def discards_retained(self) -> bool:
-        """Whether what was made of rows that left by retention may be given up."""
+        """Return whether the results of source rows that left by retention may be lost."""
         return Settings.of(self.origin.settings).boolean("discard_retained")
 
     @property
     def services(self) -> Services:
+        """Return the database's services."""
         return self.origin.services
 
     @property
     def _redefines(self) -> bool:
-        """Whether the statement says what the view is to mean."""
-        return self.query is not None or not self.named.keys().isdisjoint(MEANING)
+        """Return whether the statement gives a query or settings that change the view's results."""
+        return self.query is not None or not self.named.keys().isdisjoint(QUERY_SETTINGS)
 
     def begin(self) -> tuple[RebuildRow, str]:
-        """Makes the candidate, or finds it ("resume"), and its id; "unchanged" and "" where the
-        view has the definition already. Raises what CREATE raises for the query, and what a rebuild refuses."""
+        """Create the candidate, or find it ("resume"); return a row and the candidate's id. If the
+        view already has the definition, return "unchanged" and the id "". Raises what CREATE raises
+        for the query, and the errors of `refuse_version` and `refuse_rebuild`."""
 
         def attempt(snapshot: Snapshot) -> tuple[RebuildRow, str]:
             view = find_view(snapshot, self.view_id)
@@ -116,6 +123,8 @@ class RebuildRequest:
     def _defined(
         self, snapshot: Snapshot, view: MaterializedView, target: Callable[[Plan], Table]
     ) -> ViewDefinition:
+        """Return the definition of the new version: the statement's query or the view's own, with
+        the table that `target` makes."""
         name = view_name(view)
         if self.query is not None:
             return define(
@@ -125,7 +134,7 @@ class RebuildRequest:
                 target,
                 database=self.database,
                 zone=self.services.zone,
-                session_settings=kept_settings(view, self.origin.settings),
+                session_settings=inherited_settings(view, self.origin.settings),
                 position=self.query.position,
             )
         return define(
@@ -135,11 +144,11 @@ class RebuildRequest:
             target,
             database=view.database,
             zone=view.zone,
-            session_settings=kept_settings(view, self.named),
+            session_settings=inherited_settings(view, self.named),
         )
 
     def _means(self, snapshot: Snapshot, view: MaterializedView) -> bool:
-        """Whether the statement's query is the view's already."""
+        """Return whether the view already has the statement's definition."""
         target = target_of(snapshot, view)
         try:
             wanted = self._defined(snapshot, view, lambda plan: target)
@@ -148,7 +157,8 @@ class RebuildRequest:
         return wanted.applied_to(view) == view
 
     def _has_shape(self, snapshot: Snapshot, view: MaterializedView) -> bool:
-        """Whether the view's target is as the statement describes it."""
+        """Return whether the view's target has the engine and the keys that the statement
+        describes."""
         there = target_of(snapshot, view)
         if not self.reshaped:
             return True
@@ -161,7 +171,8 @@ class RebuildRequest:
         )
 
     def _is_there(self, snapshot: Snapshot, view: MaterializedView) -> bool:
-        """What the statement asks for, where it asks for something in particular."""
+        """Return whether the view already is what the statement describes. A statement that
+        describes nothing always rebuilds."""
         if not self._redefines and not self.reshaped:
             return False
         same = not self._redefines or self._means(snapshot, view)
@@ -170,6 +181,8 @@ class RebuildRequest:
     def _resume(
         self, snapshot: Snapshot, view: MaterializedView, candidate: MaterializedView
     ) -> RebuildRow:
+        """Return the row of a rebuild that goes on. Raise BadArguments if the candidate has another
+        query or target than the statement."""
         same = not self._redefines or self._means(snapshot, candidate)
         if not same or not self._has_shape(snapshot, candidate):
             what = "target" if same else "query"
@@ -182,6 +195,7 @@ class RebuildRequest:
         return row_of("resume", snapshot, candidate, "goes on", None)
 
     def _start(self, snapshot: Snapshot, view: MaterializedView) -> tuple[RebuildRow, str]:
+        """Commit the new target and the candidate; return the row and the candidate's id."""
         view_id, generation = str(uuid.uuid4()), _next_generation(snapshot, view)
         old = target_of(snapshot, view)
         name = f".inner_id.{view_id}" if view.inner else version_name(old.name, generation)
@@ -240,12 +254,12 @@ class RebuildRequest:
     # --- the commit
 
     def publish(self, draft: CommitDraft) -> int:
-        """Make one commit of the rebuild; return its number."""
+        """Publish one commit of the rebuild; return its number."""
         return publish(draft, self.origin.of_kind("REBUILD VIEW")).number
 
 
 def _next_generation(snapshot: Snapshot, view: MaterializedView) -> int:
-    """The number of the next version, whose names are free."""
+    """Return the number of the next version: the first one for which both names are free."""
     target = target_of(snapshot, view)
     number = 1 + max(one.generation for one in (view, *versions_of(snapshot, view)))
     while (
@@ -265,7 +279,8 @@ def row_of(
     partition: str = "",
     rows: int = 0,
 ) -> RebuildRow:
-    """A row about the view as it is in the snapshot."""
+    """Return the row of a step, with the names that the view and its target have in the
+    snapshot."""
     target = target_of(snapshot, view)
     return RebuildRow(
         step,  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The target of a rebuilt view: as the old one, with the columns that the new query has.
+"""The target columns of a rebuilt view: those of the old target, adapted to the new query.
 
 old target   k, n SimpleAggregateFunction(sum, UInt64), note String DEFAULT ''
 old query    SELECT k, count() AS n
@@ -33,18 +33,17 @@ _ADDS_UP: Mapping[str, str] = {
     "groupBitOr": "groupBitOr",
     "groupBitXor": "groupBitXor",
 }
-"""Finished aggregates that merge by another, as SimpleAggregateFunction."""
+"""The function of a SimpleAggregateFunction that merges finished values of each aggregate."""
 
 
 def columns_for(
     view: MaterializedView, old: Table, engine: str, plan: Plan, environment: Environment
 ) -> tuple[Column, ...]:
-    """The columns of the new target, numbered anew.
+    """Return the columns of the new target, with ids from 1.
 
-    What the old query wrote and the new one does not is left out; what no query wrote stays; a
-    type stays where the query's column has the type that it had, or it holds all values of the
-    new one.  IllegalColumn for a new column that has no type (NULL only).
-    """
+    A column that only the old query wrote is dropped; a column that neither query wrote stays. A
+    column keeps its type if the query's column has the same type as before, or if it holds all
+    values of the new type. Raises IllegalColumn for a new column without a type (NULL only)."""
     before = {column.name: column.type for column in view.columns}
     after = dict(zip(plan.names, plan.types, strict=True))
     aggregates, keys = _aggregates(plan), key_columns(old)
@@ -52,9 +51,9 @@ def columns_for(
     for column in old.columns:
         name = column.name
         if name in after:
-            same = _kept(column, before.get(name), after[name], environment)
+            same = _converted(column, before.get(name), after[name], environment)
             if engine != old.engine.name:
-                stored = _stored(name, same.type, aggregates.get(name), engine, keys)
+                stored = _stored_type(name, same.type, aggregates.get(name), engine, keys)
                 same = replace(same, type=stored)
             kept.append(same)
         elif name not in before:
@@ -62,14 +61,16 @@ def columns_for(
     there = {column.name for column in kept}
     for name, data_type in after.items():
         if name not in there:
-            stored = _stored(name, data_type, aggregates.get(name), engine, keys)
+            stored = _stored_type(name, data_type, aggregates.get(name), engine, keys)
             kept.append(Column(0, name, stored))
     return tuple(replace(column, id=n, since=1) for n, column in enumerate(kept, 1))
 
 
-def _kept(
+def _converted(
     column: Column, before: DataType | None, after: DataType, environment: Environment
 ) -> Column:
+    """Return the column, with the type `after` if its own cannot store values of that type
+    exactly."""
     if before == after:
         return column
     try:
@@ -78,16 +79,17 @@ def _kept(
         raise
     except Error:
         return replace(column, type=after)
-    # Values of another type that the column may not hold, or would round, need their own type.
+    # Values that the column could not hold, or would round, need their own type.
     holds = conversion(plain(after), plain(column.type)).kind == "exact"
     same = isinstance(plain(after), AggregateFunction) or plain(after) == plain(column.type)
     return column if holds or same else replace(column, type=after)
 
 
-def _stored(
+def _stored_type(
     name: str, data_type: DataType, aggregate: str | None, engine: str, keys: tuple[str | None, ...]
 ) -> DataType:
-    """An AggregatingMergeTree keeps finished sums and extremes as what merges them."""
+    """Return the type that stores a query's column. An AggregatingMergeTree stores finished
+    aggregates as SimpleAggregateFunction. Raise IllegalColumn for a column that is NULL only."""
     if isinstance(plain(data_type), Nothing):
         raise IllegalColumn(
             f"The new column {name} is NULL only and has no type.", hint="CAST it to one."
@@ -100,7 +102,8 @@ def _stored(
 
 
 def _aggregates(plan: Plan) -> dict[str, str]:
-    """The aggregate function that makes each of the query's columns, where just one does."""
+    """Return the aggregate function of each column that a single aggregate makes, by column
+    name."""
     first = next(iter(branches(plan)))
     return {
         one.name: one.aggregate.name for one in shape_of(first).outputs if one.aggregate is not None

@@ -1,12 +1,12 @@
-"""The versions of a view, and the one commit in which two of them change places.
+"""The versions of a view, and the one commit in which two of them exchange names.
 
     before     v   -> t         v__v2 -> t__v2    candidate, equal to a recomputation
     SWAP       v   -> t         v__v1 -> t__v1    previous: v and t are now what was built
-    ROLLBACK   v   -> t         v__v2 -> t__v2    the first again, at once
+    ROLLBACK   v   -> t         v__v2 -> t__v2    the first version again, at once
 
 Names change places, identities do not: each view keeps its target, its coverage and its verdicts,
-and all of them fire on every INSERT.  So the previous version has what came in since the swap, and
-whoever reads `t` reads one version, never both.
+and every INSERT fires all versions. So the previous version also has the rows inserted since the
+swap. A query on `t` reads one version, never both.
 """
 
 from __future__ import annotations
@@ -47,25 +47,26 @@ ATTEMPTS_MAX = 20
 
 
 def version_name(name: str, generation: int) -> str:
-    """What a view, or its target, is called while another version has the name."""
+    """Return the name of a view, or its target, while another version has the original name."""
     return f"{name}__v{generation}"
 
 
 def candidate_of(snapshot: Snapshot, view: MaterializedView) -> MaterializedView | None:
-    """The version that a REBUILD is making."""
+    """Return the version that an unfinished REBUILD makes; None if there is none."""
     found = (one for one in versions_of(snapshot, view) if one.standing == "candidate")
     return next(found, None)
 
 
 def previous_of(snapshot: Snapshot, view: MaterializedView) -> MaterializedView | None:
-    """The version that the last REBUILD replaced, while it is kept."""
+    """Return the version that the last REBUILD replaced; None if it is not kept."""
     found = (one for one in versions_of(snapshot, view) if one.standing == "previous")
     return next(found, None)
 
 
 @dataclass(frozen=True)
 class NameExchange:
-    """`old` has the name, `new` is to have it; `steps_back` tells a ROLLBACK from a swap."""
+    """An exchange of names: `old` has the name, `new` gets it. With `steps_back` it is a ROLLBACK,
+    else a swap."""
 
     snapshot: Snapshot
     old: MaterializedView
@@ -73,8 +74,9 @@ class NameExchange:
     steps_back: bool = False
 
     def refuse(self) -> None:
-        """Raises HaveDependentObjects, BypassRows, or what a plain view would raise: where the
-        exchange would lose something."""
+        """Raise if the exchange would lose something: HaveDependentObjects if materialized views
+        depend on a version or a plain view would break, BypassRows if a target holds rows that no
+        view made."""
         for view in (self.old, self.new):
             refuse_dependents(self.snapshot, view)
             refuse_bypass(self.snapshot, view)
@@ -82,7 +84,8 @@ class NameExchange:
         refuse_broken_views(self.snapshot, self._changed(), gone)
 
     def draft(self, requirements: Iterable[Requirement]) -> CommitDraft:
-        """All that the exchange requires beside these, and its changes."""
+        """Return the changes of the exchange, with its own requirements and these. Call `refuse`
+        first."""
         old, new = self.old, self.new
         if old.standing or new.stands_beside != old.id:
             raise errors.InternalError(f"{view_name(new)} is no version of {view_name(old)}.")
@@ -118,8 +121,8 @@ class NameExchange:
         return CommitDraft(needed, [*changes, *(PutObject(item) for item in changed)])
 
     def _kept_name(self, database: str, name: str) -> str:
-        """What the old version, or its target, is called from now on: the name of its generation,
-        another one where somebody else has that."""
+        """Return the new name of the old version, or its target: that of its generation, with a
+        number if another object has that name."""
         leaving = {i for gone in self._superseded() for i in (gone.id, gone.target_id)}
         wanted = version_name(name, self.old.generation)
         for number in itertools.count(2):
@@ -130,15 +133,16 @@ class NameExchange:
         return wanted
 
     def _superseded(self) -> tuple[MaterializedView, ...]:
-        """A swap lets go of the version before the one that it replaces."""
+        """Return the version to drop: a swap drops the version before the one that it replaces."""
         if self.steps_back:
             return ()
         before = previous_of(self.snapshot, self.old)
         return () if before is None else (before,)
 
     def _changed(self) -> list[SchemaObject]:
-        """Views and targets under their new names; plain views that read the new one by its old
-        name follow it, those that read the name read what has it then."""
+        """Return the views and targets with their new names, and the plain views to rewrite. Plain
+        views that read the new version by its old name follow it. Those that read the exchanged
+        name now read the new version."""
         old, new = self.old, self.new
         moved: list[SchemaObject] = [
             replace(
@@ -170,12 +174,12 @@ class NameExchange:
         return moved
 
 
-# --- what is refused -----------------------------------------------------------------------------
+# --- refusals ------------------------------------------------------------------------------------
 
 
 def refuse_dependents(snapshot: Snapshot, view: MaterializedView) -> None:
-    """HaveDependentObjects where other materialized views read the target, or write it: they go by
-    its identity, and would stay with the old rows."""
+    """Raise HaveDependentObjects if other materialized views read or write the target: they refer
+    to it by id, and would stay with the old version's rows."""
     target = target_of(snapshot, view)
     others = [one for one in dependents(snapshot, target.id) if one.id != view.id]
     others += [one for one in dependents(snapshot, view.id) if one.id != view.id]
@@ -192,7 +196,7 @@ def refuse_dependents(snapshot: Snapshot, view: MaterializedView) -> None:
 
 
 def refuse_bypass(snapshot: Snapshot, view: MaterializedView) -> None:
-    """BypassRows where the target holds rows that only it has."""
+    """Raise BypassRows if the target holds rows that no view made: no other version has them."""
     by_hand = bypass(view, snapshot)
     if not by_hand:
         return
@@ -209,15 +213,15 @@ def refuse_bypass(snapshot: Snapshot, view: MaterializedView) -> None:
 def refuse_broken_views(
     snapshot: Snapshot, changed: Iterable[SchemaObject], gone: Iterable[str] = ()
 ) -> None:
-    """HaveDependentObjects where a plain view that works would not work any more, once these
-    objects are `changed` and those `gone`."""
+    """Raise HaveDependentObjects if a plain view that works would fail once these objects are
+    `changed` and those (ids) are `gone`."""
     after = OverlaySnapshot(snapshot, {item.id: item for item in changed}, frozenset(gone))
     for item in after.objects():
         if not isinstance(item, View):
             continue
         before = snapshot.by_id(item.id)
-        if isinstance(before, View) and _fails(before, snapshot) is None:
-            error = _fails(item, after)
+        if isinstance(before, View) and _bind_error(before, snapshot) is None:
+            error = _bind_error(item, after)
             if error is not None:
                 name = f"{item.database}.{item.name}"
                 raise errors.HaveDependentObjects(
@@ -227,7 +231,8 @@ def refuse_broken_views(
                 )
 
 
-def _fails(view: View, snapshot: Snapshot) -> errors.Error | None:
+def _bind_error(view: View, snapshot: Snapshot) -> errors.Error | None:
+    """Return the error that binding the view's query raises; None if it binds."""
     scope = BindScope(
         snapshot=snapshot, database=view.database, environment=Environment(database=view.database)
     )
@@ -243,8 +248,8 @@ def _fails(view: View, snapshot: Snapshot) -> errors.Error | None:
 
 @dataclass(frozen=True, slots=True)
 class RolledBack:
-    """`view` has its name back; `replaced` is the version that had it, and is kept. `verdict` and
-    `mend` are those of `view` now."""
+    """The result of a ROLLBACK. `view` has its name back; `replaced` had it, and is kept. `verdict`
+    and `mend` are those of `view` now."""
 
     view: str
     replaced: str
@@ -256,12 +261,11 @@ class RolledBack:
 
 
 def rollback(origin: CommitOrigin, view_id: str) -> tuple[RolledBack, ...]:
-    """Gives the name back to the version that the last swap replaced: one commit, nothing is
-    computed. Rolled back once more it is forth again.
+    """Give the name back to the version that the last swap replaced: one commit, which computes
+    nothing. A second rollback undoes the first.
 
-    Raises UnknownTable where no previous version is kept; BypassRows, HaveDependentObjects where
-    something would be lost.
-    """
+    Raises UnknownTable if no previous version is kept, and the errors of `NameExchange.refuse`:
+    BypassRows, HaveDependentObjects."""
     services, origin = origin.services, origin.of_kind("ROLLBACK VIEW")
 
     def attempt(snapshot: Snapshot) -> tuple[RolledBack, ...]:
@@ -291,6 +295,7 @@ def rollback(origin: CommitOrigin, view_id: str) -> tuple[RolledBack, ...]:
 
 
 def _rolled_back(snapshot: Snapshot, old_id: str, new_id: str, commit: int) -> RolledBack:
+    """Return the result of a rollback in which the version `new_id` took the name of `old_id`."""
     old, new = find_view(snapshot, old_id), find_view(snapshot, new_id)
     status = view_status(new, snapshot)
     had, has = target_of(snapshot, old), target_of(snapshot, new)

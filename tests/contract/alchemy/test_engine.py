@@ -5,6 +5,8 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
+pytestmark = pytest.mark.feature("sqlalchemy", "engines")
+
 
 @pytest.fixture
 def engine(tmp_path):

@@ -11,6 +11,8 @@ import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import IllegalDivision, NotSupportedError, QueryWasCancelled, UnknownIdentifier
 
+pytestmark = pytest.mark.feature("python")
+
 
 @pytest.fixture
 def connection() -> Iterator[Connection]:

@@ -11,6 +11,8 @@ import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import ChecksumDoesntMatch, NoSuchDataPart, NotSupportedError
 
+pytestmark = pytest.mark.feature("python", "upkeep")
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:

@@ -5,6 +5,8 @@ import pytest
 
 import olapdb
 
+pytestmark = pytest.mark.feature("python")
+
 
 class TestCompliance(dbapi20.DatabaseAPI20Test):
     driver = olapdb

@@ -11,6 +11,8 @@ import pytest
 
 import olapdb
 
+pytestmark = pytest.mark.feature("python")
+
 
 def test_five_lines(connection):
     connection.execute("CREATE TABLE t (k UInt32, v String) ENGINE = MergeTree ORDER BY k")

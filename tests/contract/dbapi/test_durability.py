@@ -15,6 +15,8 @@ import olapdb
 from olapdb.errors import BadArguments, InterfaceError
 from olapdb.maintenance.check import check_database
 
+pytestmark = pytest.mark.feature("python")
+
 CHILD = """
     import os, signal, sys, olapdb
     flushed = []

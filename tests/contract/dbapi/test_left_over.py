@@ -13,11 +13,14 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 
-pytestmark = pytest.mark.warehouse(
-    "CREATE TABLE t (k UInt64) ENGINE = MergeTree ORDER BY k",
-    "INSERT INTO t SELECT number FROM numbers(200000)",
-    on_disk=True,
-)
+pytestmark = [
+    pytest.mark.warehouse(
+        "CREATE TABLE t (k UInt64) ENGINE = MergeTree ORDER BY k",
+        "INSERT INTO t SELECT number FROM numbers(200000)",
+        on_disk=True,
+    ),
+    pytest.mark.feature("python"),
+]
 
 
 def nothing_runs(connection: Connection) -> bool:

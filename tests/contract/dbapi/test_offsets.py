@@ -15,11 +15,14 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import BadArguments, Error, OffsetHole
 from olapdb.result import InsertedRows
 
-pytestmark = pytest.mark.warehouse(
-    "CREATE TABLE orders (id Int64, amount Int64) ENGINE = MergeTree ORDER BY id",
-    "CREATE TABLE total (amount Int64) ENGINE = SummingMergeTree ORDER BY tuple()",
-    "CREATE MATERIALIZED VIEW total_mv TO total AS SELECT sum(orders.amount) AS amount FROM orders",
-)
+pytestmark = [
+    pytest.mark.warehouse(
+        "CREATE TABLE orders (id Int64, amount Int64) ENGINE = MergeTree ORDER BY id",
+        "CREATE TABLE total (amount Int64) ENGINE = SummingMergeTree ORDER BY tuple()",
+        "CREATE MATERIALIZED VIEW total_mv TO total AS SELECT sum(orders.amount) AS amount FROM orders",
+    ),
+    pytest.mark.feature("python"),
+]
 
 
 def send(connection: Connection, first: int, after: int, **more: Any) -> InsertedRows:

@@ -7,9 +7,10 @@ import pytest
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import ProgrammingError
 
-pytestmark = pytest.mark.warehouse(
-    "CREATE TABLE t (x Int64, s String) ENGINE = MergeTree ORDER BY x"
-)
+pytestmark = [
+    pytest.mark.warehouse("CREATE TABLE t (x Int64, s String) ENGINE = MergeTree ORDER BY x"),
+    pytest.mark.feature("python"),
+]
 
 
 @pytest.mark.parametrize(

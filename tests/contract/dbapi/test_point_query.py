@@ -12,6 +12,8 @@ import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.result import QueryStatistics
 
+pytestmark = pytest.mark.feature("python")
+
 ROWS = 10_000_000
 GROUP_ROWS = 65_536
 

@@ -11,6 +11,8 @@ import pytest
 import olapdb
 from olapdb.catalog.sqlite.catalog import SqliteCatalog
 
+pytestmark = pytest.mark.feature("python", "concurrency")
+
 WRITER = """
     import sys, olapdb
     with olapdb.connect(sys.argv[1]) as connection:

@@ -11,6 +11,8 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import BadArguments, SnapshotTooOld, UnknownTable
 from olapdb.maintenance.vacuum import vacuum
 
+pytestmark = pytest.mark.feature("python", "commits")
+
 
 @pytest.fixture
 def connection() -> Iterator[Connection]:

@@ -21,10 +21,13 @@ QUERIES = (
 )
 
 
-pytestmark = pytest.mark.warehouse(
-    "CREATE TABLE t (k UInt32, s String) ENGINE = MergeTree ORDER BY k",
-    "INSERT INTO t SELECT number, toString(number) FROM numbers(1000)",
-)
+pytestmark = [
+    pytest.mark.warehouse(
+        "CREATE TABLE t (k UInt32, s String) ENGINE = MergeTree ORDER BY k",
+        "INSERT INTO t SELECT number, toString(number) FROM numbers(1000)",
+    ),
+    pytest.mark.feature("python", "introspection"),
+]
 
 
 @pytest.mark.parametrize("query", QUERIES)

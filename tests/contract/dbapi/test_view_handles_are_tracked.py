@@ -17,15 +17,18 @@ from olapdb.errors import BadArguments, OperationalError, QueryWasCancelled, Rea
 from olapdb.runtime.failpoints import watching
 from olapdb.statements.admin import system_view
 
-pytestmark = pytest.mark.warehouse(
-    "CREATE TABLE s (p UInt8, n UInt64) ENGINE = MergeTree PARTITION BY p ORDER BY n",
-    "INSERT INTO s SELECT number % 3, number FROM numbers(30)",
-    "CREATE TABLE t (p UInt8, n UInt64) ENGINE = SummingMergeTree PARTITION BY p ORDER BY p",
-    "CREATE MATERIALIZED VIEW v TO t AS SELECT p, sum(n) AS n FROM s GROUP BY p",
-    merges=False,
-    on_disk=True,
-    settings={"inline_bytes_max": 0},
-)
+pytestmark = [
+    pytest.mark.warehouse(
+        "CREATE TABLE s (p UInt8, n UInt64) ENGINE = MergeTree PARTITION BY p ORDER BY n",
+        "INSERT INTO s SELECT number % 3, number FROM numbers(30)",
+        "CREATE TABLE t (p UInt8, n UInt64) ENGINE = SummingMergeTree PARTITION BY p ORDER BY p",
+        "CREATE MATERIALIZED VIEW v TO t AS SELECT p, sum(n) AS n FROM s GROUP BY p",
+        merges=False,
+        on_disk=True,
+        settings={"inline_bytes_max": 0},
+    ),
+    pytest.mark.feature("python"),
+]
 
 
 def rebuild_and_roll_back(view: ViewHandle) -> None:
@@ -104,7 +107,7 @@ def test_a_bug_below_is_an_error_of_the_tree(
     def broken(*_: object) -> None:
         raise KeyError("below")
 
-    monkeypatch.setattr(system_view, "rows_of", broken)
+    monkeypatch.setattr(system_view, "run_command", broken)
     with pytest.raises(olapdb.Error) as by_handle:
         connection.views["v"].backfill()
     with pytest.raises(olapdb.Error) as by_statement:

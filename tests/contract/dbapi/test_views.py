@@ -12,6 +12,8 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import BadArguments, BypassRows, UnknownTable
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, make, rows
 
+pytestmark = pytest.mark.feature("python")
+
 
 @pytest.fixture
 def connection() -> Iterator[Connection]:

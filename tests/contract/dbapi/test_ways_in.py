@@ -16,9 +16,10 @@ from olapdb.errors import QueryWasCancelled
 from olapdb.maintenance.check import check_database
 from olapdb.runtime.failpoints import BACKGROUND_THREADS, watching
 
-pytestmark = pytest.mark.warehouse(
-    "CREATE TABLE t (k UInt64) ENGINE = MergeTree ORDER BY k", on_disk=True
-)
+pytestmark = [
+    pytest.mark.warehouse("CREATE TABLE t (k UInt64) ENGINE = MergeTree ORDER BY k", on_disk=True),
+    pytest.mark.feature("python"),
+]
 
 
 INSERTS: dict[str, Callable[[Connection], object]] = {

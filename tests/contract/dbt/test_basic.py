@@ -28,6 +28,8 @@ from dbt.tests.adapter.dbt_show.test_dbt_show import (
 )
 from dbt.tests.adapter.utils.test_validate_sql import BaseValidateSqlMethod
 
+pytestmark = pytest.mark.feature("dbt")
+
 
 class TestSimpleMaterializations(BaseSimpleMaterializations):
     pass

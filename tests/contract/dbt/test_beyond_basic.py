@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from dbt.tests.adapter.aliases.test_aliases import (
     BaseAliasErrors,
     BaseAliases,
@@ -23,6 +24,8 @@ from dbt.tests.adapter.query_comment.test_query_comment import BaseQueryComments
 from dbt.tests.adapter.relations.test_changing_relation_type import BaseChangeRelationTypeValidator
 from dbt.tests.adapter.relations.test_dropping_schema_named import BaseDropSchemaNamed
 from dbt.tests.adapter.utils.test_source_freshness_custom_info import BaseCalculateFreshnessMethod
+
+pytestmark = pytest.mark.feature("dbt")
 
 
 class TestAliases(BaseAliases):

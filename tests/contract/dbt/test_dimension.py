@@ -11,6 +11,8 @@ from dbt.tests.util import run_dbt
 import olapdb
 from olapdb.dbapi.connection import Connection
 
+pytestmark = pytest.mark.feature("dbt")
+
 RATES = """
 {{ config(materialized='table', engine='MergeTree', order_by=['kind']) }}
 select kind, weight + {{ var('more', 0) }} * (kind = 'b') as weight from {{ source('raw', 'weights') }}

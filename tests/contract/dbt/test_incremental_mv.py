@@ -13,6 +13,8 @@ from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
 import olapdb
 
+pytestmark = pytest.mark.feature("dbt")
+
 HOURLY = """
 select origin, toStartOfHour(ts) as hour, count() as departures, sum(delay) as delay_sum,
     max(delay) as worst, uniq(tail) as tails, sum(delay) / count() as mean_delay

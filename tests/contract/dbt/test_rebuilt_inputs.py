@@ -13,6 +13,8 @@ from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 import olapdb
 from olapdb.dbapi.connection import Connection
 
+pytestmark = pytest.mark.feature("dbt")
+
 SCHEMA = """
 sources: [{name: raw, schema: raw, tables: [{name: events}]}]
 models:

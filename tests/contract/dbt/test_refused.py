@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from dbt.tests.util import run_dbt_and_capture
 
+pytestmark = pytest.mark.feature("dbt", "provability")
+
 SNAPSHOT = """
 {% snapshot history %}
 {{ config(unique_key='id', strategy='check', check_cols=['name']) }}

@@ -12,6 +12,8 @@ from dbt.tests.adapter.utils.test_hash import BaseHash
 from dbt.tests.adapter.utils.test_safe_cast import BaseSafeCast
 from dbt.tests.util import run_dbt, run_dbt_and_capture
 
+pytestmark = pytest.mark.feature("dbt")
+
 
 class TestArrayAppend(BaseArrayAppend):
     pass

@@ -25,6 +25,7 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,
     pytest.mark.skipif(not can_unshare(), reason="mount namespaces need root"),
+    pytest.mark.feature("spark"),
 ]
 
 WORK = ("read", "write", "reconcile", "backfill", "replay")

@@ -22,7 +22,7 @@ from olapdb.spark.folder import marked_folder, verify_staged
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.feature("spark")]
 
 ROWS = 4_000
 TABLE = """

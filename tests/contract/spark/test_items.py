@@ -19,7 +19,7 @@ from olapdb.spark.items import SparkJob
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.feature("spark")]
 
 
 def test_results_come_in_the_order_of_the_items(spark: SparkSession) -> None:

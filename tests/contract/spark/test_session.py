@@ -20,7 +20,7 @@ from olapdb.spark.java import Java, find_java, make_java_home
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.feature("spark")]
 
 ROOT = Path(__file__).parents[3]
 TOOLS = ("sh", "bash", "env", "dirname", "uname", "ps", "nice", "cat", "sed", "readlink", "head")

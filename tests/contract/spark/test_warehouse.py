@@ -27,7 +27,7 @@ from olapdb.spark import read_table, write_dataframe
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.feature("spark")]
 
 ROWS = 10_000
 

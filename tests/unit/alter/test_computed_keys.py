@@ -8,6 +8,8 @@ import olapdb
 from olapdb.errors import CannotUpdateColumn
 from olapdb.maintenance.check import check_database
 
+pytestmark = pytest.mark.feature("schema", "engines")
+
 TABLES = {
     "order": "MergeTree ORDER BY twice",
     "an expression of it": "MergeTree ORDER BY intDiv(twice, 2)",

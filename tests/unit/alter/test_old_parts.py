@@ -12,6 +12,8 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import CannotParse, ViolatedConstraint
 from tests.unit.views.warehouse import rows
 
+pytestmark = pytest.mark.feature("schema")
+
 
 @pytest.fixture(params=["inline", "files"])
 def connection(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Connection]:

@@ -12,6 +12,8 @@ from olapdb.maintenance.check import check_database
 from tests.harness.race import Race
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, make, rows
 
+pytestmark = pytest.mark.feature("schema", "concurrency")
+
 INSERT = "INSERT INTO events (day, kind, user, amount) VALUES ('2024-01-01', 'a', 9, 100)"
 
 

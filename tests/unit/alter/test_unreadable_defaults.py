@@ -10,6 +10,8 @@ import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import CannotInsertNull, DataError
 
+pytestmark = pytest.mark.feature("schema", "crashes")
+
 
 @pytest.fixture
 def connection() -> Iterator[Connection]:

@@ -11,6 +11,8 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import AlterOfColumnIsForbidden, HaveDependentObjects, NotSupportedError
 from tests.unit.views.warehouse import DIRECT, READ, add, make, rows, verdict
 
+pytestmark = pytest.mark.feature("schema")
+
 
 @pytest.fixture
 def connection() -> Iterator[Connection]:

@@ -22,6 +22,8 @@ from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_query
 from tests.unit.bind.warehouse import SNAPSHOT, scope
 
+pytestmark = pytest.mark.feature("select")
+
 
 @pytest.mark.parametrize(
     ("query", "source"),

@@ -9,6 +9,8 @@ from olapdb.plan.nodes import Aggregate, Filter, Project, Scan, SystemScan
 from olapdb.plan.tree import walk_nodes
 from tests.unit.bind.warehouse import COMPUTED, FLIGHTS, TARGET, VIEW, bind
 
+pytestmark = pytest.mark.feature("select", "sql")
+
 
 def scans(query: str) -> list[Scan]:
     return [n for n in walk_nodes(bind(query).root) if isinstance(n, Scan)]

@@ -17,6 +17,8 @@ from olapdb.sql.parser import parse_expression
 from olapdb.types import DATE, INT64, UINT8
 from tests.unit.bind.warehouse import COMPUTED, FLIGHTS, bind, scope
 
+pytestmark = pytest.mark.feature("select", "insert")
+
 
 def constant(query: str, parameters: object = ()) -> tuple[str, object]:
     """Return the type and the value of a query of one constant."""

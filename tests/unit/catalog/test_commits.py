@@ -50,6 +50,8 @@ from olapdb.model.schema import DatabaseEntry, MaterializedView, SchemaObject, V
 from olapdb.model.view_state import Check, CoverageRow, Invalidation
 from tests.harness.commits import create_all, insert, make_part, make_table, make_view
 
+pytestmark = pytest.mark.feature("commits")
+
 
 def apply(catalog: SqliteCatalog, *changes: Change, needs: tuple[Requirement, ...] = ()) -> int:
     return catalog.apply(Commit(needs, changes, "TEST")).number

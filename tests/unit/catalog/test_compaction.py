@@ -21,6 +21,8 @@ from olapdb.model.view_state import Invalidation
 from tests.harness.commits import create_all, insert, make_part, make_table
 from tests.unit.catalog.conftest import Clock
 
+pytestmark = pytest.mark.feature("commits")
+
 HOUR = 3_600_000
 
 

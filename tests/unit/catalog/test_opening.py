@@ -18,6 +18,8 @@ from olapdb.catalog.sqlite.catalog import SqliteCatalog
 from olapdb.errors import CannotOpenWarehouse, InterfaceError, ReadOnly
 from tests.harness.commits import create_all, insert, make_table
 
+pytestmark = pytest.mark.feature("commits")
+
 
 def test_a_warehouse_keeps_its_identity(tmp_path: Path) -> None:
     path = tmp_path / "catalog.sqlite"

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from olapdb.catalog.sqlite.catalog import SqliteCatalog
 from olapdb.model.changes import AddPart
 from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.schema import MaterializedView, Table
 from tests.harness.commits import create_all, insert, make_part
+
+pytestmark = pytest.mark.feature("commits")
 
 
 def test_an_empty_overlay_is_its_base(catalog: SqliteCatalog, lease: str) -> None:

@@ -20,6 +20,8 @@ from olapdb.model.part import BlockRange, NewBlock, Part
 from tests.harness.commits import create_all, insert, make_part
 from tests.unit.catalog.conftest import Clock
 
+pytestmark = pytest.mark.feature("commits")
+
 
 def test_the_same_snapshot_until_something_changes(catalog: SqliteCatalog, lease: str) -> None:
     create_all(catalog)

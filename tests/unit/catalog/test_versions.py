@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from olapdb.catalog.protocol import Catalog
 from olapdb.errors import CommitConflict
 from olapdb.model.changes import (
@@ -24,6 +26,8 @@ from olapdb.model.part import NewBlock
 from olapdb.model.schema import MaterializedView
 from olapdb.model.view_state import Invalidation
 from tests.harness.commits import create_all, insert, make_part, make_view
+
+pytestmark = pytest.mark.feature("commits", "rebuild")
 
 
 def holds(catalog: Catalog, requirement: Requirement) -> bool:

@@ -22,6 +22,8 @@ from olapdb.errors import Aborted, CatalogBusy
 from olapdb.model.changes import Commit, LeaseLive, SchemaIs
 from tests.harness.commits import create_all, insert, make_part
 
+pytestmark = pytest.mark.feature("commits")
+
 
 def test_threads_get_the_lock_in_their_order() -> None:
     lock, served = FairLock(), []

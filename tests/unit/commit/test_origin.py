@@ -8,6 +8,8 @@ from olapdb.commit.origin import STATEMENT_CHARACTERS_MAX
 from olapdb.dbapi.connection import Connection
 from tests.unit.views.warehouse import VIEW, add, make, rows
 
+pytestmark = pytest.mark.feature("commits")
+
 LONG = f"/* {'x' * 10_000} */"
 STATEMENTS = (
     "INSERT INTO events VALUES ('2024-01-02', 'b', 2, 2)",

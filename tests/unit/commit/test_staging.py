@@ -27,6 +27,8 @@ from olapdb.storage.part_plan import PartPlan
 from olapdb.storage.store import LocalStore
 from tests.harness.commits import create, make_part, make_table, rows_of
 
+pytestmark = pytest.mark.feature("commits")
+
 
 @pytest.fixture
 def services(tmp_path: Path) -> Iterator[Services]:

@@ -17,6 +17,8 @@ from dbt.adapters.olapdb.seeds import to_arrow
 from dbt.adapters.olapdb.storage_clause import storage_clause
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
+pytestmark = pytest.mark.feature("dbt")
+
 
 @pytest.mark.parametrize(
     ("type_name", "string", "integer", "float_", "numeric"),

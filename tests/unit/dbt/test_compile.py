@@ -22,6 +22,8 @@ import olapdb
 from olapdb.sql.format import to_sql
 from olapdb.sql.nodes import TableName
 
+pytestmark = pytest.mark.feature("dbt")
+
 NAMES = ModelNames("an", "m")
 
 

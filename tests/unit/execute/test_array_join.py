@@ -13,6 +13,8 @@ from olapdb.plan import nodes
 from olapdb.types import INT64, STRING, Array, Nullable
 from tests.unit.execute.build import col, rows_of, values
 
+pytestmark = pytest.mark.feature("select")
+
 ARRAYS = st.lists(
     st.lists(st.tuples(st.one_of(st.none(), st.integers(0, 9)), st.text(max_size=2)), max_size=7),
     max_size=12,

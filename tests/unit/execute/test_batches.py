@@ -9,6 +9,8 @@ import pytest
 from olapdb.compute.batches import single_chunk
 from olapdb.errors import NotSupportedError
 
+pytestmark = pytest.mark.feature("select")
+
 
 def test_an_array_and_a_single_chunk_are_not_copied() -> None:
     array = pa.array([1, 2, 3])

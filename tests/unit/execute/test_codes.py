@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from olapdb.compute.group_codes import factorise
 from olapdb.config import tuning
 
+pytestmark = pytest.mark.feature("select")
+
 KINDS = {
     "integers": (pa.int64(), st.integers(-3, 3)),
     "floats": (pa.float64(), st.sampled_from([0.0, -0.0, 1.5, math.nan, math.inf])),

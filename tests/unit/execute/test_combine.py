@@ -17,6 +17,8 @@ from olapdb.plan import nodes
 from olapdb.types import BOOL, FLOAT64, INT64, STRING, UINT8, UINT64, Decimal, Nullable
 from tests.unit.execute.build import Stored, aggregate, call, col, const, rows_of, stored
 
+pytestmark = pytest.mark.feature("select")
+
 SUMMING = {
     "k": INT64,
     "s": STRING,

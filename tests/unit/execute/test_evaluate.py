@@ -13,6 +13,8 @@ from olapdb.plan.expressions import Cast, Expression, InSubquery, InValues, Scal
 from olapdb.types import FLOAT64, INT8, INT64, STRING, UINT8, UINT64, Nullable
 from tests.unit.execute.build import call, col, const, in_values, values
 
+pytestmark = pytest.mark.feature("select")
+
 ENVIRONMENT = Environment()
 A, B, S = col("a", INT64), col("b", INT64), col("s", STRING)
 N = col("n", Nullable(INT64))

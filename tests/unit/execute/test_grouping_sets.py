@@ -6,6 +6,8 @@ import pytest
 
 import olapdb
 
+pytestmark = pytest.mark.feature("select")
+
 
 def test_a_condition_on_a_rolled_up_key_stays_above_the_groups() -> None:
     """A row of a smaller set shows the key's default, so the condition is about groups, not rows."""

@@ -15,6 +15,8 @@ from olapdb.plan import nodes
 from olapdb.types import INT64, STRING, UINT64, Nullable, make_nullable
 from tests.unit.execute.build import call, col, const, rows_of, values
 
+pytestmark = pytest.mark.feature("select")
+
 KEY = Nullable(INT64)
 ROWS = st.lists(st.tuples(st.one_of(st.none(), st.integers(0, 3)), st.integers(0, 9)), max_size=10)
 Side = list[tuple[int | None, int]]

@@ -6,6 +6,8 @@ import pytest
 
 import olapdb
 
+pytestmark = pytest.mark.feature("select", "functions")
+
 
 def test_a_body_is_evaluated_in_bounded_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Long arrays reach the body in pieces, and the result does not change."""

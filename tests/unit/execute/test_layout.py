@@ -5,12 +5,15 @@ from __future__ import annotations
 import datetime
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from olapdb.engine.layout import TableLayout, partition_id
 from olapdb.model.schema import Column, Engine, KeyItem, Table
 from olapdb.types import DATE, DATETIME, INT64, STRING, UINT32, DataType
+
+pytestmark = pytest.mark.feature("select")
 
 
 def layout(

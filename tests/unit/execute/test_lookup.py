@@ -15,6 +15,8 @@ from olapdb.compute.row_hash import row_hashes
 from olapdb.config import tuning
 from tests.unit.execute.test_codes import KINDS, distinct_columns, normal
 
+pytestmark = pytest.mark.feature("select")
+
 Rows = list[list[int]]
 
 

@@ -13,6 +13,8 @@ import olapdb
 from olapdb.errors import MemoryLimitExceeded
 from tests.unit.execute.memory_peaks import QUERIES, TABLE
 
+pytestmark = pytest.mark.feature("select", "settings")
+
 UNCOUNTED_BYTES = 40_000_000
 """Batches on their way, and what operators need for a batch: it does not grow with the rows."""
 COUNTED = sorted(set(QUERIES) - {"cross join", "many partners", "right any join"})

@@ -28,6 +28,8 @@ from olapdb.plan.expressions import InSubquery, ScalarSubquery
 from olapdb.types import FLOAT64, INT64, STRING, UINT8, UINT64, Array, Nullable
 from tests.unit.execute.build import aggregate, call, col, const, rows_of, values
 
+pytestmark = pytest.mark.feature("select")
+
 X, K = col("x", INT64), col("k", STRING)
 ROWS = values({"k": (STRING, ["a", "b", "a", "c", "b", "a"]), "x": (INT64, [1, 2, 3, 4, 5, 6])})
 

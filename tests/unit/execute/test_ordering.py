@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from olapdb.compute.ordering import OrderColumn, dense_ranks, equal_to_previous, sort_indices
 
+pytestmark = pytest.mark.feature("select")
+
 
 def ordered(values: list[object], arrow: pa.DataType, **options: bool) -> list[object]:
     column = pa.array(values, arrow)

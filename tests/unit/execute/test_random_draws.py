@@ -9,6 +9,8 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 
+pytestmark = pytest.mark.feature("select")
+
 
 @pytest.fixture
 def connection() -> Iterator[Connection]:

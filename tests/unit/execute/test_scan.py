@@ -28,6 +28,8 @@ from tests.unit.execute.build import (
     values,
 )
 
+pytestmark = pytest.mark.feature("select")
+
 K, V, D = col("k", UINT64), col("v", INT64), col("d", DATE)
 
 

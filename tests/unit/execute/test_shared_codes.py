@@ -13,6 +13,8 @@ from olapdb.compute.group_codes import factorise
 from olapdb.compute.shared_group_codes import SharedCodes
 from olapdb.config import tuning
 
+pytestmark = pytest.mark.feature("select")
+
 VALUES = {
     "number": st.one_of(st.none(), st.integers(0, 5)),
     "text": st.sampled_from(["", "a", "b", None]),

@@ -12,6 +12,8 @@ from olapdb.functions.aggregates.exact_quantile import ExactQuantiles
 from olapdb.functions.aggregates.quantile import Quantiles
 from olapdb.functions.base import Groups
 
+pytestmark = pytest.mark.feature("select")
+
 
 @pytest.fixture
 def connection() -> olapdb.Connection:

@@ -6,6 +6,8 @@ import pytest
 
 import olapdb
 
+pytestmark = pytest.mark.feature("functions")
+
 
 def test_arrays_and_decimals_are_refused() -> None:
     connection = olapdb.connect()

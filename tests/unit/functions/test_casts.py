@@ -26,6 +26,8 @@ from olapdb.functions.casts.parsing import parse_decimals
 from olapdb.functions.kernels import columns
 from olapdb.types import STRING, Decimal, make_nullable
 
+pytestmark = pytest.mark.feature("functions", "types")
+
 
 def _cast(values: list[object], source: str, target: str, *, strict: bool = True) -> pa.Array:
     source_type = functions.parse_type(source)

@@ -11,6 +11,8 @@ from tests.harness import typed_table
 from tests.harness.expressions import Reader, Value
 from tests.oracle.function_expressions import FAMILIES
 
+pytestmark = pytest.mark.feature("functions")
+
 VALUES = typed_table.values()
 NO_ROWS = {n: Value(v.type, columns.single(v.column)[:0]) for n, v in VALUES.items()}
 

@@ -16,6 +16,8 @@ from olapdb.functions.base import Argument, Environment
 from olapdb.functions.kernels.arrow_buffers import POOLED_BYTES_MIN, empty, progression
 from olapdb.types import DataType, Date, Integer, Nullable
 
+pytestmark = pytest.mark.feature("functions")
+
 TYPES = [Integer(bits, signed) for bits in (8, 16, 32, 64) for signed in (False, True)]
 SINGLE_ROW_EVERY = 7
 PAIRS = list(itertools.product(TYPES, TYPES))

@@ -13,6 +13,8 @@ from olapdb.functions import resolve_scalar
 from olapdb.functions.base import Argument, Environment
 from olapdb.types import STRING, UINT64
 
+pytestmark = pytest.mark.feature("functions")
+
 VOLATILE_FIELDS = {
     "now_seconds",
     "query_id",

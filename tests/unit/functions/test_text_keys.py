@@ -6,6 +6,8 @@ import pytest
 
 import olapdb
 
+pytestmark = pytest.mark.feature("functions", "engines")
+
 
 @pytest.mark.parametrize(
     ("date", "text"),

@@ -15,6 +15,8 @@ from olapdb.functions.datetime import fixed_format
 from olapdb.functions.kernels import columns, slices
 from olapdb.types import STRING
 
+pytestmark = pytest.mark.feature("functions")
+
 ROWS = 3_000
 
 

@@ -28,6 +28,8 @@ from olapdb.ingest.block import make_blocks
 from olapdb.model.schema import Table
 from tests.unit.views.warehouse import rows
 
+pytestmark = pytest.mark.feature("insert")
+
 TABLE = """
     CREATE TABLE t (
         id UInt32, name String DEFAULT concat('n', toString(id)), day Date DEFAULT '2024-01-02',

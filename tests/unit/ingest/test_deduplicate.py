@@ -44,7 +44,7 @@ TOTALS_MV = """
 """
 
 
-pytestmark = pytest.mark.warehouse(merges=False)
+pytestmark = [pytest.mark.warehouse(merges=False), pytest.mark.feature("insert")]
 
 
 def add(

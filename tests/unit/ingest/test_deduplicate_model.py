@@ -11,12 +11,15 @@ from dataclasses import dataclass, field
 from unittest import mock
 
 import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import olapdb
 from olapdb.maintenance.check import check_database
 from tests.unit.views.warehouse import rows
+
+pytestmark = pytest.mark.feature("insert")
 
 KEYS = st.one_of(st.none(), st.integers(0, 12))
 STEPS = st.lists(

@@ -6,9 +6,12 @@ from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from olapdb.ingest.key_hash import PIECE_ROWS, row_keys
 from olapdb.model.keys import SEGMENT, KeyRun, SortedKeys
+
+pytestmark = pytest.mark.feature("insert", "functions")
 
 
 def test_hashes_do_not_depend_on_pieces_nor_on_neighbours() -> None:

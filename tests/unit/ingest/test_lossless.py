@@ -19,6 +19,8 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import DataError, Error
 from tests.unit.views.warehouse import rows
 
+pytestmark = pytest.mark.feature("insert")
+
 Way = Callable[[Connection, Any, str], None]
 
 

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 import olapdb
 from olapdb.config import tuning
 
+pytestmark = pytest.mark.feature("insert", "changes")
+
 ENGINES = {
     "MergeTree": "p UInt8, k Int32, v Int64, s Int8, n UInt8",
     "SummingMergeTree": "p UInt8, k Int32, v Int64, s Int8, n UInt8",

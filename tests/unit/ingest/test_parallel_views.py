@@ -15,6 +15,8 @@ from olapdb.errors import ThrowIfNonZero
 from olapdb.maintenance.check import check_database
 from olapdb.model.schema import Table
 
+pytestmark = pytest.mark.feature("insert")
+
 VIEWS = 4
 BELOW = """
     CREATE MATERIALIZED VIEW below_{0} TO sums AS

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pickle
 
+import pytest
+
 from olapdb.ingest.staged_insert import StagedInsert, ViewWrite, join_staged
 from olapdb.model.changes import AddBlock, AddCoverage, AddPart, SchemaIs
 from olapdb.model.part import BlockRange, Contribution, NewBlock, Part
 from olapdb.model.view_state import CoverageRow
+
+pytestmark = pytest.mark.feature("insert")
 
 
 def staged(rows: int, part_id: str) -> StagedInsert:

@@ -17,6 +17,8 @@ from olapdb.errors import CommitConflict
 from olapdb.runtime.failpoints import watching
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, make, rows, verdict
 
+pytestmark = pytest.mark.feature("insert", "concurrency")
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:

@@ -10,6 +10,8 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 
+pytestmark = pytest.mark.feature("upkeep", "schema")
+
 BEGAN = datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=1)
 ADD = """
     ALTER TABLE t ADD COLUMN at DateTime('UTC') DEFAULT now(), ADD COLUMN server UUID DEFAULT serverUUID(),

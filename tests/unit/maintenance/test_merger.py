@@ -28,6 +28,8 @@ from olapdb.runtime.failpoints import watching
 from olapdb.runtime.services import Services
 from olapdb.storage.store import LocalStore
 
+pytestmark = pytest.mark.feature("upkeep")
+
 
 class Warehouse:
     """Yield a connection whose background merges are stopped."""

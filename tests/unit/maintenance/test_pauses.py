@@ -11,6 +11,8 @@ import pytest
 import olapdb
 from olapdb.maintenance.merge_pauses import Pauses
 
+pytestmark = pytest.mark.feature("upkeep")
+
 WAIT_SECONDS = 20.0
 
 

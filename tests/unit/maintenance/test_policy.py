@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+import pytest
+
 from olapdb.maintenance.merge_policy import (
     MergeLimits,
     TableState,
@@ -20,6 +22,8 @@ from olapdb.model.schema import Column
 from olapdb.model.view_state import Coverage
 from olapdb.types import UINT64
 from tests.harness.commits import COLUMNS, make_part, make_table
+
+pytestmark = pytest.mark.feature("upkeep")
 
 LIMITS = MergeLimits()
 MINUTE_MS = 60_000

@@ -12,6 +12,8 @@ import olapdb
 from olapdb.maintenance.rebuild_catalog import rebuild_catalog
 from olapdb.maintenance.vacuum import vacuum
 
+pytestmark = pytest.mark.feature("upkeep")
+
 STATEMENTS = (
     "INSERT INTO t VALUES (1), (2)",
     "INSERT INTO t VALUES (3)",

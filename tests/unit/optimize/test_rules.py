@@ -12,6 +12,8 @@ from olapdb.plan.nodes import Limit, Scan, Sort, Values
 from olapdb.plan.tree import walk_nodes
 from tests.unit.bind.warehouse import bind
 
+pytestmark = pytest.mark.feature("select")
+
 CASES = {
     "a condition reaches the scan through a view": (
         "SELECT carrier FROM late WHERE carrier = 'UA'",

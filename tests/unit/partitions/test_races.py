@@ -14,6 +14,8 @@ from olapdb.model.changes import Commit, Committed
 from tests.harness.race import Race
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, dicts, make, rows, verdict
 
+pytestmark = pytest.mark.feature("changes", "concurrency")
+
 COPY = (
     "CREATE TABLE other (day Date, kind String, user UInt64, amount Int64)"
     " ENGINE = MergeTree PARTITION BY toYYYYMM(day) ORDER BY (day, kind)"

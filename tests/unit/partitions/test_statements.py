@@ -24,6 +24,8 @@ from olapdb.maintenance.vacuum import vacuum
 from olapdb.model.schema import Table
 from tests.unit.views.warehouse import dicts, rows
 
+pytestmark = pytest.mark.feature("changes")
+
 TABLE = "(d Date, s String, n UInt64) ENGINE = MergeTree PARTITION BY toYYYYMM(d) ORDER BY n"
 
 

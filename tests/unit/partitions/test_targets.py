@@ -11,6 +11,8 @@ import olapdb
 from olapdb.dbapi.connection import Connection
 from tests.unit.views.warehouse import DIRECT, READ, add, dicts, make, rows, verdict
 
+pytestmark = pytest.mark.feature("changes")
+
 
 @pytest.fixture
 def connection() -> Iterator[Connection]:

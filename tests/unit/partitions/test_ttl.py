@@ -28,6 +28,8 @@ from olapdb.model.schema import Table
 from olapdb.runtime.failpoints import recording
 from tests.unit.views.warehouse import dicts, rows, verdict
 
+pytestmark = pytest.mark.feature("changes")
+
 TODAY = (datetime.datetime.now(tz=datetime.UTC) + datetime.timedelta(hours=12)).date()
 """The day on which the tests end, which is tomorrow if they run over midnight."""
 

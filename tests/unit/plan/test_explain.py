@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import textwrap
 
+import pytest
+
 from olapdb.plan.explain import explain
 from olapdb.plan.nodes import Node, Scan
 from tests.unit.bind.warehouse import bind
+
+pytestmark = pytest.mark.feature("select", "introspection")
 
 
 def lines(text: str) -> list[str]:

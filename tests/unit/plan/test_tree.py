@@ -11,6 +11,8 @@ from olapdb.plan import expressions, nodes
 from olapdb.plan.tree import all_aggregate_calls, all_expressions, all_nodes, all_scans
 from tests.unit.bind.warehouse import bind
 
+pytestmark = pytest.mark.feature("select")
+
 QUERIES = (
     "SELECT carrier, delay + 1 FROM flights PREWHERE delay > 1 WHERE day = '2013-01-01' ORDER BY delay",
     "SELECT carrier, sum(delay) AS s FROM flights GROUP BY carrier WITH ROLLUP HAVING s > 1",

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+import pytest
+
 from olapdb.spark.executor import WAVE_ROWS, waves
 
 if TYPE_CHECKING:
     from olapdb.views.jobs.chunk import ChunkTask
+
+pytestmark = pytest.mark.feature("spark")
 
 
 @dataclass(frozen=True)

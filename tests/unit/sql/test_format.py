@@ -13,6 +13,8 @@ from olapdb.sql.parser import parse_expression, parse_one, parse_query
 from olapdb.types import DATE, STRING, UINT8, Array, DateTime, Decimal, Nullable
 from tests.harness.oracle import Oracle
 
+pytestmark = pytest.mark.feature("sql")
+
 _WORDS = st.sampled_from(
     [
         "a",

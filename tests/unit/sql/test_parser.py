@@ -14,6 +14,8 @@ from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse, parse_expression, parse_one, parse_query, parse_table_name
 from olapdb.types import UINT8, Decimal
 
+pytestmark = pytest.mark.feature("sql")
+
 
 def _load() -> object:
     path = Path(__file__).with_name("statements.py")

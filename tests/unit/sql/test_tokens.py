@@ -7,6 +7,8 @@ import pytest
 from olapdb import errors
 from olapdb.sql.tokens import SourceText, tokenize
 
+pytestmark = pytest.mark.feature("sql")
+
 
 def texts(text: str) -> list[str]:
     return [f"{token.kind}:{token.text}" for token in tokenize(SourceText(text))[:-1]]

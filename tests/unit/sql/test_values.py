@@ -29,6 +29,8 @@ from olapdb.types import (
     Nullable,
 )
 
+pytestmark = pytest.mark.feature("sql", "insert")
+
 _BLANKS = st.sampled_from(["", " ", "\n", " \t", "\r\n"])
 
 

@@ -30,11 +30,14 @@ IGNORING = (
 )
 
 
-pytestmark = pytest.mark.warehouse(
-    "CREATE TABLE t (n UInt64, m UInt64) ENGINE = MergeTree ORDER BY n",
-    "CREATE MATERIALIZED VIEW v ENGINE = MergeTree ORDER BY n AS SELECT n FROM t",
-    on_disk=True,
-)
+pytestmark = [
+    pytest.mark.warehouse(
+        "CREATE TABLE t (n UInt64, m UInt64) ENGINE = MergeTree ORDER BY n",
+        "CREATE MATERIALIZED VIEW v ENGINE = MergeTree ORDER BY n AS SELECT n FROM t",
+        on_disk=True,
+    ),
+    pytest.mark.feature("schema", "settings", "engines"),
+]
 
 
 @pytest.mark.parametrize("statement", IGNORING)

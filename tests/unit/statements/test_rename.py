@@ -12,6 +12,8 @@ from olapdb.errors import DatabaseAlreadyExists, IncorrectQuery, UnknownDatabase
 from olapdb.maintenance.check import check_database
 from tests.unit.views.warehouse import rows
 
+pytestmark = pytest.mark.feature("schema")
+
 
 def shop(connection: Connection) -> None:
     connection.execute("CREATE DATABASE shop COMMENT 'sales'")

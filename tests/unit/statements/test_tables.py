@@ -10,6 +10,8 @@ import pytest
 import olapdb
 from olapdb.runtime.activity import RunningMerge
 
+pytestmark = pytest.mark.feature("schema", "changes")
+
 
 def refused(connection: olapdb.Connection, statement: str) -> tuple[str, str]:
     """Run a statement that must fail; return the error's name and hint."""

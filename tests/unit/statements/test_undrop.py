@@ -13,6 +13,8 @@ from olapdb.maintenance.check import check_database
 from olapdb.maintenance.vacuum import vacuum
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, make, rows, verdict
 
+pytestmark = pytest.mark.feature("schema")
+
 
 def whole(connection: Connection) -> None:
     services = connection.database.services

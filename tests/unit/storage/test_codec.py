@@ -15,6 +15,8 @@ from olapdb.storage.part_plan import PartPlan
 from olapdb.storage.store import MemoryStore
 from olapdb.storage.writer import write_part
 
+pytestmark = pytest.mark.feature("storage")
+
 
 def table_with(**codecs: tuple[str, str]) -> Table:
     columns = tuple(

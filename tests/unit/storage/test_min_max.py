@@ -10,6 +10,8 @@ import pytest
 from olapdb.config import tuning
 from olapdb.storage.min_max import min_max_candidates
 
+pytestmark = pytest.mark.feature("storage")
+
 ROWS = 3 * tuning.MIN_MAX_ROWS_MIN
 RANDOM = np.random.default_rng(11)
 

@@ -23,6 +23,8 @@ from olapdb.storage.reader import PartReader
 from olapdb.storage.store import LocalStore, MemoryStore, Store
 from olapdb.storage.writer import StagedPart, lease_of_path, write_part
 
+pytestmark = pytest.mark.feature("storage")
+
 TYPES = (
     "UInt64",
     "Int8",

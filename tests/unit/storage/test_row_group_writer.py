@@ -18,6 +18,8 @@ from olapdb.config import tuning
 from olapdb.storage.checksum import checksum_of_file
 from olapdb.storage.parquet.row_group_writer import OneThreadWriter, RowGroupsWriter, parquet_writer
 
+pytestmark = pytest.mark.feature("storage")
+
 OPTIONS: Mapping[str, object] = {
     "compression": "lz4",
     "write_statistics": True,

@@ -15,6 +15,8 @@ import pytest
 from olapdb.errors import FileDoesntExist, NotEnoughSpace, ReadOnly
 from olapdb.storage.store import LocalStore, MemoryStore, Store
 
+pytestmark = pytest.mark.feature("storage")
+
 
 def write_text(store: Store, path: str, text: bytes) -> int:
     return store.write(path, lambda sink: sink.write(text))

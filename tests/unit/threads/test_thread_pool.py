@@ -13,6 +13,8 @@ import pytest
 
 from olapdb.threads import ThreadPool
 
+pytestmark = pytest.mark.feature("settings", "concurrency")
+
 
 def test_answers_come_in_the_order_of_the_items() -> None:
     with ThreadPool(3, "test") as pool:

@@ -12,6 +12,8 @@ from olapdb.errors import BypassRows, ViewNotProvable
 from olapdb.maintenance.check import check_database
 from tests.unit.views.warehouse import DIRECT, QUERY, READ, VIEW, add, dicts, make, rows, verdict
 
+pytestmark = pytest.mark.feature("views", "reconcile")
+
 OLD = QUERY.replace("FROM events", "FROM events WHERE day < '2024-03-01'")
 
 

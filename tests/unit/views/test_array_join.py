@@ -10,7 +10,7 @@ import pytest
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import AlterOfColumnIsForbidden, SizesOfArraysDoNotMatch, ViewNotProvable
 from olapdb.maintenance.check import check_database
-from olapdb.views.jobs.source_pruning import reaching_parts
+from olapdb.views.jobs.source_pruning import parts_reaching_slices
 from tests.unit.views.warehouse import rows, verdict
 
 SOURCE = """
@@ -49,7 +49,10 @@ READ = """
 ALL_TAGS = ("red", "blue", "green")
 
 
-pytestmark = pytest.mark.warehouse(SOURCE, TARGET, merges=False)
+pytestmark = [
+    pytest.mark.warehouse(SOURCE, TARGET, merges=False),
+    pytest.mark.feature("views", "dimensions", "select"),
+]
 
 
 def expected(connection: Connection) -> list[tuple[object, ...]]:
@@ -115,7 +118,7 @@ def test_a_replay_of_a_slice_reads_the_parts_that_can_reach_it(connection: Conne
     snapshot = connection.session.snapshot()
     view = snapshot.find("default", "tags_mv")
     services = connection.database.services
-    parts = reaching_parts(view, snapshot, ["202402"], services)  # type: ignore[arg-type]
+    parts = parts_reaching_slices(view, snapshot, ["202402"], services)  # type: ignore[arg-type]
     assert [p.partition_id for p in parts] == ["202402"]
     connection.execute("SYSTEM REPLAY VIEW tags_mv PARTITION 202402")
     assert rows(connection, READ) == expected(connection)

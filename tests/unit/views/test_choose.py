@@ -12,6 +12,8 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import BadArguments, UnknownIdentifier
 from tests.unit.views.warehouse import DIRECT, READ, add, make, rows
 
+pytestmark = pytest.mark.feature("views")
+
 
 @pytest.fixture(scope="module")
 def connection() -> Iterator[Connection]:

@@ -17,7 +17,7 @@ from olapdb.maintenance.check import check_database
 from olapdb.model.part import BlockRange, Part
 from olapdb.runtime.failpoints import watching
 from olapdb.views.jobs import chunk
-from olapdb.views.jobs.chunk_planner import ChunkLimits, cut
+from olapdb.views.jobs.chunk_planner import ChunkLimits, part_groups
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, dicts, make, rows, verdict
 
 CUT = "SETTINGS backfill_chunk_rows_max = 6"
@@ -25,7 +25,7 @@ STAGED = f"{CUT}, backfill_staging = 1"
 LEDGER = "SYSTEM RECONCILE VIEW daily_mv METADATA"
 
 
-pytestmark = pytest.mark.warehouse(merges=False)
+pytestmark = [pytest.mark.warehouse(merges=False), pytest.mark.feature("views", "backfill")]
 
 
 def month(connection: Connection, number: int, times: int = 1) -> None:
@@ -117,7 +117,7 @@ def test_every_part_is_in_one_group_within_the_limits(
         blocks = BlockRange(first, first + width - 1)
         parts.append(Part(str(number), "t", "p", (), count, 1, blocks))
         first += width
-    groups = list(cut(reversed(parts), ChunkLimits(rows_max, 10**9)))
+    groups = list(part_groups(reversed(parts), ChunkLimits(rows_max, 10**9)))
     assert [part for group in groups for part in group] == parts
     assert all(len(g) == 1 or sum(p.rows for p in g) <= rows_max for g in groups)
     for group, following in pairwise(groups):

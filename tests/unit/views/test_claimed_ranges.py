@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from olapdb.model.part import BlockRange, Part, covers, union_ranges
 from olapdb.views.jobs.chunk_planner import claimed_ranges
+
+pytestmark = pytest.mark.feature("views")
 
 
 def part(first: int, last: int) -> Part:

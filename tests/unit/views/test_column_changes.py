@@ -13,6 +13,8 @@ from olapdb.model.schema import Table
 from olapdb.views.definition.dependents import views_needing_column
 from tests.unit.views.warehouse import QUERY, add, dicts, make, rows, verdict
 
+pytestmark = pytest.mark.feature("views", "schema")
+
 WITH_TOP = QUERY.replace("count() AS events", "count() AS events, max(amount) AS top")
 JOINED = """
     SELECT e.day, d.label AS label, sum(e.amount) AS amount

@@ -8,6 +8,8 @@ import pytest
 
 from olapdb.views.proof.compare import FLOAT_TOLERANCE, compare_columns
 
+pytestmark = pytest.mark.feature("views")
+
 NAN = float("nan")
 
 

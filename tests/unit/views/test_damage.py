@@ -19,6 +19,8 @@ from olapdb.storage.checksum import unreadable
 from olapdb.storage.store import LocalStore, storage_error
 from tests.unit.views.warehouse import dicts, rows
 
+pytestmark = pytest.mark.feature("views", "upkeep")
+
 QUERY = (
     "SELECT toYYYYMM(s.day) AS month, s.kind AS kind, sum(s.x * d.weight) AS w FROM s"
     " LEFT JOIN d ON s.kind = d.kind GROUP BY month, kind"

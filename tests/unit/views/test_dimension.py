@@ -16,22 +16,25 @@ LEFT = (
 
 
 # Kind a has rows in every month, b in January, c in February.
-pytestmark = pytest.mark.warehouse(
-    (
-        "CREATE TABLE events (day Date, kind String, amount Int64) ENGINE = MergeTree "
-        "PARTITION BY toYYYYMM(day) ORDER BY (kind, day)"
+pytestmark = [
+    pytest.mark.warehouse(
+        (
+            "CREATE TABLE events (day Date, kind String, amount Int64) ENGINE = MergeTree "
+            "PARTITION BY toYYYYMM(day) ORDER BY (kind, day)"
+        ),
+        (
+            "CREATE TABLE kinds (kind String, weight Int64, note String) ENGINE = MergeTree "
+            "ORDER BY kind"
+        ),
+        (
+            "CREATE TABLE t (day Date, kind String, w Int64) ENGINE = SummingMergeTree "
+            "PARTITION BY toYYYYMM(day) ORDER BY (day, kind)"
+        ),
+        "INSERT INTO kinds VALUES ('a', 1, ''), ('b', 2, ''), ('c', 3, '')",
+        merges=False,
     ),
-    (
-        "CREATE TABLE kinds (kind String, weight Int64, note String) ENGINE = MergeTree "
-        "ORDER BY kind"
-    ),
-    (
-        "CREATE TABLE t (day Date, kind String, w Int64) ENGINE = SummingMergeTree "
-        "PARTITION BY toYYYYMM(day) ORDER BY (day, kind)"
-    ),
-    "INSERT INTO kinds VALUES ('a', 1, ''), ('b', 2, ''), ('c', 3, '')",
-    merges=False,
-)
+    pytest.mark.feature("views", "dimensions"),
+]
 
 
 def fill(connection: Connection, query: str = LEFT, settings: str = "") -> None:

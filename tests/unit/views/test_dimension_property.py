@@ -15,6 +15,8 @@ import olapdb
 from olapdb.dbapi.connection import Connection
 from tests.unit.views.warehouse import rows
 
+pytestmark = pytest.mark.feature("views", "dimensions")
+
 KINDS = "abcdefgh"
 
 TARGETS = {

@@ -15,6 +15,8 @@ from olapdb.model.changes import Requirement, SeenUpTo
 from tests.harness.race import Race
 from tests.unit.views.warehouse import rows
 
+pytestmark = pytest.mark.feature("views", "dimensions", "concurrency")
+
 VIEW = (
     "CREATE MATERIALIZED VIEW v TO t AS SELECT e.month AS month, e.kind AS kind, "
     "sum(e.amount * k.weight) AS w FROM events AS e LEFT JOIN {kinds} AS k ON e.kind = k.kind "

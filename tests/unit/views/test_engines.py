@@ -11,6 +11,8 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import IncorrectData, ViewNotProvable
 from tests.unit.views.warehouse import rows
 
+pytestmark = pytest.mark.feature("views", "engines")
+
 TABLES = (
     "CREATE TABLE s (k UInt64, v UInt64, n Int64) ENGINE = MergeTree ORDER BY k",
     "CREATE TABLE replacing (k UInt64, v UInt64, n Int64) ENGINE = ReplacingMergeTree(v) ORDER BY k",

@@ -11,6 +11,8 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import IncorrectQuery, NotSupportedError, UnknownTable
 from tests.unit.views.warehouse import VIEW, add, dicts, make
 
+pytestmark = pytest.mark.feature("views", "provability", "introspection")
+
 
 @pytest.fixture
 def connection() -> Iterator[Connection]:

@@ -13,9 +13,11 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import BackfillIncomplete, BypassRows, MemoryLimitExceeded, ThrowIfNonZero
 from olapdb.views.jobs.backfill import backfill
 from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, StagedChunk
-from olapdb.views.jobs.executor import Stop, never
+from olapdb.views.jobs.executor import Stop, never_stop
 from olapdb.views.proof.reconcile import reconcile
 from tests.unit.views.warehouse import dicts, rows
+
+pytestmark = pytest.mark.feature("views", "reconcile")
 
 QUERY = "SELECT p, sum(v + throwIf(v = 13, 'boom')) AS v FROM s GROUP BY p"
 IGNORING = "SETTINGS materialized_views_ignore_errors = 1"
@@ -100,7 +102,7 @@ class OutOfMemory:
     """An executor whose machine has no memory for any chunk."""
 
     def run(
-        self, tasks: Sequence[ChunkTask], stop: Stop = never
+        self, tasks: Sequence[ChunkTask], stop: Stop = never_stop
     ) -> Iterator[StagedChunk | FailedChunk]:
         for task in tasks:
             yield FailedChunk(task.index, task.partition, MemoryLimitExceeded("No memory."))

@@ -15,7 +15,7 @@ from tests.unit.views.warehouse import VIEW, add, dicts, make, rows
 HEALTH = "SELECT * FROM system.views WHERE name = 'daily_mv'"
 
 
-pytestmark = pytest.mark.warehouse(merges=False)
+pytestmark = [pytest.mark.warehouse(merges=False), pytest.mark.feature("views")]
 
 
 def health(connection: Connection):  # type: ignore[no-untyped-def]

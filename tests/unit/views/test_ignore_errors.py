@@ -13,6 +13,8 @@ from olapdb.errors import BackfillIncomplete, ThrowIfNonZero
 from olapdb.maintenance.check import check_database
 from tests.unit.views.warehouse import DIRECT, READ, add, dicts, make, rows, verdict
 
+pytestmark = pytest.mark.feature("views")
+
 FRAGILE = """
     CREATE MATERIALIZED VIEW fragile ENGINE = SummingMergeTree ORDER BY day AS
     SELECT day, count() AS n, sum(throwIf(amount < 0, 'a negative amount')) AS bad

@@ -20,7 +20,7 @@ from olapdb.model.job import JobChunk, ViewJob
 from olapdb.runtime.failpoints import watching
 from olapdb.views.jobs.backfill import backfill
 from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, StagedChunk
-from olapdb.views.jobs.executor import InProcessExecutor, Stop, never
+from olapdb.views.jobs.executor import InProcessExecutor, Stop, never_stop
 from olapdb.views.jobs.job import ChunkEvent
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, dicts, make, rows, verdict
 
@@ -28,7 +28,7 @@ JOBS = "SELECT * FROM system.view_jobs ORDER BY started, kind"
 CHUNKS = "SELECT * FROM system.view_job_chunks ORDER BY finished, chunk"
 
 
-pytestmark = pytest.mark.warehouse(merges=False)
+pytestmark = [pytest.mark.warehouse(merges=False), pytest.mark.feature("views", "backfill")]
 
 
 def months(connection: Connection, times: int = 1) -> None:
@@ -284,7 +284,7 @@ class Waiting:
         self.first = threading.Event()
 
     def run(
-        self, tasks: Sequence[ChunkTask], stop: Stop = never
+        self, tasks: Sequence[ChunkTask], stop: Stop = never_stop
     ) -> Iterator[StagedChunk | FailedChunk]:
         inner = InProcessExecutor(self.services.store, threads=1)
         for outcome in inner.run(tasks, stop):

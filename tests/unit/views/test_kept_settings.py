@@ -11,6 +11,8 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import ViewNotProvable
 from tests.unit.views.warehouse import rows
 
+pytestmark = pytest.mark.feature("views", "settings")
+
 QUERY = "SELECT k, sum({} * w) AS n FROM events JOIN weights USING k GROUP BY k"
 MODE = "SELECT mode FROM system.view_dependencies WHERE view = 'totals' AND kind = 'dimension'"
 

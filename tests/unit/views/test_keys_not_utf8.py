@@ -10,6 +10,8 @@ import pytest
 import olapdb
 from olapdb.errors import ViolatedConstraint
 
+pytestmark = pytest.mark.feature("views", "engines")
+
 KEY = "concat(unhex('ff'), toString(number))"
 
 

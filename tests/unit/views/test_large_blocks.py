@@ -15,6 +15,8 @@ from olapdb.errors import Error, ThrowIfNonZero, TooManyParts
 from olapdb.ingest import block_stager
 from tests.unit.views.warehouse import rows
 
+pytestmark = pytest.mark.feature("views")
+
 TARGET = (
     "(day Date, kind String, n SimpleAggregateFunction(sum, UInt64), worst "
     "SimpleAggregateFunction(max, Int64), mean AggregateFunction(avg, Float64)) "

@@ -17,6 +17,8 @@ from olapdb.model.view_state import CoverageRow
 from olapdb.views.jobs import chunk
 from tests.unit.views.warehouse import DIRECT, QUERY, READ, VIEW, add, dicts, make, rows
 
+pytestmark = pytest.mark.feature("views")
+
 
 @pytest.fixture
 def connection() -> Iterator[Connection]:

@@ -20,12 +20,15 @@ BREACHES = [
 ]
 
 
-pytestmark = pytest.mark.warehouse(
-    "CREATE TABLE s (p UInt8, v UInt64) ENGINE = MergeTree ORDER BY v",
-    "CREATE TABLE t (p UInt8, v UInt64, i UInt8) ENGINE = MergeTree PARTITION BY p ORDER BY (p, v, i)",
-    "CREATE MATERIALIZED VIEW wide TO t AS SELECT p, v, i FROM s ARRAY JOIN [1, 2, 3] AS i",
-    merges=False,
-)
+pytestmark = [
+    pytest.mark.warehouse(
+        "CREATE TABLE s (p UInt8, v UInt64) ENGINE = MergeTree ORDER BY v",
+        "CREATE TABLE t (p UInt8, v UInt64, i UInt8) ENGINE = MergeTree PARTITION BY p ORDER BY (p, v, i)",
+        "CREATE MATERIALIZED VIEW wide TO t AS SELECT p, v, i FROM s ARRAY JOIN [1, 2, 3] AS i",
+        merges=False,
+    ),
+    pytest.mark.feature("views", "settings"),
+]
 
 
 @pytest.mark.parametrize(("setting", "message"), BREACHES)

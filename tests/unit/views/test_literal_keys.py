@@ -11,6 +11,8 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import ViewNotProvable
 from tests.unit.views.warehouse import dicts, rows
 
+pytestmark = pytest.mark.feature("views", "engines")
+
 READ = "SELECT channel, day, n FROM daily FINAL ORDER BY channel, day"
 COUNTED = """
     SELECT * FROM (

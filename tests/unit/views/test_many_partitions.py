@@ -10,6 +10,8 @@ import olapdb
 from olapdb.dbapi.connection import Connection
 from tests.unit.views.warehouse import dicts, rows
 
+pytestmark = pytest.mark.feature("views", "changes")
+
 PARTITIONS = 150
 
 

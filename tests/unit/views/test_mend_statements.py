@@ -15,7 +15,10 @@ from tests.unit.views.warehouse import dicts, rows
 NAMES = [("a b", "c d"), ("it's", "v.w"), ("back`tick", "sl\\ash"), ("ü", "1")]
 
 
-pytestmark = pytest.mark.warehouse(merges=False, on_disk=True)
+pytestmark = [
+    pytest.mark.warehouse(merges=False, on_disk=True),
+    pytest.mark.feature("views", "reconcile"),
+]
 
 
 def quoted(name: str) -> str:

@@ -21,6 +21,8 @@ from olapdb.maintenance.check import check_database
 from tests.harness.race import Race
 from tests.unit.views.warehouse import QUERY, add, dicts, make, rows, verdict
 
+pytestmark = pytest.mark.feature("views")
+
 DOUBLED = QUERY.replace("sum(amount)", "sum(2 * amount)")
 MODIFY = f"ALTER TABLE daily_mv MODIFY QUERY {DOUBLED}"
 TOTALS = "SELECT day, kind, sum(total) FROM daily GROUP BY day, kind ORDER BY day, kind"

@@ -3,13 +3,16 @@ with a full read."""
 
 import pytest
 
-pytestmark = pytest.mark.warehouse(
-    (
-        "CREATE TABLE s (day Date, k UInt32, v Int64) ENGINE = MergeTree "
-        "PARTITION BY toYYYYMM(day) ORDER BY day"
+pytestmark = [
+    pytest.mark.warehouse(
+        (
+            "CREATE TABLE s (day Date, k UInt32, v Int64) ENGINE = MergeTree "
+            "PARTITION BY toYYYYMM(day) ORDER BY day"
+        ),
+        merges=False,
     ),
-    merges=False,
-)
+    pytest.mark.feature("views"),
+]
 
 
 def fill(connection):

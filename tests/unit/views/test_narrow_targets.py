@@ -19,7 +19,7 @@ SOURCE = """
 """
 
 
-pytestmark = pytest.mark.warehouse(SOURCE)
+pytestmark = [pytest.mark.warehouse(SOURCE), pytest.mark.feature("views")]
 
 
 def summing(connection: Connection, data_type: str) -> None:

@@ -8,6 +8,8 @@ import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import ViewNotProvable
 
+pytestmark = pytest.mark.feature("views", "aggregates")
+
 SOURCE = (
     "CREATE TABLE events (k UInt8, tag String, hits Map(String, UInt64), seen Array(UInt32)) "
     "ENGINE = MergeTree ORDER BY k"

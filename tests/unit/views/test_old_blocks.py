@@ -10,6 +10,8 @@ from olapdb.maintenance.check import check_database
 from olapdb.maintenance.vacuum import vacuum
 from tests.unit.views.warehouse import dicts
 
+pytestmark = pytest.mark.feature("views")
+
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,13 +35,18 @@ def verdict(connection: Connection, view: str = "v") -> str:
     return warehouse.verdict(connection, view)
 
 
-pytestmark = pytest.mark.warehouse(
-    "CREATE TABLE s (k UInt64, x Int64) ENGINE = MergeTree ORDER BY k",
-    "CREATE TABLE hi (k UInt64, weight Int64) ENGINE = MergeTree ORDER BY k",
-    "CREATE VIEW hi_view AS SELECT k, weight FROM hi WHERE weight > 1",
-    ("CREATE TABLE t (k UInt64, w Int64) ENGINE = SummingMergeTree ORDER BY k PARTITION BY k % 3"),
-    merges=False,
-)
+pytestmark = [
+    pytest.mark.warehouse(
+        "CREATE TABLE s (k UInt64, x Int64) ENGINE = MergeTree ORDER BY k",
+        "CREATE TABLE hi (k UInt64, weight Int64) ENGINE = MergeTree ORDER BY k",
+        "CREATE VIEW hi_view AS SELECT k, weight FROM hi WHERE weight > 1",
+        (
+            "CREATE TABLE t (k UInt64, w Int64) ENGINE = SummingMergeTree ORDER BY k PARTITION BY k % 3"
+        ),
+        merges=False,
+    ),
+    pytest.mark.feature("views"),
+]
 
 
 def siblings(connection: Connection, query: str, *, writer: str = "a", joins: str = "v") -> None:
@@ -299,7 +304,7 @@ def test_what_tasks_staged_apart(connection: Connection) -> None:
 def test_blocks_that_are_not_kept_in_memory_are_read_back(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("olapdb.dml.insert.KEPT_BYTES_MAX", 0)
+    monkeypatch.setattr("olapdb.dml.insert.BLOCKS_IN_MEMORY_BYTES_MAX", 0)
     siblings(connection, JOIN)
     connection.execute(
         "INSERT INTO s SELECT number % 2, if(number >= 2, 3, -1) FROM numbers(4)"

@@ -15,6 +15,8 @@ import olapdb
 from olapdb.dbapi.connection import Connection
 from tests.unit.views.warehouse import rows, verdict
 
+pytestmark = pytest.mark.feature("views")
+
 TABLES = ("s", "h1", "h2", "h3", "h4")
 QUERIES = (
     "SELECT o.k AS k, o.x + d.x AS x FROM {source} AS o LEFT JOIN {joined} AS d ON o.k = d.k",

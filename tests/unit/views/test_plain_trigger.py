@@ -50,15 +50,18 @@ QUERIES = {
 """(query, whether the plan is plain, whether each key occurs once)"""
 
 
-pytestmark = pytest.mark.warehouse(
-    "CREATE TABLE s (day Date, kind String, v Int32) ENGINE = MergeTree ORDER BY v",
-    "CREATE TABLE d (kind String) ENGINE = MergeTree ORDER BY kind",
-    (
-        "CREATE TABLE t (day Date, kind String, n SimpleAggregateFunction(sum, UInt64), "
-        "a AggregateFunction(avg, Int32)) ENGINE = AggregatingMergeTree ORDER BY (kind, day)"
+pytestmark = [
+    pytest.mark.warehouse(
+        "CREATE TABLE s (day Date, kind String, v Int32) ENGINE = MergeTree ORDER BY v",
+        "CREATE TABLE d (kind String) ENGINE = MergeTree ORDER BY kind",
+        (
+            "CREATE TABLE t (day Date, kind String, n SimpleAggregateFunction(sum, UInt64), "
+            "a AggregateFunction(avg, Int32)) ENGINE = AggregatingMergeTree ORDER BY (kind, day)"
+        ),
+        "INSERT INTO d VALUES ('a'), ('b')",
     ),
-    "INSERT INTO d VALUES ('a'), ('b')",
-)
+    pytest.mark.feature("views"),
+]
 
 
 def bound(connection: Connection) -> tuple[BoundView, TriggerContext]:

@@ -16,6 +16,8 @@ from olapdb.model.changes import Commit, PutObject
 from olapdb.model.schema import MaterializedView
 from tests.unit.views.warehouse import dicts, rows
 
+pytestmark = pytest.mark.feature("views", "reconcile", "provability")
+
 TABLES = (
     "CREATE TABLE s (k UInt64, g String, v Int64, d Date, a Array(UInt64)) ENGINE = MergeTree ORDER BY k",
     "CREATE TABLE plain (k UInt64, n Int64) ENGINE = MergeTree ORDER BY k",

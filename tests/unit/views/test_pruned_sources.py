@@ -27,17 +27,20 @@ DEFINITIONS = [
 ]
 
 
-pytestmark = pytest.mark.warehouse(
-    (
-        "CREATE TABLE s (k UInt8, v Int64, called String ALIAS toString(k)) ENGINE = MergeTree"
-        " ORDER BY k"
+pytestmark = [
+    pytest.mark.warehouse(
+        (
+            "CREATE TABLE s (k UInt8, v Int64, called String ALIAS toString(k)) ENGINE = MergeTree"
+            " ORDER BY k"
+        ),
+        "CREATE TABLE d (k UInt8, n String) ENGINE = MergeTree ORDER BY k",
+        "CREATE VIEW shown AS SELECT k, n FROM d WHERE n != 'b'",
+        "CREATE TABLE t (n String) ENGINE = MergeTree ORDER BY n",
+        "INSERT INTO d VALUES (1, 'a'), (2, 'b')",
+        merges=False,
     ),
-    "CREATE TABLE d (k UInt8, n String) ENGINE = MergeTree ORDER BY k",
-    "CREATE VIEW shown AS SELECT k, n FROM d WHERE n != 'b'",
-    "CREATE TABLE t (n String) ENGINE = MergeTree ORDER BY n",
-    "INSERT INTO d VALUES (1, 'a'), (2, 'b')",
-    merges=False,
-)
+    pytest.mark.feature("views"),
+]
 
 
 def sorted_rows(connection: Connection, query: str) -> list[tuple[Any, ...]]:

@@ -26,11 +26,11 @@ from olapdb.runtime.cache import Cache
 from olapdb.runtime.services import Services
 from olapdb.views.jobs.backfill import backfill
 from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, StagedChunk
-from olapdb.views.jobs.executor import InProcessExecutor, Stop, never
+from olapdb.views.jobs.executor import InProcessExecutor, Stop, never_stop
 from olapdb.views.jobs.replay import replay
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, dicts, make, rows, verdict
 
-pytestmark = pytest.mark.warehouse(merges=False)
+pytestmark = [pytest.mark.warehouse(merges=False), pytest.mark.feature("views", "concurrency")]
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Meddling:
     computed: list[str] = field(default_factory=list)
 
     def run(
-        self, tasks: Sequence[ChunkTask], stop: Stop = never
+        self, tasks: Sequence[ChunkTask], stop: Stop = never_stop
     ) -> Iterator[StagedChunk | FailedChunk]:
         inner = InProcessExecutor(self.services.store, Cache(), threads=1)
         for outcome in inner.run(pickle.loads(pickle.dumps(list(tasks))), stop):
@@ -229,7 +229,7 @@ def test_an_insert_and_a_merge_across_the_fence(connection: Connection) -> None:
 def test_a_view_created_between_two_blocks(
     connection: Connection, monkeypatch: pytest.MonkeyPatch, kept: int
 ) -> None:
-    monkeypatch.setattr(insert_module, "KEPT_BYTES_MAX", kept)
+    monkeypatch.setattr(insert_module, "BLOCKS_IN_MEMORY_BYTES_MAX", kept)
     make(connection, view=False)
     blocks = event_blocks(connection, "2024-01-01", "2024-01-01", "2024-02-01")
 
@@ -310,7 +310,7 @@ def test_a_dimension_that_never_rests_leaves_an_invalidation(
 def test_a_large_insert_into_a_null_table_says_that_nothing_landed(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(insert_module, "KEPT_BYTES_MAX", 0)
+    monkeypatch.setattr(insert_module, "BLOCKS_IN_MEMORY_BYTES_MAX", 0)
     connection.execute("CREATE TABLE n (v UInt64) ENGINE = Null")
     connection.execute("CREATE TABLE t (v UInt64) ENGINE = MergeTree ORDER BY v")
     block = pa.table({"v": pa.array([1], pa.uint64())})

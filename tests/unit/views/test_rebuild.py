@@ -33,6 +33,8 @@ from tests.unit.views.rebuilding import (
 )
 from tests.unit.views.warehouse import QUERY, add, dicts, rows, verdict
 
+pytestmark = pytest.mark.feature("views", "rebuild")
+
 __all__ = ["connection"]
 
 

@@ -18,6 +18,8 @@ from olapdb.errors import Error
 from olapdb.maintenance.check import check_database
 from tests.unit.views.warehouse import add, dicts, make, rows
 
+pytestmark = pytest.mark.feature("views", "rebuild")
+
 SECONDS = 5.0
 LOST_RACES = ("COMMIT_CONFLICT", "ABORTED", "UNKNOWN_TABLE", "BAD_ARGUMENTS")
 """Errors that a statement about a version may raise after it lost a race."""

@@ -33,6 +33,8 @@ from tests.unit.views.rebuilding import (
 )
 from tests.unit.views.warehouse import add, make, rows, verdict
 
+pytestmark = pytest.mark.feature("views", "rebuild", "concurrency")
+
 __all__ = ["connection"]
 
 

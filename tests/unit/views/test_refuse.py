@@ -23,8 +23,10 @@ from olapdb.errors import (
     UnknownTable,
     ViewNotProvable,
 )
-from olapdb.views.definition.definition import MEANING
+from olapdb.views.definition.definition import QUERY_SETTINGS
 from tests.unit.views.warehouse import dicts, rows
+
+pytestmark = pytest.mark.feature("views", "provability")
 
 
 @pytest.fixture(scope="module")
@@ -308,7 +310,7 @@ def test_settings_of_the_insert_are_not_the_views(connection: Connection) -> Non
 
 
 def test_all_that_changes_a_querys_meaning_is_frozen(connection: Connection) -> None:
-    assert set(MEANING) >= BINDER_SETTINGS
+    assert set(QUERY_SETTINGS) >= BINDER_SETTINGS
     connection.execute(
         "CREATE MATERIALIZED VIEW distincts TO plain AS SELECT k, count(DISTINCT v) AS n FROM s"
         " GROUP BY k SETTINGS count_distinct_implementation = 'uniq'"

@@ -11,6 +11,8 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import BypassRows
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, dicts, make, rows, verdict
 
+pytestmark = pytest.mark.feature("views", "reconcile")
+
 
 def three_months(connection: Connection) -> None:
     for month in (1, 2, 3):

@@ -14,6 +14,8 @@ from olapdb.maintenance.check import check_database
 from tests.harness.race import Race
 from tests.unit.views.warehouse import DIRECT, QUERY, READ, VIEW, add, dicts, make, rows, verdict
 
+pytestmark = pytest.mark.feature("views")
+
 REPLACE = VIEW.replace("CREATE", "CREATE OR REPLACE", 1)
 INNER = (
     "CREATE OR REPLACE MATERIALIZED VIEW kinds ENGINE = SummingMergeTree ORDER BY kind POPULATE"

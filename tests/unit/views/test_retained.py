@@ -14,6 +14,8 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import BadArguments, RetainedRows
 from tests.unit.views.warehouse import add, dicts, rows, verdict
 
+pytestmark = pytest.mark.feature("views", "replay")
+
 SOURCE = """
     CREATE TABLE events (day Date, kind String, user UInt64, amount Int64)
     ENGINE = MergeTree PARTITION BY toYYYYMM(day) ORDER BY (day, kind)

@@ -12,6 +12,8 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import BypassRows, HaveDependentObjects
 from tests.unit.views.warehouse import dicts, rows
 
+pytestmark = pytest.mark.feature("views")
+
 SUMS = "SELECT k, sum(v) AS v FROM {source} GROUP BY k"
 
 

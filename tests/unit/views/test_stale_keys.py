@@ -10,6 +10,8 @@ import olapdb
 from olapdb.dbapi.connection import Connection
 from tests.unit.views.warehouse import add, make, rows
 
+pytestmark = pytest.mark.feature("views", "replay", "engines")
+
 MARKS = "SELECT partition_id, rows, keys FROM system.view_invalidations"
 
 

@@ -9,6 +9,8 @@ import pytest
 
 import olapdb
 
+pytestmark = pytest.mark.feature("views", "engines")
+
 ROWS = 150_000
 """More than one row group and one piece; far too many for an inline part."""
 VIEWS = {

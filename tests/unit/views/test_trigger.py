@@ -12,6 +12,8 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import ThrowIfNonZero
 from tests.unit.views.warehouse import DIRECT, READ, add, dicts, make, rows
 
+pytestmark = pytest.mark.feature("views")
+
 
 def test_a_view_sees_each_insert_alone_and_its_target_merges(connection: Connection) -> None:
     make(connection)

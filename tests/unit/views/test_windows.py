@@ -7,6 +7,8 @@ import pytest
 import olapdb
 from olapdb.errors import ViewNotProvable
 
+pytestmark = pytest.mark.feature("views", "select")
+
 QUERY = "SELECT k, v, row_number() OVER (PARTITION BY k ORDER BY v) AS r FROM s"
 
 
