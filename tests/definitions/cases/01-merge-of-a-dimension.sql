@@ -1,4 +1,4 @@
---# Item 1: a merge of a dimension (VersionedCollapsing) that IN reads without FINAL changes the answer; the view stays covered.
+--# A merge of a dimension (VersionedCollapsing) that IN reads without FINAL changes the answer; the view stays covered.
 --# untrue [m1]: v3__v1: ['covered']: [m1] the only row.m1: 2 instead of 1
 CREATE TABLE s (k String) ENGINE = MergeTree ORDER BY tuple();
 CREATE TABLE d (k String, sg Int8, ver UInt32) ENGINE = VersionedCollapsingMergeTree(sg, ver) ORDER BY k;

@@ -1,4 +1,4 @@
---# Item 2: a view lower in the chain joins the table that is inserted into; the INSERT's own rows joined the old state; covered.
+--# A view lower in the chain joins the table that is inserted into; the INSERT's own rows joined the old state; covered.
 --# untrue [rows]: v2: ['covered']: [rows] 1 rows instead of 0: [(0,)] instead of []
 CREATE TABLE s (k Date, x UInt8, sg Int8) ENGINE = CollapsingMergeTree(sg) ORDER BY k;
 CREATE TABLE t1 (k0 Date) ENGINE = MergeTree ORDER BY k0;

@@ -1,4 +1,4 @@
---# Item 2: EXISTS over a table that another view of the same INSERT writes.
+--# EXISTS over a table that another view of the same INSERT writes.
 --# untrue [rows]: v2: ['covered']: [rows] 0 rows instead of 1: [] instead of [(1,)]
 CREATE TABLE s (g UInt8) ENGINE = MergeTree ORDER BY g;
 CREATE TABLE t1 (k0 String) ENGINE = MergeTree ORDER BY k0;

@@ -1,4 +1,4 @@
---# Item 2: IN over a table that another view of the same INSERT writes.
+--# IN over a table that another view of the same INSERT writes.
 --# untrue [rows]: v2: ['covered']: [rows] 0 rows instead of 2: [] instead of [(1,), (2,)]
 CREATE TABLE s (k String, g UInt8, x UInt8, y UInt16) ENGINE = MergeTree ORDER BY g;
 CREATE TABLE t1 (k0 UInt8) ENGINE = MergeTree ORDER BY k0;

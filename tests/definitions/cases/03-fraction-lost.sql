@@ -1,4 +1,4 @@
---# Item 3: a fraction is cut off silently.
+--# A fraction is cut off silently.
 --# untrue [values]: v2: ['covered']: [values] [1] instead of [1.25]
 CREATE TABLE s (y Decimal(9, 2)) ENGINE = MergeTree ORDER BY tuple();
 INSERT INTO s (y) VALUES (1.25);

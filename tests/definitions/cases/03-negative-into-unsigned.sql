@@ -1,4 +1,4 @@
---# Item 3: -1 into UInt64.
+--# -1 into UInt64.
 --# untrue [m0]: v1: ['covered']: [m0] the only row.m0: 18446744073709551615 instead of -1
 CREATE TABLE s (k String, x Int32) ENGINE = MergeTree ORDER BY tuple();
 CREATE TABLE d (k String, w Float32) ENGINE = MergeTree ORDER BY tuple();

@@ -1,4 +1,4 @@
---# Item 4: CHECK over an aggregated column: INSERTs pass, the RECONCILE that mend names fails.
+--# CHECK over an aggregated column: INSERTs pass, the RECONCILE that mend names fails.
 --# mend fails (VIOLATED_CONSTRAINT): v1 (covered: ): SYSTEM RECONCILE VIEW default.v1: Code: 469. Constraint some of default.t1 is violated at row 1. Expression: (m0 < 4). Column values: m0 = 4. (while pushing to view default.v1) Nothing was inserted. Correct the row, or ALTER TABLE … DROP CONSTRAINT s
 CREATE TABLE s (d DateTime64(3, 'UTC')) ENGINE = MergeTree ORDER BY tuple();
 CREATE TABLE t1 (m0 UInt64, CONSTRAINT some CHECK m0 < 4) ENGINE = SummingMergeTree ORDER BY tuple();

@@ -1,4 +1,4 @@
---# Item 4: MATERIALIZED column that ALTER adds to a summing target.
+--# MATERIALIZED column that ALTER adds to a summing target.
 --# untrue [n1]: v2: ['covered']: [n1] (1,).n1: 2 instead of 1
 CREATE TABLE s (g UInt8) ENGINE = MergeTree ORDER BY g;
 CREATE TABLE t2 (g Int8) ENGINE = SummingMergeTree ORDER BY g;

@@ -1,4 +1,4 @@
---# Item 4: ALTER ADD COLUMN MATERIALIZED over an aggregated column of the target.
+--# ALTER ADD COLUMN MATERIALIZED over an aggregated column of the target.
 --# untrue [n1]: v3: ['covered']: [n1] (0,).n1: '-1m' instead of '-2m'
 CREATE TABLE s (g UInt8, y Float64) ENGINE = SummingMergeTree PARTITION BY g ORDER BY (g) SETTINGS allow_nullable_key = 1;
 CREATE TABLE t3 (g Int8, m1 Float64, m2 Float64) ENGINE = SummingMergeTree PARTITION BY g ORDER BY (g);

@@ -1,4 +1,4 @@
---# Item 4: SimpleAggregateFunction(min) MATERIALIZED m1 + 1 over an aggregated column.
+--# SimpleAggregateFunction(min) MATERIALIZED m1 + 1 over an aggregated column.
 --# untrue [own]: v1: ['covered']: [own] ('',).own: 2 instead of 3
 CREATE TABLE s (k String, y Nullable(Int32)) ENGINE = MergeTree ORDER BY (k);
 CREATE TABLE d (k String) ENGINE = MergeTree PARTITION BY k ORDER BY (k);

@@ -1,4 +1,4 @@
---# (The truth was wrong.) A DEFAULT that is summed is computed of each row, and then merged.
+--# (The expected value was wrong.) A DEFAULT that is summed is computed of each row, and then merged.
 CREATE TABLE s (g UInt8) ENGINE = MergeTree ORDER BY tuple();
 INSERT INTO s (g) VALUES (1), (0);
 CREATE TABLE t1 (k1 UInt16, own Int64 DEFAULT k1) ENGINE = SummingMergeTree ORDER BY k1;

@@ -1,4 +1,4 @@
---# Item 4: PARTITION BY an aggregated column: 300 and -300 lie in two partitions and never cancel.
+--# PARTITION BY an aggregated column: 300 and -300 lie in two partitions and never cancel.
 --# untrue [row]: v1: ['covered']: [row] the only row: (300,) instead of None
 CREATE TABLE s (g UInt8, y Int32) ENGINE = MergeTree ORDER BY g;
 INSERT INTO s (g, y) VALUES (2, 300);

@@ -1,4 +1,4 @@
---# Item 4: PARTITION BY an aggregated column.
+--# PARTITION BY an aggregated column.
 --# untrue [m0]: v1: ['covered']: [m0] the only row.m0: 1 instead of 2
 CREATE TABLE s (x Int32) ENGINE = SummingMergeTree ORDER BY tuple();
 CREATE TABLE t1 (m0 Int64) ENGINE = SummingMergeTree PARTITION BY ifNull(m0, 0) % 2 ORDER BY tuple();

@@ -1,4 +1,4 @@
---# Item 5: a view that reads its own target is made stale by its own replay, for ever.
+--# A view that reads its own target is made stale by its own replay, for ever.
 --# mend does not end: v1 is stale: Stale by DIMENSION CHANGE.; mend: SYSTEM REPLAY VIEW default.v1 STALE
 CREATE TABLE s (k String) ENGINE = SummingMergeTree ORDER BY k;
 INSERT INTO s (k) VALUES ('b');

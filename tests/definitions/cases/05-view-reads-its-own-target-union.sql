@@ -1,4 +1,4 @@
---# Item 5, in a UNION ALL branch.
+--# A view that reads its own target, in a branch of UNION ALL.
 --# untrue [m0]: v1: ['covered']: [m0] ('-1',).m0: 2 instead of 1; ('-1',).m1: -2 instead of -1; ('-1',).m2: -2.0 instead of -1
 CREATE TABLE s (x Int32) ENGINE = MergeTree ORDER BY tuple();
 CREATE TABLE t1 (k0 String, m0 UInt64, m1 Int64, m2 Float64) ENGINE = SummingMergeTree ORDER BY k0;

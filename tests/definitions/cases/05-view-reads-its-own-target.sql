@@ -1,4 +1,4 @@
---# Item 5.
+--# A view that reads its own target.
 --# untrue [row]: v3: ['covered']: [row] ('a',): ('a',) instead of None
 CREATE TABLE s (k String) ENGINE = MergeTree ORDER BY tuple();
 CREATE TABLE t3 (k String) ENGINE = SummingMergeTree ORDER BY k;

@@ -1,4 +1,4 @@
---# (The truth was wrong.) An ALIAS of a dimension cannot be read in one row, and the source has no
+--# (The expected value was wrong.) An ALIAS of a dimension cannot be read in one row, and the source has no
 --# row that would need it; with one, its INSERT fails.
 CREATE TABLE s (k UInt8, g UInt8) ENGINE = MergeTree ORDER BY k;
 CREATE TABLE d (k Nullable(UInt8)) ENGINE = MergeTree ORDER BY k SETTINGS allow_nullable_key = 1;

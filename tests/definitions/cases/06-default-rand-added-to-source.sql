@@ -1,4 +1,4 @@
---# Item 6: volatile MATERIALIZED/DEFAULT added to the source: another value at each read.
+--# Volatile MATERIALIZED/DEFAULT added to the source: another value at each read.
 --# untrue [m]: w2: ['covered']: [m] the only row.m: '17708289836661488774' instead of '5068628527622064219'
 CREATE TABLE s (k UInt8) ENGINE = MergeTree ORDER BY k;
 INSERT INTO s (k) VALUES (0);

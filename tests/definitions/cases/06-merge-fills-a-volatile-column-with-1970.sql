@@ -1,4 +1,4 @@
---# NEW (6): a merge that writes out a column which older parts lack evaluates now(), serverUUID(), queryID() outside of any statement: 1970-01-01, zeros, ''.
+--# A merge that writes out a column which older parts lack evaluates now(), serverUUID(), queryID() outside of any statement: 1970-01-01, zeros, ''.
 --# untrue [values]: v1: ['covered']: [values] (1, 1) instead of (1, 10)
 CREATE TABLE s (y UInt8) ENGINE = MergeTree ORDER BY tuple();
 CREATE TABLE t1 (m0 Int64) ENGINE = MergeTree ORDER BY tuple();

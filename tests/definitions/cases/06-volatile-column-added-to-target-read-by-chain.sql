@@ -1,4 +1,4 @@
---# Item 6: serverUUID()/rand() added to a target that another view reads.
+--# serverUUID()/rand() added to a target that another view reads.
 --# untrue [m]: w1: ['covered']: [m] the only row.m: '00000000-0000-0000-0000-000000000000' instead of '3cd33789-93a0-44bf-906e-8ba7dba6d123'
 CREATE TABLE s (g UInt8, d DateTime64(3, 'UTC')) ENGINE = MergeTree ORDER BY g;
 CREATE TABLE t1 (k0 Date) ENGINE = MergeTree ORDER BY k0;

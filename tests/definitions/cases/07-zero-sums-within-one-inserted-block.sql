@@ -1,4 +1,4 @@
---# Item 7: a summing source drops a row of zeros already within the inserted block; what the view made of it stays.
+--# A summing source drops a row of zeros already within the inserted block; what the view made of it stays.
 --# untrue [row]: v1: ['covered']: [row] (datetime.date(2024, 2, 1), 1): (1, datetime.date(2024, 2, 1), 0, 0) instead of None
 CREATE TABLE s (k Date, g UInt8, x Int64, y UInt8) ENGINE = SummingMergeTree ORDER BY (k, g);
 CREATE TABLE t1 (k0 UInt64, k Date, m0 SimpleAggregateFunction(sum, UInt64), m1 SimpleAggregateFunction(sum, Int64)) ENGINE = AggregatingMergeTree ORDER BY (k, k0);

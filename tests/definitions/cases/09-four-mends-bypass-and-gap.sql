@@ -1,4 +1,4 @@
---# bypassed with a gap takes four statements of mend (ADOPT refused, DISCARD BYPASS, BACKFILL, RECONCILE); the issue says at most three lead to proven.
+--# A bypassed view with a gap takes four statements of mend (ADOPT refused, DISCARD BYPASS, BACKFILL, RECONCILE), not three.
 --# mend does not end: v1 is covered: ; mend: SYSTEM RECONCILE VIEW default.v1
 CREATE TABLE s (y Float32) ENGINE = MergeTree ORDER BY tuple();
 INSERT INTO s (y) VALUES (0);

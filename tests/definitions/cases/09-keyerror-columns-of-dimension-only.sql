@@ -1,4 +1,4 @@
---# Item 9: KeyError.
+--# KeyError.
 --# InternalError in views/shape.py:_through: Code: 49. The statement failed: KeyError: 'w'. This is a bug of olapdb: please report it with the statement. (LOGICAL_ERROR)
 CREATE TABLE s (k String, g UInt8, x Int64, y Float32) ENGINE = ReplacingMergeTree ORDER BY g;
 CREATE TABLE d (k String, w Float32) ENGINE = MergeTree ORDER BY k;

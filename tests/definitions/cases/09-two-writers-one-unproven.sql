@@ -1,4 +1,4 @@
---# Item 9: mend names RECONCILE for ever.
+--# Mend names RECONCILE for ever.
 --# mend does not end: v1 is covered: ; mend: SYSTEM RECONCILE VIEW default.v1
 CREATE TABLE s (k UInt8, g UInt8, x UInt8, y UInt8) ENGINE = MergeTree ORDER BY k;
 CREATE TABLE d (k UInt8) ENGINE = SummingMergeTree ORDER BY k;
