@@ -25,6 +25,7 @@ def connection() -> Iterator[Connection]:
 
 
 def stale(connection: Connection) -> list[tuple[object, ...]]:
+    """Return partition and cause of each invalidation."""
     return rows(
         connection, "SELECT partition_id, cause FROM system.view_invalidations ORDER BY ALL"
     )
@@ -36,6 +37,7 @@ def assert_right(connection: Connection) -> None:
 
 
 def mended(connection: Connection) -> None:
+    """Replay the stale slices; require that none is left and that the view is right."""
     connection.execute("SYSTEM REPLAY VIEW daily_mv STALE")
     assert stale(connection) == []
     assert_right(connection)

@@ -60,6 +60,7 @@ def ids(connection: Connection, table: str = "events") -> list[str]:
 
 
 def held(connection: Connection, table: str = "events") -> tuple[int, int]:
+    """Return system.deduplication's keys held and rows dropped of the table."""
     found = rows(
         connection,
         f"SELECT keys_held, rows_dropped FROM system.deduplication WHERE table = '{table}'",

@@ -30,6 +30,7 @@ def gaps(connection: Connection) -> list[tuple[object, ...]]:
 
 
 def stale(connection: Connection) -> list[tuple[object, ...]]:
+    """Return partition and cause of each invalidation."""
     return rows(connection, "SELECT partition_id, cause FROM system.view_invalidations ORDER BY 1")
 
 
@@ -40,6 +41,7 @@ def sound(connection: Connection) -> None:
 
 
 def sound_ledger(connection: Connection) -> None:
+    """Require that RECONCILE … METADATA reports no problems."""
     problems = dicts(connection, "SYSTEM RECONCILE VIEW daily_mv METADATA")
     assert [p for p in problems if p["problems"]] == []
 

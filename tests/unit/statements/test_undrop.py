@@ -17,11 +17,13 @@ pytestmark = pytest.mark.feature("schema")
 
 
 def whole(connection: Connection) -> None:
+    """Require a sound database."""
     services = connection.database.services
     assert check_database(services.catalog, services.store) == []
 
 
 def dropped(connection: Connection) -> list[tuple[object, ...]]:
+    """Return database, table and completeness of the dropped tables."""
     return rows(connection, "SELECT database, table, complete FROM system.dropped_tables")
 
 

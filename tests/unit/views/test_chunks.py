@@ -29,6 +29,7 @@ pytestmark = [pytest.mark.warehouse(merges=False), pytest.mark.feature("views", 
 
 
 def month(connection: Connection, number: int, times: int = 1) -> None:
+    """Insert three days of a month, `times` times."""
     for _ in range(times):
         add(connection, *((f"2024-0{number}-0{d}", "ab"[d % 2], d, d * 10) for d in (1, 2, 3)))
 

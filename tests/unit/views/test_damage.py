@@ -96,11 +96,13 @@ def damage(
 
 
 def meet(connection: Connection, statement: str) -> None:
+    """Require that the statement fails on a damaged or missing file."""
     with pytest.raises((CorruptedData, FileDoesntExist)):
         connection.execute(statement).fetchall()
 
 
 def health(connection: Connection, view: str = "v") -> dict[str, str]:
+    """Return the view's row of system.views."""
     return dicts(connection, f"SELECT * FROM system.views WHERE name = '{view}'")[0]
 
 

@@ -38,6 +38,7 @@ pytestmark = [
 
 
 def fill(connection: Connection, query: str = LEFT, settings: str = "") -> None:
+    """Create the view of the query and insert the events."""
     connection.execute(f"CREATE MATERIALIZED VIEW v TO t AS {query} {settings}")
     connection.execute(
         "INSERT INTO events VALUES ('2024-01-01', 'a', 1), ('2024-01-02', 'b', 1), "

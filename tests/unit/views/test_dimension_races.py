@@ -108,6 +108,7 @@ def race(tmp_path: Path) -> Iterator[DimensionRace]:
 
 
 def start(race: DimensionRace, kinds: str) -> None:
+    """Create the view, backfill months 1 and 2, and insert rows that it sees."""
     race.first.execute(VIEW.format(kinds=kinds))
     race.first.execute("SYSTEM BACKFILL VIEW v PARTITION 1")
     race.first.execute("SYSTEM BACKFILL VIEW v PARTITION 2")

@@ -38,15 +38,18 @@ def connection() -> Iterator[Connection]:
 
 
 def status(connection: Connection) -> dict[str, Any]:
+    """Return the view's row of system.views."""
     return dicts(connection, "SELECT * FROM system.views WHERE name = 'v'")[0]
 
 
 def said(connection: Connection) -> tuple[str, str]:
+    """Return the view's verdict and mend."""
     found = status(connection)
     return found["verdict"], found["mend"]
 
 
 def content(connection: Connection) -> list[tuple[Any, ...]]:
+    """Return the target's sums by partition."""
     return rows(connection, "SELECT p, sum(v) FROM t GROUP BY p ORDER BY p")
 
 

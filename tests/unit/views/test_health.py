@@ -23,10 +23,12 @@ def health(connection: Connection):  # type: ignore[no-untyped-def]
 
 
 def month(connection: Connection, number: int) -> None:
+    """Insert three days of a month."""
     add(connection, *((f"2024-0{number}-0{d}", "ab"[d % 2], d, d * 10) for d in (1, 2, 3)))
 
 
 def reconciled(connection: Connection, clause: str) -> list[str]:
+    """Run RECONCILE with the clause; return the partitions that it compared."""
     return [r["partition"] for r in dicts(connection, f"SYSTEM RECONCILE VIEW daily_mv {clause}")]
 
 

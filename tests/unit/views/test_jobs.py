@@ -32,6 +32,7 @@ pytestmark = [pytest.mark.warehouse(merges=False), pytest.mark.feature("views", 
 
 
 def months(connection: Connection, times: int = 1) -> None:
+    """Insert three days of three months, `times` times."""
     for _ in range(times):
         for month in (1, 2, 3):
             add(connection, *((f"2024-0{month}-0{d}", "ab"[d % 2], d, d * 10) for d in (1, 2, 3)))

@@ -31,6 +31,7 @@ def connection() -> Iterator[Connection]:
 
 
 def ledger(connection: Connection, view: str = "daily_mv") -> set[tuple[str, str, str]]:
+    """Run RECONCILE … METADATA; return (table, partition, verdict), broken only with problems."""
     found = dicts(connection, f"SYSTEM RECONCILE VIEW {view} METADATA")
     problems = [p for r in found for p in r["problems"]]
     assert bool(problems) == ("broken" in {r["verdict"] for r in found}), problems
@@ -38,6 +39,7 @@ def ledger(connection: Connection, view: str = "daily_mv") -> set[tuple[str, str
 
 
 def verdicts(connection: Connection) -> set[str]:
+    """Return the verdicts of RECONCILE … METADATA."""
     return {verdict for _, _, verdict in ledger(connection)}
 
 

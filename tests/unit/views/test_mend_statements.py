@@ -42,6 +42,7 @@ def make(connection: Connection, database: str, view: str) -> None:
 
 
 def status(connection: Connection) -> dict[str, Any]:
+    """Return the only view's verdict, reason and mend."""
     return dicts(connection, "SELECT verdict, reason, mend FROM system.views")[0]
 
 

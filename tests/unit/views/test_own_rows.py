@@ -50,6 +50,7 @@ pytestmark = [
 
 
 def siblings(connection: Connection, query: str, *, writer: str = "a", joins: str = "v") -> None:
+    """Create two views of s: `writer` writes the table `hi`, which `joins` joins."""
     connection.execute(f"CREATE MATERIALIZED VIEW {writer} TO hi AS {WRITER}")
     connection.execute(f"CREATE MATERIALIZED VIEW {joins} TO t AS {query}")
 
@@ -70,6 +71,7 @@ def check(connection: Connection, query: str, view: str = "v", target: str = "t"
 
 
 def sums(connection: Connection) -> list[tuple[int, int]]:
+    """Return the target's sums by key, without zeros."""
     return rows(connection, "SELECT k, sum(w) FROM t GROUP BY k HAVING sum(w) != 0 ORDER BY k")
 
 

@@ -395,6 +395,7 @@ def altered() -> Iterator[Connection]:
 
 
 def health(connection: Connection, name: str = "v") -> tuple[str, str]:
+    """Return the view's verdict and reason."""
     status = dicts(connection, f"SELECT * FROM system.views WHERE name = '{name}'")[0]
     return str(status["verdict"]), str(status["reason"])
 

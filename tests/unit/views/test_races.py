@@ -60,6 +60,7 @@ def view_id(connection: Connection, name: str = "daily_mv") -> str:
 
 
 def months(connection: Connection) -> None:
+    """Insert three days of three months."""
     for month in (1, 2, 3):
         add(connection, *((f"2024-0{month}-0{d}", "ab"[d % 2], d, d * 10) for d in (1, 2, 3)))
 

@@ -41,11 +41,13 @@ def connection() -> Iterator[Connection]:
 
 
 def months(connection: Connection, *days: str) -> None:
+    """Insert one row on each day."""
     for day in days or ("2024-01-01", "2024-01-31", "2024-02-01", "2024-03-01"):
         add(connection, (day, "a", 1, 1))
 
 
 def drop(connection: Connection, partition: int) -> None:
+    """Drop a partition of the source by retention."""
     connection.execute(f"ALTER TABLE events DROP PARTITION {partition} SETTINGS retain = 1")
 
 
@@ -54,6 +56,7 @@ def status(connection: Connection) -> dict[str, object]:
 
 
 def sound_ledger(connection: Connection) -> None:
+    """Require that RECONCILE … METADATA reports no problems."""
     problems = dicts(connection, "SYSTEM RECONCILE VIEW daily_mv METADATA")
     assert [p for p in problems if p["problems"]] == []
 

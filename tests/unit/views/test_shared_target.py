@@ -35,6 +35,7 @@ def create(connection: Connection, view: str, source: str, settings: str = "") -
 
 
 def both(connection: Connection) -> None:
+    """Create both views and insert rows for each."""
     create(connection, "va", "a")
     create(connection, "vb", "b")
     connection.execute("INSERT INTO a VALUES (1, 1), (2, 2)")
@@ -42,14 +43,17 @@ def both(connection: Connection) -> None:
 
 
 def of(connection: Connection, view: str) -> dict[str, Any]:
+    """Return the view's row of system.views."""
     return dicts(connection, f"SELECT * FROM system.views WHERE name = '{view}'")[0]
 
 
 def verdicts(connection: Connection) -> dict[str, str]:
+    """Return the verdict of each view."""
     return dict(rows(connection, "SELECT name, verdict FROM system.views"))  # type: ignore[arg-type]
 
 
 def content(connection: Connection) -> list[tuple[Any, ...]]:
+    """Return the target's sums by key."""
     return rows(connection, "SELECT k, sum(v) FROM t GROUP BY k ORDER BY k")
 
 

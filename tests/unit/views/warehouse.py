@@ -46,6 +46,7 @@ def dicts(connection: Connection, query: str) -> list[dict[str, Any]]:
 
 
 def make(connection: Connection, *, view: bool = True) -> None:
+    """Create source and target and, if `view` is true, the view."""
     connection.execute(SOURCE)
     connection.execute(TARGET)
     if view:
@@ -53,6 +54,7 @@ def make(connection: Connection, *, view: bool = True) -> None:
 
 
 def add(connection: Connection, *values: tuple[str, str, int, int]) -> None:
+    """Insert rows of (day, kind, user, amount) into the source."""
     text = ", ".join(f"('{d}', '{k}', {u}, {a})" for d, k, u, a in values)
     connection.execute(f"INSERT INTO events VALUES {text}")
 
