@@ -62,18 +62,18 @@ class InProcessExecutor:
     ) -> Iterator[StagedChunk | FailedChunk]:
         """Yield each chunk as `Executor.run` does. Delete the files of computed chunks that were
         not yielded."""
-        waiting = list(reversed(tasks))
+        remaining_tasks = list(reversed(tasks))
         threads = max(1, min(self.threads, len(tasks)))
         ended = threading.Event()
         running: set[Future[StagedChunk | FailedChunk]] = set()
         ready: deque[StagedChunk | FailedChunk] = deque()
         with ThreadPool(threads, "olapdb-chunk") as pool:
             try:
-                while waiting or running:
+                while remaining_tasks or running:
                     if stop():
                         raise cancelled_error()
-                    while waiting and len(running) < threads:
-                        running.add(pool.submit(self._compute, waiting.pop(), ended))
+                    while remaining_tasks and len(running) < threads:
+                        running.add(pool.submit(self._compute, remaining_tasks.pop(), ended))
                     done, running = wait(running, POLL_SECONDS, FIRST_COMPLETED)
                     ready.extend(future.result() for future in done)
                     while ready:
@@ -91,7 +91,7 @@ class InProcessExecutor:
 
     def _drop(self, unwanted: Sequence[StagedChunk | FailedChunk]) -> None:
         """Delete the files of chunks that the caller did not take: no commit can name them."""
-        for one in unwanted:
-            if isinstance(one, StagedChunk) and one.staged is not None:
-                for path in one.staged.paths:
+        for chunk in unwanted:
+            if isinstance(chunk, StagedChunk) and chunk.staged is not None:
+                for path in chunk.staged.paths:
                     self.store.delete(path)
