@@ -63,7 +63,7 @@ from olapdb.views.proof.verdicts import WHOLE_TARGET, adoption_fingerprint, coun
 @dataclass(frozen=True, slots=True)
 class AdoptRow:
     """A partition of the target whose bypass rows are now the view's: `parts` parts with `rows`
-    rows. `source_rows` are those of the view's whole gap, which is now covered."""
+    rows. `source_rows` counts the rows of the view's whole gap, which is now covered."""
 
     partition: str
     parts: int
@@ -159,7 +159,9 @@ class _Adoption:
             contributions = self._contributions(recomputation, expected_rows, gap)
             staged = list(self._staged(recomputation, contributions, staging))
             changes: list[Change] = [
-                RemoveParts(target.id, tuple(sorted(p.id for p in self.by_hand))),
+                RemoveParts(
+                    target.id, tuple(sorted(bypass_part.id for bypass_part in self.by_hand))
+                ),
                 *staged,
                 *self._claimed(gap),
                 *(RaiseDataVersion(target.id, partition) for partition in bypass_partitions),
@@ -231,10 +233,12 @@ class _Adoption:
         parts in a partition, the first records the source blocks, so that no block is booked
         twice."""
         context, target = recomputation.around(), recomputation.target
-        booked: set[str] = set()
+        booked_partitions: set[str] = set()
         for part in self.by_hand:
-            source_slices = () if part.partition_id in booked else sources[part.partition_id]
-            booked.add(part.partition_id)
+            source_slices = (
+                () if part.partition_id in booked_partitions else sources[part.partition_id]
+            )
+            booked_partitions.add(part.partition_id)
             rows = read_rows(context, target, part)
             indexes = layout_of(target, context).index_values(rows)
             yield staging.stage_replacement(
@@ -265,7 +269,7 @@ class _Adoption:
                 yield AddCoverage(CoverageRow(self.view.id, gap_slice.partition, claimed))
 
     def _requirements(self, missed: Sequence[GapSlice]) -> list[Requirement]:
-        """Return the requirements that everything that was compared is unchanged."""
+        """Return the requirements of the commit: all compared data is unchanged."""
         requirements: dict[Requirement, None] = {}
         for view in self.snapshot.views_into(self.view.target_id):
             partitions_read = {part.partition_id for part in covered_parts(view, self.snapshot)}
@@ -277,16 +281,20 @@ class _Adoption:
                 requirements[requirement] = None
         for gap_slice in missed:
             requirements[NotCovered(self.view.id, gap_slice.partition, gap_slice.blocks)] = None
-            # A merge may have joined them with later parts, whose blocks are not claimed.
+            # A merge may have joined these parts with later ones, whose blocks are not claimed.
             ids = tuple(sorted(part.id for part in gap_slice.parts))
             requirements[PartsLive(self.view.source_id, ids)] = None
         target = self.snapshot.by_id(self.view.target_id)
         assert target is not None
         requirements[SchemaIs(target.id, target.version)] = None
-        for partition in sorted({p.partition_id for p in self.snapshot.parts(target.id)}):
+        for partition in sorted(
+            {target_part.partition_id for target_part in self.snapshot.parts(target.id)}
+        ):
             version = self.snapshot.data_version(target.id, partition)
             requirements[DataVersionIs(target.id, partition, version)] = None
-        requirements[PartsLive(target.id, tuple(sorted(p.id for p in self.by_hand)))] = None
+        requirements[
+            PartsLive(target.id, tuple(sorted(target_part.id for target_part in self.by_hand)))
+        ] = None
         return list(requirements)
 
     def _rows(
@@ -366,9 +374,9 @@ class _Adoption:
         )
 
     def _record(self, check: Check) -> None:
-        """Record that these bypass rows cannot be adopted, so that `system.views.mend` stops
-        suggesting it until the view or the compared data change. Without a gap it does not suggest
-        it."""
+        """Record that these bypass rows cannot be adopted. `system.views.mend` then stops
+        suggesting ADOPT until the view or the compared data change. For a view without a gap it
+        never suggests ADOPT, so nothing is recorded."""
         if not gap_slices(self.view, self.snapshot):
             return
         requirements = (
@@ -376,7 +384,7 @@ class _Adoption:
             ViewIs(self.view.id, self.view.version),
             *self.job.record.requirements(),
         )
-        # It conflicts if the view was dropped or altered meanwhile, or the job was cancelled.
+        # The commit conflicts if the view was dropped or altered, or the job was cancelled.
         publish_if_current(CommitDraft(requirements, [RecordCheck(check)]), self.job.origin)
 
     def _advice(self, wrong: Sequence[ReconcileRow], name: str) -> str:

@@ -1,8 +1,8 @@
 """BACKFILL: fill a view's gap chunk by chunk, with one commit per chunk.
 
 A chunk's commit carries its rows, its coverage and the rows of all downstream views (`publish`). So
-a backfill may be killed at any point and run again, or run twice at once, while INSERTs go on: what
-is covered is done, the rest is the gap.
+a backfill may be killed at any point and run again, or run twice at once, while INSERTs go on:
+covered blocks are done, all other blocks are still in the gap.
 
 With `backfill_staging = 1`, chunks wait, invisible, until all are computed; one commit publishes
 them. A chunk whose partition changed meanwhile is computed again, the others are kept.
@@ -51,9 +51,8 @@ class BackfillRow:
     """The outcome of one chunk. `error` is "" unless it failed.
 
     already covered: a concurrent backfill covered its blocks. joined: a merge put its parts into
-    another chunk's. gone: its blocks no longer exist; rows that came in their place follow as
-    chunks of their own. not published: it was computed, but another chunk of a staged backfill
-    failed."""
+    another chunk's. gone: its blocks no longer exist; later chunks compute the rows that replaced
+    them. not published: it was computed, but another chunk of a staged backfill failed."""
 
     chunk: int
     partition: str

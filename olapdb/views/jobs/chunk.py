@@ -181,8 +181,10 @@ def _source_blocks(task: ChunkTask, around: TriggerContext, bound: BoundView) ->
         for piece in read_pieces(
             around, source, part, min(rows_max, PIECE_ROWS), columns, coded_columns
         ):
-            full = held_rows + piece.num_rows > rows_max or held_bytes + piece.nbytes > bytes_max
-            if pieces and full:
+            block_full = (
+                held_rows + piece.num_rows > rows_max or held_bytes + piece.nbytes > bytes_max
+            )
+            if pieces and block_full:
                 yield _concatenated(pieces)
                 pieces, held_rows, held_bytes = [], 0, 0
             pieces.append(piece)

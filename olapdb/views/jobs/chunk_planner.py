@@ -124,7 +124,7 @@ def _parts_by_chunk(chunks: Sequence[Chunk], parts: Iterable[Part]) -> dict[int,
     owned = sorted((blocks, chunk.index) for chunk in chunks for blocks in chunk.blocks)
     firsts = [blocks.first for blocks, _ in owned]
     groups: dict[int, list[Part]] = {}
-    for part in sorted(parts, key=lambda p: p.block_range):
+    for part in sorted(parts, key=lambda gap_part: gap_part.block_range):
         position = bisect_right(firsts, part.block_range.last)
         owners: list[int] = []
         while position and owned[position - 1][0].last >= part.block_range.first:
@@ -140,12 +140,12 @@ def part_groups(parts: Iterable[Part], limits: ChunkLimits) -> Iterator[tuple[Pa
     ranges overlap stay together, so the groups' blocks are disjoint."""
     group: list[Part] = []
     group_rows = group_bytes = last_block = 0
-    for part in sorted(parts, key=lambda p: p.block_range):
+    for part in sorted(parts, key=lambda source_part: source_part.block_range):
         part_bytes = sum(part.uncompressed_bytes.values()) or part.bytes
-        full = (
+        group_full = (
             group_rows + part.rows > limits.rows_max or group_bytes + part_bytes > limits.bytes_max
         )
-        if group and full and part.block_range.first > last_block:
+        if group and group_full and part.block_range.first > last_block:
             yield tuple(group)
             group, group_rows, group_bytes = [], 0, 0
         group.append(part)
@@ -204,7 +204,11 @@ def claimed_ranges(
     first = 1
     for other in [*other_ranges, None]:
         end = last_block if other is None else other.first - 1
-        inside = [p for p in chunk if first <= p.block_range.first and p.block_range.last <= end]
+        inside = [
+            chunk_part
+            for chunk_part in chunk
+            if first <= chunk_part.block_range.first and chunk_part.block_range.last <= end
+        ]
         if inside:
             ranges.append(BlockRange(first, end))
         first = first if other is None else other.last + 1

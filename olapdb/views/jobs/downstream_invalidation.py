@@ -59,7 +59,7 @@ def downstream_effects(
 
 def _require_covered(view: MaterializedView, seen: Iterable[Part]) -> list[Requirement]:
     """Require that the view still covers these parts. A concurrent TRUNCATE of its target may have
-    made them its gap again; then the new blocks must not count as seen."""
+    put them back into its gap; then the new blocks must not count as seen."""
     ranges_by_partition: dict[str, list[BlockRange]] = {}
     for part in seen:
         ranges_by_partition.setdefault(part.partition_id, []).append(part.block_range)

@@ -66,7 +66,7 @@ class InProcessExecutor:
         threads = max(1, min(self.threads, len(tasks)))
         ended = threading.Event()
         running: set[Future[StagedChunk | FailedChunk]] = set()
-        ready: deque[StagedChunk | FailedChunk] = deque()
+        outcomes: deque[StagedChunk | FailedChunk] = deque()
         with ThreadPool(threads, "olapdb-chunk") as pool:
             try:
                 while remaining_tasks or running:
@@ -75,12 +75,14 @@ class InProcessExecutor:
                     while remaining_tasks and len(running) < threads:
                         running.add(pool.submit(self._compute, remaining_tasks.pop(), ended))
                     done, running = wait(running, POLL_SECONDS, FIRST_COMPLETED)
-                    ready.extend(future.result() for future in done)
-                    while ready:
-                        yield ready.popleft()
+                    outcomes.extend(future.result() for future in done)
+                    while outcomes:
+                        yield outcomes.popleft()
             finally:
                 ended.set()
-                self._drop((*ready, *(f.result() for f in running if not f.cancel())))
+                self._drop(
+                    (*outcomes, *(chunk.result() for chunk in running if not chunk.cancel()))
+                )
 
     def _compute(self, task: ChunkTask, ended: threading.Event) -> StagedChunk | FailedChunk:
         """Return the computed chunk, or its error as a FailedChunk."""

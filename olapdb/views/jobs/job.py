@@ -197,9 +197,9 @@ class ViewJob:
     def read_requirements(
         self, snapshot: Snapshot, view: MaterializedView, partitions: Iterable[str]
     ) -> list[Requirement]:
-        """Return the requirements of a commit that publishes what was read: unchanged view
-        definition, source schema and rows of these source partitions. New blocks are allowed. The
-        lease must be live and the job not cancelled."""
+        """Return the requirements of a commit that publishes results of these source partitions:
+        their rows, the source's schema and the view's definition are unchanged. New blocks are
+        allowed. The lease must be live and the job not cancelled."""
         source = snapshot.by_id(view.source_id)
         requirements: list[Requirement] = [
             self.origin.lease,

@@ -99,16 +99,16 @@ def cancel_jobs(
     BadArguments if the view has no such job."""
     rows = view_jobs(services.catalog, view.id)
     if job_id is None:
-        chosen = [row for row in rows if row.state == "running"]
+        chosen_rows = [row for row in rows if row.state == "running"]
     else:
-        chosen = [row for row in rows if row.job.id == job_id]
-        if not chosen:
+        chosen_rows = [row for row in rows if row.job.id == job_id]
+        if not chosen_rows:
             running = ", ".join(row.job.id for row in rows if row.state == "running")
             raise BadArguments(
                 f"{view.database}.{view.name} has no job {job_id}.",
                 hint=f"Running are: {running or 'none'}. system.view_jobs lists all.",
             )
-    return tuple(_cancel(services.catalog, row) for row in chosen)
+    return tuple(_cancel(services.catalog, row) for row in chosen_rows)
 
 
 def _cancel(catalog: Catalog, row: JobRow) -> CancelRow:

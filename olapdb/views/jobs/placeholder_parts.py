@@ -70,7 +70,8 @@ def _cancelled_out_parts(
         removed_by_slice.setdefault(part.partition_id, []).append(part)
     remaining_by_slice = by_partition(left)
     source_partitions = {
-        view.id: sorted({p.partition_id for p in covered_parts(view, snapshot)}) for view in views
+        view.id: sorted({source_part.partition_id for source_part in covered_parts(view, snapshot)})
+        for view in views
     }
     placeholders: list[Part] = []
     for slice_, parts in removed_by_slice.items():
@@ -83,9 +84,9 @@ def _cancelled_out_parts(
                 contributed_blocks(view.id, parts),
                 contributed_blocks(view.id, remaining_parts),
             )
-            everywhere = subtract_ranges(before.everywhere, after.everywhere)
+            unpartitioned_blocks = subtract_ranges(before.everywhere, after.everywhere)
             for partition in source_partitions[view.id]:
-                blocks = everywhere
+                blocks = unpartitioned_blocks
                 if partition in before.by_partition or partition in after.by_partition:
                     blocks = subtract_ranges(before.ranges(partition), after.ranges(partition))
                 if blocks:

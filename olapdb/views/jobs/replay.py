@@ -268,10 +268,10 @@ class _Replay:
             self._say("planned", task.index, len(tasks), task.partition, task.rows, 0)
         staged_by_index: dict[int, StagedInsert] = {}
         source_rows = 0
-        failed: FailedChunk | None = None
+        first_failure: FailedChunk | None = None
         for outcome in self.job.run(tasks):
             if isinstance(outcome, FailedChunk):
-                failed = failed or outcome
+                first_failure = first_failure or outcome
                 continue
             assert outcome.staged is not None
             staged_by_index[outcome.index] = outcome.staged
@@ -284,12 +284,12 @@ class _Replay:
                 outcome.source_rows,
                 outcome.target_rows,
             )
-        if failed is not None:
+        if first_failure is not None:
             for staged in staged_by_index.values():
                 discard(self.job.services, staged.paths)
             if self.slices is None or self.slices == stale_slices(self.snapshot, self.view):
-                record_failed_attempt(self.job, self.view.id, "REPLAY", failed.error)
-            raise failed.error
+                record_failed_attempt(self.job, self.view.id, "REPLAY", first_failure.error)
+            raise first_failure.error
         non_empty = [
             staged_by_index[index]
             for index in sorted(staged_by_index)
@@ -396,7 +396,7 @@ class _Replay:
             for partition, parts in sorted(replayed_parts.items())
         )
 
-    # --- what retention froze
+    # --- frozen rows
 
     def _stays(self, part: Part, made_here: frozenset[str]) -> bool:
         """Return whether the part stays in the target: bypass rows that are not discarded, and rows
@@ -467,7 +467,8 @@ class _Replay:
         old: Mapping[str, list[Part]],
         fence: int,
     ) -> list[Requirement]:
-        """Return the requirements that what the replay read and what it replaces is unchanged."""
+        """Return the requirements of the swap: the source data that the replay read and the
+        target parts that it replaces are unchanged."""
         requirements: dict[Requirement, None] = {SchemaIs(target.id, target.version): None}
         for view in views:
             partitions = by_partition(self._read_parts(view))

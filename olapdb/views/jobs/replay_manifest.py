@@ -55,13 +55,13 @@ class ReplayManifest:
         """List the replaced files, before the commit that adds the parts among `new` and removes
         `removed`.
 
-        A partition without a new file is omitted. Its new parts are inline in the catalog and lost
-        with it; then the older rows are better than none."""
+        A partition without a new file is omitted. Its new parts are inline in the catalog, so a
+        lost catalog loses them too; then the replaced rows are better than none."""
         if not self._is_told:
             return
         removed_paths: dict[str, list[str]] = {}
         for part in removed:
-            if part.path == _own_path(part):  # else the file of another table, as its footer says
+            if part.path == _own_path(part):  # not a file that another table wrote
                 removed_paths.setdefault(part.partition_id, []).append(part.path)
         new_paths: dict[str, list[str]] = {}
         for change in new:

@@ -93,8 +93,8 @@ def stage_frozen_rows(
 def _frozen_rows(
     table: Table, frozen: FrozenKeys, partition: str, parts: Iterable[Part], around: TriggerContext
 ) -> tuple[pa.Table | None, int]:
-    """Return the parts' rows with frozen keys as a merge would leave them, None if there are none;
-    and how many they were before."""
+    """Return the parts' rows with frozen keys as a merge would leave them (None if there are none),
+    and their number before that merge."""
     layout = layout_of(table, around)
     pieces = []
     for part in parts:
@@ -111,8 +111,8 @@ def _frozen_rows(
 def _remaining_contributions(
     of: Sequence[Part], new: Iterable[Part], snapshot: Snapshot, rows: int
 ) -> list[Contribution]:
-    """Return the contributions for the frozen rows of the parts `of`: theirs, without source blocks
-    that the `new` parts record."""
+    """Return the contributions for the frozen rows of the parts `of`: those of the parts,
+    without source blocks that the `new` parts record."""
     new_parts = list(new)
     remaining: list[Contribution] = []
     for contribution in joined_contributions(of):
@@ -129,7 +129,7 @@ def _remaining_contributions(
                 for remainder in without_names(piece, partition, ranges, other_partitions)
             ]
         remaining += remainders or [replace(contribution, rows=0, blocks=())]
-    # The part counts as newly written: the rows that it brought are the rows that it has.
+    # The part counts as newly written: its contributions add up to its row count.
     return [replace(remaining[0], rows=rows), *remaining[1:]]
 
 

@@ -81,15 +81,15 @@ def refuse_lost_rows(
     rows_of_view, rows_of_candidate = (
         _retained(snapshot, version) for version in (view, candidate)
     )
-    lost = {
+    lost_by_partition = {
         partition: rows
         for partition, rows in rows_of_view.items()
         if rows_of_candidate.get(partition, 0) < rows
     }
-    if lost:
+    if lost_by_partition:
         listed = ", ".join(
             f"{partition_id or 'all'}: {row_count}"
-            for partition_id, row_count in sorted(lost.items())
+            for partition_id, row_count in sorted(lost_by_partition.items())
         )
         raise RetainedRows(
             "Source rows left by retention before the new version had seen them (by partition:"

@@ -176,8 +176,8 @@ class RebuildRequest:
         )
 
     def _is_there(self, snapshot: Snapshot, view: MaterializedView) -> bool:
-        """Return whether the view already is what the statement describes. A statement that
-        describes nothing always rebuilds."""
+        """Return whether the view already has the definition and the target that the statement
+        describes. A statement that describes neither always rebuilds."""
         if not self._redefines and not self.reshaped:
             return False
         same = not self._redefines or self._means(snapshot, view)
@@ -186,7 +186,7 @@ class RebuildRequest:
     def _resume(
         self, snapshot: Snapshot, view: MaterializedView, candidate: MaterializedView
     ) -> RebuildRow:
-        """Return the row of a rebuild that goes on. Raise BadArguments if the candidate has another
+        """Return the row of a resumed rebuild. Raise BadArguments if the candidate has another
         query or target than the statement."""
         same = not self._redefines or self._means(snapshot, candidate)
         if not same or not self._has_shape(snapshot, candidate):

@@ -83,8 +83,8 @@ def _converted(
         return replace(column, type=after)
     # Values that the column could not hold, or would round, need their own type.
     holds = conversion(plain(after), plain(column.type)).kind == "exact"
-    same = isinstance(plain(after), AggregateFunction) or plain(after) == plain(column.type)
-    return column if holds or same else replace(column, type=after)
+    same_type = isinstance(plain(after), AggregateFunction) or plain(after) == plain(column.type)
+    return column if holds or same_type else replace(column, type=after)
 
 
 def _stored_type(

@@ -1,7 +1,7 @@
 """The versions of a view, and the one commit in which two of them exchange names.
 
     before     v   -> t         v__v2 -> t__v2    candidate, equal to a recomputation
-    SWAP       v   -> t         v__v1 -> t__v1    previous: v and t are now what was built
+    SWAP       v   -> t         v__v1 -> t__v1    previous: v and t now name the new version
     ROLLBACK   v   -> t         v__v2 -> t__v2    the first version again, at once
 
 Names change places, identities do not: each view keeps its target, its coverage and its verdicts,
@@ -235,8 +235,8 @@ def refuse_bypass(snapshot: Snapshot, view: MaterializedView) -> None:
 def refuse_broken_views(
     snapshot: Snapshot, changed: Iterable[SchemaObject], gone: Iterable[str] = ()
 ) -> None:
-    """Raise HaveDependentObjects if a plain view that works would fail once these objects are
-    `changed` and those (ids) are `gone`."""
+    """Raise HaveDependentObjects if a plain view that works would fail once the objects in
+    `changed` replace their old forms and those with the ids `gone` are dropped."""
     after = OverlaySnapshot(snapshot, {item.id: item for item in changed}, frozenset(gone))
     for item in after.objects():
         if not isinstance(item, View):
@@ -270,8 +270,8 @@ def _bind_error(view: View, snapshot: Snapshot) -> errors.Error | None:
 
 @dataclass(frozen=True, slots=True)
 class RolledBack:
-    """The result of a ROLLBACK. `view` has its name back; `replaced` had it, and is kept. `verdict`
-    and `mend` are those of `view` now."""
+    """The result of a ROLLBACK. The version `view` has the original name again; the version
+    `replaced`, which had it, is kept. `verdict` and `mend` describe `view` after the commit."""
 
     view: str
     replaced: str
