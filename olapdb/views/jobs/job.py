@@ -279,9 +279,7 @@ def readable_source(snapshot: Snapshot, view: MaterializedView, operation: str) 
 
 def by_partition(parts: Iterable[Part]) -> dict[str, tuple[Part, ...]]:
     """Return the parts by partition id, with the ids sorted."""
-    parts_by_partition: dict[str, list[Part]] = {}
+    grouped: dict[str, list[Part]] = {}
     for part in parts:
-        parts_by_partition.setdefault(part.partition_id, []).append(part)
-    return {
-        partition: tuple(parts_by_partition[partition]) for partition in sorted(parts_by_partition)
-    }
+        grouped.setdefault(part.partition_id, []).append(part)
+    return {partition: tuple(grouped[partition]) for partition in sorted(grouped)}

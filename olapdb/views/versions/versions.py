@@ -197,12 +197,8 @@ def refuse_dependents(snapshot: Snapshot, view: MaterializedView) -> None:
     """Raise HaveDependentObjects if other materialized views read or write the target: they refer
     to it by id, and would stay with the old version's rows."""
     target = target_of(snapshot, view)
-    other_views = [
-        dependent for dependent in dependents(snapshot, target.id) if dependent.id != view.id
-    ]
-    other_views += [
-        dependent for dependent in dependents(snapshot, view.id) if dependent.id != view.id
-    ]
+    other_views = [other for other in dependents(snapshot, target.id) if other.id != view.id]
+    other_views += [other for other in dependents(snapshot, view.id) if other.id != view.id]
     if not other_views:
         return
     name = f"{target.database}.{target.name}"
