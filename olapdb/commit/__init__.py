@@ -1,1 +1,1 @@
-"""How a statement changes a warehouse: stage files, commit once, retry when another commit came first."""
+"""The commit of a statement: stage files, commit once, retry after a concurrent commit."""

@@ -1,4 +1,5 @@
-"""Who makes a commit, and why: what a statement hands to every function that commits for it."""
+"""The origin of a commit: the statement or background work that every committing function
+receives."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from olapdb.model.changes import LeaseLive
 from olapdb.runtime.services import Services
 
 STATEMENT_CHARACTERS_MAX = 4_096
-"""A commit, and each slice that it invalidates, keep this much of the statement's text."""
+"""The most characters of the statement's text that a commit, and each slice that it invalidates,
+keeps."""
 _OF_THE_WAREHOUSE = Environment()
 
 
@@ -21,10 +23,10 @@ _OF_THE_WAREHOUSE = Environment()
 class CommitOrigin:
     """The statement, or the background work, for which a commit is made.
 
-    `kind` is the commit's in system.snapshots ("INSERT", "REPLAY"); the function that commits sets
-    it with `of_kind`.  `statement` is cut to `STATEMENT_CHARACTERS_MAX` characters.  `settings` are
-    the statement's.  `environment` is that of the warehouse now unless it is given.  Another
-    thread sets `cancelled` to end the statement.
+    `kind` is the commit's in system.snapshots ("INSERT", "REPLAY"); the committing function sets it
+    with `of_kind`.  `statement` is cut to `STATEMENT_CHARACTERS_MAX` characters.  `settings` are
+    the statement's.  `environment` defaults to the warehouse's current one.  Another thread sets
+    `cancelled` to end the statement.
     """
 
     services: Services
@@ -51,7 +53,7 @@ class CommitOrigin:
 
     @property
     def threads(self) -> int:
-        """Threads that may encode and decode files for the statement; 0 means all cores."""
+        """The threads that may encode and decode files for the statement; 0 means all cores."""
         return Settings.of(self.settings).threads
 
     def now_ms(self) -> int:

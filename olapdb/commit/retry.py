@@ -1,12 +1,12 @@
-"""The one loop that repeats a statement's work when a concurrent commit came first.
+"""The one loop that repeats a statement's work after a conflict with a concurrent commit.
 
     attempt 1..3   takes the newest snapshot, computes, commits; CommitConflict: a rival was faster
     attempt 4      takes the catalog's turn first: rivals wait while it computes and commits
 
 Without the turn a statement that needs longer than the pauses between its rivals' commits would
 never succeed.  A statement whose attempts are so slow that rivals would give up waiting never gets
-the turn, and goes on trying.  A revoked lease is Aborted, not CommitConflict, so it ends the loop
-at once.
+the turn, and goes on trying.  A revoked lease raises Aborted, not CommitConflict, so it ends the
+loop at once.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.services import Services
 
 ATTEMPTS_MAX = 10
-"""How often a statement is tried, unless its policy says otherwise."""
+"""The most attempts of a statement, unless its policy sets another limit."""
 FREE_ATTEMPTS_MAX = 3
-"""How many attempts a statement makes before it asks for the catalog's turn."""
+"""The attempts of a statement before it requests the catalog's turn."""
 HELD_SECONDS_MAX = 10.0
 """A statement with a slower attempt than this never holds the turn."""
 
@@ -35,11 +35,10 @@ Outcome = TypeVar("Outcome")
 class RetryPolicy:
     """How a statement is retried, and the CommitConflict that it ends with.
 
-    `what` names the statement for writers that wait for its turn.  `message` and `hint` are those of
+    `what` names the statement for writers that wait for its turn.  `message` and `hint` belong to
     the final error; "" raises the last conflict itself.  `pinned` keeps the parts of each attempt's
-    snapshot from vacuum, for work that reads them for long.  `fair` False never takes the turn.
-    `on_conflict` runs after each lost attempt, outside of its pin and turn; what it raises ends the
-    loop.
+    snapshot from vacuum, for long reads.  `fair` False never takes the turn. `on_conflict` runs
+    after each lost attempt, outside of its pin and turn; an exception that it raises ends the loop.
     """
 
     what: str
@@ -60,9 +59,9 @@ def retry_commit(
 ) -> Outcome:
     """Return `attempt(newest snapshot)`, which commits once; repeat it after each CommitConflict.
 
-    `first` is the first attempt's snapshot where the caller has it already.  Every repetition counts
-    as the event CommitRetry.  Raises what the attempt raises, CatalogBusy where the turn does not
-    come, and CommitConflict after `attempts_max` attempts.
+    `first` is the first attempt's snapshot where the caller has it already.  Every repetition
+    counts as the event CommitRetry.  Raises the attempt's errors, CatalogBusy where the turn does
+    not come, and CommitConflict after `attempts_max` attempts.
     """
     turns = FairRetry(services, policy.what)
     for number in range(policy.attempts_max):

@@ -1,12 +1,12 @@
-"""Files that a statement stages for its commit, and deletes unless the commit happened.
+"""Stages files for a statement's commit, and deletes them unless the commit happened.
 
     with Staging(origin) as staging:
         added = staging.stage_part(table, rows, PartPlan("202301", (date,), blocks))
         draft.change(added)
         staging.publish(draft)
 
-After CommitUnknown, or an interrupt during the commit, nothing is deleted: the files may be the
-table's now.  Vacuum finds out, once the lease has ended.
+After CommitUnknown, or an interrupt during the commit, nothing is deleted: the files may belong to
+the table now.  Vacuum decides, once the lease has ended.
 """
 
 from __future__ import annotations
@@ -65,15 +65,15 @@ class Staging:
         *,
         contributions: Sequence[Contribution] | None = None,
     ) -> AddPart:
-        """Write a part that takes the place of `part`, with other rows, and with other
-        `contributions` where they are given."""
+        """Write a part of these rows that replaces `part`; `contributions` None keeps those of
+        `part`."""
         plan = PartPlan.replacing(part, table, index_values)
         if contributions is not None:
             plan = replace(plan, contributions=contributions)
         return self.stage_part(table, rows, plan)
 
     def adopt(self, paths: Iterable[str]) -> None:
-        """Take over files that were staged elsewhere under the same lease."""
+        """Take over files that the caller staged under the same lease."""
         self._paths += paths
 
     def drop(self, staged: AddPart) -> None:
@@ -83,16 +83,18 @@ class Staging:
             self._origin.services.store.delete(staged.part.path)
 
     def publish(self, draft: CommitDraft, *, notify: bool = True) -> Committed:
-        """Apply the draft as `olapdb.commit.draft.publish` does; the files are the warehouse's then.
+        """Apply the draft as `olapdb.commit.draft.publish` does; the files then belong to the
+        warehouse.
 
-        After an error other than CommitUnknown the statement may try again, or leave."""
+        After an error other than CommitUnknown the statement may try again, or end.
+        """
         with self.committing():
             return publish(draft, self._origin, notify=notify)
 
     @contextmanager
     def committing(self) -> Iterator[None]:
-        """Hand the files over to the commit inside; they are the statement's again after an error
-        other than CommitUnknown."""
+        """Hand the files over to the commit inside; after an error other than CommitUnknown they
+        belong to the statement again."""
         if self._settled:
             raise InternalError("Staged files are committed once.")
         self._settled = True  # an interrupt during the commit leaves its outcome unknown
@@ -105,7 +107,7 @@ class Staging:
             raise
 
     def discard(self) -> None:
-        """Delete what was staged, unless it was, or may have been, committed. Idempotent."""
+        """Delete the staged files, unless they were, or may have been, committed. Idempotent."""
         if self._settled:
             return
         paths, self._paths = self._paths, []

@@ -1,8 +1,8 @@
-"""Whole parts come to a table: from its detached ones, or by reference from another table.
+"""Attaches whole parts to a table: its detached ones, or parts of another table by reference.
 
-A part that comes is a new block of the table and a row of the catalog about the same file, which
-vacuum keeps as long as any row names it.  Views of the table have not seen the block: it is their
-gap, as rows are that came before they were made.
+An attached part is a new block of the table and a row of the catalog about the same file. Vacuum
+keeps the file as long as any row names it.  Views of the table have not processed the block: it is
+their gap, as are rows that are older than the view.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from olapdb.commit.draft import CommitDraft
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.staging import Staging
-from olapdb.dml.null_fill import converts, once_nullable, read_without_nulls
+from olapdb.dml.null_fill import formerly_nullable, has_retyped_column, read_without_nulls
 from olapdb.dml.part_selection import PartSelection
 from olapdb.errors import BadArguments, IncompatibleColumns, UnsupportedMethod
 from olapdb.ingest.block_stager import layout_of
@@ -40,8 +40,8 @@ from olapdb.storage.part_plan import PartPlan, inline_limit
 
 @dataclass(frozen=True, slots=True)
 class MoveResult:
-    """The outcome of a partition command: rows and parts that came, went or moved; `commit` is None
-    where there was nothing to do."""
+    """The outcome of a partition command: rows and parts that were attached, removed or moved;
+    `commit` is None where there was nothing to do."""
 
     rows: int
     parts: int
@@ -64,8 +64,8 @@ class Incoming:
     draft: CommitDraft = field(default_factory=CommitDraft)
 
     def bring(self, parts: Sequence[Part]) -> None:
-        """Add the parts to the draft in the order of their blocks, each as a block of its own. A
-        part whose file does not fit the target's columns is written again."""
+        """Add the parts to the draft in the order of their blocks, each as a block of its own.
+        Rewrite a part whose file does not fit the target's columns."""
         ordered = sorted(parts, key=lambda p: (p.block_range.first, p.block_range.last, p.id))
         context = self.change.context(self.snapshot)
         for index, part in enumerate(ordered):
@@ -81,14 +81,15 @@ class Incoming:
         )
 
     def also_dimension(self) -> None:
-        """Add what the rows that come mean to views that join the target; after all other changes."""
+        """Add the effects of the new rows on views that join the target; call it after all other
+        changes."""
         rows = sum(c.rows for c in self.draft.changes if isinstance(c, AddBlock))
         write = TableWrite(frozenset((self.target.id,)), rows)
         origin = self.change.origin
         self.draft.merge(effects_of(origin, self.snapshot, write, self.draft.changes))
 
     def publish(self, parts: Sequence[Part], *also: Requirement) -> MoveResult:
-        """Commit the draft, with what it means to views that join the target."""
+        """Commit the draft, with its effects on views that join the target."""
         self.also_dimension()
         draft = CommitDraft((self.change.origin.lease, *self.draft.requirements, *also))
         draft.change(*self.draft.changes)
@@ -97,12 +98,13 @@ class Incoming:
         return MoveResult(sum(part.rows for part in parts), len(parts), commit.number)
 
     def _moved(self, part: Part, block: NewBlock, context: TriggerContext) -> AddPart:
+        """Return the part as one of the target: the same bytes if they fit, else rewritten rows."""
         same_engine = (
             self.source.engine == self.target.engine
             and self.source.sorting_key == self.target.sorting_key
         )
         level = part.level if same_engine else 0
-        converted = self._same_table and converts(self.target, part)
+        converted = self._same_table and has_retyped_column(self.target, part)
         if fits_as_it_is(part, self.source, self.target) and not converted:
             version = part.schema_version if self._same_table else _newest_version(self.target)
             names = {column.name for column in self.target.stored_columns}
@@ -121,7 +123,9 @@ class Incoming:
                 created_ms=self.change.origin.now_ms(),
             )
             return AddPart(made, self.snapshot.inline_rows(part) if part.inline else None)
-        rows, _ = read_without_nulls(context, self.source, part, once_nullable(self.source, part))
+        rows, _ = read_without_nulls(
+            context, self.source, part, formerly_nullable(self.source, part)
+        )
         rows = rows.select([column.name for column in self.target.stored_columns])
         plan = PartPlan(
             part.partition_id,
@@ -140,16 +144,15 @@ class Incoming:
 
 
 def _newest_version(table: Table) -> int:
-    """A version that has all of the table's columns (a table that is being made is of the first,
-    while columns may say since which they are)."""
+    """Return a version that has all of the table's columns (a table in creation has version 1,
+    while its columns may be newer)."""
     return max(table.version, settled_version(table))
 
 
 def fits_as_it_is(part: Part, source: Table, target: Table) -> bool:
-    """Return whether the part's bytes mean the same when they are read through the target: columns
-    are found by id, and what a part is too old to have is filled by the table's own defaults. It
-    may hold columns that the source has dropped: their ids must not be those that the target gives
-    next."""
+    """Return whether the part's bytes read the same through the target: columns are found by id,
+    and missing ones are filled by the table's own defaults. The part may hold columns that the
+    source dropped: their ids must differ from those that the target gives next."""
     if source.id == target.id:
         return True
     if part.schema_version < settled_version(source):
@@ -188,7 +191,7 @@ def check_structure(source: Table, target: Table) -> None:
 
 
 def attach_detached(change: RowChange, table_id: str, selection: PartSelection) -> MoveResult:
-    """Make detached parts of the table live again, as new blocks."""
+    """Attach detached parts of the table as new blocks."""
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
         table = stored_table(snapshot, table_id, change.cause, any_engine=True)
@@ -203,7 +206,7 @@ def attach_detached(change: RowChange, table_id: str, selection: PartSelection) 
 def attach_from(
     change: RowChange, table_id: str, selection: PartSelection, source_id: str
 ) -> MoveResult:
-    """Make parts of another table parts of this table too, by reference."""
+    """Attach parts of another table by reference; the other table keeps them."""
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
         table = stored_table(snapshot, table_id, change.cause)
@@ -234,8 +237,8 @@ def drop_detached(change: RowChange, table_id: str, selection: PartSelection) ->
 
 
 def with_columns_of(table: Table, source: Table | None) -> Table:
-    """Return the table, which CLONE AS makes, with the column ids of the source, so that it can
-    share the source's parts. Without a source return it unchanged."""
+    """Return the table of CLONE AS with the column ids of the source, so that it can share the
+    source's parts. Without a source return it unchanged."""
     if source is None:
         return table
     columns = tuple(replace(column, since=1) for column in source.columns)
@@ -245,9 +248,11 @@ def with_columns_of(table: Table, source: Table | None) -> Table:
 def cloned_parts(
     staging: Staging, origin: CommitOrigin, snapshot: Snapshot, source: Table, target: Table
 ) -> StagedInsert:
-    """Return all parts of the source as an INSERT into a table that the same commit makes (CLONE AS).
+    """Return all parts of the source as an INSERT into a table that the same commit creates (CLONE
+    AS).
 
-    `staging` has the files that were written for it; `StagedInsert.paths` are the source's too."""
+    `staging` owns the files written for it; `StagedInsert.paths` includes the source's files.
+    """
     if not source.engine.is_merge_tree:
         raise UnsupportedMethod(
             f"CLONE AS needs a table of the MergeTree family, not {source.engine.name}.",
@@ -268,6 +273,7 @@ def cloned_parts(
 
 
 def _publish(incoming: Incoming, parts: Sequence[Part], also: Sequence[Change]) -> MoveResult:
+    """Attach the parts and commit, with the changes of `also`."""
     if not parts:
         return MoveResult(0, 0, None)
     incoming.draft.change(*also)

@@ -1,9 +1,11 @@
-"""What an ALTER of columns means for the rows that are there already.
+"""The effects of an ALTER of columns on existing rows.
 
-Parts stay as they are and are read through the new columns (see `olapdb.storage.reader`), so
-nearly every ALTER is a commit of the catalog alone.  Three things need the rows: a conversion that
-may fail is tried on every part first, NULLs of a column that is Nullable no more are replaced, and
-views whose source reads otherwise from now on are told (rule 4).
+Parts stay unchanged and are read through the new columns (see `olapdb.storage.reader`), so nearly
+every ALTER is a commit of the catalog alone.  Three things need the rows:
+
+* A conversion that may fail is first tried on every part.
+* NULLs of a column that is no longer Nullable are replaced.
+* Views whose source now reads differently become stale (rule 4).
 """
 
 from __future__ import annotations
@@ -32,15 +34,16 @@ from olapdb.types import is_nullable, make_nullable
 
 @dataclass
 class ColumnReinterpretation:
-    """The rows of `before`, read as `after` from now on. `tried` are parts whose values convert, by
-    id: it lasts over the attempts of one statement, as parts never change."""
+    """The rows of `before`, read as `after` from now on. `tried` holds the ids of parts whose
+    values convert; it lasts over the attempts of one statement, as parts never change."""
 
     before: Table
     after: Table
     tried: set[str] = field(default_factory=set)
 
     def apply(self, mutation: Mutation) -> None:
-        """Try conversions, stage parts without NULLs, and note what views must learn.
+        """Try conversions, stage parts without NULLs, and note the columns that views now read
+        differently.
 
         Raises the DataError of the first value that does not convert, with its column.
         """
@@ -65,8 +68,8 @@ class ColumnReinterpretation:
         )
 
     def told_by_writers(self, mutation: Mutation) -> list[Change]:
-        """Return invalidations of all that views which write the table made, where its rows read
-        otherwise from now on."""
+        """Return invalidations of everything that views wrote into the table, if its rows read
+        differently from now on."""
         parts = [p for p in mutation.snapshot.parts(self.before.id) if p.rows]
         if not parts or not self.changed_names(parts):
             return []
@@ -77,20 +80,23 @@ class ColumnReinterpretation:
         ]
 
     def changed_names(self, parts: list[Part]) -> frozenset[str]:
-        """Return the columns of `before` that may show another value of some row from now on."""
+        """Return the columns of `before` that may read a different value in some row from now
+        on."""
         return self._closed(self._changed(parts), parts)
 
     def _changed(self, parts: list[Part]) -> set[str]:
+        """Return the columns of `before` whose own values may read differently."""
         return {old.name for old in self.before.columns if self._differs(old, parts)}
 
     def _retyped(self, pairs: list[tuple[Column, Column]], *, joined: bool) -> set[str]:
-        """Columns of the same values as before, of which a view may make other ones."""
+        """Return columns whose values stay equal, but from which a view may compute different
+        results."""
         return {
             old.name for old, new in pairs if not same_result(old.type, new.type, joined=joined)
         }
 
     def _closed(self, names: set[str], parts: list[Part]) -> frozenset[str]:
-        """The columns, and those that are computed from them where they are read."""
+        """Return the columns, and those whose defaults are computed from them at read time."""
         while True:
             more = {
                 one.name
@@ -105,9 +111,10 @@ class ColumnReinterpretation:
             names |= more
 
     def _differs(self, old: Column, parts: list[Part]) -> bool:
+        """Return whether the column may read a different value in some of these parts."""
         new = next((c for c in self.after.columns if c.id == old.id), None)
         if new is None:
-            # Gone; where another one has its name, that is what is read.
+            # Dropped; readers now see a new column of the same name, if there is one.
             return self.after.column(old.name) is not None
         if new.stored != old.stored or not bounds_hold(old.type, new.type):
             return True
@@ -116,14 +123,15 @@ class ColumnReinterpretation:
         return not new.stored or any(lacks(part, new) for part in parts)
 
     def _pairs(self) -> Iterator[tuple[Column, Column]]:
-        """Stored columns whose type changes, as they were and as they are."""
+        """Yield the old and the new version of each stored column whose type changes."""
         for old in self.before.stored_columns:
             new = next((c for c in self.after.stored_columns if c.id == old.id), None)
             if new is not None and new.type != old.type:
                 yield old, new
 
     def _holed(self, pairs: list[tuple[Column, Column]], parts: list[Part]) -> tuple[str, ...]:
-        """New names of columns that are Nullable no more, and of which some part may have NULLs."""
+        """Return the new names of columns that are no longer Nullable and may be NULL in some
+        part."""
         known = PartColumns(self.before)
         found = []
         for old, new in pairs:
@@ -135,6 +143,8 @@ class ColumnReinterpretation:
         return tuple(found)
 
     def _try(self, part: Part, columns: list[Column], mutation: Mutation) -> None:
+        """Read the columns of the part with their new types; raise a DataError that names what
+        does not convert."""
         if part.id in self.tried:
             return
         nullable = [_as_nullable(c) for c in columns]
@@ -157,13 +167,14 @@ class ColumnReinterpretation:
 
 
 def _may_fail(old: Column, new: Column) -> bool:
-    """Whether some value of the one type is none of the other; numbers wrap, as CAST does."""
+    """Return whether some value of the old type has no value of the new one; numbers wrap, as in
+    CAST."""
     return not bounds_hold(old.type, new.type) and may_not_convert(old.type, new.type)
 
 
 def default_by_ids(column: Column, table: Table) -> object:
-    """Return the column's default with columns by their ids, to be compared: a rename changes
-    nothing."""
+    """Return a comparable form of the column's default that names columns by id, so that a
+    rename leaves it equal."""
     if not column.default:
         return column.default_kind == "ALIAS", None
     ids = {c.name: c.id for c in table.columns}
@@ -177,6 +188,8 @@ def default_by_ids(column: Column, table: Table) -> object:
 
 
 def _without_names(parsed: nodes.Expression) -> nodes.Expression:
+    """Return the expression with every identifier blank, for a comparison of its form."""
+
     def change(node: nodes.Node) -> nodes.Node | None:
         return nodes.Identifier(("",)) if isinstance(node, nodes.Identifier) else None
 
@@ -184,7 +197,7 @@ def _without_names(parsed: nodes.Expression) -> nodes.Expression:
 
 
 def names_in_default(text: str) -> set[str]:
-    """Return the identifiers of a default's text."""
+    """Return the identifiers in the text of a default."""
     return {
         node.parts[-1]
         for node in walk(parse_expression(text))
@@ -197,5 +210,6 @@ def _as_nullable(column: Column) -> Column:
 
 
 def _with(table: Table, columns: list[Column]) -> Table:
+    """Return the table with these columns in place of those with their ids."""
     by_id = {c.id: c for c in columns}
     return replace(table, columns=tuple(by_id.get(c.id, c) for c in table.columns))

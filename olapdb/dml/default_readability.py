@@ -1,8 +1,9 @@
-"""Whether every row that is there can be read through the defaults that an ALTER gives.
+"""Checks that every row can be read through the defaults that an ALTER gives.
 
-A part that lacks a column computes its DEFAULT at each read.  One row of which the DEFAULT is NULL
-for a column that holds none, or does not convert, would make the whole table unreadable, so the
-ALTER tries defaults that may fail on all rows first.  All others stay a commit of the catalog alone.
+A part that lacks a column computes its DEFAULT at each read.  One row whose DEFAULT is NULL for a
+column that is not Nullable, or does not convert, would make the whole table unreadable. So the
+ALTER first evaluates defaults that may fail on all rows.  Every other ALTER is a commit of the
+catalog alone.
 """
 
 from __future__ import annotations
@@ -29,20 +30,21 @@ _NEVER_FAILS = ("OrNull", "OrZero", "OrDefault")
 def check_readable(
     before: Table, after: Table, parts: Sequence[Part], around: TriggerContext, tried: set[str]
 ) -> bool:
-    """Raise the DataError of the first row that a column of `after` has no value for.
+    """Raise the DataError of the first row for which a column of `after` has no value.
 
-    `tried` are parts of which all rows can be read, and gets those that are found to be so. Returns
-    whether rows were tried, so that the answer is about just these parts."""
+    `tried` holds parts whose rows can all be read; the check adds the parts that it reads. Returns
+    whether the answer depends on just these parts, because some default may fail.
+    """
     changed = {c.name for c in after.columns if not _is_same(c, before)}
     late = [c for c in after.stored_columns if c.default and any(lacks(p, c) for p in parts)]
     if not changed or not late:
         return False
-    around = replace(around, cache=Cache())  # `after` may never come to be
+    around = replace(around, cache=Cache())  # `after` may never be committed
     defaults = DefaultColumns.of(after, around.snapshot, around.environment, around.cache)
     risky = [c for c in late if _may_fail(c, defaults, changed)]
     for part in parts if risky else ():
         names = [c.name for c in risky if lacks(part, c)]
-        if not names or _key(part) in tried:
+        if not names or _checked_key(part) in tried:
             continue
         try:
             for _ in read_pieces(around, after, part, ROWS_AT_ONCE, names):
@@ -54,13 +56,13 @@ def check_readable(
                 hint="Nothing was changed. UPDATE or DELETE such rows first, or give a DEFAULT that"
                 " every row has: ifNull(…, …), toInt64OrZero(…), if(…).",
             ) from error
-        tried.add(_key(part))
+        tried.add(_checked_key(part))
     return bool(risky)
 
 
 def may_not_convert(before: types.DataType, after: types.DataType) -> bool:
-    """Return whether some value of the one type is none of the other, NULL apart; numbers wrap, as
-    CAST does."""
+    """Return whether some value of the old type has no value of the new one, NULL apart; numbers
+    wrap, as in CAST."""
     old, new = types.plain(before), types.plain(after)
     if old == new or isinstance(new, types.String):
         return False
@@ -70,7 +72,8 @@ def may_not_convert(before: types.DataType, after: types.DataType) -> bool:
     )
 
 
-def _key(part: Part) -> str:
+def _checked_key(part: Part) -> str:
+    """Return the entry for `tried` of a part whose defaults were read."""
     return f"defaults of {part.id}"
 
 
@@ -84,7 +87,8 @@ def _is_same(column: Column, before: Table) -> bool:
 
 
 def _may_fail(column: Column, defaults: DefaultColumns, changed: set[str]) -> bool:
-    """Whether the ALTER changes what the column is computed from, and a row may have no value."""
+    """Return whether the ALTER changes an input of the column's default that may fail for some
+    row."""
     needed = defaults.needed_for([column.name], ())
     return bool(needed & changed) and any(
         _default_may_fail(one) for one in defaults.columns if one.name in needed
@@ -92,6 +96,7 @@ def _may_fail(column: Column, defaults: DefaultColumns, changed: set[str]) -> bo
 
 
 def _default_may_fail(default: DefaultColumn) -> bool:
+    """Return whether the default's expression or its conversion may fail for some row."""
     if default.expression is None or not columns_of(default.expression):
         return False
     return _conversion_may_fail(default.expression.type, default.type) or any(
@@ -105,6 +110,8 @@ def _conversion_may_fail(before: types.DataType, after: types.DataType) -> bool:
 
 
 def _expression_may_fail(expression: object) -> bool:
+    """Return whether this node of an expression may fail for some row; its children are not
+    visited."""
     match expression:
         case Cast(type=target, argument=argument):
             return _conversion_may_fail(argument.type, target)
@@ -119,5 +126,6 @@ def _expression_may_fail(expression: object) -> bool:
 
 
 def _parses(arguments: Iterable[Expression], result: types.DataType) -> bool:
+    """Return whether a function parses text into another type."""
     is_text = any(isinstance(types.plain(one.type), types.String) for one in arguments)
     return is_text and not isinstance(types.plain(result), types.String)

@@ -1,8 +1,8 @@
-"""DELETE: rows leave, and every view that saw them learns it.
+"""DELETE: removes rows, with the effects on every view that processed them.
 
 Parts are immutable: a part with deleted rows is replaced, in one commit, by one without them, of
-the same blocks.  The same commit raises the data version of the partition, so that a backfill or
-a replay that read the old rows cannot publish, and has what `RowRemoval` says of views (rules 4, 5).
+the same blocks.  The same commit raises the data version of the partition, so that a backfill or a
+replay that read the old rows cannot publish. `RowRemoval` adds the changes of views (rules 4, 5).
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from olapdb.sql import nodes
 
 @dataclass(frozen=True, slots=True)
 class DeleteResult:
-    """The outcome of a DELETE: rows that left, parts that were replaced or removed; `commit` is
-    None where nothing matched."""
+    """The outcome of a DELETE: the rows removed, the parts replaced or removed; `commit` is None
+    where nothing matched."""
 
     rows: int
     parts: int
     commit: int | None
 
 
-NOTHING_LEFT = DeleteResult(0, 0, None)
+NOTHING_DELETED = DeleteResult(0, 0, None)
 
 
 def delete_rows(
@@ -53,9 +53,9 @@ def delete_rows(
 ) -> DeleteResult:
     """Delete the rows for which the condition is true (NULL is not), as of one snapshot.
 
-    Rows inserted meanwhile stay. In a view's target the slices are stale, or the view's gap where
-    nothing is left of them. Raises RetainedRows for rows that could not be made again (unless the
-    settings say `discard_retained`), UnsupportedMethod where the engine stores no parts.
+    Rows inserted meanwhile stay. In a view's target the slices become stale, or the view's gap
+    where no row of them remains. Raises RetainedRows for rows that cannot be computed again (unless
+    the settings say `discard_retained`), UnsupportedMethod where the engine stores no parts.
     """
     discards_retained = Settings.of(origin.settings).boolean("discard_retained")
     change = RowChange(origin, "DELETE", discard_retained=discards_retained)
@@ -77,11 +77,12 @@ def remove_rows(
     found: Sequence[tuple[Part, np.ndarray | None]],
     staging: Staging,
 ) -> DeleteResult:
-    """Publish one commit in which these rows of these parts leave; offsets None: all of the part's.
+    """Commit the removal of these rows of these parts; offsets None removes all rows of the part.
 
-    Without any part nothing is committed."""
+    Without any part nothing is committed.
+    """
     if not found:
-        return NOTHING_LEFT
+        return NOTHING_DELETED
     parts = tuple(part for part, _ in found)
     leaving = RowRemoval(change, snapshot, table, parts)
     context = change.context(snapshot)

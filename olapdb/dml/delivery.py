@@ -1,13 +1,13 @@
-"""What tells an INSERT, and its rows, from those that came before (rule 12).
+"""Recognizes an INSERT, and rows, that were delivered before (rule 12).
 
-Three ways to say that something is delivered once; each holds alone, and all together:
+There are three ways to deliver once; each holds alone, and all hold together:
 
     token      names the whole INSERT: a second one does nothing
     offsets    where its rows lie in the streams that they come from, {'orders-0': (4711, 4730)}:
                from the first, up to, without, the second; the stored position must be the first
     keys       rows whose key was accepted are dropped, see `olapdb.ingest.deduplicate`
 
-What they are judged by is required by the commit that records them.
+The commit that records them requires the state by which they were judged.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ POSITION_MAX = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A stretch of a stream: the positions from `first` up to, without, `after`."""
+    """A range of positions of a stream, from `first` up to, without, `after`."""
 
     stream: str
     first: int
@@ -49,8 +49,8 @@ class Stretch:
 Stretches = tuple[Stretch, ...]
 
 
-def stretches_of(offsets: Mapping[str, Sequence[int]] | None) -> Stretches:
-    """Return `{stream: (from, to)}` as stretches; raise BadArguments that says which is wrong."""
+def parse_offsets(offsets: Mapping[str, Sequence[int]] | None) -> Stretches:
+    """Return `{stream: (from, to)}` as stretches; raise BadArguments that names the wrong entry."""
     if not offsets:
         return ()
     if not isinstance(offsets, Mapping):
@@ -61,7 +61,8 @@ def stretches_of(offsets: Mapping[str, Sequence[int]] | None) -> Stretches:
 
 
 def read_offsets(text: str) -> Stretches:
-    """Read the setting `source_offsets`, JSON such as '{"orders-0": [4711, 4730]}'; "" gives none."""
+    """Parse the setting `source_offsets`, JSON such as '{"orders-0": [4711, 4730]}'; "" gives
+    none."""
     if not text:
         return ()
     try:
@@ -70,7 +71,7 @@ def read_offsets(text: str) -> Stretches:
         raise BadArguments(f"source_offsets is no JSON: {text[:100]!r}.", hint=_JSON) from None
     if not isinstance(offsets, dict):
         raise BadArguments("source_offsets is no JSON object.", hint=_JSON)
-    return stretches_of(offsets)
+    return parse_offsets(offsets)
 
 
 _FORM = "Give offsets={'orders-0': (4711, 4730)}: from, and the first that does not belong to it."
@@ -78,6 +79,7 @@ _JSON = "Give source_offsets = '{\"orders-0\": [4711, 4730]}'."
 
 
 def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return a JSON object's pairs as a dict; raise BadArguments for a repeated stream."""
     made = dict(pairs)
     if len(made) != len(pairs):
         raise BadArguments("source_offsets names a stream twice.", hint=_JSON)
@@ -108,8 +110,8 @@ def _stretch(stream: object, pair: object) -> Stretch:
 
 @dataclass
 class Delivery:
-    """The delivery guards of one INSERT, while it runs. `positions` are those of its streams that
-    were last seen."""
+    """The delivery guards of one INSERT, while it runs. `positions` are the last seen positions
+    of its streams."""
 
     services: Services
     table: Table
@@ -122,24 +124,26 @@ class Delivery:
     def of(
         cls, services: Services, table: Table, token: str | None, stretches: Stretches
     ) -> Delivery:
+        """Return the guards of an INSERT into the table, with its key admission if it
+        deduplicates."""
         return cls(services, table, token, stretches, Admission.of(services, table))
 
     @property
     def dropped(self) -> int:
-        """The number of rows that were not inserted, since their keys were known."""
+        """The number of rows that were not inserted, since their keys existed."""
         return 0 if self.admission is None else self.admission.dropped
 
     @property
     def leaves_a_trace(self) -> bool:
-        """Whether there is something to commit even if no row is left."""
+        """Whether there is something to commit even if every row was dropped."""
         return bool(self.stretches or self.dropped)
 
     def came_before(self) -> bool:
-        """Return whether an INSERT with the token, or all that the offsets say, is in the table
-        now: then nothing is to be done, and no view is to be asked, which might fail.
+        """Return whether the table already has the token, or all of the offsets. The INSERT is then
+        finished and must not fire views, which might fail.
 
-        Raises OffsetHole, naming the stream, where something between is missing, where a part of it
-        is there, or where some streams are there and others are not.
+        Raises OffsetHole, naming the stream, where positions are missing in between, where a
+        stretch is already there in part, or where some streams are there and others are not.
         """
         if self.token and self.services.catalog.violated((TokenIsNew(self.table.id, self.token),)):
             return True
@@ -159,6 +163,8 @@ class Delivery:
         return bool(old)
 
     def _is_old(self, one: Stretch) -> bool:
+        """Return whether the table has the whole stretch; raise OffsetHole where it overlaps or
+        leaves a gap."""
         at = self.positions.get(one.stream)
         if at is None or at == one.first:
             return False
@@ -185,18 +191,20 @@ class Delivery:
         return block if self.admission is None else self.admission.admit(block)
 
     def again(self, table: Table) -> None:
-        """Prepare to admit the same blocks once more, to the table as it is now."""
+        """Prepare to admit the same blocks once more, to the table's current version."""
         self.table = table
         if self.admission is not None:
             self.admission.again(table)
 
     def requirements(self) -> list[Requirement]:
+        """Return the requirements on which the guards' answers depend, the token and offsets
+        before the keys."""
         needed: list[Requirement] = []
         if self.stretches or self.admission is not None:
-            # There may be no block of the table that says so.
+            # An INSERT without blocks has no other requirement on the schema.
             needed.append(SchemaIs(self.table.id, self.table.version))
-        # What makes the whole INSERT a duplicate comes before its keys: a retry that meets its
-        # first attempt is to learn that, not that its rows are known.
+        # Token and offsets come before the keys: a retry after a successful first attempt must
+        # see that the whole INSERT is a duplicate, not that its keys exist.
         if self.token:
             needed.append(TokenIsNew(self.table.id, self.token))
         needed += [
@@ -208,6 +216,7 @@ class Delivery:
         return needed
 
     def changes(self) -> list[Change]:
+        """Return the changes that record the token, the offsets and the keys."""
         made: list[Change] = []
         if self.token:
             made.append(RecordToken(self.table.id, self.token))

@@ -1,4 +1,4 @@
-"""The rows of parts that match a condition, with new values for some of their columns."""
+"""Finds the rows of parts that match a condition, and evaluates new values for their columns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from olapdb.sql import nodes
 from olapdb.types import DataType, Decimal, plain
 
 ROWS_AT_ONCE = 4_194_304
-"""Rows of parts that a condition is asked about in one go."""
+"""Rows of parts on which a condition is evaluated together."""
 
 Parameters: TypeAlias = Sequence[object] | Mapping[str, object] | None
 Assignments: TypeAlias = Sequence[tuple[str, nodes.Expression]]
@@ -42,16 +42,18 @@ def matching_rows(
     """Yield each of these parts that has matching rows, with their `_part_offset` and the assigned
     values under the columns' names.
 
-    The condition is evaluated on parts of up to ROWS_AT_ONCE rows together, which bounds the memory;
-    on all at once where the condition or a value reads the table in a subquery too."""
+    Evaluate the condition on parts of up to ROWS_AT_ONCE rows together, which bounds the memory.
+    Where the condition or a value also reads the table in a subquery, evaluate it on all parts at
+    once.
+    """
     for _, value in assignments:  # names an aggregate in the error
         bind_expression(value, table, _scope(context, parameters))
     plan = _plan(table, where, assignments, context, parameters)
     names = ["_part", "_part_offset", *(name for name, _ in assignments)]
     types = dict(zip(names, plan.types, strict=True))
-    for some in _together(parts) if _reads_once(plan, table) else [parts]:
+    for some in _groups(parts) if _reads_table_once(plan, table) else [parts]:
         found = _run(plan, table, some, context).read_all().rename_columns(names)
-        found = _stored(found, table, types, context)
+        found = _converted(found, table, types, context)
         matched = set(pc.unique(found.column("_part")).to_pylist())
         for part in some:
             if part.name in matched:
@@ -66,8 +68,8 @@ def matching_offsets(
     where: nodes.Expression | None,
     parameters: Parameters,
 ) -> list[tuple[Part, np.ndarray]]:
-    """Return each of these parts that has matching rows, with the offsets of the rows in it (int64,
-    in no order). Holds eight bytes for each matching row."""
+    """Return each of these parts that has matching rows, with the offsets of the rows in it
+    (int64, unordered). Holds eight bytes for each matching row."""
     by_name = {part.name: part for part in parts}
     offsets: dict[str, list[np.ndarray]] = {}
     plan = _plan(table, where, (), context, parameters)
@@ -88,9 +90,9 @@ def _plan(
     context: TriggerContext,
     parameters: Parameters,
 ) -> Plan:
-    """Return the plan of the part and the offset of each matching row, and of the new values."""
+    """Return the plan that selects the part, the offset and the new values of each matching row."""
     values = tuple(
-        nodes.Alias(_exactly(value, _column(table, name).type), f"\0{name}")
+        nodes.Alias(_decimal_literal(value, _column(table, name).type), f"\0{name}")
         for name, value in assignments
     )
     query = nodes.Select(
@@ -111,35 +113,38 @@ def _scope(context: TriggerContext, parameters: Parameters) -> BindScope:
     )
 
 
-def _reads_once(plan: Plan, table: Table) -> bool:
-    """Whether no subquery reads the table too, which would then see some of its parts only."""
+def _reads_table_once(plan: Plan, table: Table) -> bool:
+    """Return whether no subquery of the plan reads the table too. Such a subquery must see all
+    parts."""
     return sum(1 for scan in all_scans(plan.root) if scan.table.id == table.id) == 1
 
 
 def _run(plan: Plan, table: Table, parts: Sequence[Part], context: TriggerContext) -> Result:
+    """Execute the plan on these parts, or on all of the table where a subquery reads it too."""
     execution = ExecutionContext(
         snapshot=context.snapshot,
         store=context.store,
         settings=context.settings,
         environment=context.environment,
         cancelled=context.cancelled,
-        parts={table.id: tuple(parts)} if _reads_once(plan, table) else {},
+        parts={table.id: tuple(parts)} if _reads_table_once(plan, table) else {},
     )
     return run(plan, execution)
 
 
-def _exactly(value: nodes.Expression, target: DataType) -> nodes.Expression:
-    """A number for a Decimal is read from its text, as in VALUES."""
+def _decimal_literal(value: nodes.Expression, target: DataType) -> nodes.Expression:
+    """Return a literal for a Decimal column as its text, so that it is parsed exactly, as in
+    VALUES."""
     if isinstance(plain(target), Decimal) and isinstance(value, nodes.Literal):
         return nodes.Literal(value.text) if isinstance(value.value, float) and value.text else value
     return value
 
 
-def _stored(
+def _converted(
     found: pa.Table, table: Table, types: Mapping[str, DataType], around: TriggerContext
 ) -> pa.Table:
-    """The assigned values as their columns hold them; a DataError names the column of one that
-    would be changed."""
+    """Convert the assigned values to their columns' types. Raise a DataError that names the
+    column where the conversion would change a value."""
     for at, name in enumerate(found.column_names):
         column = table.column(name)
         if column is None:  # _part, _part_offset
@@ -157,6 +162,7 @@ def _stored(
 def in_partition(
     where: nodes.Expression | None, partition_id: str | None
 ) -> nodes.Expression | None:
+    """Restrict the condition to one partition; `partition_id` None returns it unchanged."""
     if partition_id is None:
         return where
     same = nodes.Function(
@@ -165,7 +171,8 @@ def in_partition(
     return same if where is None else nodes.Function("and", (same, where))
 
 
-def _together(parts: Sequence[Part]) -> Iterator[list[Part]]:
+def _groups(parts: Sequence[Part]) -> Iterator[list[Part]]:
+    """Group the parts, in order, up to ROWS_AT_ONCE rows a group."""
     held: list[Part] = []
     for part in parts:
         if held and sum(one.rows for one in held) + part.rows > ROWS_AT_ONCE:

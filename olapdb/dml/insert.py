@@ -1,12 +1,12 @@
-"""INSERT: every block and every view's rows in one commit.
+"""INSERT: commits every block and the rows of every view at once.
 
     admit rows that are new, stage block after block  ->  one commit
-    on conflict: admit anew and fire again what changed, bounded
+    on conflict: admit again and fire the changed views again, bounded
 
-If a view fails, nothing lands.  If views, targets or dimension tables changed between staging and
-the commit (rule 1), the staged source parts stay as they are and the views fire again on them.
-Likewise where a view joined less than the INSERT itself brings to a dimension (see `own_rows`):
-the views fire again, and join all that the firing before brought, until two firings agree.
+If a view fails, nothing is inserted.  If views, targets or dimension tables changed between staging
+and the commit (rule 1), the staged source parts remain and the views fire again on them. The same
+happens where a view joined only a part of what the INSERT itself brings to a dimension (see
+`own_rows`): the views fire again on all that the previous firing brought, until two firings agree.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import ATTEMPTS_MAX, RetryPolicy, retry_commit
 from olapdb.config import Settings
 from olapdb.dml.delivery import Delivery, Stretches
-from olapdb.dml.settle import settled
+from olapdb.dml.settle import settle_cascade
 from olapdb.ingest.block_stager import BlockStager
 from olapdb.ingest.deduplicate import Admission
 from olapdb.ingest.deduplication_key import refuse_tasks
@@ -45,18 +45,19 @@ from olapdb.runtime.services import Services
 from olapdb.runtime.view_log import ViewExecution
 
 KEY_ATTEMPTS_MAX = 100
-"""The same where rows are deduplicated: each conflict about keys leaves fewer rows."""
+"""The limit of attempts where rows are deduplicated: each conflict about keys leaves fewer rows."""
 DIMENSION_ATTEMPTS_MAX = 5
-"""After this many, moved dimensions are no conflict: the view's slices are invalidated instead."""
-KEPT_BYTES_MAX = 64 << 20
-"""Blocks of an INSERT that are kept in memory for a second firing; larger ones are read back."""
+"""Attempts after which a changed dimension is no conflict: the commit invalidates the view's
+slices."""
+BLOCKS_IN_MEMORY_BYTES_MAX = 64 << 20
+"""Bytes of an INSERT's blocks to keep in memory for a second firing; larger ones are read back."""
 
 
 @dataclass(frozen=True, slots=True)
 class InsertResult:
-    """The outcome of an INSERT. `commit` is None where there was nothing to insert, or where all of
-    it came before, by its token or its offsets (`duplicate`). `rows` are without
-    `duplicates_dropped`, those whose key was known."""
+    """The outcome of an INSERT. `commit` is None where there was nothing to insert, or where all
+    of it was inserted before, by its token or its offsets (`duplicate`). `rows` excludes
+    `duplicates_dropped`, the rows whose key already existed."""
 
     rows: int
     blocks: int
@@ -78,14 +79,15 @@ def insert(
     offsets: Stretches = (),
     snapshot: Snapshot | None = None,
 ) -> InsertResult:
-    """Insert blocks (see `block.make_blocks`) and all that their views make: all or nothing.
+    """Insert blocks (see `block.make_blocks`) and all rows of their views: all or nothing.
 
-    Blocks are drawn one by one and staged, so memory is bounded by a block and what its views hold;
-    with `deduplicate_by` by about 50 bytes for each row besides. With a `token` that was committed
-    before, or `offsets` that the table has, nothing happens and `duplicate` is set. Raises
-    OffsetHole where the offsets do not follow those that the table has, UnknownTable, TooManyParts,
-    what a view raises (naming it), Aborted when the table was altered meanwhile, CommitConflict
-    when others kept changing the views, CommitUnknown.
+    Blocks are drawn one by one and staged, so memory is bounded by a block and the views' buffers,
+    plus about 50 bytes a row with `deduplicate_by`. Where `token` was committed before, or the
+    table already has `offsets`, nothing happens and `duplicate` is set.
+
+    Raises OffsetHole where the offsets do not follow the table's, UnknownTable, TooManyParts, a
+    view's error (naming the view), Aborted when the table was altered meanwhile, CommitConflict
+    when concurrent commits kept changing the views, CommitUnknown.
     """
     snapshot = snapshot or origin.services.catalog.snapshot()
     table = _table(snapshot, table_id)
@@ -100,9 +102,10 @@ def insert(
 def commit_staged(
     origin: CommitOrigin, staged: Sequence[StagedInsert], *, token: str | None = None
 ) -> InsertResult:
-    """Commit once what several tasks staged for one table under this process's lease.
+    """Commit once the rows that several tasks staged for one table under this process's lease.
 
-    Where the table deduplicates, its keys are read back; blocks with a known one are staged anew.
+    Where the table deduplicates, read the keys of the staged rows; restage blocks with an existing
+    key.
     """
     if not staged:
         return InsertResult(0, 0, None)
@@ -118,9 +121,9 @@ def commit_staged(
 
 
 def snapshot_for_insert(snapshot: Snapshot, table_id: str) -> FrozenSnapshot:
-    """Return what a task without a catalog needs for `stage_insert` into the table.
+    """Return the snapshot that a task without a catalog needs for `stage_insert` into the table.
 
-    Raises NotSupportedError where what tasks stage cannot be deduplicated.
+    Raises NotSupportedError where rows that tasks stage cannot be deduplicated.
     """
     refuse_tasks(_table(snapshot, table_id))
     return freeze(snapshot, (table_id,))
@@ -150,6 +153,8 @@ def _table(snapshot: Snapshot, table_id: str) -> Table:
 
 @dataclass(frozen=True)
 class _Writer:
+    """The stages of one INSERT or commit of staged rows: stage, settle, commit, fire again."""
+
     origin: CommitOrigin
     delivery: Delivery
     owns_files: bool = True
@@ -157,6 +162,7 @@ class _Writer:
 
     @property
     def services(self) -> Services:
+        """The services of the origin."""
         return self.origin.services
 
     def pinned(self, snapshot: Snapshot, table_id: str) -> AbstractContextManager[None]:
@@ -166,12 +172,13 @@ class _Writer:
         return nullcontext()
 
     def discard(self, paths: Iterable[str]) -> None:
-        """Delete files of a commit that surely did not happen. Files that the caller handed in, and
-        may have committed before, are left to vacuum."""
+        """Delete files of a commit that certainly did not happen. Leave files that the caller
+        staged to vacuum: the caller may have committed them before."""
         if self.owns_files:
             discard(self.services, paths)
 
     def insert(self, table: Table, blocks: Iterable[pa.Table], snapshot: Snapshot) -> InsertResult:
+        """Stage the blocks and their views' rows, wait for merges if needed, then publish."""
         stager = self._stager(snapshot)
         kept: list[pa.Table] | None = []
         rows, kept_bytes = 0, 0
@@ -189,7 +196,7 @@ class _Writer:
                 kept_bytes += block.nbytes
                 if kept is not None:
                     kept.append(block)
-                    kept = kept if kept_bytes <= KEPT_BYTES_MAX else None
+                    kept = kept if kept_bytes <= BLOCKS_IN_MEMORY_BYTES_MAX else None
         except BaseException:
             failed = stager.staged(table.id, rows)
             self.log(failed, snapshot, lands=False)
@@ -224,8 +231,8 @@ class _Writer:
         self, staged: StagedInsert, kept: list[pa.Table] | None, snapshot: Snapshot
     ) -> InsertResult:
         """Commit, and fire the views again after each conflict. After a few conflicts the INSERT
-        takes the catalog's turn, so that views which come and go cannot keep it out. `kept` are the
-        blocks, where they are in memory; the snapshot is pinned."""
+        takes the catalog's turn, so that frequent changes of views cannot starve it. `kept`
+        holds the blocks where they are in memory; the snapshot is pinned."""
         publication = _Publication(self, self.settle(staged, kept, snapshot), kept, snapshot)
         attempts_max = ATTEMPTS_MAX if self.delivery.admission is None else KEY_ATTEMPTS_MAX
         policy = RetryPolicy(
@@ -238,13 +245,13 @@ class _Writer:
             return retry_commit(self.services, publication.attempt, policy, first=snapshot)
         except errors.DuplicateInsert:
             return DUPLICATE
-        except (errors.CatalogBusy, errors.CommitConflict):  # no attempt is left that needs them
+        except (errors.CatalogBusy, errors.CommitConflict):  # no further attempt needs them
             self.discard(publication.staged.paths)
             raise
 
     def commit(self, staged: StagedInsert, snapshot: Snapshot, give_in: bool) -> Committed:
-        """Commit what was staged. A failure deletes it, but for CommitConflict, after which the views
-        fire again, and CommitUnknown, after which the files may be the table's."""
+        """Commit what was staged. Any error except CommitConflict (the views fire again) and
+        CommitUnknown (the files may belong to the table) deletes the staged files."""
         failpoint("insert.before_commit")
         try:
             return publish(self._draft(staged, snapshot, give_in), self.origin)
@@ -255,8 +262,8 @@ class _Writer:
             raise
 
     def _draft(self, staged: StagedInsert, snapshot: Snapshot, give_in: bool) -> CommitDraft:
-        """Return the commit; with `give_in` it does not require that dimensions stayed as they were
-        joined, and makes what was joined stale instead."""
+        """Compose the commit. With `give_in` it does not require the joined dimensions to be
+        unchanged, and invalidates the views that join them instead."""
         draft = CommitDraft((*self.delivery.requirements(), self.origin.lease))
         draft.change(*with_statement(staged.changes, self.origin))
         if give_in:
@@ -284,9 +291,9 @@ class _Writer:
         fired_on: Snapshot,
         snapshot: Snapshot,
     ) -> tuple[StagedInsert, list[pa.Table] | None]:
-        """Return the same source parts with the cascade of the views as they are now, and the
-        blocks where they are in memory. A block with rows whose keys arrived meanwhile from
-        elsewhere is staged again."""
+        """Fire the cascade of the current views on the same source parts. Return the new
+        staging, and the blocks where they are in memory. Restage a block where a concurrent
+        commit inserted some of its keys."""
         table, before = (_table(one, staged.table_id) for one in (snapshot, fired_on))
         mine = staged.parts_of(staged.table_id)
         versions = {p.part.schema_version for p in mine}
@@ -326,9 +333,9 @@ class _Writer:
     def settle(
         self, staged: StagedInsert, kept: list[pa.Table] | None, snapshot: Snapshot
     ) -> StagedInsert:
-        """Return what was staged, with a cascade that joins what the INSERT itself brings: see
-        `settle.settled`. Where the blocks cannot be read back, the views stay unsettled, and what
-        they made is stale."""
+        """Return the staging after the cascade has joined what the INSERT itself brings, see
+        `settle.settled`. Where the blocks cannot be read back, leave the views unsettled; their
+        rows become stale."""
         if not staged.unsettled:
             return staged
         if kept is None and not self._can_read_back(_table(snapshot, staged.table_id)):
@@ -337,7 +344,7 @@ class _Writer:
         def fire(joined: AddedParts, before: StagedInsert) -> StagedInsert:
             return self._fire_with(joined, before, kept, snapshot)
 
-        return settled(staged, fire, snapshot, self.services.store, self.discard)
+        return settle_cascade(staged, fire, snapshot, self.services.store, self.discard)
 
     def _fire_with(
         self,
@@ -346,7 +353,8 @@ class _Writer:
         kept: list[pa.Table] | None,
         snapshot: Snapshot,
     ) -> StagedInsert:
-        """Return the same source parts with a cascade that joins these staged parts."""
+        """Return the same source parts with the output of a cascade that joins the parts of
+        `joined`."""
         table = _table(snapshot, staged.table_id)
         mine = staged.parts_of(table.id)
         stager = self._stager(snapshot, joined)
@@ -361,7 +369,7 @@ class _Writer:
         return stager.staged(table.id, staged.rows)
 
     def came_before(self, staged: StagedInsert) -> bool:
-        """Return whether another attempt of this INSERT was faster; what was staged is deleted
+        """Return whether another attempt of this INSERT has committed; delete what was staged
         then."""
         try:
             before = self.delivery.came_before()
@@ -375,7 +383,7 @@ class _Writer:
     def admit_staged(
         self, staged: StagedInsert, table: Table, admission: Admission, snapshot: Snapshot
     ) -> StagedInsert:
-        """Return what tasks staged without the rows whose key is known; nearly always that is all
+        """Return what tasks staged without the rows whose key exists; nearly always that is all
         of it."""
         trial = Admission.of(self.services, table)
         assert trial is not None
@@ -387,14 +395,15 @@ class _Writer:
         return staged
 
     def _can_read_back(self, table: Table) -> bool:
-        """Return whether the staged parts hold the rows of their block as it came."""
+        """Return whether the staged parts hold the rows of their block unchanged."""
         if not table.engine.stores_rows:
             return False
         settings = Settings.of(self.origin.settings)
         return not (table.engine.combines and settings.boolean("optimize_on_insert"))
 
     def _read_back(self, table: Table, parts: tuple[AddPart, ...]) -> pa.Table:
-        """Return a block from its staged parts: the same rows, sorted."""
+        """Read a block back from its staged parts: the same rows, sorted. Raises Aborted where
+        it cannot."""
         if not self._can_read_back(table):
             raise errors.Aborted(
                 f"The views on {table.database}.{table.name} changed while a large INSERT ran.",
@@ -408,8 +417,8 @@ class _Writer:
         return BlockStager(context, self.services.lease_id, joined=joined)
 
     def log(self, staged: StagedInsert, snapshot: Snapshot, *, lands: bool) -> None:
-        """Record what the views did for system.query_views_log; of an INSERT that failed only the
-        views that raised."""
+        """Record the executions of views for system.query_views_log; for an INSERT that failed,
+        only the views that raised."""
         if not staged.views or not Settings.of(self.origin.settings).boolean("log_query_views"):
             return
         now_ms = self.services.clock_ms()
@@ -443,9 +452,10 @@ class _Writer:
 
 @dataclass
 class _Publication:
-    """The attempts to commit what an INSERT staged; each but the first fires the views again.
+    """The attempts to commit a staged INSERT; each one after the first fires the views again.
 
-    `kept` are the blocks, where they are in memory; the views fired on `snapshot`, which is pinned.
+    `kept` holds the blocks where they are in memory; the views fired on `snapshot`, which is
+    pinned.
     """
 
     writer: _Writer

@@ -1,7 +1,7 @@
-"""Whole parts leave a table: DROP, DETACH, MOVE and REPLACE of partitions and parts.
+"""Removes whole parts of a table: DROP, DETACH, MOVE and REPLACE of partitions and parts.
 
-One commit each.  Files are never copied or renamed: a part that goes elsewhere is another row of
-the catalog about the same file, see `attach_parts`.
+Each command is one commit.  Files are never copied or renamed: a part that moves to another table
+is another row of the catalog about the same file, see `attach_parts`.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import failpoint
 
-NOTHING = MoveResult(0, 0, None)
+NOTHING_MOVED = MoveResult(0, 0, None)
 
 
 def drop_parts(change: RowChange, table_id: str, selection: PartSelection) -> MoveResult:
     """Remove the chosen parts. The slices of views that their rows reached become stale, or frozen
-    where the change is retention; what leaves a view's target: see `target_deletion`.
+    where the change is retention. For parts of a view's target see `target_deletion`.
 
-    Raises RetainedRows for frozen rows, NoSuchDataPart for a part that is not there.
+    Raises RetainedRows for frozen rows, NoSuchDataPart for a part that does not exist.
     """
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
@@ -43,13 +43,13 @@ def drop_parts(change: RowChange, table_id: str, selection: PartSelection) -> Mo
 
 
 def detach_parts(change: RowChange, table_id: str, selection: PartSelection) -> MoveResult:
-    """Remove the chosen parts as `drop_parts` does, and keep the rows beside the table; ATTACH
+    """Remove the chosen parts as `drop_parts` does, and keep them as detached parts; ATTACH
     brings them back."""
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
         table = stored_table(snapshot, table_id, change.cause)
         parts = selection.choose(table, snapshot.parts(table.id))
-        kept = [set_aside(snapshot, table, part) for part in parts]
+        kept = [as_detached(snapshot, table, part) for part in parts]
         return _remove(change, snapshot, staging, table, selection, parts, CommitDraft((), kept))
 
     return change.until_published(attempt)
@@ -58,7 +58,7 @@ def detach_parts(change: RowChange, table_id: str, selection: PartSelection) -> 
 def move_parts(
     change: RowChange, table_id: str, selection: PartSelection, target_id: str
 ) -> MoveResult:
-    """Move the chosen parts to the other table, as new blocks of it."""
+    """Move the chosen parts to another table of the same structure, as new blocks of it."""
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
         table = stored_table(snapshot, table_id, change.cause)
@@ -68,7 +68,7 @@ def move_parts(
         check_structure(table, target)
         parts = selection.choose(table, snapshot.parts(table.id))
         incoming = Incoming(change, snapshot, table, target, staging)
-        return _with_incoming(incoming, table, selection, parts, parts)
+        return _exchange(incoming, table, selection, parts, parts)
 
     return change.until_published(attempt)
 
@@ -76,9 +76,9 @@ def move_parts(
 def replace_parts(
     change: RowChange, table_id: str, selection: PartSelection, source_id: str, *, allow_empty: bool
 ) -> MoveResult:
-    """Replace the table's partition by that of the other table, which keeps it too.
+    """Replace the table's partition by a reference to that of the source table, which keeps it too.
 
-    Raises BadArguments where the other table does not have it, unless `allow_empty`.
+    Raises BadArguments where the source does not have the partition, unless `allow_empty`.
     """
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
@@ -95,23 +95,24 @@ def replace_parts(
                 hint="SETTINGS allow_replace_partition_from_empty_source = 1 empties the partition.",
             )
         incoming = Incoming(change, snapshot, source, table, staging)
-        if selection.partition is not None:  # all of the partition came, not what was there before
+        if selection.partition is not None:  # the source's partition is still complete
             incoming.draft.require(
                 *selection.requirements(source, coming, snapshot.parts(source.id))
             )
-        return _with_incoming(incoming, table, selection, leaving, coming)
+        return _exchange(incoming, table, selection, leaving, coming)
 
     return change.until_published(attempt)
 
 
-def _with_incoming(
+def _exchange(
     incoming: Incoming,
     table: Table,
     selection: PartSelection,
     leaving: Sequence[Part],
     coming: Sequence[Part],
 ) -> MoveResult:
-    """Commit at once that `leaving` go from `table` and `coming` come to the target."""
+    """Commit at once the removal of `leaving` from `table` and the arrival of `coming` in the
+    target."""
     if coming:
         incoming.bring(coming)
     done = _remove(
@@ -138,8 +139,9 @@ def _remove(
     parts: Sequence[Part],
     also: CommitDraft | None = None,
 ) -> MoveResult:
+    """Commit the removal of the parts with its effects on views, and the changes of `also`."""
     if not parts:
-        return NOTHING
+        return NOTHING_MOVED
     _refuse_frozen(change, snapshot, table, parts)
     leaving = RowRemoval(change, snapshot, table, parts)
     context = change.context(snapshot)
@@ -161,7 +163,8 @@ def _remove(
 def _refuse_frozen(
     change: RowChange, snapshot: Snapshot, table: Table, parts: Sequence[Part]
 ) -> None:
-    """Of a partition that goes whole, frozen bounds are enough to refuse."""
+    """Raise RetainedRows where all keys of a part's partition are frozen, which needs no read of
+    rows."""
     if change.retain or change.discard_retained:
         return
     frozen = FrozenKeys.of(snapshot, table.id)
@@ -170,8 +173,9 @@ def _refuse_frozen(
             refuse_frozen(table, part.partition_id)
 
 
-def set_aside(snapshot: Snapshot, table: Table, part: Part, reason: str = "") -> AddPart:
-    """Return the part as a detached one: the same bytes, another owner, no claim on source blocks."""
+def as_detached(snapshot: Snapshot, table: Table, part: Part, reason: str = "") -> AddPart:
+    """Return the addition of the part as a detached one: the same bytes, another owner, no
+    contributions."""
     kept = replace(
         part,
         id=new_part_id(),

@@ -1,9 +1,9 @@
-"""Rows of parts rewritten by the steps of one statement, and what its commit must say of it.
+"""Rewrites the rows of parts by the steps of one statement, and composes the changes of its commit.
 
-Parts are immutable: a part with changed rows is replaced by one of the same blocks.  The steps see
-each other's rows, but nobody else sees any of them before the commit, which raises the data
-version of each partition and names the slices of views that the rows, as they were and as they
-are, belong to (rule 4):
+Parts are immutable: a part with changed rows is replaced by one of the same blocks.  Each step sees
+the rows of the steps before it; other statements see none of them before the commit. The commit
+raises the data version of each partition, and invalidates the slices of views to which the old and
+the new rows belong (rule 4):
 
     UPDATE v = v + 1 WHERE k = 2, DELETE WHERE v > 9
     step 1   part a -> a1 (staged)          step 2   a1 -> a2 (staged; a1 is thrown away)
@@ -35,10 +35,10 @@ from olapdb.dml.mutation_steps import (
     DeduplicateStep,
     DeleteStep,
     FillNullsStep,
+    MaterializeColumnStep,
     RewriteStep,
     SetStep,
     Step,
-    WriteDownStep,
     check_assignments,
     refuse_computed_keys,
 )
@@ -73,8 +73,8 @@ class Mutation:
     """The steps of one statement over `table`, which may be newer than the snapshot's (an ALTER
     that is not committed yet).
 
-    `replaced` maps the ids of live parts that changed to their replacements, None for a part that
-    is gone; `whole` says that the parts must be just those of the snapshot at the commit.
+    `replaced` maps the ids of changed live parts to their replacements, None for a removed part;
+    `whole` requires at the commit that the live parts are exactly those of the snapshot.
     """
 
     origin: CommitOrigin
@@ -97,7 +97,7 @@ class Mutation:
         )
 
     def run(self, step: Step) -> None:
-        """Rewrite what the step changes; nothing is visible before the commit."""
+        """Stage the parts that the step rewrites; nothing is visible before the commit."""
         if not self.table.engine.is_merge_tree:
             raise UnsupportedMethod(
                 f"Mutations need a table of the MergeTree family, not {self.table.engine.name}.",
@@ -110,7 +110,7 @@ class Mutation:
                 self._delete(step)
             case DeduplicateStep():
                 self._deduplicate(step)
-            case WriteDownStep():
+            case MaterializeColumnStep():
                 self._write_down(step)
             case RewriteStep(partition_id=partition, without=index):
                 files = [part for part in self._parts() if not part.inline]
@@ -121,10 +121,9 @@ class Mutation:
     def reread(
         self, columns: frozenset[str], joined: frozenset[str], wider: frozenset[str]
     ) -> None:
-        """Note that rows which no step rewrites read otherwise from now on, in these columns of the
-        snapshot's table: for the views that is as if they had been updated. `joined` are the
-        columns that do so where the table is joined, `wider` those whose integers only got a wider
-        type."""
+        """Note that rows which no step rewrites read differently from now on, in these columns of
+        the snapshot's table: views are invalidated as by an UPDATE. `joined` are the columns that
+        differ where the table is joined, `wider` those whose integers only got a wider type."""
         parts = [part for part in self.snapshot.parts(self.table.id) if part.rows]
         told = self._views.told(columns, joined, wider, self._around())
         if not self._views.rejoined and not (parts and (told or columns)):
@@ -136,8 +135,8 @@ class Mutation:
         self._views.all_of(told, parts)
 
     def draft(self) -> CommitDraft:
-        """Return what the steps require (of the rows, not of the schema) and change, with all that
-        follows for views."""
+        """Return the commit: requirements (on the rows, not on the schema), changes, and effects
+        on views."""
         draft = CommitDraft()
         if self.whole:
             every = tuple(sorted(part.id for part in self.snapshot.parts(self.table.id)))
@@ -162,6 +161,8 @@ class Mutation:
     # --- the steps
 
     def _set(self, step: SetStep) -> None:
+        """Rewrite the matching rows with the assigned values, and recompute the columns that
+        depend on them."""
         check_assignments(self.table, [name for name, _ in step.assignments])
         self._refuse_target("UPDATE")
         changed = {name for name, _ in step.assignments}
@@ -188,12 +189,13 @@ class Mutation:
                 sized = {n: single_chunk(arriving.column(n)) for n in arriving.column_names}
                 check_nested_sizes(self.table, sized, 0)
             made = _with_columns(
-                rows, {n: _scattered(rows.column(n), at, arriving.column(n)) for n in written}
+                rows, {n: _overwritten(rows.column(n), at, arriving.column(n)) for n in written}
             )
             self._invalidate(part, written, (leaving, arriving))
             self._stage(part, made, leaving.num_rows)
 
     def _delete(self, step: DeleteStep) -> None:
+        """Rewrite the parts without the matching rows."""
         self._refuse_target("DELETE beside other actions")
         where = in_partition(step.where, step.partition_id)
         parts = [p for p in self._parts() if step.partition_id in (None, p.partition_id)]
@@ -205,6 +207,7 @@ class Mutation:
             self._remove(part, gone)
 
     def _deduplicate(self, step: DeduplicateStep) -> None:
+        """Remove all but the first of equal rows in each partition, in the order of blocks."""
         grouped: dict[str, list[Part]] = {}
         for part in self._parts():
             if step.partition_id in (None, part.partition_id):
@@ -226,6 +229,7 @@ class Mutation:
                     self._remove(part, own)
 
     def _remove(self, part: Part, gone: np.ndarray) -> None:
+        """Rewrite the part without the rows in the mask `gone`."""
         rows = read_rows(self._around(), self.table, part)
         mask = pa.array(gone)
         leaving = rows.filter(mask)
@@ -233,7 +237,7 @@ class Mutation:
         self._invalidate(part, everything, (leaving,))
         self._stage(part, rows.filter(pc.invert(mask)), leaving.num_rows)
 
-    def _write_down(self, step: WriteDownStep) -> None:
+    def _write_down(self, step: MaterializeColumnStep) -> None:
         column = self.table.column(step.column)
         assert column is not None
         parts = [part for part in self._parts() if lacks(part, column)]
@@ -242,16 +246,15 @@ class Mutation:
     def _write_anew(
         self, parts: Iterable[Part], partition_id: str | None = None, without: str = ""
     ) -> None:
-        """Rewrite the parts as they are read, without one skip index where it is named: no row
-        changes."""
+        """Rewrite the parts with unchanged rows, without the skip index `without`."""
         for part in parts:
             if partition_id in (None, part.partition_id):
                 rows = read_rows(self._around(), self.table, part)
                 self._stage(part, rows, 0, changes_rows=False, without=without)
 
     def _refuse_target(self, action: str) -> None:
-        """Raise HaveDependentObjects where a view writes the table: it claims to hold what its
-        query makes, so rows are not set by hand."""
+        """Raise HaveDependentObjects where a view writes the table: its rows must stay the
+        result of the view's query."""
         views = self.snapshot.views_into(self.table.id)
         if not views:
             return
@@ -265,6 +268,7 @@ class Mutation:
         )
 
     def _fill_nulls(self, step: FillNullsStep) -> None:
+        """Rewrite the parts that have NULLs in the step's columns, with the columns' defaults."""
         holed = frozenset(step.columns)
         for part in self._parts():
             made, had = read_without_nulls(self._around(), self.table, part, step.columns)
@@ -276,11 +280,13 @@ class Mutation:
     # --- rows
 
     def _around(self) -> TriggerContext:
-        """The rows as the steps so far left them. Not the services' cache: what is bound here is
-        a version of the table that may never come to be."""
+        """Return the context that reads the rows after the steps so far. It has its own cache,
+        since this version of the table may never be committed."""
         return replace(TriggerContext.of(self.origin, self._visible()), cache=self._cache)
 
     def _visible(self) -> Snapshot:
+        """Return the snapshot with the new table and the staged parts in place of those they
+        replace."""
         return OverlaySnapshot(
             self.snapshot,
             {self.table.id: self.table},
@@ -295,11 +301,12 @@ class Mutation:
         return DefaultColumns.of(self.table, self._visible(), self.origin.environment, self._cache)
 
     def _matching(self, step: SetStep, assignments: Assignments) -> Iterator[tuple[Part, pa.Table]]:
+        """Yield the parts with rows that match the step, with their offsets and assigned values."""
         parts = [p for p in self._parts() if step.partition_id in (None, p.partition_id)]
         where = in_partition(step.where, step.partition_id)
         return matching_rows(self.table, parts, where, assignments, self._around(), self.parameters)
 
-    # --- what comes of them
+    # --- staging
 
     def _stage(
         self,
@@ -332,11 +339,14 @@ class Mutation:
         failpoint("update.part_rewritten")
 
     def _invalidate(self, part: Part, written: frozenset[str], changed: Iterable[pa.Table]) -> None:
+        """Note the slices of views that the changed rows of the part reach; `written` are the
+        columns set."""
         origin, _ = self._origin(part)
         self._views.rewritten(origin, written, changed)
 
     def _origin(self, part: Part) -> tuple[Part, AddPart | None]:
-        """Return the live part that `part` is, or replaces, and what an earlier step staged for it."""
+        """Return the live part that `part` is, or replaces, and what an earlier step staged for
+        it."""
         for live in self.snapshot.parts(self.table.id):
             staged = self.replaced.get(live.id)
             if live.id == part.id or (staged is not None and staged.part.id == part.id):
@@ -345,8 +355,8 @@ class Mutation:
 
 
 def _computed_from(table: Table, defaults: DefaultColumns, changed: set[str]) -> list[str]:
-    """Return the MATERIALIZED columns whose value depends on the changed ones, directly or through
-    another."""
+    """Return the MATERIALIZED columns whose value depends on the changed ones, directly or
+    through another."""
     needs = {c.name: c.needs for c in defaults.columns}
     found: list[str] = []
     reached = set(changed)
@@ -366,7 +376,7 @@ def _with_columns(rows: pa.Table, columns: Mapping[str, pa.Array]) -> pa.Table:
     return rows
 
 
-def _scattered(values: pa.ChunkedArray, at: np.ndarray, new: pa.ChunkedArray) -> pa.Array:
+def _overwritten(values: pa.ChunkedArray, at: np.ndarray, new: pa.ChunkedArray) -> pa.Array:
     """Return `values` with `new[i]` at position `at[i]`."""
     take = np.arange(len(values))
     take[at] = len(values) + np.arange(len(at))

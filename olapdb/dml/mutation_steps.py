@@ -1,4 +1,4 @@
-"""What a mutation does to rows, step by step: plain data, and what an UPDATE may not set."""
+"""The steps of a mutation as plain data, and the checks of what an UPDATE may set."""
 
 from __future__ import annotations
 
@@ -25,14 +25,16 @@ class SetStep:
 
 @dataclass(frozen=True, slots=True)
 class DeleteStep:
+    """The step `DELETE WHERE …`."""
+
     where: nodes.Expression
     partition_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class WriteDownStep:
-    """A step that writes a column, as it is read, into the parts that are too old to hold it: no
-    row changes."""
+class MaterializeColumnStep:
+    """A step that writes a column into the parts that are too old to hold it, with the values
+    that they now read as: no row changes."""
 
     column: str
     partition_id: str | None = None
@@ -40,8 +42,8 @@ class WriteDownStep:
 
 @dataclass(frozen=True, slots=True)
 class RewriteStep:
-    """A step that writes every file again as the table is now, without the skip index `without`: no
-    row changes."""
+    """A step that writes every file again in the table's current layout, without the skip index
+    `without`: no row changes."""
 
     partition_id: str | None = None
     without: str = ""
@@ -49,7 +51,7 @@ class RewriteStep:
 
 @dataclass(frozen=True, slots=True)
 class FillNullsStep:
-    """A step for columns that are not Nullable any more: a NULL in a part becomes the column's
+    """A step for columns that are no longer Nullable: a NULL in a part becomes the column's
     default."""
 
     columns: tuple[str, ...]
@@ -64,14 +66,15 @@ class DeduplicateStep:
 
 
 Step: TypeAlias = (
-    SetStep | DeleteStep | DeduplicateStep | WriteDownStep | RewriteStep | FillNullsStep
+    SetStep | DeleteStep | DeduplicateStep | MaterializeColumnStep | RewriteStep | FillNullsStep
 )
 
 
 def check_assignments(table: Table, names: Sequence[str]) -> None:
-    """Refuse what an UPDATE may not set: keys and engines' columns (they decide where a row lies,
-    and which of two stays), MATERIALIZED columns, and what is no stored column."""
-    keys = _placing(table)
+    """Raise where an UPDATE sets a column that it may not: a key or engine column (it decides
+    the row's place, or which row survives a merge), a MATERIALIZED column, or one that is not
+    stored."""
+    keys = _key_columns(table)
     where = f"{table.database}.{table.name}"
     for name in names:
         column = table.column(name)
@@ -96,9 +99,10 @@ def check_assignments(table: Table, names: Sequence[str]) -> None:
 
 
 def refuse_computed_keys(table: Table, again: Sequence[str], given: Collection[str]) -> None:
-    """Refuse to compute `again` a column of a key, or of the engine, from the columns `given`."""
+    """Raise CannotUpdateColumn where a key or engine column is in `again`: columns recomputed
+    from `given`."""
     for name in again:
-        if name in _placing(table):
+        if name in _key_columns(table):
             raise CannotUpdateColumn(
                 f"Cannot change {', '.join(sorted(given))} of {table.database}.{table.name}: key"
                 f" column {name} is computed from it.",
@@ -106,8 +110,8 @@ def refuse_computed_keys(table: Table, again: Sequence[str], given: Collection[s
             )
 
 
-def _placing(table: Table) -> frozenset[str]:
-    """Columns that decide where a row lies, and which of two stays."""
+def _key_columns(table: Table) -> frozenset[str]:
+    """Return the key and engine columns: they place a row and decide which row survives a merge."""
     layout = TableLayout(table)
     engine = table.engine
     roles = [one for one in (engine.version, engine.sign, engine.is_deleted) if one is not None]

@@ -1,4 +1,4 @@
-"""Parts from when a column was Nullable, read through a table in which it is not."""
+"""Reads parts of when a column was Nullable through a table in which it no longer is."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from olapdb.types import is_nullable, make_nullable
 def read_without_nulls(
     around: TriggerContext, table: Table, part: Part, columns: Sequence[str]
 ) -> tuple[pa.Table, pa.Array | None]:
-    """Return all rows of the part with NULLs of the named columns replaced by the column's default;
-    and a mask of the rows that had one (None: no row did)."""
+    """Return all rows of the part with NULLs of the named columns replaced by the column's
+    default; and a mask of the rows that had one (None: no row did)."""
     wide = replace(
         table,
         columns=tuple(
@@ -50,8 +50,8 @@ def read_without_nulls(
     return rows, reduce(pc.or_, nulls)
 
 
-def once_nullable(table: Table, part: Part) -> tuple[str, ...]:
-    """Return the columns that are not Nullable, but were when, or after, the part was written."""
+def formerly_nullable(table: Table, part: Part) -> tuple[str, ...]:
+    """Return the columns that are not Nullable now, but were when the part was written or later."""
     known = PartColumns(table)
     return tuple(
         column.name
@@ -61,8 +61,8 @@ def once_nullable(table: Table, part: Part) -> tuple[str, ...]:
     )
 
 
-def converts(table: Table, part: Part) -> bool:
-    """Return whether a column's type was changed in any way since the part was written."""
+def has_retyped_column(table: Table, part: Part) -> bool:
+    """Return whether any column's type was changed since the part was written."""
     known = PartColumns(table)
     return any(
         {*known.types_in(part, column)} - {column.type.name} for column in table.stored_columns

@@ -1,4 +1,4 @@
-"""Which parts of a table a statement about partitions means."""
+"""The parts that a statement about partitions selects."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from olapdb.model.schema import Table
 
 @dataclass(frozen=True, slots=True)
 class PartSelection:
-    """The parts that a command names: a partition by its id, a part by its name, or (neither given)
-    all."""
+    """The parts that a command names: a partition by its id, a part by its name, or (neither
+    given) all."""
 
     partition: str | None = None
     part: str | None = None
@@ -23,7 +23,7 @@ class PartSelection:
     def choose(
         self, table: Table, parts: Sequence[Part], *, detached: bool = False
     ) -> tuple[Part, ...]:
-        """Return the named ones of these parts, if they have rows. Raises NoSuchDataPart, or
+        """Return the selected ones of these parts that have rows. Raises NoSuchDataPart, or
         BadDataPartName for detached parts, where no part has the name."""
         if self.part is not None:
             found = tuple(p for p in parts if p.rows and p.name == self.part)
@@ -46,8 +46,8 @@ class PartSelection:
     def requirements(
         self, table: Table, chosen: Sequence[Part], live: Sequence[Part]
     ) -> list[Requirement]:
-        """Return the requirements that the chosen parts are still what the command named, of the
-        table's `live` ones. A partition has parts without rows as well, which are never chosen."""
+        """Require that the command still selects exactly the chosen parts among the table's
+        `live` ones. For a partition include its parts without rows, which are never chosen."""
         if self.part is not None:
             return [PartsLive(table.id, tuple(sorted(part.id for part in chosen)))]
         by_partition: dict[str, list[str]] = {} if self.partition is None else {self.partition: []}

@@ -1,13 +1,13 @@
-"""SYSTEM QUARANTINE PART: a part that cannot be read is set aside, without reading it.
+"""SYSTEM QUARANTINE PART: detaches a part that cannot be read, without reading it.
 
-It is detached, with the reason 'broken'; the other parts of its table can be read again.  What it
-had reached is known from the ledger alone:
+The detached part has the reason 'broken'; the other parts of its table can be read again.  Which
+rows of views it reached is known from the ledger alone:
 
     of a view's source   slices whose parts name its blocks are stale
     of a view's target   its blocks are the view's gap, or its slice is stale: as by DETACH
     of a dimension       all that the view made is stale
 
-ATTACH brings it back, once its file was restored.
+ATTACH brings the part back, once its file was restored.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from olapdb.commit.staging import Staging
-from olapdb.dml.move_parts import set_aside
+from olapdb.dml.move_parts import as_detached
 from olapdb.errors import NoSuchDataPart
 from olapdb.lineage.row_removal import RowChange, RowRemoval, stored_table
 from olapdb.model.changes import PartsLive, RemoveParts
@@ -25,7 +25,7 @@ from olapdb.runtime.failpoints import failpoint
 
 @dataclass(frozen=True, slots=True)
 class QuarantinedPart:
-    """The part that was set aside. `path` is "" for a part that lies in the catalog."""
+    """The part that was detached. `path` is "" for a part whose rows lie in the catalog."""
 
     part: str
     partition: str
@@ -35,9 +35,9 @@ class QuarantinedPart:
 
 
 def quarantine_part(change: RowChange, table_id: str, part: str) -> QuarantinedPart:
-    """Set the part aside in one commit. `part` is a name, or an id as errors name it.
+    """Detach the part in one commit. `part` is a name, or an id as error messages give it.
 
-    Raises NoSuchDataPart where the table has none of that name.
+    Raises NoSuchDataPart where the table has no such part.
     """
 
     def attempt(snapshot: Snapshot, staging: Staging) -> QuarantinedPart:
@@ -55,7 +55,7 @@ def quarantine_part(change: RowChange, table_id: str, part: str) -> QuarantinedP
         commit = leaving.publish(
             staging,
             [PartsLive(table.id, (broken.id,))],
-            [RemoveParts(table.id, (broken.id,)), set_aside(snapshot, table, broken, "broken")],
+            [RemoveParts(table.id, (broken.id,)), as_detached(snapshot, table, broken, "broken")],
         )
         failpoint("move.committed")
         return QuarantinedPart(broken.name, broken.partition_id, broken.path, broken.rows, commit)

@@ -2,9 +2,9 @@
 
     first     v joined what was staged before it fired; a later block brought more of hi
     again     all views join all of hi that the first firing brought
-    done      the firing brings the very rows of hi that it joined: they are what the commit leaves
+    done      the firing brings the very rows of hi that it joined: the commit publishes them
 
-Views that write for each other may never get there.
+Views that write for each other may never agree.
 """
 
 from __future__ import annotations
@@ -25,26 +25,29 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.storage.store import Store
 
 ROUNDS_MAX = 4
-"""How often views fire on what they write for each other; then what they made is stale."""
+"""How often to fire views that write for each other; then their rows become stale."""
 
 
-def settled(
+def settle_cascade(
     staged: StagedInsert,
     fire: Callable[[AddedParts, StagedInsert], StagedInsert],
     snapshot: Snapshot,
     store: Store,
     discard: Callable[[Iterable[str]], None],
 ) -> StagedInsert:
-    """Return what the last firing staged; its views are `unsettled` where no two firings agreed.
+    """Return the staging of the last firing; its views are `unsettled` where no two firings agreed.
 
-    `fire` gives the same source parts with a cascade that joins the parts given, and deletes all
-    that was staged where it fails; `discard` deletes what an earlier firing staged."""
+    `fire` returns the same source parts with the output of a cascade that joins the given parts,
+    and deletes all staged files where it fails. `discard` deletes the files of an earlier firing.
+    """
     tables = frozenset(one.table_id for one in staged.joined)
     for _ in range(ROUNDS_MAX):
         joined = added_parts(staged.changes, tables)
         again = fire(joined, staged)
         try:
-            differing = _differing(joined, added_parts(again.changes, tables), snapshot, store)
+            differing = _differing_tables(
+                joined, added_parts(again.changes, tables), snapshot, store
+            )
         except BaseException:
             discard((*staged.paths, *again.paths))
             raise
@@ -57,10 +60,10 @@ def settled(
     return staged
 
 
-def _differing(
+def _differing_tables(
     before: AddedParts, after: AddedParts, snapshot: Snapshot, store: Store
 ) -> frozenset[str]:
-    """Return the tables of which the two do not bring the same rows."""
+    """Return the tables for which the two firings bring different rows."""
     return frozenset(
         table_id
         for table_id in before.keys() | after.keys()
@@ -73,6 +76,7 @@ def _differing(
 def _same_rows(
     table: SchemaObject | None, ours: Sequence[AddPart], theirs: Sequence[AddPart], store: Store
 ) -> bool:
+    """Return whether two firings staged the same rows for the table, in any order."""
     if [one.part.id for one in ours] == [one.part.id for one in theirs]:
         return True
     if _rows(ours) != _rows(theirs):
@@ -87,7 +91,7 @@ def _same_rows(
         same: bool = old.equals(new) or row_difference(old, new).num_rows == 0
         return same
     except pa.ArrowNotImplementedError:
-        return False  # of types that do not compare
+        return False  # some type has no comparison
 
 
 def _rows(parts: Iterable[AddPart]) -> int:

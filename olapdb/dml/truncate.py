@@ -1,4 +1,5 @@
-"""TRUNCATE: all rows of some tables leave in one commit, and every view on either side learns it."""
+"""TRUNCATE: removes all rows of some tables in one commit, with the effects on views on either
+side."""
 
 from __future__ import annotations
 
@@ -8,13 +9,13 @@ from dataclasses import dataclass, field
 from olapdb.commit.draft import CommitDraft, publish
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.staging import Staging
-from olapdb.dml.delete import NOTHING_LEFT, DeleteResult
+from olapdb.dml.delete import NOTHING_DELETED, DeleteResult
 from olapdb.errors import Error
 from olapdb.ingest.block_stager import PLACEHOLDER_PARTITION
 from olapdb.lineage.effects import SourceChange, TableWrite, effects_of
-from olapdb.lineage.invalidation import StaleSlices, touched_parts
+from olapdb.lineage.invalidation import StaleSlices, processed_parts
 from olapdb.lineage.retention import FrozenKeys
-from olapdb.lineage.row_removal import RowChange, raised, stored_table
+from olapdb.lineage.row_removal import RowChange, raise_data_versions, stored_table
 from olapdb.lineage.target_deletion import refuse_frozen
 from olapdb.model.changes import (
     ClearInvalidations,
@@ -36,14 +37,14 @@ from olapdb.runtime.failpoints import failpoint
 def truncate(
     origin: CommitOrigin, table_ids: Sequence[str], *, discard_retained: bool = False
 ) -> DeleteResult:
-    """Remove all rows of these tables, in one commit. In a view's target the coverage leaves with
-    them (rule 5): everything is the view's gap again. Views that read a table are stale as a whole,
-    but for those whose target is emptied too. What tells that rows were delivered before (keys,
-    tokens, source offsets) is forgotten: they may come again.
+    """Remove all rows of these tables, in one commit. The coverage of a view's target is removed
+    too (rule 5): everything is the view's gap again. Views that read a table become stale as a
+    whole, except those whose target is truncated too. Delivery records (keys, tokens, source
+    offsets) are deleted, so the same rows can be inserted again.
 
     Raises RetainedRows where a slice is frozen, unless `discard_retained`, and NotSupportedError
-    where the engine stores nothing; where several tables may not be truncated, the error names all
-    of them. Of several tables those that are dropped meanwhile are left out.
+    where the engine stores nothing. Where several tables may not be truncated, the error names all
+    of them. Of several tables, those dropped meanwhile are skipped.
     """
     change = RowChange(origin, "TRUNCATE", discard_retained=discard_retained)
 
@@ -60,6 +61,8 @@ def truncate(
 
 @dataclass
 class _Truncation:
+    """The draft of one TRUNCATE's commit, with counts of the removed rows and parts."""
+
     change: RowChange
     snapshot: Snapshot
     rows: int = 0
@@ -69,7 +72,7 @@ class _Truncation:
     _sources: list[SourceChange] = field(default_factory=list)
 
     def refuse(self, table_ids: Sequence[str]) -> None:
-        """Raise one error that names all tables that may not be truncated, before anything is done."""
+        """Raise one error that names all tables that may not be truncated."""
         refused: list[Error] = []
         for table_id in table_ids:
             try:
@@ -100,7 +103,7 @@ class _Truncation:
         self.parts += len(parts)
         if ids:
             self.draft.change(RemoveParts(table.id, ids))
-        self.draft.change(*raised(table, parts))
+        self.draft.change(*raise_data_versions(table, parts))
         self.draft.change(ForgetDeliveries(table.id))
         self.draft.require(
             SchemaIs(table.id, table.version), PartsOfPartitionAre(table.id, None, ids)
@@ -111,8 +114,10 @@ class _Truncation:
         )
 
     def publish(self) -> DeleteResult:
+        """Commit the removals and their effects on views; without any change return
+        NOTHING_LEFT."""
         if not self.draft.changes:
-            return NOTHING_LEFT
+            return NOTHING_DELETED
         origin = self.change.origin
         held = [t.id for t in self._emptied if any(p.rows for p in self.snapshot.parts(t.id))]
         write = TableWrite(frozenset(held), self.rows)
@@ -131,28 +136,31 @@ class _Truncation:
         commit = publish(self.draft, origin)
         return DeleteResult(self.rows, self.parts, commit.number)
 
-    # --- what a table's views are told
+    # --- effects on views
 
     def _of_writers(self, table: Table) -> None:
+        """Remove the coverage, frozen slices and invalidations of the views that write the
+        table."""
         for view in self.snapshot.views_into(table.id):
             self.draft.change(RemoveCoverage(view.id))
             self.draft.change(ReleaseRetained(view.id, None, self.snapshot.number))
             self.draft.change(ClearInvalidations(view.id, None, self.snapshot.number))
-            # Or source rows leave meanwhile by retention, and freeze what leaves here.
+            # A concurrent retention of source rows could freeze the rows that we remove.
             whole = self.snapshot.data_version(view.source_id, PLACEHOLDER_PARTITION)
             self.draft.require(DataVersionIs(view.source_id, PLACEHOLDER_PARTITION, whole))
 
     def _all_stale(self, table: Table, parts: Sequence[Part]) -> dict[str, StaleSlices]:
-        """Return all slices of the views that have seen rows of the table."""
+        """Return all slices of each view that has processed rows of the table."""
         found: dict[str, StaleSlices] = {}
         for view in self.snapshot.views_on(table.id):
-            seen, _ = touched_parts(view, parts, self.snapshot)
+            seen, _ = processed_parts(view, parts, self.snapshot)
             if any(part.rows for part in seen):
                 found[view.id] = StaleSlices.of(view)
                 found[view.id].add_all(sum(part.rows for part in seen))
         return found
 
     def _check(self, table_id: str) -> None:
+        """Raise the error that keeps the table from being truncated, if there is one."""
         forgets = self.change.origin.services.catalog.has_deliveries(table_id)
         if forgets and _stores_nothing(self.snapshot, table_id):
             return

@@ -1,14 +1,14 @@
-"""TTL: rows whose time is over leave, in one commit for a table.
+"""TTL: removes expired rows, in one commit for a table.
 
     TTL d + INTERVAL 1 MONTH                     every row, a month after d
     TTL d + INTERVAL 1 DAY WHERE kind = 'debug'  just these, a day after
 
-Expired rows are there until a pass takes them, as in ClickHouse: in the background, before OPTIMIZE
-merges, or by MATERIALIZE TTL.  A pass judges parts by the bounds of their columns where it can: a
-part of which nothing has expired is not opened, and one that has expired whole is dropped as it is,
-read only where a view has to be told what was in it.
+Expired rows stay until a pass removes them, as in ClickHouse: in the background, before OPTIMIZE
+merges, or by MATERIALIZE TTL.  A pass judges parts by the bounds of their columns where it can. A
+part without expired rows is not opened. A part that expired as a whole is dropped; it is read only
+where views need its rows.
 
-The rows leave by retention (rule 4): what views made of them is frozen, unless the table says
+The rows leave by retention (rule 4): what views computed from them is frozen, unless the table sets
 `ttl_retain = 0`.
 """
 
@@ -45,14 +45,15 @@ Share: TypeAlias = Literal["none", "some", "all"]
 
 @dataclass(frozen=True, slots=True)
 class TtlRule:
-    """A rule: rows whose `expires` has passed leave, if `where` holds (None: always)."""
+    """A rule that removes rows whose `expires` has passed and for which `where` holds (None:
+    always)."""
 
     expires: nodes.Expression
     where: nodes.Expression | None
 
 
 def rules_of(table: Table) -> tuple[TtlRule, ...]:
-    """Return the rules in the table's TTL text."""
+    """Parse the table's TTL text into its rules."""
     if not table.ttl:
         return ()
     statement = parse(f"ALTER TABLE t MODIFY TTL {table.ttl}")[0]
@@ -69,10 +70,10 @@ def rules_of(table: Table) -> tuple[TtlRule, ...]:
 def apply_ttl(
     origin: CommitOrigin, table_id: str, *, partition_id: str | None = None
 ) -> DeleteResult:
-    """Remove the rows that have expired by now, in one commit; `commit` is None where no row had.
+    """Remove the rows that have expired by now, in one commit; `commit` is None where no row had
+    expired.
 
-    Raises CommitConflict where concurrent commits kept changing the parts; nothing was changed
-    then.
+    Raises CommitConflict, with nothing changed, where concurrent commits kept changing the parts.
     """
     services = origin.services
     origin = replace(origin, environment=services.environment(origin.query_id))
@@ -92,7 +93,7 @@ def _expired(
     change: RowChange, snapshot: Snapshot, table: Table, partition_id: str | None
 ) -> list[tuple[Part, np.ndarray | None]]:
     """Return each part with expired rows, and their offsets in it (None: all of them)."""
-    judge = _Judge(table, change.origin.services)
+    judge = _ExpiryRules(table, change.origin.services)
     whole: list[tuple[Part, np.ndarray | None]] = []
     unsure: list[Part] = []
     for part in snapshot.parts(table.id):
@@ -113,7 +114,7 @@ def _expired(
     return [*whole, *found]
 
 
-class _Judge:
+class _ExpiryRules:
     """The rules of one version of a table, applied at one moment."""
 
     def __init__(self, table: Table, services: Services) -> None:
@@ -131,8 +132,8 @@ class _Judge:
         self._columns = PartColumns(table)
 
     def condition(self) -> nodes.Expression:
-        """Return a condition that is true for expired rows. The start of time never expires, as in
-        ClickHouse."""
+        """Return a condition that is true for expired rows. The start of time never expires, as
+        in ClickHouse."""
         alternatives: list[nodes.Expression] = []
         for rule, bound in zip(self._rules, self._bound, strict=True):
             needed: list[nodes.Expression] = [
@@ -147,13 +148,15 @@ class _Judge:
         return nodes.Function("or", tuple(alternatives))
 
     def share(self, part: Part) -> Share:
-        """Return how much of the part has expired by its bounds; "some" where they do not say."""
+        """Return how much of the part has expired by its bounds; "some" where they do not
+        suffice."""
         shares = [self._share(part, r, b) for r, b in zip(self._rules, self._bound, strict=True)]
         if "all" in shares:
             return "all"
         return "some" if "some" in shares else "none"
 
     def _share(self, part: Part, rule: TtlRule, bound: Expression) -> Share:
+        """Return how much of the part one rule has expired, by the part's bounds."""
         ends = self._ends(part, bound)
         if ends is None:
             return "some"
@@ -166,9 +169,9 @@ class _Judge:
         return "some"
 
     def _ends(self, part: Part, bound: Expression) -> tuple[int, int, int] | None:
-        """The earliest and the latest expiry in the part, as ticks of the expression's type, and
-        the NULLs of its column; None where they are not known."""
-        column = _moving_column(bound)
+        """Return the earliest and the latest expiry in the part, as ticks of the expression's
+        type, and the NULL count of its column. None where the bounds are unknown."""
+        column = _monotonic_column(bound)
         if column is None:
             return None
         known: ColumnBounds | None = self._columns.bounds(part).get(column.name)
@@ -184,18 +187,19 @@ class _Judge:
         if made.null_count:
             return None
         low, high = made.view(_integers(made.type)).cast(pa.int64()).to_pylist()
-        if low > high:  # what is added leads beyond the last date that the type has
+        if low > high:  # the addition overflowed the type's last date
             return None
         return low, high, int(known[2])
 
     def _ticks(self, bound: Expression) -> int:
-        """Now, as ticks of the expression's type."""
+        """Return the current time, as ticks of the expression's type."""
         if isinstance(plain(bound.type), Date | Date32):
             return self._now.date().toordinal() - datetime.date(1970, 1, 1).toordinal()
         seconds = int(self._now.timestamp())
         return seconds * _TICKS[bound.type.arrow.unit]
 
     def _moment(self, bound: Expression) -> nodes.Expression:
+        """Return the current time as an expression of the same kind (Date32 or DateTime)."""
         if isinstance(plain(bound.type), Date | Date32):
             return nodes.Function("toDate32", (nodes.Literal(self._now.date().isoformat()),))
         seconds = nodes.Literal(int(self._now.timestamp()), str(int(self._now.timestamp())))
@@ -211,18 +215,18 @@ def _integers(arrow: pa.DataType) -> pa.DataType:
     return pa.int32() if arrow.bit_width == 32 else pa.int64()
 
 
-def _moving_column(expression: Expression) -> ColumnRef | None:
-    """The one column of an expression that never decreases as the column grows; None for any
-    other, and for types whose bounds are not ticks."""
+def _monotonic_column(expression: Expression) -> ColumnRef | None:
+    """Return the single column of an expression that never decreases as the column grows. None
+    for any other expression, and for types whose bounds are not ticks."""
     match expression:
         case ColumnRef():
             kind = expression.type.arrow
             is_time = pa.types.is_date32(kind) or pa.types.is_timestamp(kind)
             return expression if is_time else None
         case Call(arguments=(moved, Constant(type=Interval()))) if expression.name in _SHIFTS:
-            return _moving_column(moved)
+            return _monotonic_column(moved)
         case Call(arguments=arguments) if expression.function.monotonic:
             moving = [one for one in arguments if not isinstance(one, Constant)]
-            return _moving_column(moving[0]) if len(moving) == 1 else None
+            return _monotonic_column(moving[0]) if len(moving) == 1 else None
         case _:
             return None

@@ -1,4 +1,4 @@
-"""UPDATE and OPTIMIZE … DEDUPLICATE: a mutation by itself, in one commit."""
+"""UPDATE and OPTIMIZE … DEDUPLICATE: one mutation in one commit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from olapdb.dml.find_rows import Parameters
 from olapdb.dml.mutation import Mutation
 from olapdb.dml.mutation_steps import Step
 from olapdb.errors import UnknownTable
-from olapdb.lineage.row_removal import rewriting
+from olapdb.lineage.row_removal import rewrite_policy
 from olapdb.model.changes import SchemaIs
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
@@ -31,10 +31,10 @@ class UpdateResult:
 def mutate(
     origin: CommitOrigin, table_id: str, step: Step, *, parameters: Parameters = None
 ) -> UpdateResult:
-    """Run one step as of one snapshot and commit it; repeat it after each conflict, bounded. Rows
-    inserted meanwhile stay as they are.
+    """Run one step on one snapshot and commit it; repeat it after each conflict, bounded. Rows
+    inserted meanwhile stay unchanged.
 
-    Raises what `check_assignments` raises, and HaveDependentObjects on the target of a view.
+    Raises the errors of `check_assignments`, and HaveDependentObjects on the target of a view.
     """
 
     def attempt(snapshot: Snapshot) -> UpdateResult:
@@ -52,4 +52,4 @@ def mutate(
             committed = staging.publish(draft)
         return UpdateResult(mutation.rows, len(mutation.replaced), committed.number)
 
-    return retry_commit(origin.services, attempt, rewriting(origin.kind))
+    return retry_commit(origin.services, attempt, rewrite_policy(origin.kind))

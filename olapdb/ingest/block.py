@@ -1,13 +1,13 @@
-"""From incoming data to blocks, the rows that one firing of a trigger sees.
+"""Converts incoming data to blocks, the rows that one firing of a trigger sees.
 
-A block is a `pa.Table` of the table's stored columns, in their order, of exactly their Arrow
-types.  A value that its column cannot hold unchanged is an error that names its column, row and
-value, and is raised before anything is written (`olapdb.functions.casts.lossless`).  Where a column of the
+A block is a `pa.Table` of the table's stored columns, in their order, of exactly their Arrow types.
+A value that its column cannot hold unchanged is an error that names its column, row and value, and
+is raised before anything is written (`olapdb.functions.casts.lossless`).  Where a column of the
 data has the table's type, or a narrower one, no value is compared.
 
-NULL in a column that is not Nullable becomes the column's default where `null_as_default` says so
-(ClickHouse's `input_format_null_as_default` and `insert_null_as_default`, for SQL); Arrow data
-that a program hands over raises CannotInsertNull instead.
+NULL in a column that is not Nullable becomes the column's default with `null_as_default`
+(ClickHouse's `input_format_null_as_default` and `insert_null_as_default`, for SQL). Arrow data that
+a program inserts raises CannotInsertNull instead.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Data: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[p
 
 
 ALLOW_LOSSY = "insert_allow_lossy_conversion"
-"""The setting of an INSERT whose values are converted as CAST converts them."""
+"""The setting of an INSERT that converts values as CAST does."""
 
 
 def insertable_columns(table: Table) -> tuple[Column, ...]:
@@ -90,6 +90,8 @@ class BlockMaker:
     def _convert(
         self, name: str, array: pa.Array, source: DataType, environment: Environment, first_row: int
     ) -> pa.Array:
+        """Convert one column to its table column's type; raise a DataError that names column and
+        row."""
         column = self.table.column(name)
         assert column is not None
         target = column.type
@@ -214,6 +216,8 @@ def _maker(
 
 
 def _positions(table: Table, names: Sequence[str]) -> dict[str, int]:
+    """Return the index of each named column; raise where one is missing, computed or given
+    twice."""
     positions: dict[str, int] = {}
     for at, name in enumerate(names):
         column = table.column(name)
@@ -260,6 +264,7 @@ def _tables(data: Data) -> Iterator[pa.Table]:
 def _cut(
     tables: Iterator[pa.Table], max_rows: int, min_rows: int, min_bytes: int
 ) -> Iterator[pa.Table]:
+    """Join and split tables into blocks of the wanted sizes."""
     if max_rows < 1:
         raise errors.ArgumentOutOfBound("max_insert_block_size is at least 1.")
     pieces: list[pa.Table] = []
@@ -304,6 +309,7 @@ def _plain_array(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _plain_arrow(kind: pa.DataType) -> pa.DataType:
+    """Return the Arrow type that blocks use for this one: no dictionaries, large or view types."""
     if pa.types.is_dictionary(kind):
         return _plain_arrow(kind.value_type)
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
@@ -324,9 +330,10 @@ def _plain_arrow(kind: pa.DataType) -> pa.DataType:
 
 
 def type_of_arrow(kind: pa.DataType) -> DataType:
-    """Return the ClickHouse type that an Arrow column is read as, Nullable where it can be.
+    """Return the ClickHouse type as which an Arrow column is read, Nullable where it can be.
 
-    Naive timestamps are taken as UTC.  Raises CannotConvertType for types that no column has.
+    Naive timestamps are taken as UTC.  Raises CannotConvertType for types without a ClickHouse
+    equivalent.
     """
     name = _type_name(_plain_arrow(kind))
     if name is None:

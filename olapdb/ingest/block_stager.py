@@ -66,8 +66,8 @@ INLINE_BYTES_MAX = int(SESSION_SETTINGS["inline_bytes_max"].default)
 INLINE_ROWS_MAX = 10_000
 INLINE_PARTS_UNCOUNTED = 256
 INLINE_TABLE_BYTES_MAX = INLINE_PARTS_UNCOUNTED * INLINE_BYTES_MAX
-"""The bytes of a table that the catalog keeps at most. Up to INLINE_PARTS_UNCOUNTED parts cannot
-hold more, so that they are not counted."""
+"""The most bytes of a table that the catalog keeps. Up to INLINE_PARTS_UNCOUNTED parts cannot
+hold more, so they are not counted."""
 
 
 def stage_insert(
@@ -165,7 +165,7 @@ class BlockStager:
         failpoint("insert.source_staged")
 
     def adopt_block(self, table: Table, parts: tuple[AddPart, ...], block: pa.Table) -> None:
-        """Take a block whose own parts were staged before, and stage its cascade again."""
+        """Add a block whose own parts were staged before, and stage its cascade again."""
         mine = self._new_block(table, block.num_rows, "insert")
         self._changes.extend(replace(p, part=replace(p.part, blocks=mine)) for p in parts)
         self._late = self._cascade.late_tables(table.id)
@@ -181,11 +181,13 @@ class BlockStager:
         *,
         fires: bool = True,
     ) -> NewBlock:
-        """Stage a block of a view's target that a backfill or a replay made; return its number.
+        """Stage a block of a view's target that a backfill or a replay computed; return its number.
 
-        A replay passes `fires` False: views of the target do not see its blocks.  A chunk may come
-        as several blocks.  In each partition of the target only its first part names the source
-        blocks, so that the ledger counts each block once; `booked` collects these partitions."""
+        A replay passes `fires` False: views of the target do not process its blocks.  A chunk may
+        consist of several blocks.  In each partition of the target only its first part names the
+        source blocks, so that the ledger counts each block once; `booked` collects these
+        partitions.
+        """
         number = self._new_block(table, block.num_rows, kind)
         self._write(table, block, number, contributions, booked=booked)
         if fires:
@@ -306,9 +308,11 @@ class BlockStager:
     # --- views
 
     def cascade(self, table: Table, block: pa.Table, number: NewBlock, depth: int) -> None:
-        """Fire the attached views of `table` on its new block, and theirs on the blocks that they make.
+        """Fire the attached views of `table` on its new block, and recursively theirs on their
+        output.
 
-        Raises TooDeepRecursion below CASCADE_DEPTH_MAX levels of views."""
+        Raises TooDeepRecursion below CASCADE_DEPTH_MAX levels of views.
+        """
         views = tuple(v for v in self.context.snapshot.views_on(table.id) if v.attached)
         self._require(ViewsAre(table.id, tuple((v.id, v.version) for v in views)))
         if views and depth >= CASCADE_DEPTH_MAX:
@@ -381,6 +385,8 @@ class BlockStager:
         depth: int,
         codes: SharedCodes | None,
     ) -> None:
+        """Run one view on the block, stage its rows and fire its own cascade. A failure that is
+        ignored is staged as a note instead."""
         started = time.perf_counter_ns()
         mark = len(self._changes), dict(self._next_index)
         statistics = QueryStatistics()
@@ -474,9 +480,10 @@ class BlockStager:
         statistics: QueryStatistics,
         codes: SharedCodes | None,
     ) -> pa.Table:
-        """Return the rows that the view makes of the block.
+        """Run the view on the block and return its rows.
 
-        Its dimensions include the parts that the same commit adds to them."""
+        Its dimensions include the parts that the same commit adds to them.
+        """
         context, parts = self.context, None
         late_tables = self._late.intersection(view.dimension_ids)
         if late_tables:
@@ -520,6 +527,7 @@ class BlockStager:
         self._next_index = next_index
 
     def _cover_empty(self, view: MaterializedView, number: NewBlock, depth: int) -> None:
+        """Record that the view covers an empty block, and do the same for the views below it."""
         target = target_of(self.context.snapshot, view)
         contribution = Contribution(view.id, view.version, view.source_id, None, (number,), 0)
         new = self._new_block(target, 0, "view")
@@ -528,7 +536,7 @@ class BlockStager:
         self.cascade(target, pa.table({}), new, depth + 1)
 
     def _require_dimensions(self, view: MaterializedView) -> None:
-        """Require at the commit that the view's dimensions are as they were read."""
+        """Require at the commit that the view's dimensions are unchanged since they were read."""
         for requirement, pair in dimension_requirements(view, self.context.snapshot):
             self._require(requirement)
             if pair is not None:
@@ -541,11 +549,12 @@ class BlockStager:
 def dimension_requirements(
     view: MaterializedView, snapshot: Snapshot
 ) -> list[tuple[Requirement, tuple[str, str] | None]]:
-    """Return the requirements that the view's dimensions are as the snapshot has them.
+    """Return the requirements that the view's dimensions are unchanged since the snapshot.
 
     Each comes with the (view id, table id) whose rows it is about, None where it is about the
-    schema.  Rows of dimensions that are read at_insert are not required: they may change while
-    they are read."""
+    schema.  Rows of dimensions that are read at_insert are not required: they may change while they
+    are read.
+    """
     requirements: list[tuple[Requirement, tuple[str, str] | None]] = []
     for table_id in view.dimension_ids:
         table = snapshot.by_id(table_id)

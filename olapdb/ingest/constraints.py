@@ -1,4 +1,4 @@
-"""CHECK constraints, asked of rows before they are written."""
+"""CHECK constraints, evaluated on rows before they are written."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Rows that were delivered before are dropped: `SETTINGS deduplicate_by = 'event_id'`.
+"""Drops rows that were delivered before: `SETTINGS deduplicate_by = 'event_id'`.
 
-A table remembers the keys of the rows that it accepted, as hashes, for a window; of an INSERT only
-the rows with a new key go on, before anything is split, written or triggered.  The first row of a
-key wins, within a block, across the blocks of an INSERT, and across INSERTs, processes and
-restarts.  A row with NULL in a column of its key has no identity and always goes on.
+A table remembers the keys of the rows that it accepted, as hashes, for a window. Only an INSERT's
+rows with a new key go on, before anything is split, written or triggered.  The first row of a key
+wins, within a block, across the blocks of an INSERT, and across INSERTs, processes and restarts.  A
+row with NULL in a column of its key has no identity and always goes on.
 
     refresh the keys  ->  admit block after block  ->  commit, which requires that no concurrent
     commit accepted one of the INSERT's keys (KeysAreNew); else refresh and look again
@@ -237,6 +237,7 @@ class Admission:
             self._seen = now.ledger.next
 
     def _look(self) -> None:
+        """Refresh the accepted keys, and compute the window of this INSERT."""
         history = self.index.refresh(self.services.catalog)
         if history.ledger.definition not in ("", self.rule.definition):
             history = KeyHistory(history.ledger)  # keys of other columns mean nothing
@@ -244,6 +245,7 @@ class Admission:
         self._oldest = history.oldest(self.rule, self.services.clock_ms())
 
     def _accept(self, keys: np.ndarray, fresh: SortedKeys) -> None:
+        """Add the fresh keys to those of this INSERT."""
         if not len(fresh):
             return
         accepted = np.zeros(len(keys), bool)

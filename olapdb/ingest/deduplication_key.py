@@ -28,10 +28,11 @@ _KEY_TYPES = (
 
 @dataclass(frozen=True, slots=True)
 class KeyRule:
-    """The columns and the window by which a table drops rows that it had before.
+    """The columns and the window by which a table drops rows that it accepted before.
 
-    Rules of one `definition` hash keys alike: it lists the columns by id, so that a renamed one is
-    the same, with the form of their values.  `window_ms` 0 is no bound in time."""
+    Rules of one `definition` hash keys alike: it lists the columns by id, so that a rename keeps
+    it, with the form of their values.  `window_ms` 0 is no bound in time.
+    """
 
     columns: tuple[str, ...]
     definition: str
@@ -43,7 +44,7 @@ def key_rule(table: Table) -> KeyRule | None:
     """Return the rule of a table's settings, None where its rows have no identity.
 
     Raises NoSuchColumn, IllegalColumn and BadTypeOfField for columns that cannot be a key,
-    BadArguments for settings that make no sense together, NotSupportedError for other engines.
+    BadArguments for contradictory settings, NotSupportedError for other engines.
     """
     named = str(table.setting("deduplicate_by"))
     if not named.strip():
@@ -77,9 +78,10 @@ def key_rule(table: Table) -> KeyRule | None:
 
 
 def check_deduplication(table: Table, snapshot: Snapshot) -> None:
-    """Raise what `key_rule` raises, and NotSupportedError where a view writes the table.
+    """Raise the errors of `key_rule`, and NotSupportedError where a view writes the table.
 
-    A view's target holds every row that the view makes, so that it cannot drop any."""
+    A view's target must hold every row of the view's result, so it cannot drop any.
+    """
     if key_rule(table) is not None and snapshot.views_into(table.id):
         raise refused_target(table)
 
@@ -108,7 +110,7 @@ def refuse_tasks(table: Table) -> None:
 def renamed_key(
     settings: tuple[tuple[str, SettingValue], ...], old: str, new: str
 ) -> tuple[tuple[str, SettingValue], ...]:
-    """Return a table's settings after RENAME COLUMN; its accepted keys stay known."""
+    """Return a table's settings after RENAME COLUMN; the keys that it accepted stay valid."""
     return tuple(
         (name, ", ".join(new if one == old else one for one in _names(str(value))))
         if name == "deduplicate_by"

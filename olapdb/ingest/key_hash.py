@@ -23,7 +23,8 @@ PIECE_ROWS = 65_536
 
 
 def row_keys(arrays: Sequence[pa.Array], rows: int) -> np.ndarray:
-    """Return the keys' hashes (high, low), shape (rows, 2). That of a row with a NULL is undefined."""
+    """Return the keys' hashes (high, low), shape (rows, 2). The hash of a row with a NULL is
+    undefined."""
     keys = np.empty((rows, 2), np.uint64)
     for start in range(0, rows, PIECE_ROWS):
         pieces = [one.slice(start, PIECE_ROWS) for one in arrays]
@@ -50,6 +51,7 @@ class _Lanes:
 
 
 def _take(lanes: _Lanes, array: pa.Array) -> None:
+    """Hash the values of one column of the key."""
     arrow = array.type
     if pa.types.is_string(arrow) or pa.types.is_fixed_size_binary(arrow):
         _take_bytes(lanes, columns.binary(array))

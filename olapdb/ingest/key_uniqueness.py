@@ -1,7 +1,7 @@
-"""Views whose block has each sorting key of the target once.
+"""Recognizes views whose blocks contain each sorting key of the target at most once.
 
-A GROUP BY gives each group once.  Where all its keys are columns of the target's sorting key, as
-unchanged, no two rows of the view's block have one key, and no rows need to be combined.
+A GROUP BY returns each group once.  Where all its keys are unchanged columns of the target's
+sorting key, no two rows of the view's block have one key, and no rows need to be combined.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from olapdb.types import Float, plain
 
 
 def gives_each_key_once(plan: Plan, target: Table) -> bool:
-    """Return whether the plan's rows have each sorting key of the target once; False where unknown.
+    """Return whether the plan's rows contain each sorting key of the target at most once; False
+    where unknown.
 
-    The names of the plan's output are columns of the target."""
+    The names of the plan's output are columns of the target.
+    """
     order = {item.expression.strip("`") for item in target.sorting_key}
     types = {field.name: field.type for field in plan.root.schema}
     fields = set()

@@ -1,14 +1,14 @@
 """Views that join tables which the same commit writes.
 
-A view that joins a table which the same cascade writes joins the table as the commit leaves it:
-its rows before the commit, and those that the commit brings.
+Such a view must join the table's state after the commit: the rows from before, and those that the
+commit adds.
 
     s -> a -> hi        a and v fire on one block of s, v joins hi
-    s -> v -> t         a fires first; v joins hi with what a made of the block
+    s -> v -> t         a fires first; v joins hi with the rows that a wrote for the block
 
 `Cascade` orders the views of one table so that a view that writes a table fires before those that
 join it.  Where no order does (a circle, or a later block of the INSERT adds more), `Joined` records
-which views joined too few parts.  The INSERT fires them again, or invalidates what they made.
+which views joined too few parts.  The INSERT fires them again, or invalidates their rows.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ AddedParts: TypeAlias = Mapping[str, tuple[AddPart, ...]]
 
 
 OTHER_PARTS = -1
+"""The count of a view that joined other parts than the commit adds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,7 @@ class Cascade:
         return self._order[table_id]
 
     def _waits(self, view: MaterializedView, others: Sequence[MaterializedView]) -> bool:
+        """Return whether another of the views writes a table that this one's cascade joins."""
         reads = self._read_below(view)
         return bool(reads) and any(
             other is not view and not reads.isdisjoint(self._written_below(other))
@@ -123,16 +125,19 @@ class Cascade:
         return [view for view in self.snapshot.views_on(table_id) if view.attached]
 
     def _written_below(self, view: MaterializedView) -> frozenset[str]:
+        """Return the tables that the view and the views below it write."""
         if view.id not in self._writes:
             self._walk(view)
         return self._writes[view.id]
 
     def _read_below(self, view: MaterializedView) -> frozenset[str]:
+        """Return the tables that the view and the views below it join."""
         if view.id not in self._reads:
             self._walk(view)
         return self._reads[view.id]
 
     def _walk(self, view: MaterializedView) -> None:
+        """Collect the tables that the view's cascade writes and joins."""
         writes, reads = set[str](), set[str]()
         waiting = [view]
         while waiting:

@@ -81,6 +81,7 @@ class _InlineRows:
     rows: bytes | None
 
     def inline_rows(self, part: Part) -> bytes:
+        """Return the bytes; the part is always the staged one."""
         assert self.rows is not None
         return self.rows
 
@@ -113,10 +114,12 @@ def discard(services: Services, paths: Iterable[str]) -> None:
 
 
 @contextmanager
-def discarding(give_up: Callable[[], None]) -> Iterator[None]:
-    """Around a commit of staged files: `give_up` deletes them where it surely did not happen.
+def deleting_on_failure(give_up: Callable[[], None]) -> Iterator[None]:
+    """Call `give_up`, which deletes staged files, where the commit inside fails and certainly did
+    not happen.
 
-    What is no error of ours, Ctrl-C above all, may come behind the commit: it deletes nothing.
+    An exception that is no olapdb error, such as Ctrl-C, may arrive after the commit: it deletes
+    nothing.
     """
     try:
         yield

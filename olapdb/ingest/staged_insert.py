@@ -1,6 +1,6 @@
-"""The outcome of staging an INSERT: plain data that a commit is made of.
+"""The outcome of staging an INSERT: the plain data of its commit.
 
-It can be pickled: tasks of a cluster stage blocks, and the driver joins what they staged into one
+It can be pickled: tasks of a cluster stage blocks, and the driver joins the staged data into one
 commit.
 """
 
@@ -81,7 +81,7 @@ class StagedInsert:
         )
 
     def without_dimension_requirements(self) -> tuple[Requirement, ...]:
-        """Return the requirements but those that the rows of dimensions are unchanged."""
+        """Return the requirements except those that the rows of dimensions are unchanged."""
         return tuple(r for r in self.requirements if not isinstance(r, PartsOfPartitionAre))
 
 

@@ -39,10 +39,11 @@ from olapdb.storage.store import Store
 
 @dataclass(frozen=True)
 class TriggerContext:
-    """The snapshot, store, cache and settings that triggers run with.
+    """The snapshot, store, cache and settings with which triggers run.
 
     `settings` are those of the statement that fires them.  Only its limits count: settings that
-    change the view's meaning are frozen in the view."""
+    change the view's meaning are frozen in the view.
+    """
 
     snapshot: Snapshot
     store: Store
@@ -53,7 +54,7 @@ class TriggerContext:
 
     @staticmethod
     def of(origin: CommitOrigin, snapshot: Snapshot) -> TriggerContext:
-        """Return the context of what the origin's statement runs at the snapshot."""
+        """Return the context for the origin's statement at the snapshot."""
         services = origin.services
         return TriggerContext(
             snapshot,
@@ -118,12 +119,12 @@ def fire(
     statistics: QueryStatistics | None = None,
     codes: SharedCodes | None = None,
 ) -> pa.Table:
-    """Return the block of the target that the view makes of a block of its source.
+    """Run the view on a block of its source; return the resulting block of its target.
 
-    Every occurrence of the source reads the block; other tables are read at the snapshot, only
-    `parts` of those that it names.  `limits` cap the view's memory, and `statistics` receives what
-    it read and held.  `codes` are the group codes that the views of one block share.  Errors name
-    the view: "while pushing to view db.v".
+    Every occurrence of the source reads the block; other tables are read at the snapshot, and for
+    tables in `parts` only these parts.  `limits` cap the view's memory, and `statistics` receives
+    what it read and held.  `codes` are the group codes that the views of one block share.  Errors
+    name the view: "while pushing to view db.v".
     """
     view, limits = bound.view, limits or NO_LIMITS
     environment = _environment(view, context.environment)
@@ -163,6 +164,7 @@ def pushing_to(view: MaterializedView, error: Error) -> Error:
 
 
 def _versions(view: MaterializedView, snapshot: Snapshot) -> tuple[tuple[str, int], ...]:
+    """Return the versions of the objects on which the bound view depends."""
     items = (snapshot.by_id(one) for one in (*view.references, view.source_id, view.target_id))
     return tuple((item.id, item.version) for item in items if item is not None)
 
@@ -187,12 +189,14 @@ def _bind(view: MaterializedView, context: TriggerContext) -> BoundView:
 
 
 def _environment(view: MaterializedView, environment: Environment) -> Environment:
+    """Return the environment with the view's zone and database."""
     if (environment.zone, environment.database) == (view.zone, view.database):
         return environment
     return replace(environment, zone=view.zone, database=view.database)
 
 
 def _settings(view: MaterializedView, context: TriggerContext) -> Settings:
+    """Return the view's own settings with the statement's limits."""
     limits = tuple((n, context.settings[n]) for n in LIMITS if n in context.settings)
     return _parsed((*view.settings, *limits))
 

@@ -1,4 +1,4 @@
-"""materialized_views_ignore_errors: the note that is kept of a view that failed on a block.
+"""materialized_views_ignore_errors: the note about a view that failed on a block.
 
 The block is not in the view's coverage, so it is a gap of the view.  A note in the ledger, an
 invalidation of no partition, gives the reason.  The block stager writes the note, and the commit
@@ -18,7 +18,7 @@ from olapdb.model.view_state import Cause, Invalidation
 
 FAILED: Cause = "VIEW FAILED"
 NO_PARTITION = ""
-"""A failed view made no rows, so the note is about no partition of its target."""
+"""The partition of a note: the failed view wrote no rows to any partition of its target."""
 REASON_LENGTH_MAX = 1_000
 
 

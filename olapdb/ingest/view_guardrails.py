@@ -1,9 +1,9 @@
 """Guardrails: the most that one view may cost an INSERT.
 
-Every `max_view_…` setting is off at 0.  A view beyond one of them fails like a view that raises
-(`view_limits_mode = 'throw'`: nothing of the INSERT lands, or its block is the view's gap, as
-`materialized_views_ignore_errors` says), or only gives a warning (`'warn'`).  Time is checked
-after a block, memory while the block is made.
+Every `max_view_…` setting is off at 0.  In mode `view_limits_mode = 'throw'` a view that exceeds
+one fails like a view that raises: nothing of the INSERT is inserted, or its block is the view's
+gap, as `materialized_views_ignore_errors` says.  In mode `'warn'` the INSERT only gets a warning.
+Time is checked after a block, memory while the view runs.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ HINT = (
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The cost of one view in an INSERT so far; `expansion` is rows made for each row of its last
-    block."""
+    """The cost of one view in an INSERT so far; `expansion` is its output rows per input row of
+    the last block."""
 
     elapsed_ns: int
     expansion: float
@@ -50,7 +50,7 @@ class ViewLimits:
 
     @classmethod
     def of(cls, settings: Mapping[str, object]) -> ViewLimits:
-        """Return the guardrails that the settings ask for."""
+        """Return the guardrails in the settings."""
         values = Settings.of(settings)
         return cls(
             values.integer("max_view_milliseconds"),
@@ -62,7 +62,8 @@ class ViewLimits:
 
     @property
     def memory_cap_bytes(self) -> int:
-        """The bytes that end the view's query while it runs; 0 where they are only checked after it."""
+        """The bytes at which the view's query is ended while it runs; 0 where they are only
+        checked after it."""
         return self.memory_bytes if self.throws else 0
 
     def check(self, view: MaterializedView, cost: Cost) -> tuple[str, ...]:
@@ -73,6 +74,7 @@ class ViewLimits:
         return warnings
 
     def _exceeded(self, name: str, cost: Cost) -> list[str]:
+        """Return a warning for each guardrail that the cost exceeds."""
         warnings: list[str] = []
         elapsed_ms = cost.elapsed_ns / 1_000_000
         if self.milliseconds and elapsed_ms > self.milliseconds:
@@ -101,7 +103,7 @@ class ViewLimits:
 def over_memory(
     view: MaterializedView, limits: ViewLimits, error: MemoryLimitExceeded
 ) -> ViewLimitExceeded:
-    """Return the error of a view that exceeded max_view_memory_usage, which it names."""
+    """Return the error of a view that exceeded max_view_memory_usage, naming the view."""
     return ViewLimitExceeded(
         f"View {view.database}.{view.name} would hold more than {limits.memory_bytes:,} bytes;"
         f" max_view_memory_usage is that. {error.message}",

@@ -1,9 +1,10 @@
-"""Which slices of which views a change of a table that they join made stale.
+"""The slices of views that a change of a table which they join makes stale.
 
 A table that a view reads beside its source is one of its dimensions.  A commit that changes its
-rows names, in itself, the slices of the view's target that the change reaches (`reach`); where that
-cannot be told, all of the target.  The lookup reads the source's rows that the view has seen, so
-the commit requires that it has seen no others, and that no dimension moved meanwhile:
+rows invalidates the slices of the view's target that the change reaches (`dimension_impact`); where
+these are unknown, all of the target.  The lookup reads the source rows that the view has processed.
+So the commit requires that the view has processed no others, and that no dimension changed
+meanwhile:
 
     D: INSERT INTO kinds     looks up events, finds January
     S: INSERT INTO events    fires with the old kinds, commits a row of February
@@ -26,7 +27,7 @@ from olapdb.ingest.block_stager import dimension_requirements
 from olapdb.ingest.read_parts import Pin
 from olapdb.ingest.trigger import LIMITS, TriggerContext, bound_view
 from olapdb.lineage.dimension_impact import DimensionImpact, TableChange
-from olapdb.lineage.invalidation import StaleSlices, touched_parts
+from olapdb.lineage.invalidation import StaleSlices, processed_parts
 from olapdb.model.changes import (
     AddPart,
     Change,
@@ -55,12 +56,12 @@ def dimension_views(snapshot: Snapshot, table_ids: Collection[str]) -> list[Mate
 
 @dataclass(frozen=True, slots=True)
 class TableWrite:
-    """The tables (ids) whose rows a commit changes, and how views that join them must take it.
+    """The tables (ids) whose rows a commit changes, and how to treat views that join them.
 
-    `rows` is the number of rows that change, for invalidations of everything.  `compared` False:
-    nothing is looked up, and all that these views made is stale.  All is stale too of the views
-    (ids) in `rejoined`, which join unchanged rows that read otherwise from now on; and of those in
-    `unsettled`: what the commit brings of them joined less than the commit leaves.
+    `rows` is the number of rows that change, for invalidations of everything.  `compared` False
+    skips the lookup and makes all that these views wrote stale.  All is also stale of the views
+    (ids) in `rejoined`, whose joined rows are unchanged but read differently from now on; and of
+    those in `unsettled`, which joined only a part of the rows that the commit publishes.
     """
 
     table_ids: frozenset[str]
@@ -73,13 +74,13 @@ class TableWrite:
 def dimension_changed(
     origin: CommitOrigin, snapshot: Snapshot, write: TableWrite, changes: Sequence[Change]
 ) -> CommitDraft:
-    """Return what a commit makes stale of the views that join the written tables, or any other table
-    of which its `changes` remove or add parts; and what the commit requires for that.
+    """Return the invalidations of views that join the written tables, or any other table whose
+    parts the commit's `changes` remove or add; and their requirements.
 
     `changes` are all of the commit's own: rows of parts that it removes and adds are compared, so
-    that equal rows make nothing stale, and tables that change together are compared together.  A
-    view that has made nothing, before the commit or in it, is not stale, and the commit requires
-    that this stays so; one whose dimensions are read `at_insert` never is.
+    that equal rows invalidate nothing, and tables that change together are compared together.  A
+    view that has written nothing, before the commit or in it, is not stale, and the commit requires
+    that this stays so. A view that reads its dimensions `at_insert` never becomes stale.
     """
     draft = CommitDraft()
     table_ids = write.table_ids | changed_tables(snapshot, changes)
@@ -87,7 +88,7 @@ def dimension_changed(
     for one in sorted(table_ids):
         views = tuple((v.id, v.version) for v in found if one in v.dimension_ids)
         draft.require(DimensionViewsAre(one, views))
-    moved = _moved(snapshot, table_ids, changes) if write.compared and found else None
+    moved = _table_changes(snapshot, table_ids, changes) if write.compared and found else None
     for view in found:
         if view.dimension_mode == "at_insert":
             continue
@@ -110,7 +111,7 @@ def dimension_changed(
 
 
 def changed_tables(snapshot: Snapshot, changes: Sequence[Change]) -> set[str]:
-    """Return the tables of the snapshot of which the changes remove or add rows."""
+    """Return the tables of the snapshot in which the changes remove or add rows."""
     found = {
         change.table_id if isinstance(change, RemoveParts) else change.part.table_id
         for change in changes
@@ -119,10 +120,10 @@ def changed_tables(snapshot: Snapshot, changes: Sequence[Change]) -> set[str]:
     return {table_id for table_id in found if isinstance(snapshot.by_id(table_id), Table)}
 
 
-def _moved(
+def _table_changes(
     snapshot: Snapshot, table_ids: Collection[str], changes: Sequence[Change]
 ) -> dict[str, TableChange] | None:
-    """Return what the commit does to the tables that it changes; None where that is unknown."""
+    """Return the commit's changes of each table; None where they are unknown."""
     moved: dict[str, TableChange] = {}
     for table_id in sorted(table_ids):
         table = snapshot.by_id(table_id)
@@ -155,9 +156,11 @@ class _Lookup:
         settings = Settings.of(self.origin.settings)
         rows_max = settings.integer("dimension_lookup_rows_max")
         source = self.snapshot.by_id(self.view.source_id)
-        if not rows_max or not isinstance(source, Table) or not _keeps_rows(source):
+        if not rows_max or not isinstance(source, Table) or not _keeps_source_rows(source):
             return None
-        seen, self._unseen = touched_parts(self.view, self.snapshot.parts(source.id), self.snapshot)
+        seen, self._unseen = processed_parts(
+            self.view, self.snapshot.parts(source.id), self.snapshot
+        )
         around = self._around()
         parts = [part for part in seen if part.rows]
         try:
@@ -178,8 +181,8 @@ class _Lookup:
         return slices
 
     def requirements(self) -> list[Requirement]:
-        """Return the requirements that the rows which were read are all that the view has seen, and
-        are as they were read."""
+        """Require that the view has processed no other rows than those that were read, and that
+        these are unchanged."""
         needed: list[Requirement] = [*self._unseen]
         for table_id in (self.view.source_id, self.view.target_id):
             table = self.snapshot.by_id(table_id)
@@ -191,6 +194,8 @@ class _Lookup:
         return needed
 
     def _around(self) -> TriggerContext:
+        """Return the context in which the view runs: its own settings, with the statement's
+        limits."""
         settings, services = self.origin.settings, self.origin.services
         limits = {name: settings[name] for name in LIMITS if name in settings}
         return TriggerContext(
@@ -202,8 +207,8 @@ class _Lookup:
         )
 
 
-def _keeps_rows(source: Table) -> bool:
-    """Whether what fired the view can be found in its source: merges drop rows of Replacing and
-    Collapsing tables, and a Null table keeps none.  Those of Summing and Aggregating tables join
-    what a recomputation joins too."""
+def _keeps_source_rows(source: Table) -> bool:
+    """Return whether the source still has the rows that fired the view. Merges drop rows of
+    Replacing and Collapsing tables, and a Null table keeps none. Merged rows of Summing and
+    Aggregating tables join the same rows as in a recomputation."""
     return source.engine.stores_rows and source.engine.name not in ENGINE_ROLES

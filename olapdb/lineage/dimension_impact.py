@@ -49,8 +49,8 @@ from olapdb.plan.nodes import Plan
 from olapdb.plan.tree import all_scans
 
 DIFFERENCE_ROWS_MAX = 2_097_152
-"""Compare at most so many rows of a view without GROUP BY; of a change that reaches more, all rows
-count as stale."""
+"""The most rows of a view without GROUP BY to compare; of a larger change, all rows count as
+stale."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,8 @@ class TableChange:
 
     @staticmethod
     def of(table: Table, changes: Sequence[Change], snapshot: Snapshot) -> TableChange | None:
-        """Return what the changes do to the table, None where they remove parts that the snapshot lacks."""
+        """Return the changes of the table among these; None where they remove parts that the
+        snapshot lacks."""
         removed_ids = {
             part_id
             for change in changes
@@ -96,8 +97,8 @@ class TableChange:
 
 @dataclass(frozen=True)
 class DimensionImpact:
-    """The impact of changed dimensions on one view; `source_parts` are the source parts that it has
-    seen, `source_rows_max` bounds the rows of them that are read."""
+    """The impact of changed dimensions on one view; `source_parts` are the source parts that the
+    view has processed, `source_rows_max` bounds the number of their rows to read."""
 
     bound: BoundView
     context: TriggerContext
@@ -108,8 +109,9 @@ class DimensionImpact:
     def target_rows(self) -> Iterator[pa.Table] | None:
         """Return the target rows, in its stored columns, that the change adds, removes or alters.
 
-        A superset of them.  None where the rows are unknown, see `join_sites`, or where more than
-        `source_rows_max` rows would have to be read.  Raises what the view raises."""
+        The result is a superset.  None where the rows are unknown, see `join_sites`, or where more
+        than `source_rows_max` rows would have to be read.  Raises the view's errors.
+        """
         sites = join_sites(self.bound.plan.root, self.bound.view.source_id, frozenset(self.changes))
         if sites is None:
             return None
@@ -147,6 +149,7 @@ class DimensionImpact:
     # --- stale rows
 
     def _stale_rows(self, plan: Plan) -> Iterator[pa.Table]:
+        """Yield the rows that the view's plan gives differently before and after the change."""
         limit = None if is_grouped(plan.root) else DIFFERENCE_ROWS_MAX
         both = [self._rows(plan, limit, after=after) for after in (False, True)]
         before, after = both
@@ -173,6 +176,7 @@ class DimensionImpact:
         return pa.Table.from_batches(batches, result.schema)
 
     def _block(self, rows: pa.Table) -> pa.Table:
+        """Return the plan's rows as rows of the target, in its stored columns."""
         arrays = [single_chunk(column) for column in rows.columns]
         return self.bound.maker.make(arrays, rows.num_rows, self.context.environment)
 

@@ -4,8 +4,8 @@
     SELECT day, count() FROM events WHERE kind IN (SELECT kind FROM kinds) …  the WHERE
 
 After the dimension changed, a source row gives another result only if it meets a row there that was
-added or removed.  That holds as long as the result is made of each source row separately, up to one
-GROUP BY; `join_sites` returns None where it does not hold.
+added or removed.  That holds as long as the result is computed from each source row separately, up
+to one GROUP BY; `join_sites` returns None where it does not hold.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def join_sites(
 ) -> tuple[JoinSite, ...] | None:
     """Return the sites where rows of the source meet one of the changed tables.
 
-    Returns None where the result is not made of the source's rows one by one (LIMIT, HAVING, a
-    second GROUP BY, a join above a GROUP BY, functions such as rand()), or where the rows that a
-    source row meets are unknown (a scalar subquery over a changed table, ANY joins, which pick one
-    of several matches).
+    Returns None where the result is not computed from the source's rows one by one: LIMIT, HAVING,
+    a second GROUP BY, a join above a GROUP BY, functions such as rand(). Also returns None where
+    the rows that a source row meets are unknown: a scalar subquery over a changed table, ANY joins,
+    which pick one of several matches.
     """
     if any(_is_volatile(e) for node in walk_nodes(root) for e in expressions_of(node)):
         return None
@@ -67,9 +67,10 @@ def join_sites(
 
 
 def is_row_wise_side(side: nodes.Node, changed: frozenset[str]) -> bool:
-    """Return whether each row of the side is made of one row of a changed table.
+    """Return whether each row of the side is computed from one row of a changed table.
 
-    The rows of the side that differ are then made of the table's rows that differ."""
+    The rows of the side that differ then come from the table's rows that differ.
+    """
     while isinstance(side, nodes.Filter | nodes.Project):
         if any(True for _ in subqueries_of(side)):
             return False
@@ -135,6 +136,8 @@ def _sites(
 def _sites_in_expressions(
     node: nodes.Node, changed: frozenset[str], path: Path
 ) -> Iterator[JoinSite | None]:
+    """Yield the sites in the node's own expressions, None for a subquery whose matches are
+    unknown."""
     for expression in expressions_of(node):
         for part in expressions.walk(expression):
             match part:
@@ -160,7 +163,7 @@ def _has_subquery_over(expression: expressions.Expression, changed: frozenset[st
 
 
 def _is_row_wise(node: nodes.Node) -> bool:
-    """Return whether each row of the node is made of one row of its left-most table."""
+    """Return whether each row of the node is computed from one row of its left-most table."""
     match node:
         case nodes.Scan():
             return True
@@ -214,6 +217,7 @@ def restrict_to_matches(
 def _with_matching_rows(
     join: nodes.Join, matched: pa.Table, keys: Mapping[int, pa.Array]
 ) -> nodes.Node:
+    """Return the join with its left side restricted to rows that match one of `matched`."""
     left, right = join.left, join.right
     for at, values in keys.items():
         of_left = _in_values(join.left_keys[at], values)
@@ -237,6 +241,7 @@ def _with_matching_rows(
 def _with_matching_keys(
     node: nodes.Node, subquery: expressions.InSubquery, matched: pa.Table
 ) -> nodes.Node:
+    """Return the node with its input restricted to rows whose IN arguments are among `matched`."""
     values = nodes.Values(subquery.plan.schema, matched)
     conditions: list[expressions.Expression] = [
         condition
@@ -250,9 +255,10 @@ def _with_matching_keys(
 
 
 def _in_values(argument: expressions.Expression, values: pa.Array) -> expressions.Expression | None:
-    """Return a condition to prune parts and row groups by, None where there is none.
+    """Return a condition to prune parts and row groups by, None where no such condition exists.
 
-    It keeps every row that has a match; the exact condition stays beside it."""
+    It keeps every row that has a match; the exact condition stays beside it.
+    """
     arrow = values.type
     if isinstance(plain(argument.type), Float) or argument.type.arrow != arrow:
         return None
@@ -267,6 +273,7 @@ def _in_values(argument: expressions.Expression, values: pa.Array) -> expression
 def _replaced(
     root: nodes.Node, path: Path, change: Callable[[nodes.Node], nodes.Node]
 ) -> nodes.Node:
+    """Return the plan with `change` applied to the node at the path."""
     if not path:
         return change(root)
     children = list(root.children())

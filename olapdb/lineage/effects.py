@@ -1,4 +1,4 @@
-"""The one door to what a commit that changes rows means for views.
+"""The one entry for the effects on views of a commit that changes rows.
 
     draft = CommitDraft(…, [RemoveParts(s, …), AddPart(…)])
     draft.merge(effects_of(origin, snapshot, write, draft.changes, sources))
@@ -7,8 +7,8 @@
     views that join it        slices that the changed rows reach become stale (`dimension_change`)
     views that write it       row_removal and target_deletion, which know how the rows leave
 
-The draft requires what the answer depends on: a view that is created, or sees a part, meanwhile
-makes the commit conflict instead of being forgotten.
+The draft requires everything that the answer depends on: a view that is created, or processes a
+part, meanwhile makes the commit conflict.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from olapdb.commit.draft import CommitDraft
 from olapdb.commit.origin import CommitOrigin
 from olapdb.ingest.block_stager import dimension_requirements
 from olapdb.lineage.dimension_change import TableWrite, dimension_changed
-from olapdb.lineage.invalidation import StaleSlices, touched_parts, watchers_are
+from olapdb.lineage.invalidation import StaleSlices, processed_parts, require_same_views
 from olapdb.model.changes import Change
 from olapdb.model.part import Part
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Cause
 
-__all__ = ["SeenParts", "SourceChange", "TableWrite", "effects_of", "seen_parts"]
+__all__ = ["ProcessedParts", "SourceChange", "TableWrite", "effects_of", "processed_by_views"]
 
 
 @dataclass(frozen=True, slots=True)
 class SourceChange:
-    """Parts of a table that a commit replaces or removes, and what their rows had reached.
+    """Parts of a table that a commit replaces or removes, and the slices that their rows reached.
 
-    `slices` are those of the views on the table, by the view's id; a view that has seen none of the
-    parts has none.  `joins` says that the slices come from running the views at the snapshot, so
-    that the tables that they join must not have moved.
+    `slices` belong to the views on the table, by the view's id; a view that has processed none of
+    the parts has none.  `joins` says that the slices come from running the views at the snapshot,
+    so that the tables that they join must be unchanged.
     """
 
     table_id: str
@@ -47,8 +47,8 @@ class SourceChange:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenParts:
-    """A view, and those parts of its source that it has seen."""
+class ProcessedParts:
+    """A view, and the parts of its source that it has processed."""
 
     view: MaterializedView
     parts: Sequence[Part]
@@ -61,15 +61,18 @@ def effects_of(
     changes: Sequence[Change],
     sources: Sequence[SourceChange] = (),
 ) -> CommitDraft:
-    """Return what a commit with these changes says of views, and requires for that.
+    """Return the changes of views that follow from a commit with these changes, and their
+    requirements.
 
-    `changes` are all that the commit does to parts.  `sources` are the tables of which it replaces
-    rows that views have seen; rows that only arrive are none: triggers have seen them, or they are
-    the views' gap.
+    `changes` are all that the commit does to parts.  `sources` are the tables whose rows it
+    replaces after views processed them. New rows need no source: triggers have processed them, or
+    they are the views' gap.
     """
     draft = CommitDraft()
     for source in sources:
-        watching, requirements = seen_parts(snapshot, source.table_id, source.parts, source.joins)
+        watching, requirements = processed_by_views(
+            snapshot, source.table_id, source.parts, source.joins
+        )
         draft.merge(requirements)
         for seen in watching:
             if seen.view.id in source.slices:
@@ -78,19 +81,21 @@ def effects_of(
     return draft
 
 
-def seen_parts(
+def processed_by_views(
     snapshot: Snapshot, table_id: str, parts: Sequence[Part], joins: bool = True
-) -> tuple[list[SeenParts], CommitDraft]:
-    """Return the views on the table with the parts that each has seen, maybe none.
+) -> tuple[list[ProcessedParts], CommitDraft]:
+    """Return the views on the table with the parts that each has processed, maybe none.
 
-    The draft requires that these are still all views on it, that they have still not seen the other
-    parts, and, with `joins`, that what the views that have seen some join is unchanged."""
-    draft = CommitDraft([watchers_are(snapshot, table_id)])
-    found: list[SeenParts] = []
+    The draft requires that no other view is on the table, and that no view has processed more of
+    the parts. With `joins` it also requires that the dimensions of views with such parts are
+    unchanged.
+    """
+    draft = CommitDraft([require_same_views(snapshot, table_id)])
+    found: list[ProcessedParts] = []
     for view in snapshot.views_on(table_id):
-        seen, unseen = touched_parts(view, parts, snapshot)
+        seen, unseen = processed_parts(view, parts, snapshot)
         draft.require(*unseen)
         if seen and joins:
             draft.require(*(needed for needed, _ in dimension_requirements(view, snapshot)))
-        found.append(SeenParts(view, seen))
+        found.append(ProcessedParts(view, seen))
     return found, draft

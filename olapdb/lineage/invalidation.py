@@ -1,8 +1,8 @@
-"""Which slices of which views a change of rows made stale.
+"""The slices of views that a change of source rows makes stale.
 
-A change's rows are run through each view's own SELECT: the partitions of the target that they
-would reach are the stale slices, and their keys the examples.  Where that fails (the view is
-broken) or cannot be told (a dimension changed), all of the target is stale.
+A change's rows are run through each view's own SELECT: the partitions of the target that they reach
+are the stale slices, and their keys the examples.  Where that fails (the view is broken) or is
+unknown (a dimension changed), all of the target is stale.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ KEY_EXAMPLES_MAX = 10
 
 @dataclass
 class StaleSlices:
-    """The slices of one view that a change reached, gathered over several pieces of it."""
+    """The slices of one view that a change reaches, gathered piece by piece of the change."""
 
     view: MaterializedView
     rows: dict[str | None, int]
@@ -42,11 +42,12 @@ class StaleSlices:
 
     @staticmethod
     def of(view: MaterializedView) -> StaleSlices:
+        """Return an empty set of slices of the view."""
         return StaleSlices(view, {}, {})
 
     def add(self, around: TriggerContext, *blocks: pa.Table) -> None:
-        """Add the slices that source rows (the source's stored columns) contribute to. `blocks` are
-        one piece of the change, such as rows as they were and as they are: a key that several of
+        """Add the slices that source rows (the source's stored columns) contribute to. `blocks`
+        are one piece of the change, such as the rows before and after it: a key that several of
         them reach counts once."""
         pieces = [block for block in blocks if block.num_rows]
         if not pieces:
@@ -62,11 +63,11 @@ class StaleSlices:
             self.add_made(bound.target, whole, around)
 
     def add_made(self, target: Table, rows: pa.Table, around: TriggerContext) -> None:
-        """Add the slices of rows of the target that the change adds, removes or alters: a key
-        counts once."""
+        """Add the slices of target rows that the change adds, removes or alters: a key counts
+        once."""
         for partition, _, piece in layout_of(target, around).split(rows):
             self.note(target, partition, piece, around)
-            distinct = one_of_each_key(target, piece)
+            distinct = distinct_keys(target, piece)
             self.rows[partition] = self.rows.get(partition, 0) + distinct.num_rows
             examples = self.keys.setdefault(partition, [])
             if len(examples) < KEY_EXAMPLES_MAX:
@@ -75,19 +76,20 @@ class StaleSlices:
                 del examples[KEY_EXAMPLES_MAX:]
 
     def note(self, target: Table, partition: str, rows: pa.Table, around: TriggerContext) -> None:
-        """Receive every piece of a slice that was reached; for subclasses."""
+        """Receive every piece of a slice that the change reaches; a hook for subclasses."""
 
     def add_all(self, rows: int) -> None:
+        """Add all of the target as one slice, for which only the number of changed rows is
+        known."""
         self.rows[None] = self.rows.get(None, 0) + rows
 
     def add_named(self, partitions: Collection[str] | None, rows: int) -> None:
-        """Add these slices (None: all), of which only the number of rows that reached them is
-        known."""
+        """Add these slices (None: all); only the number of rows that reached them is known."""
         for partition in (None,) if partitions is None else partitions:
             self.rows[partition] = self.rows.get(partition, 0) + rows
 
     def invalidations(self, origin: CommitOrigin, cause: Cause) -> list[Change]:
-        """Return an invalidation of each slice, in the name of the origin's statement."""
+        """Return an invalidation of each slice, recorded under the origin's statement."""
         return [
             invalidate(
                 origin, self.view.id, partition, cause, rows, tuple(self.keys.get(partition, ()))
@@ -104,8 +106,8 @@ def invalidate(
     rows: int,
     keys: tuple[str, ...] = (),
 ) -> Invalidate:
-    """Return the change that marks a slice of a view (None: all of it) stale from now on, in the name
-    of the origin's statement; `rows` that changed, `keys` as examples."""
+    """Return the change that marks a slice of a view (None: all of it) stale, recorded under the
+    origin's statement; `rows` changed, `keys` are examples."""
     return Invalidate(
         Invalidation(
             view_id,
@@ -120,8 +122,8 @@ def invalidate(
     )
 
 
-def one_of_each_key(target: Table, rows: pa.Table) -> pa.Table:
-    """Return a row of each sorting key and partition; all rows of a target that has neither."""
+def distinct_keys(target: Table, rows: pa.Table) -> pa.Table:
+    """Return one row for each sorting key and partition; all rows of a target that has neither."""
     layout = TableLayout(target)
     names = [
         c.name
@@ -152,11 +154,11 @@ def column_texts(column: pa.ChunkedArray, data_type: DataType) -> list[str]:
     return readable(single_chunk(column), data_type)
 
 
-def touched_parts(
+def processed_parts(
     view: MaterializedView, parts: Iterable[Part], snapshot: Snapshot
 ) -> tuple[list[Part], list[Requirement]]:
-    """Return the parts of the source that the view has seen; and for the others the requirements
-    that it still has not."""
+    """Return the source parts that the view has processed, and for the other parts the
+    requirements that the view still has not."""
     coverage = snapshot.coverage(view.id)
     seen: list[Part] = []
     unseen: list[Requirement] = []
@@ -171,13 +173,13 @@ def touched_parts(
 def reached_by_names(
     view: MaterializedView, part: Part, snapshot: Snapshot
 ) -> frozenset[str] | None:
-    """Return the slices of the view that a part of its source had reached, without reading the
-    part: those whose parts name blocks of it. None (all of them) where the target keeps no parts;
-    or where it drops sums of zero, and what the part had reached may have come to nothing before it
+    """Return the slices of the view that a part of its source reached, without reading the part:
+    the slices whose parts name blocks of it. Return None (all of them) where the target keeps no
+    parts; or where it drops sums of zero, so that rows of the part may have cancelled out before it
     was written.
 
-    A slice that is stale already may lack the names of what a replay will bring to it, so it is
-    among them: the replay may be under way.
+    A slice that is stale already may lack the names that a running replay will bring to it, so it
+    is included:
 
         source part  blocks 3..4      target  2024-01 names 1..3, 2024-02 names 1..2, 2024-03 is stale
         reached      2024-01 and 2024-03
@@ -208,7 +210,6 @@ def reached_by_names(
     return frozenset(found.union(one for one in stale if one is not None))
 
 
-def watchers_are(snapshot: Snapshot, table_id: str) -> ViewsOnTableAre:
-    """Return the requirement that the views on the table are still those of the snapshot,
-    unchanged."""
+def require_same_views(snapshot: Snapshot, table_id: str) -> ViewsOnTableAre:
+    """Return the requirement that the views on the table are unchanged since the snapshot."""
     return ViewsOnTableAre(table_id, tuple((v.id, v.version) for v in snapshot.views_on(table_id)))

@@ -1,8 +1,8 @@
 """The views that a statement makes stale, gathered while it rewrites a table's rows.
 
-A view is told of rows that it has seen, where a column that it reads changes: the slices that the
-rows reach, as they were and as they are.  An ALTER that only reads rows otherwise from now on is
-for the views as if all rows had been updated.
+A view is affected by rows that it has processed, where a column that it reads changes. The slices
+that the old and the new rows reach become stale.  An ALTER that only changes how rows read affects
+the views as an UPDATE of all rows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 from olapdb.errors import Error
 from olapdb.ingest.trigger import TriggerContext, bound_view
 from olapdb.lineage.dimension_change import dimension_views
-from olapdb.lineage.invalidation import StaleSlices, touched_parts
+from olapdb.lineage.invalidation import StaleSlices, processed_parts
 from olapdb.lineage.type_change import depends_on_width
 from olapdb.model.part import Part
 from olapdb.model.schema import MaterializedView, Table
@@ -27,11 +27,11 @@ from olapdb.plan.tree import all_nodes, columns_read, expressions_of
 
 @dataclass
 class StaleViews:
-    """The views that a mutation makes stale. `table` is as it will be; `around` as of the snapshot:
-    views are bound to the tables as they are.
+    """The views that a mutation makes stale. `table` is the new version; `around` reads the
+    snapshot, so views are bound to the old one.
 
-    `slices` by the id of a view on the table; `rejoined` are views that read the table as a
-    dimension, of which all that they joined reads otherwise.
+    `slices` are by the id of a view on the table. `rejoined` holds the views that read the table as
+    a dimension and whose joined rows all read differently.
     """
 
     snapshot: Snapshot
@@ -43,6 +43,7 @@ class StaleViews:
 
     @property
     def table_before(self) -> Table:
+        """The table in the snapshot."""
         found = self.snapshot.by_id(self.table.id)
         assert isinstance(found, Table)
         return found
@@ -54,9 +55,10 @@ class StaleViews:
         wider: frozenset[str],
         after: TriggerContext,
     ) -> list[MaterializedView]:
-        """Return the views on the table whose results may change when rows read otherwise in these
-        columns; those for which the table's columns `joined` do are `rejoined`. `wider` are columns
-        whose integers only got a wider type, `after` is as of the altered table."""
+        """Return the views on the table whose results may change when rows read differently in
+        these columns. Add to `rejoined` the views that join the table and read one of `joined`.
+        `wider` are columns whose integers only got a wider type; `after` reads the altered
+        table."""
         for view in dimension_views(self.snapshot, {self.table.id}):
             if self._tells(view, joined, wider, after):
                 self.rejoined.add(view.id)
@@ -67,20 +69,20 @@ class StaleViews:
         ]
 
     def all_of(self, views: Iterable[MaterializedView], parts: Sequence[Part]) -> None:
-        """Add all slices of those views that have seen one of the parts."""
+        """Add all slices of those views that have processed one of the parts."""
         for view in views:
-            seen, _ = touched_parts(view, parts, self.snapshot)
+            seen, _ = processed_parts(view, parts, self.snapshot)
             if seen:
                 slices = self.slices.setdefault(view.id, StaleSlices.of(view))
                 slices.add_all(sum(part.rows for part in seen))
 
     def rewritten(self, part: Part, written: frozenset[str], changed: Iterable[pa.Table]) -> None:
-        """Add the slices of the views that have seen the part and read a column that changes; a
-        view knows the columns by the names that they had before this ALTER."""
+        """Add the slices of the views that have processed the part and read a changed column. A
+        view's columns have the names from before this ALTER."""
         ids = {c.id for c in self.table.columns if c.name in written}
         written = frozenset(c.name for c in self.table_before.columns if c.id in ids)
         for view in self.snapshot.views_on(self.table.id):
-            seen, _ = touched_parts(view, (part,), self.snapshot)
+            seen, _ = processed_parts(view, (part,), self.snapshot)
             if not seen or not self._columns_of(view) & written:
                 continue
             slices = self.slices.setdefault(view.id, StaleSlices.of(view))
@@ -93,6 +95,7 @@ class StaleViews:
         wider: frozenset[str],
         after: TriggerContext,
     ) -> bool:
+        """Return whether the view's result may change when the columns read differently."""
         read = self._columns_of(view)
         if read & columns:
             return True
@@ -102,8 +105,8 @@ class StaleViews:
         return bool(read & wider) and depends_on_width(bound_view(view, self.around).plan.root)
 
     def _binds_otherwise(self, view: MaterializedView, after: TriggerContext) -> bool:
-        """Whether the view computes other expressions of the altered table: of an ALIAS column a plan
-        has the expression, not the name."""
+        """Return whether the view computes other expressions on the altered table: a plan has
+        the expression of an ALIAS column, not its name."""
         try:
             had, has = bound_view(view, self.around).plan.root, bound_view(view, after).plan.root
         except Error:
@@ -111,7 +114,8 @@ class StaleViews:
         return _expressions(had) != _expressions(has)
 
     def _columns_of(self, view: MaterializedView) -> frozenset[str]:
-        """The columns of the table that the view reads; all of them where it is broken."""
+        """Return the columns of the table that the view reads; all of them where the view is
+        broken."""
         if view.id not in self._read:
             try:
                 plan = bound_view(view, self.around).plan
@@ -123,5 +127,5 @@ class StaleViews:
 
 
 def _expressions(root: Node) -> list[tuple[Expression, ...]]:
-    """All that a plan computes, in subqueries too."""
+    """Return all expressions of a plan, in subqueries too."""
     return [expressions_of(node) for node in all_nodes(root)]

@@ -1,14 +1,14 @@
-"""Slices that are frozen since rows left by retention, and which keys of them are (rule 4).
+"""Slices that are frozen because rows left by retention, and their frozen keys (rule 4).
 
-Rows that leave by retention (TTL, DROP PARTITION with `retain`) stay in the views that have seen
-them.  What they had reached of a target is known as bounds of its sorting key:
+Rows that leave by retention (TTL, DROP PARTITION with `retain`) stay in the views that have
+processed them.  The keys of a target that they reached are known as bounds of its sorting key:
 
     source (month)   202401 leaves       made keys  (2024-01-01, 'a') … (2024-01-31, 'z')
     target (year)    2024                frozen     those, item by item
                                          the rest   is compared and recomputed as ever
 
-A key within the bounds is frozen: neither compared, since its rows are gone, nor replaced.  Bounds
-are wider than what was reached, never narrower.
+A key within the bounds is frozen: neither compared, since its source rows are gone, nor replaced.
+Bounds may be wider than the reached keys, never narrower.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class FrozenKeys:
 
     @staticmethod
     def of(snapshot: Snapshot, target_id: str) -> FrozenKeys:
-        """Return the frozen keys of all views that write the target: rows of one key are combined,
-        whichever view made them."""
+        """Return the frozen keys of all views that write the target: a merge combines rows of
+        one key from any view."""
         found: dict[tuple[str | None, KeyBounds | None], None] = {}
         for view in snapshot.views_into(target_id):
             for one in snapshot.retained(view.id):
@@ -63,10 +63,11 @@ class FrozenKeys:
         return bool(self.slices)
 
     def in_partition(self, partition: str) -> list[KeyBounds | None]:
+        """Return the bounds that apply to the partition; None freezes all of it."""
         return [bounds for p, bounds in self.slices if p in (None, partition)]
 
     def holds(self, partition: str) -> bool:
-        """Return whether anything of the partition is frozen."""
+        """Return whether any key of the partition is frozen."""
         return bool(self.in_partition(partition))
 
     def holds_all(self, partition: str) -> bool:
@@ -109,24 +110,27 @@ def key_bounds(layout: TableLayout, rows: pa.Table) -> KeyBounds | None:
             high.append(None)
             continue
         ends = pc.min_max(ordered)
-        low.append(_kept(ends["min"]))
-        high.append(_kept(ends["max"]))
+        low.append(_encode_bound(ends["min"]))
+        high.append(_encode_bound(ends["max"]))
     return KeyBounds(tuple(low), tuple(high), tuple(nulls))
 
 
-def _kept(end: pa.Scalar) -> KeyValue:
+def _encode_bound(end: pa.Scalar) -> KeyValue:
+    """Return the end of a range as a value to store; text as UTF-8 with escapes."""
     if end.is_valid and _is_text(end.type):
         return str(bytes(end.as_buffer()), "utf-8", ESCAPED)
     found: KeyValue = end.as_py()
     return found
 
 
-def _end(kept: int | str, arrow: pa.DataType) -> pa.Scalar:
+def _decode_bound(kept: int | str, arrow: pa.DataType) -> pa.Scalar:
+    """Return a stored end of a range as an Arrow scalar, the inverse of `_kept`."""
     return pa.scalar(kept.encode("utf-8", ESCAPED) if isinstance(kept, str) else kept, arrow)
 
 
 def _ordered(values: pa.Array) -> pa.Array | None:
-    """Whole numbers, times and texts as values that bounds can be kept of; None for the rest."""
+    """Return whole numbers, times and texts as values that bounds can describe; None for other
+    types."""
     if isinstance(values, pa.DictionaryArray):
         values = values.dictionary_decode()
     kind = values.type
@@ -144,7 +148,8 @@ def _is_text(arrow: pa.DataType) -> bool:
 
 
 def _within(bounds: KeyBounds, keys: list[pa.Array | None], rows: int) -> pa.Array:
-    """Items that were added to the key since are not bounded."""
+    """Return for each row whether its key is within the bounds. Items added to the key later are
+    unbounded."""
     found = pa.repeat(pa.scalar(True), rows)
     items = zip(keys, bounds.low, bounds.high, bounds.nulls, strict=False)
     for values, low, high, nulls in items:
@@ -156,7 +161,7 @@ def _within(bounds: KeyBounds, keys: list[pa.Array | None], rows: int) -> pa.Arr
             if _is_text(values.type):
                 values = values.cast(pa.binary())
             try:
-                ends = _end(low, values.type), _end(high, values.type)
+                ends = _decode_bound(low, values.type), _decode_bound(high, values.type)
             except (pa.ArrowInvalid, pa.ArrowTypeError):
                 continue  # the column's type was changed since: not bounded
             own = pc.and_(pc.greater_equal(values, ends[0]), pc.less_equal(values, ends[1]))
@@ -164,27 +169,31 @@ def _within(bounds: KeyBounds, keys: list[pa.Array | None], rows: int) -> pa.Arr
     return found
 
 
-# --- gathering what leaves -----------------------------------------------------------------------
+# --- slices that rows leave -----------------------------------------------------------------------
 
 
 @dataclass
 class FrozenSlices(StaleSlices):
-    """The slices that rows leaving by retention had reached, with the bounds of their keys."""
+    """The slices that rows leaving by retention reached, with the bounds of their keys."""
 
     bounds: dict[str | None, list[KeyBounds | None]] = field(default_factory=dict)
 
     @staticmethod
     def of(view: MaterializedView) -> FrozenSlices:
+        """Return an empty set of slices of the view."""
         return FrozenSlices(view, {}, {})
 
     def note(self, target: Table, partition: str, rows: pa.Table, around: TriggerContext) -> None:
+        """Add the bounds of the piece's keys."""
         self.bounds.setdefault(partition, []).append(key_bounds(layout_of(target, around), rows))
 
     def add_all(self, rows: int) -> None:
+        """Add all of the target, whose keys are then frozen as a whole."""
         super().add_all(rows)
         self.bounds.setdefault(None, []).append(None)
 
     def slices(self, snapshot: Snapshot) -> tuple[RetainedSlice, ...]:
+        """Return the slices to retain, each with its bounds and the verdict at the snapshot."""
         return tuple(
             RetainedSlice(
                 partition,
@@ -198,24 +207,27 @@ class FrozenSlices(StaleSlices):
 
 @dataclass
 class WatchedSlices(StaleSlices):
-    """Stale slices that also remember which of them have frozen keys among the reached ones: the
-    verdict on what is frozen there does not hold any more."""
+    """Stale slices that also collect in `hit` the slices whose frozen keys the change reaches:
+    the verdict on those keys becomes stale."""
 
     frozen: FrozenKeys = field(default_factory=FrozenKeys)
     hit: set[str | None] = field(default_factory=set)
 
     def note(self, target: Table, partition: str, rows: pa.Table, around: TriggerContext) -> None:
+        """Add the partition to `hit` where one of the rows has a frozen key."""
         if partition in self.hit or not self.frozen.holds(partition):
             return
         if pc.any(self.frozen.inside(layout_of(target, around), partition, rows)).as_py():
             self.hit.add(partition)
 
     def add_all(self, rows: int) -> None:
+        """Add all of the target, frozen keys included."""
         super().add_all(rows)
         if self.frozen:
             self.hit.add(None)
 
     def add_named(self, partitions: Collection[str] | None, rows: int) -> None:
+        """Add these slices; each one with frozen keys counts as hit."""
         super().add_named(partitions, rows)
         if partitions is None and self.frozen:
             self.hit.add(None)
@@ -234,13 +246,13 @@ TOLD_CAUSES: frozenset[Cause] = frozenset(
         "UPSTREAM REPLAY",
     )
 )
-"""Changes whose commit says itself which frozen keys it reached."""
+"""Causes of changes whose own commit records which frozen keys it reached."""
 
 
-def frozen_hit(
+def frozen_keys_stale(
     view: MaterializedView, snapshot: Snapshot, partitions: Collection[str | None]
 ) -> list[Change]:
-    """Return changes that mark what is frozen of these slices (None: of all) as stale."""
+    """Return changes that mark the frozen keys of these slices (None: of all) as stale."""
     changes: list[Change] = []
     for one in snapshot.retained(view.id):
         slices = tuple(
@@ -264,7 +276,7 @@ def joined_bounds(several: Iterable[KeyBounds | None]) -> KeyBounds | None:
     return found
 
 
-def retained_of(
+def retained_record(
     view: MaterializedView,
     side: str,
     parts: Iterable[Part],
@@ -273,7 +285,7 @@ def retained_of(
     origin: CommitOrigin,
     cause: Cause,
 ) -> Retained:
-    """Return the row of the ledger for what left of one partition."""
+    """Return the ledger's row about the rows that leave one partition."""
     some = list(parts)
     whole = sum(part.rows for part in some) or 1
     return Retained(
@@ -292,9 +304,9 @@ def retained_of(
     )
 
 
-def made_otherwise(view: MaterializedView, snapshot: Snapshot) -> bool:
-    """Return whether the target may hold what another definition, or another state of a dimension,
-    made of source rows: then running the view does not tell which keys they had reached."""
+def is_lineage_unknown(view: MaterializedView, snapshot: Snapshot) -> bool:
+    """Return whether the target may hold rows of another definition of the view, or of another
+    state of a dimension. Running the view does not show then which keys the source rows reached."""
     if view.unprovable and view.dimension_ids:
         return True
     return any(
@@ -306,7 +318,7 @@ def made_otherwise(view: MaterializedView, snapshot: Snapshot) -> bool:
 def frozen_verdict(
     view: MaterializedView, snapshot: Snapshot, partition: str | None
 ) -> FrozenVerdict:
-    """Return what is known of the slice now, which stays known of its frozen keys."""
+    """Return the current verdict on the slice, which its frozen keys retain."""
     for one in snapshot.invalidations(view.id):
         if one.cause != "VIEW FAILED" and (
             partition is None or one.target_partition in (None, partition)

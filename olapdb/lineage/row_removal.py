@@ -1,4 +1,4 @@
-"""Rows leave a table: what a commit must say of it to the views on both sides (rules 4 and 5).
+"""Removes rows from a table, with the effects on the views on both sides (rules 4 and 5).
 
     the views that read the table     the slices that the rows reached are stale, by name; or, where
                                       the rows leave by retention, frozen
@@ -21,15 +21,15 @@ from olapdb.commit.staging import Staging
 from olapdb.errors import NotSupportedError, UnknownTable, UnsupportedMethod
 from olapdb.ingest.block_stager import PLACEHOLDER_PARTITION
 from olapdb.ingest.trigger import TriggerContext
-from olapdb.lineage.effects import SeenParts, TableWrite, effects_of, seen_parts
+from olapdb.lineage.effects import ProcessedParts, TableWrite, effects_of, processed_by_views
 from olapdb.lineage.invalidation import StaleSlices, reached_by_names
 from olapdb.lineage.retention import (
     FrozenKeys,
     FrozenSlices,
     WatchedSlices,
-    frozen_hit,
-    made_otherwise,
-    retained_of,
+    frozen_keys_stale,
+    is_lineage_unknown,
+    retained_record,
 )
 from olapdb.lineage.target_deletion import TargetRows
 from olapdb.model.changes import (
@@ -51,8 +51,8 @@ from olapdb.runtime.failpoints import failpoint
 class RowChange:
     """A statement that removes or replaces rows.
 
-    `retain`: the rows leave by retention, so slices that they reached are frozen, not stale;
-    `discard_retained`: rows that are frozen may go.
+    `retain`: the rows leave by retention, so slices that they reached become frozen, not stale;
+    `discard_retained`: frozen rows may be removed.
     """
 
     origin: CommitOrigin
@@ -64,21 +64,22 @@ class RowChange:
         object.__setattr__(self, "origin", self.origin.of_kind(self.cause))
 
     def context(self, snapshot: Snapshot) -> TriggerContext:
+        """Return the context in which views run at the snapshot."""
         return TriggerContext.of(self.origin, snapshot)
 
     def until_published(self, attempt: Callable[[Snapshot, Staging], Outcome]) -> Outcome:
         """Return `attempt(pinned snapshot, staging)`, which commits once; repeat it after each
-        conflict, bounded. What a lost attempt has staged is deleted."""
+        conflict, bounded. Delete the staged files of a lost attempt."""
 
         def staged(snapshot: Snapshot) -> Outcome:
             with Staging(self.origin) as staging:
                 return attempt(snapshot, staging)
 
-        return retry_commit(self.origin.services, staged, rewriting(self.cause))
+        return retry_commit(self.origin.services, staged, rewrite_policy(self.cause))
 
 
-def rewriting(kind: str) -> RetryPolicy:
-    """Return how a statement is retried that replaces rows of parts."""
+def rewrite_policy(kind: str) -> RetryPolicy:
+    """Return the retry policy of a statement that replaces rows of parts."""
     return RetryPolicy(
         kind,
         f"Merges and INSERTs were faster than this {kind} {ATTEMPTS_MAX} times.",
@@ -88,8 +89,9 @@ def rewriting(kind: str) -> RetryPolicy:
 
 
 @dataclass
-class _Watching:
-    """A view on the table, and what left of the parts that it has seen, by their partition."""
+class _ViewRemoval:
+    """A view on the table, and the removed rows of the parts that it has processed, by their
+    partition."""
 
     view: MaterializedView
     seen: frozenset[str]
@@ -109,7 +111,7 @@ class RowRemoval:
         self._around = change.context(snapshot)
         self._removed = 0
         self._unread = False
-        watching, self._draft = seen_parts(snapshot, table.id, self._parts)
+        watching, self._draft = processed_by_views(snapshot, table.id, self._parts)
         self._draft.require(SchemaIs(table.id, table.version))
         self._watching = [self._watch(seen) for seen in watching if seen.parts]
         self._target: TargetRows | None = None
@@ -122,22 +124,24 @@ class RowRemoval:
                 change.discard_retained,
             )
 
-    def _watch(self, seen: SeenParts) -> _Watching:
-        # Or rows that leave meanwhile by retention freeze keys that these rows reach, unsaid; and what
-        # this freezes may be gone from the target.
+    def _watch(self, seen: ProcessedParts) -> _ViewRemoval:
+        """Start to gather for one view, and require that no retention runs on its source or
+        target meanwhile."""
+        # A concurrent retention could freeze keys that this change invalidates; or the keys that we
+        # freeze could already be deleted from the target.
         for one in (self._table.id, seen.view.target_id):
             version = self._snapshot.data_version(one, PLACEHOLDER_PARTITION)
             self._draft.require(DataVersionIs(one, PLACEHOLDER_PARTITION, version))
-        return _Watching(seen.view, frozenset(part.id for part in seen.parts))
+        return _ViewRemoval(seen.view, frozenset(part.id for part in seen.parts))
 
     @property
     def reads_rows(self) -> bool:
-        """Whether the rows must be known, and not only how many there are."""
+        """Whether `add` needs the rows, and not only their number."""
         return bool(self._watching) or (self._target is not None and self._target.reads_rows)
 
     def add(self, part: Part, rows: pa.Table | None, count: int) -> None:
-        """Add `count` rows of the part; `rows` (stored columns) may be None where `reads_rows` is
-        False. All of the rows of the part: the part is gone."""
+        """Add `count` rows of the part; `rows` (stored columns) may be None where `reads_rows`
+        is False. If these are all of its rows, the part is removed."""
         self._removed += count
         for one in self._watching:
             if part.id in one.seen and rows is not None:
@@ -148,8 +152,8 @@ class RowRemoval:
             self._target.add(part, rows, count)
 
     def add_unread(self, part: Part) -> None:
-        """Add all rows of a part that cannot be read: the ledger says what they had reached, see
-        `reached_by_names`."""
+        """Add all rows of a part that cannot be read: the ledger gives the slices that they
+        reached, see `reached_by_names`."""
         self._unread = True
         self._removed += part.rows
         for one in self._watching:
@@ -159,7 +163,9 @@ class RowRemoval:
         if self._target is not None:
             self._target.add_unread(part)
 
-    def _slices(self, watching: _Watching, partition: str) -> StaleSlices:
+    def _slices(self, watching: _ViewRemoval, partition: str) -> StaleSlices:
+        """Return the slices to add to: one set for each source partition under retention, else
+        one for all."""
         key = partition if self._change.retain else ""
         found = watching.slices.get(key)
         if found is None:
@@ -167,23 +173,25 @@ class RowRemoval:
         return found
 
     def _gathering(self, view: MaterializedView) -> StaleSlices:
+        """Return an empty set of slices that fits the statement: frozen for retention, else
+        stale."""
         if not self._change.retain:
             return WatchedSlices(view, {}, {}, FrozenKeys.of(self._snapshot, view.target_id))
         slices = FrozenSlices.of(view)
-        if made_otherwise(view, self._snapshot):
+        if is_lineage_unknown(view, self._snapshot):
             slices.add_all(0)
         return slices
 
     def publish(
         self, staging: Staging, requirements: Sequence[Requirement], changes: Sequence[Change]
     ) -> int:
-        """Commit the statement's own changes with all that follows from them; return the commit's
+        """Commit the statement's own changes with their effects on views; return the commit's
         number."""
         change = self._change
         draft = CommitDraft(
             [change.origin.lease, *self._draft.requirements, *requirements], changes
         )
-        draft.change(*raised(self._table, self._parts))
+        draft.change(*raise_data_versions(self._table, self._parts))
         for watching in self._watching:
             draft.change(*self._consequences(watching))
         if self._target is not None:
@@ -193,17 +201,17 @@ class RowRemoval:
         failpoint("delete.before_commit")
         return staging.publish(draft).number
 
-    def _consequences(self, watching: _Watching) -> list[Change]:
-        """Return what becomes stale, or frozen, of a view on the table."""
+    def _consequences(self, watching: _ViewRemoval) -> list[Change]:
+        """Return the changes that make slices of a view on the table stale, or frozen."""
         change = self._change
         changes: list[Change] = []
         for partition, slices in watching.slices.items():
             if not isinstance(slices, FrozenSlices):
                 changes += slices.invalidations(change.origin, change.cause)
                 if isinstance(slices, WatchedSlices) and slices.hit:
-                    changes += frozen_hit(watching.view, self._snapshot, slices.hit)
+                    changes += frozen_keys_stale(watching.view, self._snapshot, slices.hit)
                 continue
-            retained = retained_of(
+            retained = retained_record(
                 watching.view,
                 "source",
                 watching.parts[partition],
@@ -216,8 +224,8 @@ class RowRemoval:
         return changes
 
 
-def raised(table: Table, parts: Sequence[Part]) -> list[Change]:
-    """Return changes to the next data version of the table as a whole, and of the parts'
+def raise_data_versions(table: Table, parts: Sequence[Part]) -> list[Change]:
+    """Return changes that raise the data version of the whole table and of the parts'
     partitions."""
     partitions = dict.fromkeys((PLACEHOLDER_PARTITION, *(part.partition_id for part in parts)))
     return [RaiseDataVersion(table.id, partition) for partition in partitions]
@@ -230,8 +238,8 @@ OF_ANY_ENGINE = frozenset({"TRUNCATE", "QUARANTINE PART"})
 def stored_table(
     snapshot: Snapshot, table_id: str, action: str, *, any_engine: bool = False
 ) -> Table:
-    """Return the table, of the MergeTree family or, with `any_engine` and for some actions, of any
-    engine that stores rows. Raises UnknownTable, NotSupportedError, UnsupportedMethod."""
+    """Return the table, of the MergeTree family or, with `any_engine` and for some actions, of
+    any engine that stores rows. Raises UnknownTable, NotSupportedError, UnsupportedMethod."""
     found = snapshot.by_id(table_id)
     if not isinstance(found, Table):
         raise UnknownTable(f"The table of this {action} does not exist any more.")

@@ -1,17 +1,17 @@
-"""Rows that views made leave their target (rule 5).
+"""Removes rows that views wrote from their target (rule 5).
 
-Where all that a view made of a partition goes, and a source part had reached nothing else of the
-target, the view has that part's rows before it again: they are a gap, by name, and a backfill
-restores them.  A source part that had reached other partitions too cannot be a gap, for a backfill
-would bring those rows a second time; neither can what a partition keeps rows of.  There the slice is
-stale (TARGET CHANGED), and a replay restores it.  Rows that cancelled each other out (sums of zero)
-reached their partition too, though nothing there tells: their source parts are asked, for half of
-them brought back would stay.
+A source part becomes the view's gap again if its rows had reached only partitions from which
+everything that the view wrote is removed; a backfill then restores them.  A source part that also
+reached other partitions cannot be a gap, for a backfill would insert those rows a second time.
+Neither can a source part whose partition keeps some rows.  Such a slice becomes stale (TARGET
+CHANGED), and a replay restores it.  Rows that cancelled each other out (sums of zero) also reached
+their partition, though no row of it shows that. The view is run on their source parts, because a
+backfill of only some of them would leave rows.
 
     source part 7..7 -> target 202401 only         DROP PARTITION 202401    7 is the view's gap
     source part 8..9 -> target 202401 and 202402                            202401 is stale
 
-Rows that leave by retention are not to come back: the slice is frozen, and its blocks stay covered.
+Rows that leave by retention must not come back: the slice is frozen, and its blocks stay covered.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from olapdb.lineage.invalidation import StaleSlices, invalidate
 from olapdb.lineage.retention import (
     DISCARD_HINT,
     FrozenKeys,
-    frozen_hit,
+    frozen_keys_stale,
     frozen_verdict,
+    is_lineage_unknown,
     joined_bounds,
     key_bounds,
-    made_otherwise,
-    retained_of,
+    retained_record,
 )
 from olapdb.model.changes import (
     AddPart,
@@ -75,12 +75,12 @@ from olapdb.model.view_state import Cause, KeyBounds, RetainedSlice
 ROWS_LEFT: frozenset[Cause] = frozenset(
     ("DELETE", "TTL", "DROP PARTITION", "DETACH PARTITION", "MOVE PARTITION", "QUARANTINE PART")
 )
-"""Marks of nothing but source rows that are no more."""
+"""Causes of invalidations that only mean removed source rows."""
 
 
 @dataclass
 class TargetRows:
-    """The rows that leave a table which views write, gathered part by part."""
+    """The rows that a commit removes from a table which views write, gathered part by part."""
 
     snapshot: Snapshot
     table: Table
@@ -94,10 +94,12 @@ class TargetRows:
 
     @cached_property
     def frozen(self) -> FrozenKeys:
+        """The frozen keys of the table."""
         return FrozenKeys.of(self.snapshot, self.table.id)
 
     @property
     def reads_rows(self) -> bool:
+        """Whether `add` needs the rows, and not only their number."""
         return self.retain or bool(self.frozen)
 
     def add(self, part: Part, rows: pa.Table | None, count: int) -> None:
@@ -115,16 +117,16 @@ class TargetRows:
                 refuse_frozen(self.table, part.partition_id)
 
     def add_unread(self, part: Part) -> None:
-        """Add all rows of a part that cannot be read; the verdict on frozen rows of its partition
-        does not hold any more."""
+        """Add all rows of a part that cannot be read; the verdict on frozen rows of its
+        partition becomes stale."""
         self._parts[part.id] = part
         self._rows[part.id] = part.rows
         if part.contributions and self.frozen.holds(part.partition_id):
             self._frozen_lost.add(part.partition_id)
 
     def finish(self, draft: CommitDraft, origin: CommitOrigin, cause: Cause) -> CommitDraft:
-        """Return the statement's draft with all that follows from it for the views that write the
-        table; parts in it name only the source blocks that they still hold rows of."""
+        """Return the statement's draft with its effects on the views that write the table; parts
+        in it name only the source blocks whose rows they still hold."""
         follows = CommitDraft(
             DataVersionIs(self.table.id, p, self.snapshot.data_version(self.table.id, p))
             for p in sorted({PLACEHOLDER_PARTITION, *(x.partition_id for x in self._all)})
@@ -134,7 +136,7 @@ class TargetRows:
             own = [part for part in self._parts.values() if part.made_by({view.id})]
             if not own:
                 continue
-            # Or source rows leave meanwhile by retention, and what leaves here is frozen.
+            # A concurrent retention of source rows could freeze the rows that we remove.
             version = self.snapshot.data_version(view.source_id, PLACEHOLDER_PARTITION)
             follows.require(
                 ViewIs(view.id, view.version),
@@ -157,12 +159,13 @@ class TargetRows:
         origin: CommitOrigin,
         follows: CommitDraft,
     ) -> dict[str, tuple[BlockRange, ...]]:
-        """Return the source blocks, by their partition, that are the view's gap again, since all that
-        it made of them is in `own`; add to `follows` what the commit says of the view."""
+        """Return the source blocks, by their partition, that become the view's gap, since
+        everything that it wrote for them is in `own`; add the view's other changes and the
+        requirements to `follows`."""
         partitions = dict.fromkeys(part.partition_id for part in own)
         empty = [p for p in partitions if self._empties(view, p)]
         if self._frozen_lost:
-            follows.change(*frozen_hit(view, self.snapshot, self._frozen_lost))
+            follows.change(*frozen_keys_stale(view, self.snapshot, self._frozen_lost))
         if self.discard_retained:
             follows.change(*(ReleaseRetained(view.id, p, self.snapshot.number) for p in empty))
         follows.change(
@@ -187,9 +190,9 @@ class TargetRows:
         return self.snapshot.parts(self.table.id)
 
     def _right_when_empty(self, view: MaterializedView, partition: str) -> bool:
-        """Return whether the marks of the slice are about source rows that left, so that they mean
-        nothing once all of it is a gap. Any other mark may be the only trace of rows that no part
-        here names."""
+        """Return whether all invalidations of the slice are about removed source rows, so that
+        they are void once the whole slice is a gap. Any other one may be the only trace of rows
+        that no part here names."""
         return all(
             one.cause in ROWS_LEFT
             for one in self.snapshot.invalidations(view.id)
@@ -197,10 +200,11 @@ class TargetRows:
         )
 
     def _gone(self, part: Part) -> bool:
+        """Return whether the commit removes the part with all its rows."""
         return self._rows.get(part.id) == part.rows
 
     def _empties(self, view: MaterializedView, partition: str) -> bool:
-        """Return whether nothing that the view made is left in the partition."""
+        """Return whether the commit removes all rows that the view wrote to the partition."""
         return all(
             self._gone(part)
             for part in self._all
@@ -212,8 +216,8 @@ class TargetRows:
     def _reached(
         self, view: MaterializedView, own: Sequence[Part]
     ) -> tuple[dict[str, tuple[BlockRange, ...]], list[str], list[Requirement]]:
-        """Return (blocks by source partition that are a gap now, partitions of the target that are
-        stale, what was read to know it)."""
+        """Return (blocks by source partition that become a gap, partitions of the target that
+        become stale, requirements on what was read to decide it)."""
         source = self.snapshot.by_id(view.source_id)
         if not isinstance(source, Table) or not source.engine.stores_rows:
             return {}, [], []
@@ -230,7 +234,7 @@ class TargetRows:
         }
         coverage = self.snapshot.coverage(view.id)
         retired = self._retired(view, emptied)
-        asked = _Asked(view, source, self.around)
+        asked = _PartLookup(view, source, self.around)
         gaps: dict[str, list[BlockRange]] = {}
         ranges: dict[str, tuple[tuple[BlockRange, ...], dict[str, tuple[BlockRange, ...]]]] = {}
         live = [part for part in self.snapshot.parts(view.source_id) if part.rows]
@@ -259,15 +263,16 @@ class TargetRows:
         return found, sorted(stale), asked.requirements
 
     def _goes_with(self, part: Part, emptied: Sequence[str]) -> bool:
+        """Return whether the part goes as a whole, in one of the emptied partitions."""
         return self._gone(part) and part.partition_id in emptied
 
     def _cancelled(self) -> Iterator[Part]:
-        """Parts that rows were brought to, of which combining left none."""
+        """Yield the parts whose rows combined to nothing."""
         return (part for part in self._all if not part.rows and brings_rows(part))
 
     def _retired(self, view: MaterializedView, emptied: Iterable[str]) -> frozenset[str | None]:
-        """Slices whose rows have left by the target's own retention: a backfill would bring them
-        back, though no part is there that names their blocks."""
+        """Return the slices whose rows left by the target's own retention. A backfill would
+        bring them back, though no part names their blocks any more."""
         kept = (one for one in self.snapshot.retained(view.id) if one.side == "target")
         found = frozenset(s.partition for one in kept for s in one.slices)
         return found.difference(emptied) if self.discard_retained else found
@@ -277,8 +282,8 @@ class TargetRows:
     def _renamed(
         self, lost: Mapping[str, Mapping[str, tuple[BlockRange, ...]]]
     ) -> tuple[list[Change], list[Requirement]]:
-        """Void parts go on to name the blocks of parts that are gone, but for those that are a gap
-        now; parts that stay and name such a one are replaced by the same bytes."""
+        """Let placeholder parts name the blocks of removed parts, except blocks that become a
+        gap; replace remaining parts that name such a block by ones of the same bytes."""
         changes: list[Change] = []
         requirements: list[Requirement] = []
         for part in self._all:
@@ -302,7 +307,7 @@ class TargetRows:
     def _named_as_left(
         self, made: Sequence[Change], lost: Mapping[str, Mapping[str, tuple[BlockRange, ...]]]
     ) -> list[Change]:
-        """Return the changes with parts that name no block which is a gap now."""
+        """Return the changes with the names of gap blocks removed from their new parts."""
         kept = {
             (part.partition_id, part.blocks): part
             for part in self._parts.values()
@@ -322,6 +327,8 @@ class TargetRows:
     def _names_left(
         self, part: Part, lost: Mapping[str, Mapping[str, tuple[BlockRange, ...]]]
     ) -> tuple[Contribution, ...]:
+        """Return the part's contributions without blocks that become a gap, and without rows
+        where it goes."""
         kept = list(part.contributions)
         for view_id, gaps in lost.items():
             view = self.snapshot.by_id(view_id)
@@ -345,7 +352,7 @@ class TargetRows:
         brought = sum(one.rows for one in part.contributions) - sum(one.rows for one in kept)
         if not brought:
             return tuple(kept)
-        # What was brought to a part that stays is remembered, whoever is named for it.
+        # A remaining part remembers how many rows were written to it, under any name.
         first = kept[0] if kept else replace(part.contributions[0], blocks=(), rows=0)
         return (replace(first, rows=first.rows + brought), *kept[1:])
 
@@ -354,6 +361,7 @@ class TargetRows:
     def _frozen(
         self, view: MaterializedView, own: Iterable[Part], origin: CommitOrigin, cause: Cause
     ) -> list[Change]:
+        """Return changes that record the removed rows of the view as retained, by partition."""
         by_partition: dict[str, list[Part]] = {}
         for part in own:
             by_partition.setdefault(part.partition_id, []).append(part)
@@ -366,14 +374,17 @@ class TargetRows:
                 joined_bounds(self._bounds.get(partition, [None])),
                 frozen_verdict(view, self.snapshot, partition),
             )
-            found.append(Retain(retained_of(view, "target", parts, rows, (slice_,), origin, cause)))
+            found.append(
+                Retain(retained_record(view, "target", parts, rows, (slice_,), origin, cause))
+            )
         return found
 
 
 @dataclass
-class _Asked:
-    """Asks source parts which partitions of the target their rows reach, where their blocks alone
-    do not tell: a part's blocks are a range, and a block may have rows in several partitions."""
+class _PartLookup:
+    """Runs the view on source parts to find the partitions of the target that their rows reach.
+    A part's blocks are a range, and a block may have rows in several partitions, so the names
+    alone do not suffice."""
 
     view: MaterializedView
     source: Table
@@ -381,10 +392,10 @@ class _Asked:
     requirements: list[Requirement] = field(default_factory=list)
 
     def reached(self, part: Part) -> frozenset[str] | None:
-        """None where it cannot be told either: the view is broken, the part is, or the target may
-        hold what another definition, or another state of a dimension, made of the rows."""
+        """Return the partitions. None where they stay unknown: the view is broken, the part is, or
+        the target may hold the result of another definition, or of another state of a dimension."""
         snapshot = self.around.snapshot
-        if self.view.unprovable or made_otherwise(self.view, snapshot):
+        if self.view.unprovable or is_lineage_unknown(self.view, snapshot):
             return None
         slices = StaleSlices.of(self.view)
         try:
@@ -402,6 +413,7 @@ class _Asked:
 
 
 def refuse_frozen(table: Table, partition: str) -> None:
+    """Raise RetainedRows for a partition with frozen rows."""
     raise RetainedRows(
         f"Partition {partition} of {table.database}.{table.name} holds rows whose source rows have"
         " left by retention: they could not be made again.",

@@ -137,6 +137,7 @@ def _copy_parts(
     number: int,
     progress: Progress | None,
 ) -> CopyReport:
+    """Copy the files that the target lacks; report each file to `progress`."""
     existing = {file.path: file.bytes for file in target.list(f"{DATA_FOLDER}/")}
     missing = {part.path for part in parts if existing.get(part.path) != part.bytes}
     for part in parts:
@@ -160,6 +161,8 @@ def _copy_parts(
 
 
 def _copy_file(source: Store, target: Store, part: Part) -> None:
+    """Copy one file and compare it with the part's checksum; a damaged source becomes a suspect."""
+
     def write(sink: pa.NativeFile) -> None:
         with source.open_input(part.path) as stream:
             while chunk := stream.read(_CHUNK_BYTES):
@@ -181,6 +184,8 @@ def _copy_file(source: Store, target: Store, part: Part) -> None:
 
 
 def _backup_folder(services: Services, folder: str) -> Path:
+    """Create the folder; raise BadArguments where it overlaps the warehouse or holds other
+    files."""
     root = Path(folder).resolve()
     own = services.store.local_path("")
     if own is not None and _overlap(root, Path(own).resolve()):
@@ -225,6 +230,7 @@ def _refuse_foreign(services: Services, root: Path) -> None:
 
 
 def _has_log(root: Path) -> bool:
+    """Return whether commits lie in SQLite's log beside the catalog."""
     log = root / f"{CATALOG_FILE}-wal"
     return log.exists() and log.stat().st_size > 0
 
@@ -258,6 +264,7 @@ def _delete_others(target: LocalStore, parts: tuple[Part, ...]) -> None:
 
 @contextmanager
 def _exclusive(root: Path) -> Iterator[None]:
+    """Hold the folder's lock; raise OperationalError where another backup holds it."""
     if fcntl is None:
         yield
         return
@@ -277,6 +284,7 @@ def _exclusive(root: Path) -> Iterator[None]:
 
 
 def _remove(path: str) -> None:
+    """Delete a catalog copy with SQLite's files beside it."""
     for name in (path, f"{path}-journal", f"{path}-wal", f"{path}-shm"):
         try:
             os.unlink(name)

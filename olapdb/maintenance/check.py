@@ -44,6 +44,7 @@ def check_database(
 def _check_table(
     snapshot: Snapshot, store: Store, table: Table, check_rows: CheckRows | None
 ) -> Iterator[str]:
+    """Yield the problems of the table's live and detached parts."""
     next_block = snapshot.next_block(table)
     seen: set[str] = set()
     for part in snapshot.parts(table.id):
@@ -69,6 +70,7 @@ def _check_table(
 
 
 def _check_contributions(snapshot: Snapshot, part: Part) -> Iterator[str]:
+    """Yield contributions without block numbers, or with blocks that their source lacks."""
     for contribution in part.contributions:
         source = snapshot.by_id(contribution.source_id)
         if not isinstance(source, Table):
@@ -84,8 +86,8 @@ def _check_contributions(snapshot: Snapshot, part: Part) -> Iterator[str]:
 def part_problems(
     snapshot: Snapshot, store: Store, table: Table, part: Part, check_rows: CheckRows | None = None
 ) -> Iterator[str]:
-    """Yield what is wrong with a part's bytes: its checksum, rows and bounds. Reads all of it.
-    Raises errors that say nothing about the part, such as a lack of memory or file descriptors."""
+    """Yield the problems of a part's bytes: its checksum, rows and bounds. Reads all of it.
+    Raises errors that are not about the part, such as a lack of memory or file descriptors."""
     try:
         if part.inline:
             verify_inline(part, snapshot.inline_rows(part))
@@ -104,6 +106,7 @@ def part_problems(
 def _check_rows(
     snapshot: Snapshot, store: Store, table: Table, part: Part, check_rows: CheckRows | None
 ) -> Iterator[str]:
+    """Yield differences of the part's row count, bounds and, by `check_rows`, its rows."""
     reader = PartReader(store, snapshot, part, table)
     names = [c.name for c in table.stored_columns if reader.has_column(c.name)]
     rows = reader.read(names)
@@ -121,6 +124,7 @@ def _check_rows(
 
 
 def _check_coverage(snapshot: Snapshot) -> Iterator[str]:
+    """Yield the views that cover blocks beyond their source's last one."""
     for item in snapshot.objects():
         if not isinstance(item, Table):
             continue
@@ -136,6 +140,7 @@ def _check_coverage(snapshot: Snapshot) -> Iterator[str]:
 
 
 def _check_files(catalog: Catalog, store: Store) -> Iterator[str]:
+    """Yield files that no part, dropped part, live lease or manifest needs."""
     live = {lease.id for lease in catalog.leases() if lease.state == "live"}
     files = list(store.list(f"{DATA_FOLDER}/"))
     referenced = catalog.referenced_paths()

@@ -23,8 +23,8 @@ from olapdb.storage.store import Store
 
 
 def check_suspects(services: Services) -> None:
-    """Record in the catalog which suspects are damaged. Cheap without suspects. Raises none of our
-    errors: it runs at the end of a statement, whose own error counts."""
+    """Record in the catalog which suspects are damaged. Cheap without suspects. Raises no olapdb
+    error: it runs at the end of a statement, whose own error counts."""
     suspects = services.store.cache.suspects
     if not suspects:
         return
@@ -45,7 +45,7 @@ def check_suspects(services: Services) -> None:
 
 
 def _problem(part: Part, snapshot: Snapshot, services: Services) -> str:
-    """Return what is wrong with a suspect, "" for nothing. If that cannot be determined now, the
+    """Return the damage of a suspect, "" if it is sound. If that cannot be determined now, the
     next failing read makes it a suspect again."""
     if not is_live(part, snapshot):
         return ""

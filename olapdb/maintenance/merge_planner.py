@@ -50,7 +50,7 @@ def merge_some(
         table = snapshot.by_id(table_id)
         if not isinstance(table, Table) or not table.engine.stores_rows:
             return []
-        chosen = _chosen(services, snapshot, table, limits or limits_of(table))
+        chosen = _worthwhile_merges(services, snapshot, table, limits or limits_of(table))
         first = next(chosen, None)
         if first is None or not wanted():
             return []
@@ -65,7 +65,7 @@ def merge_some(
         )
 
 
-def _chosen(
+def _worthwhile_merges(
     services: Services, snapshot: Snapshot, table: Table, limits: MergeLimits
 ) -> Iterator[tuple[list[Part], bool]]:
     """Yield the worthwhile merges, at most one of a partition, and whether the result may stay
@@ -98,7 +98,7 @@ def optimize(
     """
     results: list[MergeResult] = []
     up_to: int | None = None
-    # Not a retry of one commit: each round makes the merges that the rounds before left possible.
+    # Not a retry of one commit: each round executes the merges that earlier rounds made possible.
     for _ in range(ROUNDS_MAX):
         with origin.services.catalog.pinned() as snapshot:
             table = snapshot.by_id(table_id)
@@ -114,7 +114,7 @@ def optimize(
                 for batch in _batches(planned):
                     results += merge_batch(origin, snapshot, table, batch, inline=False)
             except CommitConflict:
-                continue  # a merge or an INSERT's commit came between: plan anew
+                continue  # a merge or an INSERT committed meanwhile: plan again
     raise CommitConflict(
         f"The parts of the table changed {ROUNDS_MAX} times during OPTIMIZE.",
         hint="What was merged stays merged; SYSTEM STOP MERGES, then run it again.",

@@ -111,20 +111,21 @@ def merge_batch(
             raise QueryWasCancelled("OPTIMIZE was cancelled; what was merged stays merged.")
         return _stage_piece(origin, staging, snapshot, layout, parts, inline)
 
-    # Nothing is computed again, so no attempt needs the turn: a batch only leaves out what it lost.
+    # Nothing is computed again, so no attempt needs the turn: a batch only drops the lost merges.
     policy = RetryPolicy(
         origin.kind, attempts_max=1 if len(merges) == 1 else BATCH_ATTEMPTS_MAX, fair=False
     )
     with ExitStack() as running, Staging(origin) as staging:
         for parts in merges:
-            running.enter_context(services.activity.merging(_shown(table, parts)))
+            running.enter_context(services.activity.merging(_running_merge(table, parts)))
         batch = _Batch(origin, staging, table, _staged_pieces(stage, merges))
         committed = retry_commit(services, batch.commit, policy)
     failpoint("merge.committed")
     return [piece.result(table, committed.number) for piece in batch.pieces]
 
 
-def _shown(table: Table, parts: Sequence[Part]) -> RunningMerge:
+def _running_merge(table: Table, parts: Sequence[Part]) -> RunningMerge:
+    """Return the entry of system.merges for these parts of one partition."""
     partition_id = parts[0].partition_id
     if any(p.partition_id != partition_id for p in parts):
         raise InternalError("A merge of several partitions.")
@@ -148,20 +149,24 @@ class _Piece:
 
     @property
     def ids(self) -> tuple[str, ...]:
+        """The ids of the parts to merge."""
         return tuple(part.id for part in self.parts)
 
     @property
     def requirements(self) -> tuple[Requirement, ...]:
+        """The requirements that the parts are live and have one coverage."""
         return (PartsLive(self.table_id, self.ids), CoverageCommon(self.table_id, self.ids))
 
     @property
     def changes(self) -> tuple[Change, ...]:
+        """The changes that replace the parts by the staged one."""
         removed = RemoveParts(self.table_id, self.ids)
         if self.staged is None:
             return (removed,)
         return (removed, self.staged)
 
     def result(self, table: Table, commit: int) -> MergeResult:
+        """Return the merge's result after the commit of this number."""
         part = self.staged.part if self.staged is not None else None
         return MergeResult(table.id, self.parts[0].partition_id, self.parts, part, commit)
 
@@ -192,6 +197,8 @@ class _Batch:
         return committed
 
     def _leave_out_lost(self, schema: SchemaIs) -> None:
+        """Drop the merges whose requirements are violated; raise CommitConflict where none
+        remains."""
         requirements = [schema, *(r for piece in self.pieces for r in piece.requirements)]
         violated = set(self._origin.services.catalog.violated(requirements))
         remaining: list[_Piece] = []
@@ -199,7 +206,7 @@ class _Batch:
             if schema not in violated and violated.isdisjoint(piece.requirements):
                 remaining.append(piece)
             elif piece.staged is not None:
-                # The commit that named the file has surely not happened: it conflicted.
+                # The commit that named the file certainly did not happen: it conflicted.
                 self._staging.drop(piece.staged)
         self.pieces = remaining
         if not remaining:
@@ -237,7 +244,7 @@ def _staged_pieces(
         try:
             return [future.result() for future in futures]
         except BaseException:
-            pool.shutdown(cancel_futures=True)  # those under way are waited for
+            pool.shutdown(cancel_futures=True)  # waits for the running ones
             raise
 
 
@@ -315,6 +322,7 @@ def _stored_schema(table: Table) -> pa.Schema:
 def _stage(
     staging: Staging, layout: TableLayout, parts: Sequence[Part], rows: pa.Table, inline: bool
 ) -> AddPart | None:
+    """Stage the merged part; None where it would have neither rows nor contributions."""
     table = layout.table
     contributions = joined_contributions(parts)
     if rows.num_rows == 0 and not contributions:

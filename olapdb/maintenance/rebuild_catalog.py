@@ -86,7 +86,7 @@ def _rebuild(root: Path) -> RebuildReport:
     try:
         report, left_out = _write_catalog(root, new / CATALOG_FILE)
         if not report.unreadable:  # else a second rebuild, which can read all, needs the files
-            _set_aside(root, left_out)
+            _move_superseded(root, left_out)
         os.replace(new / f"{CATALOG_FILE}.whole", final)
         flush_folder(root)
     finally:
@@ -100,7 +100,7 @@ def _write_catalog(root: Path, new: Path) -> tuple[RebuildReport, list[str]]:
     manifests, unreadable_manifests = _read_manifests(LocalStore(root, read_only=True))
     survivors = surviving_parts(footers, manifests)
     tables = _tables(survivors)
-    named, renamed = _named(tables)
+    named, renamed = _uniquely_named(tables)
     catalog = SqliteCatalog(new)
     try:
         # The catalog is new and no process has it open, so nothing can conflict.
@@ -121,7 +121,7 @@ def _write_catalog(root: Path, new: Path) -> tuple[RebuildReport, list[str]]:
     return report, [*left_out, *(manifest.path for manifest in manifests)]
 
 
-def _set_aside(root: Path, paths: list[str]) -> None:
+def _move_superseded(root: Path, paths: list[str]) -> None:
     """Move files to the folder `superseded`.
 
     Vacuum does not know their leases, so they would outlive the part that replaced them; after
@@ -191,6 +191,7 @@ def _read_manifests(store: Store) -> tuple[list[ManifestFile], list[str]]:
 
 
 def _read(store: Store, path: str, size: int) -> FooterFacts:
+    """Return a file's facts after checking every page against its checksum."""
     with store.open_input(path) as source:
         file = pq.ParquetFile(source, page_checksum_verification=True)
         facts = decode_footer((file.metadata.metadata or {})[FOOTER_KEY], parse_type)
@@ -221,7 +222,7 @@ def _tables(footers: list[FooterFacts]) -> Mapping[str, Table]:
     return newest
 
 
-def _named(tables: Mapping[str, Table]) -> tuple[dict[str, Table], tuple[str, ...]]:
+def _uniquely_named(tables: Mapping[str, Table]) -> tuple[dict[str, Table], tuple[str, ...]]:
     """Return the tables by id with unique names, and the renames: footers have former names, and of
     two tables with one name the later one is renamed."""
     taken: set[tuple[str, str]] = set()
@@ -237,6 +238,7 @@ def _named(tables: Mapping[str, Table]) -> tuple[dict[str, Table], tuple[str, ..
 
 
 def _commit(footers: list[FooterFacts], tables: Mapping[str, Table]) -> Commit:
+    """Return the commit that creates the databases and tables and adds the parts as new blocks."""
     changes: list[Change] = [
         CreateDatabase(DatabaseEntry(f"rebuilt-{name}", name))
         for name in sorted({table.database for table in tables.values()} - {"default"})

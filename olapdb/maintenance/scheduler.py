@@ -219,11 +219,12 @@ class MergeScheduler:
             self._set_current()
 
     def _merge(self, table_id: str) -> None:
+        """Merge the table until no merge is worthwhile, it is paused, or conflicts repeat."""
         conflicts = 0
         while self._wanted(table_id):
             try:
                 done = merge_some(self._services, table_id, wanted=partial(self._wanted, table_id))
-            except CommitConflict:  # the policy chooses anew, from what the rival has left
+            except CommitConflict:  # the policy chooses again, from the present parts
                 conflicts += 1
                 if conflicts > CONFLICTS_MAX:
                     return
@@ -261,6 +262,7 @@ class MergeScheduler:
             self._set_current()
 
     def _sweep(self) -> None:
+        """Queue all tables that store rows."""
         try:
             for item in self._services.catalog.snapshot().objects():
                 if isinstance(item, Table) and item.engine.stores_rows:
@@ -269,9 +271,11 @@ class MergeScheduler:
             self._failed("", error)
 
     def _wanted(self, table_id: str) -> bool:
+        """Return whether merges of the table are neither stopping nor paused."""
         return not (self._stopping.is_set() or self._merge_pauses.paused(table_id))
 
     def _failed(self, table_id: str, error: Exception) -> None:
+        """Record a failed merge or vacuum, and check the parts that it could not read."""
         self._services.activity.count("FailedMerge")
         check_suspects(self._services)
         self.errors.append(FailedMerge(table_id, self._services.clock_ms(), error))

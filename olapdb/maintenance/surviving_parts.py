@@ -115,9 +115,9 @@ def _with_manifests(
 def _was_not_committed(
     part_slice: ReplacedSlice, by_path: Mapping[str, FooterFacts], replaced_ids: AbstractSet[str]
 ) -> bool:
-    """Return whether the replay was not committed: all files that it would replace exist, and one
-    of its own is missing although no part replaced it, because vacuum has begun to delete them or
-    it is unreadable."""
+    """Return whether the replay was not committed: all files that it would replace exist, and
+    one of its own is missing although no part replaced it. Vacuum has then begun to delete them,
+    or it is unreadable."""
     missing = any(
         path not in by_path and _id_of(path) not in replaced_ids for path in part_slice.new
     )

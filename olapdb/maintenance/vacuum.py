@@ -149,6 +149,8 @@ def _until(now_ms: int, lifetime_seconds: int) -> int:
 
 
 def _delete_orphans(services: Services) -> tuple[int, tuple[str, ...]]:
+    """Delete unreferenced files of ended leases, and the leases; return (files deleted, unknown
+    files)."""
     catalog = services.catalog
     # In this order: files, then leases, then the catalog's paths.  A lease that has ended by now
     # commits nothing more, so if the catalog lacks a file of it, it always will.

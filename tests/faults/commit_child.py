@@ -1,4 +1,4 @@
-"""The process that a commit test kills: does one thing to a warehouse and says when it is done.
+"""The child process of the commit tests: runs one operation on a warehouse and reports its end.
 
     python commit_child.py <folder> <operation> <stage> <count>
 
@@ -16,7 +16,7 @@ from olapdb.runtime.failpoints import kill_at, recording
 
 
 def prepare(folder: str) -> None:
-    """Source, two views (one cascading), some parts, some of them dropped."""
+    """Create a source, two views (one cascading) and some parts, some of them dropped."""
     connection = olapdb.connect(folder)
     for text in (
         "SYSTEM STOP MERGES",
@@ -38,6 +38,7 @@ def prepare(folder: str) -> None:
 
 
 def operate(folder: str, operation: str) -> None:
+    """Run the operation, and print "done" after it."""
     connection = olapdb.connect(folder)
     database = Database.open(folder)
     connection.cursor().execute("SYSTEM STOP MERGES")
@@ -58,6 +59,7 @@ def operate(folder: str, operation: str) -> None:
 
 
 def main() -> None:
+    """Record the stages of the operation, or run it until the kill."""
     folder, operation, stage, count = sys.argv[1:]
     if stage == "-":
         with recording() as stages:

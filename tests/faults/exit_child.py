@@ -39,7 +39,7 @@ SELECT = "SELECT k, count(), sum(n) FROM s GROUP BY k ORDER BY k"
 def over_and_over(
     work: Callable[[], object], *, daemon: bool = True, times: int = 1_000_000
 ) -> None:
-    """In a thread; errors of the tree are what a program would catch."""
+    """Repeat the work in a thread; ignore olapdb errors, as a program would catch them."""
     began = threading.Event()
 
     def run() -> None:
@@ -55,32 +55,39 @@ def over_and_over(
 
 
 def fetch(connection: Connection, text: str) -> Callable[[], object]:
+    """Return a function that executes the statement and fetches its rows."""
     return lambda: connection.execute(text).fetchall()
 
 
 def merges(connection: Connection) -> None:
+    """Start background merges with something to merge."""
     connection.execute("SYSTEM START MERGES")
     connection.execute(INSERT)
 
 
 def selects(connection: Connection) -> None:
+    """Repeat a SELECT in two threads."""
     for _ in range(2):
         over_and_over(fetch(connection, SELECT))
 
 
 def inserts(connection: Connection) -> None:
+    """Repeat an INSERT in a thread."""
     over_and_over(fetch(connection, INSERT))
 
 
 def optimizes(connection: Connection) -> None:
+    """Repeat OPTIMIZE in a thread."""
     over_and_over(fetch(connection, "OPTIMIZE TABLE s FINAL"))
 
 
 def reconciles(connection: Connection) -> None:
+    """Repeat RECONCILE in a thread."""
     over_and_over(fetch(connection, "SYSTEM RECONCILE VIEW v"))
 
 
 def replays(connection: Connection) -> None:
+    """Repeat REPLAY in a thread."""
     over_and_over(fetch(connection, "SYSTEM REPLAY VIEW v"))
 
 
@@ -88,7 +95,7 @@ LEFT: list[Any] = []
 
 
 def results(connection: Connection) -> None:
-    """Nobody reads them to their end, nor closes them: their look-ahead threads decode parts."""
+    """Leave results unread and open: their look-ahead threads decode parts."""
     for _ in range(4):
         cursor = connection.execute("SELECT * FROM s SETTINGS max_threads = 2")
         cursor.fetchone()
@@ -96,7 +103,7 @@ def results(connection: Connection) -> None:
 
 
 def own_threads(connection: Connection) -> None:
-    """Threads of the program that are no daemons: Python waits for them, and they do all their work."""
+    """Start non-daemon threads of the program: Python waits for them to finish their work."""
     for _ in range(2):
         over_and_over(lambda: connection.execute(INSERT), daemon=False, times=2)
 
@@ -114,7 +121,7 @@ WORK: dict[str, Callable[[Connection], None]] = {
 
 
 def fork_that_exits(connection: Connection, code: int) -> None:
-    """The child ends as any process does, while its parent goes on to work."""
+    """Fork a child that ends regularly, while its parent works on."""
     child = os.fork()
     if child == 0:
         sys.exit(code)
@@ -123,6 +130,7 @@ def fork_that_exits(connection: Connection, code: int) -> None:
 
 
 def fork_that_leaves(connection: Connection) -> None:
+    """Fork a child that ends by os._exit."""
     child = os.fork()
     if child == 0:
         os._exit(5)
@@ -131,12 +139,14 @@ def fork_that_leaves(connection: Connection) -> None:
 
 
 def of_a_pool(folder: str) -> int:
+    """Work in a process of a pool."""
     connection = olapdb.connect(folder)
     inserts(connection)
     return len(connection.execute("SELECT 1").fetchall())
 
 
 def processes(method: str) -> None:
+    """Run work in a pool of processes."""
     import multiprocessing
 
     with multiprocessing.get_context(method).Pool(2) as pool:
@@ -146,15 +156,18 @@ def processes(method: str) -> None:
 
 
 def interrupt() -> None:
+    """Send Ctrl-C to this process."""
     os.kill(os.getpid(), signal.SIGINT)
     time.sleep(60)
 
 
 def raise_error() -> None:
+    """Raise an exception of the program."""
     raise LookupError("of the program's own")
 
 
 def main(folder: str, work: str, ending: str) -> None:
+    """Start the work and end the process in the given way."""
     connection = olapdb.connect(folder)
     if ending == "before atexit":
         atexit.register(lambda: connection.execute("SELECT count() FROM s").fetchall())

@@ -1,4 +1,4 @@
-"""A catalog and a store of which the n-th call fails, before or after it was made in earnest."""
+"""A catalog and a store whose n-th call fails, before or after its real execution."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ When = Literal["before", "after"]
 
 _STORE = ("open_input", "write", "sync", "delete", "exists", "size", "list")
 _NO_CALLS = frozenset({"close", "unpin"})
-"""Of the catalog: what ends its life, and what only forgets."""
+"""Methods of the catalog that do not count: they end its life, or only release something."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """The call `number` (1 is the first) fails, `forever` all later ones too. "after": once it was
-    made; of a commit nobody knows then whether it happened."""
+    """A planted fault. The call `number` (1 is the first) fails, with `forever` all later ones
+    too. "after" fails once the call was executed; the outcome of a commit is unknown then."""
 
     number: int
     when: When
     forever: bool
     lying: bool = False
-    """A commit of which nobody knows is called one that did not happen: what rule 14 is about."""
+    """Whether a commit with unknown outcome raises as if it had not happened, against rule 14."""
 
     def __str__(self) -> str:
         return f"call {self.number} fails {self.when}{' for ever' if self.forever else ''}"
@@ -47,7 +47,7 @@ class Calls:
     lock: threading.Lock
 
     def next(self, name: str) -> bool:
-        """Whether this one is to fail."""
+        """Record a call; return whether it must fail."""
         with self.lock:
             self.names.append(name)
             number = len(self.names)
@@ -59,8 +59,8 @@ class Calls:
 
 @contextmanager
 def failing(services: Services, fault: Fault | None) -> Iterator[Calls]:
-    """Inside of the `with` each public call of the warehouse's catalog counts, and of its store; so
-    do those of other stores in files, such as a backup's."""
+    """Count, and fail, public calls of the warehouse's catalog and store, and of other file
+    stores such as a backup's."""
     calls = Calls(fault, [], threading.Lock())
     catalog, store = services.catalog, services.store
     names = [
@@ -88,8 +88,8 @@ def failing(services: Services, fault: Fault | None) -> Iterator[Calls]:
 
 @contextmanager
 def failing_anywhere(fault: Fault | None) -> Iterator[Calls]:
-    """As `failing`, of every catalog and store of the process, those that are opened inside of the
-    `with` too; and of renames and flushes by the process itself."""
+    """Do as `failing` for every catalog and store of the process, also those opened inside of
+    the `with`, and for renames and flushes by the process itself."""
     calls = Calls(fault, [], threading.Lock())
     real: list[tuple[Any, str, Any]] = []
     for kind, label, names in (

@@ -12,6 +12,7 @@ from olapdb.runtime.failpoints import kill_at
 
 
 def main() -> None:
+    """Run the statement of the command line until the kill."""
     folder, statement, stage, count = sys.argv[1:]
     connection = olapdb.connect(folder)
     connection.execute("SYSTEM STOP MERGES")

@@ -12,6 +12,7 @@ from olapdb.runtime.failpoints import kill_at
 
 
 def main() -> None:
+    """Run the backup or restore of the command line until the kill."""
     folder, backup, work, stage, count = sys.argv[1:]
     connection = olapdb.connect(folder)
     connection.execute("SYSTEM STOP MERGES")

@@ -14,6 +14,7 @@ SETTINGS = "backfill_chunk_rows_max = 12, backfill_threads = 1, inline_bytes_max
 
 
 def main() -> None:
+    """Run the backfill of the command line until the kill."""
     folder, work, stage, count = sys.argv[1:]
     connection = olapdb.connect(folder)
     connection.execute("SYSTEM STOP MERGES")

@@ -20,6 +20,7 @@ STATEMENTS = {
 
 
 def main() -> None:
+    """Run the work of the command line until the kill."""
     folder, work, stage, count = sys.argv[1:]
     connection = olapdb.connect(folder)
     connection.execute("SYSTEM STOP MERGES")

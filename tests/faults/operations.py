@@ -1,11 +1,11 @@
-"""Operations that fault tests break, on one small warehouse, and what must be true afterwards.
+"""The operations of the fault tests, on one small warehouse, and the checks after them.
 
     s --v--> sums --w--> more      two views, chained; s by partition, in files
     s --x--> late                  a view that has not seen the first rows: its gap
     other                          a table whose partitions, or name, are swapped with those of s
     junk                           dropped parts, for vacuum; dropped itself, and brought back
 
-A *state* is what users see of rows: before an operation, after it, and nothing between.
+A *state* is the rows that users see: before an operation or after it, and nothing between.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ SMALL = "backfill_chunk_rows_max = 1, backfill_threads = 1, inline_bytes_max = 0
 TABLES = ("s", "other")
 REBUILD = f"SYSTEM REBUILD VIEW x SETTINGS {SMALL} AS {QUERY.replace('sum(n)', 'sum(2 * n)')}"
 BY_HAND = "INSERT INTO late VALUES (1, 'a', 1), (1, 'b', 2), (2, 'a', 3)"
-"""The gap of x, filled as people do it."""
+"""An INSERT by hand of the gap of x."""
 
 
 @dataclass(frozen=True)
 class Operation:
-    """`one_commit`: it happened whole or not at all; others do their work piece by piece, each of
-    them whole.  `work` where it is no statement."""
+    """An operation under faults. `one_commit`: it happens as a whole or not at all; others work
+    in several commits, each of them atomic.  `work` replaces the statement."""
 
     statement: str = ""
     before: tuple[str, ...] = ()
@@ -62,6 +62,7 @@ class Operation:
     work: Callable[[Connection], None] | None = None
 
     def run(self, connection: Connection, folder: Path) -> None:
+        """Run the work or the statement."""
         if self.work is not None:
             self.work(connection)
         else:
@@ -114,13 +115,15 @@ OPERATIONS = {
 
 
 def prepare(folder: Path, operation: Operation | None = None) -> None:
+    """Create the warehouse, about to run the operation."""
     with olapdb.connect(str(folder)) as connection:
         for text in (*PREPARED, *(operation.before if operation else ())):
             connection.execute(text)
 
 
 def prepare_all(folder: Path) -> Path:
-    """In the folder: `warehouse`, and one for each operation by its name, about to run it."""
+    """Create in the folder `warehouse`, and for each operation a warehouse of its name, about to
+    run it."""
     prepare(folder / "warehouse")
     for name, operation in OPERATIONS.items():
         shutil.copytree(folder / "warehouse", folder / name)
@@ -131,7 +134,7 @@ def prepare_all(folder: Path) -> Path:
 
 
 def state(connection: Connection) -> dict[str, Any]:
-    """The rows of the tables that the operations change, and those of the targets, added up."""
+    """Return the rows of the tables that the operations change, and the sums in the targets."""
     found: dict[str, Any] = {
         name: sorted(rows(connection, f"SELECT p, k, n FROM {name}"), key=repr) for name in TABLES
     }
@@ -151,8 +154,8 @@ def state(connection: Connection) -> dict[str, Any]:
 
 
 def untruths(connection: Connection) -> Iterator[str]:
-    """What is said of views and is not so: a slice that differs from its source, but is not named;
-    a view that is called covered and has a gap."""
+    """Yield wrong reports about views: a differing slice that is not named, or a covered view
+    with a gap."""
     status = {one["name"]: one for one in dicts(connection, "SELECT * FROM system.views")}
     for view, one in status.items():
         if one["verdict"] in ("covered", "proven") and one["gap_rows"]:
@@ -168,7 +171,7 @@ def untruths(connection: Connection) -> Iterator[str]:
 
 
 def mend(connection: Connection) -> None:
-    """Does what system.views says until every view is proven; upstream first."""
+    """Run the statements that system.views suggests until every view is proven; upstream first."""
     for _ in range(3):
         for view in ("v", "w", "x"):
             for _ in range(2):
@@ -186,7 +189,7 @@ def mend(connection: Connection) -> None:
 def goes_on(
     operation: Operation, connection: Connection, folder: Path, where: str, states: tuple[Any, Any]
 ) -> None:
-    """The open connection, once the faults have stopped."""
+    """Require that the open connection is right and works, once the faults have stopped."""
     before, after = states
     assert list(untruths(connection)) == [], where
     found = state(connection)
@@ -201,6 +204,7 @@ def goes_on(
 
 
 def check_backup(folder: Path, before: Any, where: str) -> None:
+    """Require that the backup is whole."""
     with olapdb.connect(f"{folder}.backup", read_only=True) as backup:
         assert state(backup) == before, where
         assert {one["is_passed"] for one in dicts(backup, "CHECK ALL TABLES")} == {1}, where
@@ -213,8 +217,9 @@ def verify(
     acknowledged: bool,
     where: str,
 ) -> bool:
-    """Opens the warehouse as after a crash; whether the operation happened.  What was acknowledged
-    is there, nothing by halves, views are true, and recovery ends."""
+    """Open the warehouse as after a crash; return whether the operation happened.  Require that
+    an acknowledged one did, that none happened in part, that the reports about views are true,
+    and that recovery ends."""
     before, after = states
     with olapdb.connect(str(folder)) as connection:
         connection.execute("SYSTEM STOP MERGES")
@@ -235,7 +240,7 @@ def verify(
 
 
 def expected(template: Path, folder: Path, operation: Operation) -> tuple[Any, Any]:
-    """The states before the operation and after it, from a run of it on the warehouse `folder`."""
+    """Run the operation on the warehouse `folder`; return the states before and after it."""
     with olapdb.connect(str(folder)) as connection:
         connection.execute("SYSTEM STOP MERGES")
         before = state(connection)

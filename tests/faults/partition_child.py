@@ -1,4 +1,4 @@
-"""The process that a test of partitions kills: runs one statement on a warehouse.
+"""The child process of the partition tests: runs one statement on a warehouse.
 
     python partition_child.py <folder> <operation> <stage> <count>
 
@@ -30,7 +30,8 @@ SHAPE = "(d Date, k String, n UInt64) ENGINE = MergeTree PARTITION BY toYYYYMM(d
 
 
 def prepare(folder: str) -> None:
-    """A source with a view and a view further down, tables to share parts with, detached parts."""
+    """Create a source with a view and a chained view, tables to share parts with, and detached
+    parts."""
     with olapdb.connect(folder) as connection:
         for text in (
             "SYSTEM STOP MERGES",
@@ -61,6 +62,7 @@ def prepare(folder: str) -> None:
 
 
 def main() -> None:
+    """Record the stages of the operation, or run it until the kill."""
     folder, operation, stage, count = sys.argv[1:]
     with olapdb.connect(folder) as connection:
         connection.execute("SYSTEM STOP MERGES")

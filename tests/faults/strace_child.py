@@ -1,12 +1,12 @@
-"""The process that strace is attached to: runs operations when it is told, and says what became of
-them.
+"""The child process to which strace is attached: runs operations on request and reports their
+outcomes.
 
     python -m tests.faults.strace_child FD DURABILITY
 
 Over the socket FD comes a line `folder operation`; "ready" goes back once the connection is open,
-"go" starts the operation, its outcome is `acknowledged` or the error's class, and "again" (the
-faults have stopped) makes the open connection go on; the answer is "fine", or what went wrong.
-Nothing here calls write(2), which may be what fails.
+and "go" starts the operation. Its outcome is `acknowledged` or the error's class. "again" (the
+faults have stopped) makes the open connection go on; the answer is "fine", or the problem. Nothing
+here calls write(2), which may be the failing call.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ BYTES_MAX = 65_536
 
 
 def main() -> None:
+    """Serve requests until the socket is closed."""
     with socket.socket(fileno=int(sys.argv[1])) as line:
         while order := line.recv(BYTES_MAX).decode():
             folder, _, name = order.partition(" ")
@@ -32,6 +33,7 @@ def main() -> None:
 
 
 def serve(line: socket.socket, folder: Path, name: str, durability: Any) -> None:
+    """Run one operation and report its outcome, then check the open connection."""
     operation = OPERATIONS[name]
     states: Any = eval(folder.with_name(f"{folder.name}.states").read_text())
     with olapdb.connect(str(folder), durability=durability) as connection:
@@ -43,7 +45,7 @@ def serve(line: socket.socket, folder: Path, name: str, durability: Any) -> None
             outcome = "acknowledged"
         except Error as error:
             outcome = type(error).__name__
-        except Exception:  # noqa: BLE001  (whatever it is, the test is told)
+        except Exception:  # noqa: BLE001  (the test gets any exception)
             outcome = f"raw: {traceback.format_exc()}"
         line.sendall(outcome.encode())
         line.recv(BYTES_MAX)

@@ -1,4 +1,4 @@
-"""A backup is whole, or it is the one that was there before; a restored warehouse is the same."""
+"""A backup is whole, or the earlier one remains; a restored warehouse equals the original."""
 
 from __future__ import annotations
 
@@ -41,21 +41,24 @@ def connection(tmp_path: Path) -> Iterator[Connection]:
 
 
 def add(connection: Connection) -> None:
+    """Insert a block of rows."""
     connection.execute(f"INSERT INTO t SELECT number FROM numbers({ROWS})")
 
 
 def ask(connection: Connection, query: str) -> list[tuple[object, ...]]:
+    """Return the rows of a query."""
     return connection.execute(query).fetchall()
 
 
 def back_up(connection: Connection, folder: Path) -> dict[str, object]:
+    """Run SYSTEM BACKUP; return its report."""
     cursor = connection.execute(f"SYSTEM BACKUP TO '{folder}'")
     names = [one[0] for one in cursor.description]
     return dict(zip(names, cursor.fetchone(), strict=True))
 
 
 def content(folder: Path) -> tuple[object, ...]:
-    """(rows, rows that the view counted, its verdict) of a folder, without writing to it."""
+    """Return (rows, rows that the view counted, its verdict) of a folder, without writing to it."""
     with olapdb.connect(str(folder), read_only=True) as backup:
         assert {row[3] for row in ask(backup, "CHECK ALL TABLES")} <= {1}
         return (
@@ -211,6 +214,7 @@ def test_a_killed_restore_is_run_again(
 
 
 def die(warehouse: Path, folder: Path, work: str, stage: str, count: int) -> None:
+    """Run the backup or restore in a process that dies at the stage."""
     done = subprocess.run(
         [
             sys.executable,
@@ -232,7 +236,7 @@ def die(warehouse: Path, folder: Path, work: str, stage: str, count: int) -> Non
 
 
 def test_what_is_in_use_is_not_restored(tmp_path: Path) -> None:
-    """Its newest commits are in the log beside its catalog, which a restore does not read."""
+    """Check the refusal: the newest commits are in the log, which a restore does not read."""
     with olapdb.connect(tmp_path / "used") as used:
         used.execute("CREATE TABLE t (k UInt64) ENGINE = MergeTree ORDER BY k")
         used.execute("INSERT INTO t VALUES (1)")

@@ -1,5 +1,7 @@
-"""An error of the machine at every stage: the statement happens or does not, and the open
-connection goes on once the machine is well again."""
+"""An error of the machine at every stage: the statement happens as a whole or not at all.
+
+The open connection works once the machine does.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +30,8 @@ STATEMENTS = {
 
 
 class Opened:
+    """A prepared warehouse, its connection and database."""
+
     def __init__(self, folder: Path) -> None:
         prepare(str(folder))
         self.connection = olapdb.connect(str(folder))
@@ -35,14 +39,17 @@ class Opened:
         self.query("SYSTEM STOP MERGES")
 
     def query(self, text: str) -> list[tuple[object, ...]]:
+        """Return the rows of a statement."""
         cursor = self.connection.cursor()
         cursor.execute(text)
         return list(cursor.fetchall()) if cursor.description else []
 
     def rows(self) -> list[tuple[object, ...]]:
+        """Return the sums in s by key."""
         return self.query("SELECT k, sum(n) FROM s GROUP BY k ORDER BY k")
 
     def check(self, where: str) -> None:
+        """Require that no unreferenced file is left and the database has no problems."""
         services = self.database.services
         referenced = services.catalog.referenced_paths()
         left = [f.path for f in services.store.list("data/") if f.path not in referenced]
@@ -50,20 +57,22 @@ class Opened:
         assert check_database(services.catalog, services.store) == [], where
 
     def close(self) -> None:
+        """Close the database and the connection."""
         self.database.release()
         self.connection.close()
 
 
 class Interrupted(BaseException):
-    """Ctrl-C, which may come where no error of the machine can: behind the commit."""
+    """Ctrl-C, which unlike an error of the machine may arrive after the commit."""
 
 
 def failing_at(number: int) -> Callable[[str], None]:
+    """Return a watcher that fails at the `number`-th stage of the store or the catalog."""
     left = [number]
 
     def told(stage: str) -> None:
         if not stage.startswith(("store.", "catalog.")):
-            return  # between those the machine is not asked for anything
+            return  # no system call happens between those stages
         left[0] -= 1
         if left[0] != 0:
             return
@@ -136,7 +145,7 @@ def test_a_full_disk_changes_nothing_and_passes(
 def test_folders_are_durable_before_the_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The planted fault: names of files that are not synced. The commit must not happen then."""
+    """Fail to flush the folders of new files: the commit must not happen then."""
     opened = Opened(tmp_path / "warehouse")
     order: list[str] = []
     with watching(order.append):

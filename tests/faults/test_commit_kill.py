@@ -1,7 +1,7 @@
 """SIGKILL at every stage of an INSERT with views, a merge, a DELETE and a vacuum.
 
-After each kill the warehouse opens, holds all of the operation or nothing of it (all, where it
-was acknowledged), its views equal their source, and a vacuum leaves no file that nothing needs.
+After each kill the warehouse opens and holds all of the operation or nothing of it (all, where it
+was acknowledged). Its views equal their source, and a vacuum leaves no unneeded file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ AFTER = {
     "vacuum": BEFORE,
 }
 SEEN_BY_VIEWS = {**AFTER, "delete": BEFORE}
-"""A DELETE does not reach the targets: it makes their slices stale."""
+"""The rows in the targets. A DELETE does not change them: it makes their slices stale."""
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,8 @@ def test_killed_at_every_stage(template: Path, tmp_path: Path, operation: str) -
 
 
 def _verify(folder: Path, operation: str, acknowledged: bool, where: str) -> bool:
-    """Whether the operation happened; fails where it did by half."""
+    """Open and check the warehouse; return whether the operation happened, and fail where it did
+    in part."""
     connection = olapdb.connect(str(folder))
     database = Database.open(str(folder))
     connection.cursor().execute("SYSTEM STOP MERGES")

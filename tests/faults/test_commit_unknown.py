@@ -1,4 +1,5 @@
-"""A COMMIT that raises: it happened, it did not, or nobody knows, and then nothing is deleted."""
+"""A COMMIT that raises: it happened, it did not, or the outcome is unknown, and then nothing is
+deleted."""
 
 from __future__ import annotations
 
@@ -22,6 +23,7 @@ class Failing:
         self._real, self._done, self._code = real, done, code
 
     def execute(self, text: str, *parameters: object) -> sqlite3.Cursor:
+        """Execute the text; a COMMIT raises afterwards, or is rolled back."""
         if text == "COMMIT":
             self._real.execute("COMMIT" if self._done else "ROLLBACK")
             error = sqlite3.OperationalError("planted")
@@ -41,6 +43,7 @@ def catalog(tmp_path: Path) -> SqliteCatalog:
 
 
 def plant(catalog: SqliteCatalog, done: bool, code: int = sqlite3.SQLITE_IOERR) -> None:
+    """Let the catalog's next COMMIT fail."""
     real = catalog.connections.writer()
     catalog.connections._writer = Failing(real, done, code)  # type: ignore[assignment]
 

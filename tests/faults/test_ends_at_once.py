@@ -1,4 +1,4 @@
-"""A program that never calls close() ends at once: nothing that only waits keeps its process."""
+"""A program that never calls close() ends at once: idle threads do not keep its process alive."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ print(connection.execute("SELECT count() FROM t").fetchone())
 
 @pytest.mark.parametrize("stored", [True, False])
 def test_a_process_does_not_wait_for_idle_threads(tmp_path: Path, stored: bool) -> None:
-    """The child waits for threads for ever; only those that work would keep it."""
+    """Let the child wait for busy threads without limit: an idle thread must not count as busy."""
     folder = [str(tmp_path / "w")] if stored else []
     done = subprocess.run(
         [sys.executable, "-c", CHILD, *folder],

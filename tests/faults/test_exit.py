@@ -1,5 +1,7 @@
-"""However a process ends while olapdb works in it, it ends with its own exit status, soon: background
-work stops before Arrow is taken down, which would abort the process."""
+"""A process that ends while olapdb works in it ends soon, with its own exit status.
+
+Background work stops before Arrow is taken down, which would abort the process.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ ENDINGS = {
     "thread exits": 3,
 }
 CHILD_SECONDS_MAX = 600
-"""Far above what a child takes, on a machine that does other work too."""
+"""A limit far above a child's time, also on a busy machine."""
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +49,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def end(prepared: Path, folder: Path, work: str, ending: str, delay: float) -> None:
-    """A child on a copy of the warehouse: its exit status is as expected, and the copy is sound."""
+    """Run a child on a copy of the warehouse; require its exit status and a sound copy."""
     shutil.copytree(prepared, folder)
     child = Path(__file__).with_name("exit_child.py")
     done = subprocess.run(

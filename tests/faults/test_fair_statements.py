@@ -1,7 +1,8 @@
-"""A statement of each family that has lost three races takes the catalog's turn, and comes in.
+"""A statement of each family that lost three races takes the catalog's turn, and commits.
 
-The races are planted: the catalog refuses the first three commits of the statement, as it does when
-a rival commits first."""
+The races are planted: the catalog refuses the first three commits of the statement, as after a
+rival's commit.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ ALL = {**{n: o for n, o in OPERATIONS.items() if n not in WITHOUT_A_TURN}, **MOR
 
 @contextmanager
 def losing(connection: Connection, races: int) -> Iterator[list[str]]:
-    """Refuse so many commits; the list has who took the turn, and "" for each commit."""
+    """Refuse so many commits; the yielded list has the holder of each turn taken, and "" for
+    each commit."""
     catalog = connection.database.services.catalog
     story: list[str] = []
     apply, turn = catalog.apply, catalog.turn

@@ -1,8 +1,8 @@
-"""Every call fails once, or for ever, where a whole folder is filled: RESTORE, and a catalog that is
-made anew from footers.
+"""Fails every call once, or for ever, while a whole folder is filled: by RESTORE and
+rebuild_catalog.
 
-Afterwards the warehouse is as before, empty or without a catalog, or it is whole; and what failed,
-run again, ends as if nothing had been.
+Afterwards the warehouse is as before, empty or without a catalog, or it is whole. The operation,
+run again, ends as if nothing had failed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.feature("crashes")
 
 SECONDS = 3.0
 TABLES = ("s", "other", "sums", "late")
-"""All of whose rows lie in files."""
+"""Tables whose rows all lie in files."""
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +47,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def restore_case(template: Path, folder: Path, fault: Fault | None) -> Calls:
+    """Restore the backup under the fault; require a whole or an empty warehouse, then restore
+    again."""
     with olapdb.connect(str(template / "warehouse"), read_only=True) as connection:
         wanted = state(connection)
     statement = f"SYSTEM RESTORE FROM '{template / 'backup'}'"
@@ -64,6 +66,7 @@ def restore_case(template: Path, folder: Path, fault: Fault | None) -> Calls:
 def _whole_or_empty(
     connection: Connection, statement: str, wanted: Any, acknowledged: bool, where: str
 ) -> None:
+    """Require that the warehouse is whole, or empty and restorable."""
     is_empty = not rows(connection, "SELECT name FROM system.tables WHERE database = 'default'")
     assert not (acknowledged and is_empty), where
     if is_empty:
@@ -78,6 +81,7 @@ def _whole_or_empty(
 
 
 def rebuild_case(template: Path, folder: Path, fault: Fault | None) -> Calls:
+    """Rebuild the catalog under the fault; require a whole catalog or none, then rebuild again."""
     with olapdb.connect(str(template / "warehouse"), read_only=True) as connection:
         wanted = _rows(connection)
     shutil.copytree(template / "warehouse" / "data", folder / "data")
@@ -87,7 +91,7 @@ def rebuild_case(template: Path, folder: Path, fault: Fault | None) -> Calls:
     is_there = (folder / "catalog.sqlite").exists()
     assert is_there or not acknowledged, f"{fault}"
     if reports and reports[0].unreadable:
-        # A file that cannot be read is left out, by name; so that it can be tried again.
+        # The report names unreadable files that it left out, so that the rebuild can be repeated.
         assert "store.open_input" in calls.names[fault.number - 1 :] if fault else False
         (folder / "catalog.sqlite").unlink()
         is_there = False
@@ -96,7 +100,7 @@ def rebuild_case(template: Path, folder: Path, fault: Fault | None) -> Calls:
     left = {path.name for path in folder.iterdir()}
     assert {"catalog.sqlite", "data"} <= left <= {"catalog.sqlite", "data", "superseded"}
     with olapdb.connect(str(folder)) as connection:
-        # An error after the new catalog has its name: it is whole all the same.
+        # Even after an error behind the rename the new catalog is whole.
         assert _rows(connection) == wanted, f"{fault}"
         services = connection.database.services
         problems = check_database(services.catalog, services.store)
@@ -123,6 +127,7 @@ CASES = {"restore": restore_case, "rebuild_catalog": rebuild_case}
 
 
 def loop(name: str, template: Path, tmp_path: Path, seconds: float | None) -> int:
+    """Run a case for each fault; return the number of cases. With `seconds`, run only some."""
     calls = CASES[name](template, tmp_path / "dry", None)
     until = None if seconds is None else time.monotonic() + seconds
     done = 0

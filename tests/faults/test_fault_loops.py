@@ -1,7 +1,7 @@
-"""Every call of the catalog and the store fails once, or from then on for ever, in every operation.
+"""Fails every call of the catalog and the store once, or from then on for ever, in every operation.
 
-After each fault the open connection goes on; opened anew the warehouse is sound, holds all of the
-operation or nothing of it (all where it was acknowledged), and its views are true.
+After each fault the open connection works. A copy of the warehouse, opened, is sound and holds all
+of the operation or nothing of it (all where it was acknowledged); its views are right.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.faults.operations import OPERATIONS, check_backup, expected, goes_on,
 pytestmark = pytest.mark.feature("crashes")
 
 SECONDS = 2.0
-"""For each operation in CI; `make soak` runs every case."""
+"""The time for each operation in CI; `make soak` runs every case."""
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +45,7 @@ def test_every_call_fails(name: str, template: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_it_bites(template: Path, tmp_path: Path) -> None:
-    """The planted fault: a commit that happened is taken for one that did not, and its files are
-    deleted."""
+    """Plant a fault: a commit that happened raises as if it had not, and its files are deleted."""
     operation = OPERATIONS["insert"]
     states = expected(template, copied(template / "insert", tmp_path / "states"), operation)
     folder = copied(template / "insert", tmp_path / "dry")
@@ -63,7 +62,7 @@ def test_it_bites(template: Path, tmp_path: Path) -> None:
 
 
 def loop(name: str, template: Path, tmp_path: Path, seconds: float | None) -> int:
-    """How many cases ran; all of them where there is no limit."""
+    """Run the cases of an operation, for `seconds` (None: all); return their number."""
     operation = OPERATIONS[name]
     dry = copied(template / name, tmp_path / "dry")
     with olapdb.connect(str(dry)) as connection:
@@ -85,7 +84,7 @@ def loop(name: str, template: Path, tmp_path: Path, seconds: float | None) -> in
 
 
 def cases(calls: Calls, *, every: bool) -> Iterator[Fault]:
-    """All of them; in CI those first that matter most, then evenly over the operation."""
+    """Yield all faults; in CI the most important first, then evenly over the operation."""
     numbers = list(range(1, len(calls.names) + 1))
     if not every:
         first = [n for n in numbers if calls.names[n - 1] in ("catalog.apply", "store.write")][-3:]
@@ -103,6 +102,7 @@ def cases(calls: Calls, *, every: bool) -> Iterator[Fault]:
 
 
 def one_case(name: str, folder: Path, fault: Fault, states: tuple[Any, Any]) -> None:
+    """Run the operation under the fault; check the open connection and the crashed copy."""
     operation = OPERATIONS[name]
     crashed = folder.with_name(f"{folder.name}-crashed")
     with olapdb.connect(str(folder)) as connection:

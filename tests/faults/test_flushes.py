@@ -1,6 +1,9 @@
-"""What is flushed before what, where a folder is filled or a catalog gets its name: BACKUP, RESTORE,
-rebuild_catalog, and the note of a replay.  PLANTED leaves out each flush, or changes the order, and
-shows that it is noticed.  (INSERT, merge, replay and vacuum: `test_torn_writes.py`.)"""
+"""Checks the order of flushes where a folder is filled or a catalog gets its name: BACKUP, RESTORE,
+rebuild_catalog, and the manifest of a replay.
+
+PLANTED omits each flush, or changes the order, and requires that the check fails.  (For INSERT,
+merge, replay and vacuum see `test_torn_writes.py`.)
+"""
 
 from __future__ import annotations
 
@@ -30,11 +33,12 @@ from tests.faults.test_torn_writes import (
 pytestmark = pytest.mark.feature("crashes")
 
 Event = tuple[str, str]
-"""("flush", path), ("rename", the new path), ("catalog", what was asked of it)"""
+"""("flush", path), ("rename", the new path), ("catalog", the called method)."""
 
 
 @contextmanager
 def traced(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Event]]:
+    """Record flushes, renames and calls of the catalog."""
     events: list[Event] = []
     fsync, replace = os.fsync, os.replace
 
@@ -64,7 +68,8 @@ def traced(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Event]]:
 
 
 def files_are_durable(events: list[Event], folder: Path, before: int) -> None:
-    """Of all parts in the folder, by the event `before`: bytes, names, and the folders' own names."""
+    """Require that before the event `before` all parts in the folder are durable: bytes, names,
+    and the folders' own names."""
     done = events[:before]
     files = sorted((folder / "data").rglob("*.parquet"))
     assert files
@@ -76,10 +81,11 @@ def files_are_durable(events: list[Event], folder: Path, before: int) -> None:
         assert ("flush", str(name)) in done, f"{name}: folders in it"
 
 
-# --- what is done, and what is asked of its trace -------------------------------------------------
+# --- operations, and the required order of their traces ------------------------------------------
 
 
 def back_up(template: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trace SYSTEM BACKUP and check the order."""
     with olapdb.connect(str(template / "warehouse")) as connection, traced(monkeypatch) as events:
         connection.execute(f"SYSTEM BACKUP TO '{folder}'")
     published = events.index(("rename", str(folder / "catalog.sqlite")))
@@ -94,12 +100,14 @@ def back_up(template: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def restore(template: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trace SYSTEM RESTORE and check the order."""
     with olapdb.connect(str(folder)) as connection, traced(monkeypatch) as events:
         connection.execute(f"SYSTEM RESTORE FROM '{template / 'backup'}'")
     files_are_durable(events, folder, events.index(("catalog", "load_copy")))
 
 
 def rebuild_catalog(template: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trace rebuild_catalog and check the order."""
     shutil.copytree(template / "backup" / "data", folder / "data")
     with traced(monkeypatch) as events:
         olapdb.rebuild_catalog(folder)
@@ -110,6 +118,7 @@ def rebuild_catalog(template: Path, folder: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def replay(template: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trace a replay and check the order."""
     shutil.copytree(template / "warehouse", folder)
     with olapdb.connect(str(folder)) as connection, traced(monkeypatch) as events:
         connection.execute("SYSTEM REPLAY VIEW v SETTINGS inline_bytes_max = 0")
@@ -152,18 +161,22 @@ def test_in_order(
 
 
 def no_flush_of_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plant: copies of the catalog are not flushed."""
     monkeypatch.setattr(backup_copy, "_flush", lambda path: None)
 
 
 def no_flush_behind_the_backup(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plant: a backup's folder is not flushed after the rename."""
     monkeypatch.setattr(backup, "flush_folder", lambda folder: None)
 
 
 def no_flush_behind_the_rebuild(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plant: the folder is not flushed after a rebuild's rename."""
     monkeypatch.setattr(rebuild, "flush_folder", lambda folder: None)
 
 
 def manifest_without_flush(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plant: a backup's manifest is not flushed."""
     real = backup._write_manifest
 
     def write(root: Path, facts: Any) -> None:
@@ -175,10 +188,12 @@ def manifest_without_flush(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def no_note_at_the_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plant: a replay writes no manifest before its parts."""
     monkeypatch.setattr(ReplayManifest, "begin", lambda self: None)
 
 
 def no_note_before_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plant: a replay does not complete its manifest before the commit."""
     monkeypatch.setattr(ReplayManifest, "complete", lambda self, new, removed: None)
 
 

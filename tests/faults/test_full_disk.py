@@ -1,7 +1,7 @@
-"""A disk that is really full: a small tmpfs, with so many bytes left when an operation begins.
+"""Runs operations on a really full disk: a small tmpfs with a few bytes left.
 
-What does not fit is an error of ours that changes nothing; the folder as it stands opens; and the
-open connection goes on once there is space.
+An operation that does not fit raises an olapdb error and changes nothing. A copy of the folder
+opens, and the open connection works once there is space.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ pytestmark = pytest.mark.feature("crashes")
 DISK_BYTES = 24 << 20
 LEFT_BYTES = (0, 4_096, 16_384, 65_536)
 CHOSEN = ("insert", "replay", "backfill")
-"""In CI; `make soak` takes all."""
+"""Operations in CI; `make soak` takes all."""
 
 
 @pytest.fixture(scope="module")
 def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Mount a tmpfs."""
     folder = tmp_path_factory.mktemp("disk") / "mounted"
     folder.mkdir()
     if os.geteuid() != 0:
@@ -42,7 +43,7 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def fill(disk: Path, left_bytes: int) -> Path:
-    """A file that leaves so much of the disk."""
+    """Write a file that leaves `left_bytes` of the disk; return its path."""
     filler = disk / "filler"
     with open(filler, "wb") as file:
         try:
@@ -57,7 +58,7 @@ def fill(disk: Path, left_bytes: int) -> Path:
 
 
 def run(disk: Path, tmp_path: Path, name: str, left_bytes: int) -> str:
-    """The outcome's name."""
+    """Run the operation with `left_bytes` of space, check, and return the name of its outcome."""
     operation = OPERATIONS[name]
     template = tmp_path / "template"
     if not template.exists():
@@ -100,7 +101,8 @@ def test_with_every_bit_of_space(disk: Path, tmp_path: Path, name: str) -> None:
 
 @pytest.mark.slow
 def test_inserts_until_it_is_full_and_on(disk: Path) -> None:
-    """Acknowledged rows are there, those of the INSERT that failed are not; queries go on."""
+    """Check that acknowledged rows exist, those of the failed INSERT do not, and queries still
+    work."""
     with olapdb.connect(str(disk / "filling"), settings={"inline_bytes_max": 0}) as connection:
         connection.execute("SYSTEM STOP MERGES")
         connection.execute("CREATE TABLE t (a UInt64, b String) ENGINE = MergeTree ORDER BY a")

@@ -1,6 +1,6 @@
-"""Ctrl-C at every stage of every operation: it happened or it did not, and the connection goes on.
+"""Ctrl-C at every stage of every operation: it happened or it did not, and the connection works on.
 
-An interrupt is no error of the machine: it may come where nothing else can, behind the commit.
+Unlike an error of the machine, an interrupt may also arrive after the commit.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MADE = {
     "clone": "CREATE TABLE made CLONE AS other",
     "lightweight update": "UPDATE s SET n = 0 WHERE k = 'a'",
 }
-"""Operations that stage files and that the fault loops do not have."""
+"""Operations that stage files and that the fault loops lack."""
 
 ONCE_EACH = ("catalog.before_commit", "catalog.committed")
 
@@ -68,7 +68,8 @@ def test_an_interrupt_behind_the_commit_deletes_nothing(
 def loop(
     operation: Operation, template: Path, tmp_path: Path, chosen: tuple[str, ...] | None
 ) -> None:
-    """`chosen` stages, the last time that each is reached; all of them, each time, for None."""
+    """Interrupt at the last time that each chosen stage is reached; for None at every time of
+    each stage."""
     dry = copied(template, tmp_path / "dry")
     with olapdb.connect(str(dry)) as connection:
         connection.execute("SYSTEM STOP MERGES")
@@ -89,6 +90,7 @@ def loop(
 def one_case(
     operation: Operation, folder: Path, stage: str, number: int, states: tuple[Any, Any]
 ) -> None:
+    """Interrupt the operation; check the crashed copy and the open connection."""
     where = f"Ctrl-C at {stage}, time {number}"
     crashed = folder.with_name(f"{folder.name}-crashed")
     with olapdb.connect(str(folder)) as connection:
@@ -103,6 +105,7 @@ def one_case(
 
 
 def interrupting(stage: str, number: int) -> Callable[[str], None]:
+    """Return a watcher that raises at the `number`-th time of the stage."""
     left = [number]
 
     def told(reached: str) -> None:

@@ -1,4 +1,5 @@
-"""Killed anywhere in an ALTER or UPDATE: reopened, all of it is there, or nothing; done again, all."""
+"""SIGKILL anywhere in an ALTER or UPDATE: all of it happened, or nothing; run again, all of it
+did."""
 
 from __future__ import annotations
 
@@ -41,6 +42,7 @@ CASES = [
 
 
 def prepared(folder: Path) -> Path:
+    """Create the table with some parts."""
     with olapdb.connect(folder) as connection:
         make(connection)
         connection.execute(
@@ -56,7 +58,7 @@ def prepared(folder: Path) -> Path:
 
 
 def state(connection: Connection) -> object:
-    """All that can be seen of the table."""
+    """Return the columns and rows of the table."""
     columns = rows(
         connection,
         "SELECT name, type, default_expression FROM system.columns WHERE table = 'events'"
@@ -66,6 +68,7 @@ def state(connection: Connection) -> object:
 
 
 def direct(connection: Connection) -> str:
+    """Return the query over the source, with the present name of the column."""
     names = {
         n for (n,) in rows(connection, "SELECT name FROM system.columns WHERE table = 'events'")
     }
@@ -73,6 +76,7 @@ def direct(connection: Connection) -> str:
 
 
 def killed(folder: Path, statement: str, stage: str, count: int) -> bool:
+    """Run the statement in a process; return whether it died at the stage."""
     done = subprocess.run(
         [
             sys.executable,

@@ -1,6 +1,6 @@
-"""Killed anywhere in a backfill of several chunks: the job is dead, and run again it is done.
+"""SIGKILL anywhere in a backfill of several chunks: the job is dead, and a second run finishes it.
 
-A staged backfill shows all of its chunks or none; what it left is vacuumed.
+A staged backfill publishes all of its chunks or none; vacuum removes its staged files.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ STAGES = [
 
 
 def prepare(folder: Path) -> int:
-    """Chunks of the view's gap."""
+    """Create a view with a gap; return the number of chunks of the gap."""
     with olapdb.connect(folder) as connection:
         connection.execute("SYSTEM STOP MERGES")
         make(connection, view=False)
@@ -49,6 +49,7 @@ def prepare(folder: Path) -> int:
 
 
 def killed(folder: Path, work: str, stage: str, count: int) -> None:
+    """Run the backfill in a process that dies at the stage."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.faults.kill_jobs", str(folder), work, stage, str(count)],
         capture_output=True,
@@ -61,6 +62,7 @@ def killed(folder: Path, work: str, stage: str, count: int) -> None:
 
 
 def states(connection: Connection) -> list[str]:
+    """Return the states of the view's jobs, oldest first."""
     return [
         row[0] for row in rows(connection, "SELECT state FROM system.view_jobs ORDER BY started")
     ]

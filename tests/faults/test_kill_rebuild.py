@@ -1,5 +1,7 @@
-"""Killed anywhere in a rebuild, a rollback or a MODIFY QUERY: the view is the old one or the new
-one, whole; INSERTs fire what is there, and the statement, run again, goes on to the same end."""
+"""SIGKILL anywhere in a rebuild, a rollback or a MODIFY QUERY: the view is the old or the new one.
+
+INSERTs fire the existing version, and the statement, run again, reaches the same end.
+"""
 
 from __future__ import annotations
 
@@ -47,6 +49,7 @@ TRUTH = "SELECT day, kind, sum({} * amount) FROM events GROUP BY day, kind ORDER
 
 
 def prepare(folder: Path, work: str) -> None:
+    """Create the view and its rows; for a rollback also rebuild it."""
     with olapdb.connect(folder) as connection:
         make(connection)
         for number in range(6):
@@ -56,7 +59,8 @@ def prepare(folder: Path, work: str) -> None:
 
 
 def killed(folder: Path, work: str, stage: str, count: int) -> bool:
-    """Whether it came to the stage for the `count`-th time, and died there."""
+    """Run the work in a process; return whether it reached the stage for the `count`-th time and
+    died there."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.faults.kill_rebuild", str(folder), work, stage, str(count)],
         capture_output=True,
@@ -72,7 +76,7 @@ def killed(folder: Path, work: str, stage: str, count: int) -> bool:
 
 
 def version(connection: Connection) -> int:
-    """By what the totals are multiplied: 1 in the old version, 2 in the new one."""
+    """Return the factor of the totals: 1 in the old version, 2 in the new one."""
     there = rows(connection, TOTALS.format("daily"))
     found = [one for one in (1, 2) if there == rows(connection, TRUTH.format(one))]
     assert len(found) == 1, there
@@ -91,7 +95,7 @@ def test_killed_at(tmp_path: Path, work: str, stage: str) -> None:
     print(f"killed: {stage}, time {count}")
     with olapdb.connect(folder) as connection:
         services = connection.database.services
-        if verdict(connection) != "stale":  # MODIFY QUERY was committed: what is there is the old
+        if verdict(connection) != "stale":  # MODIFY QUERY was committed: the rows are the old ones
             version(connection)
         connection.execute(f"INSERT INTO events VALUES {values(7)}")
         finish(connection, work)
@@ -102,6 +106,7 @@ def test_killed_at(tmp_path: Path, work: str, stage: str) -> None:
 
 
 def finish(connection: Connection, work: str) -> None:
+    """Run the statement again, and require the version that it leads to."""
     if work == "rebuild":
         connection.execute(STATEMENTS["rebuild"])
         assert version(connection) == 2

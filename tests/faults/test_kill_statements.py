@@ -1,8 +1,8 @@
 """SIGKILL at every stage of every kind of statement that is one commit.
 
-Reopened, the warehouse is as before the statement or as after it; nothing that it wrote is left
-where it did not happen; what system.views says is true; and the statement, run again, has the
-same effect as if nothing had been killed.
+Reopened, the warehouse is as before the statement or as after it. A statement that did not happen
+leaves no file. The rows of system.views are true. The statement, run again, has the same effect as
+without a kill.
 """
 
 from __future__ import annotations
@@ -45,13 +45,14 @@ PREPARED = (
 
 @dataclass(frozen=True)
 class Case:
-    """`before` runs on top of PREPARED, then `statement` is killed."""
+    """A statement to kill; `before` runs first, on top of PREPARED."""
 
     statement: str
     before: tuple[str, ...] = ()
 
     @staticmethod
     def perform(connection: Connection, text: str) -> Answer:
+        """Execute the statement."""
         connection.execute(text)
         return Answer()
 
@@ -105,7 +106,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def state(connection: Connection) -> dict[str, Any]:
-    """Rows of each table, and what is said of each view."""
+    """Return the rows of each table, and the status of each view."""
     tables = dicts(connection, "SELECT name, engine FROM system.tables WHERE database = 'default'")
     rows: dict[str, Counter[tuple[Any, ...]]] = {}
     for one in tables:
@@ -118,6 +119,7 @@ def state(connection: Connection) -> dict[str, Any]:
 
 
 def prepared(template: Path, folder: Path, case: Case) -> Path:
+    """Copy the template and run the statements before the killed one."""
     shutil.copytree(template, folder)
     with olapdb.connect(str(folder)) as connection:
         connection.execute("SYSTEM STOP MERGES")
@@ -127,7 +129,7 @@ def prepared(template: Path, folder: Path, case: Case) -> Path:
 
 
 def stages_of(folder: Path, case: Case) -> tuple[list[str], dict[str, Any], dict[str, Any]]:
-    """What the statement reaches, and the states before and after it."""
+    """Run the statement; return the stages that it reaches, and the states before and after it."""
     with olapdb.connect(str(folder)) as connection:
         connection.execute("SYSTEM STOP MERGES")
         before = state(connection)
@@ -139,7 +141,7 @@ def stages_of(folder: Path, case: Case) -> tuple[list[str], dict[str, Any], dict
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_killed_at_every_stage(name: str, template: Path, tmp_path: Path) -> None:
-    """Once at each."""
+    """Kill once at each stage."""
     kill(name, template, tmp_path, thorough=False)
 
 
@@ -151,6 +153,7 @@ def test_killed_the_first_and_the_last_time(name: str, template: Path, tmp_path:
 
 
 def kill(name: str, template: Path, tmp_path: Path, *, thorough: bool) -> None:
+    """Kill the statement at each stage, once, or (`thorough`) the first and the last time."""
     case = CASES[name]
     dry = prepared(template, tmp_path / "dry", case)
     stages, before, after = stages_of(dry, case)
@@ -171,7 +174,8 @@ def kill(name: str, template: Path, tmp_path: Path, *, thorough: bool) -> None:
 def verify(
     folder: Path, case: Case, before: dict[str, Any], after: dict[str, Any], where: str
 ) -> bool:
-    """Whether it happened; then run again where it did not."""
+    """Check the warehouse; return whether the statement happened, after running it again where
+    it did not."""
     with olapdb.connect(str(folder)) as connection:
         services = connection.database.services
         connection.execute("SYSTEM STOP MERGES")
@@ -189,7 +193,8 @@ def verify(
 
 
 def test_every_stage_is_killed_somewhere(template: Path, tmp_path: Path) -> None:
-    """Here, or in one of the suites beside that names it, or by the random schedules."""
+    """Require that each failpoint is reached here, or is named in another fault test or random
+    schedule."""
     reached: set[str] = set()
     for name, case in CASES.items():
         reached.update(stages_of(prepared(template, tmp_path / name, case), case)[0])

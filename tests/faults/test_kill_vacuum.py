@@ -1,8 +1,8 @@
 """SIGKILL at every stage of a vacuum of a busy warehouse, the first time and the last.
 
-Parts and their files are forgotten, blocks joined, the log of commits shortened, the catalog's file cut:
-whatever was done of it, all rows are there, each view equals its source, no file is nobody's for good,
-numbers go on; and the next vacuum leaves what an undisturbed one leaves.
+The vacuum purges parts and their files, joins blocks, shortens the log of commits and cuts the
+catalog's file. After a kill all rows exist, each view equals its source, no file stays unreferenced
+for good, and block numbers go on. The next vacuum leaves the same as an undisturbed one.
 """
 
 from __future__ import annotations
@@ -48,15 +48,17 @@ STAGES = (
 
 
 def make_small() -> None:
+    """Lower the limits of a vacuum's steps in this process."""
     for module, name, value in SMALL:
         setattr(module, name, value)
 
 
 class Vacuum:
-    """What the process does that dies."""
+    """The vacuum of the process that dies."""
 
     @staticmethod
     def perform(connection: Connection, text: str) -> Answer:
+        """Vacuum in small steps."""
         make_small()
         vacuum(connection.database.services, lifetime_seconds=0)
         return Answer()
@@ -93,7 +95,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def state(connection: Connection) -> dict[str, Any]:
-    """What must not change."""
+    """Return the rows and verdicts, which must not change."""
     queries = {
         "s": "SELECT k, n, t FROM s ORDER BY ALL",
         "f": "SELECT k, n FROM f ORDER BY ALL",
@@ -104,7 +106,7 @@ def state(connection: Connection) -> dict[str, Any]:
 
 
 def left(connection: Connection) -> dict[str, Any]:
-    """What an undisturbed vacuum leaves of the catalog."""
+    """Return the counts of the catalog and of files after a vacuum."""
     services = connection.database.services
     catalog = services.catalog
     assert isinstance(catalog, SqliteCatalog)

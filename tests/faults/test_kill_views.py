@@ -1,8 +1,8 @@
-"""Killed anywhere in an INSERT with views, a backfill or a replay: reopened, nothing is half done.
+"""SIGKILL anywhere in an INSERT with views, a backfill or a replay: nothing is half done.
 
-Every stage is hit, at occurrences drawn within the run; what was acknowledged is there with all
-its views, what was not is there wholly or not at all, and finishing the work gives the same
-target as if nothing had happened.
+Every stage is hit, at random occurrences within the run. An acknowledged INSERT is there with all
+its views, any other one wholly or not at all. Finishing the work gives the same target as without a
+kill.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ MONTHLY = (
 
 
 def prepare(folder: Path, work: str) -> None:
+    """Create the tables, views and rows for the work."""
     with olapdb.connect(folder) as connection:
         make(connection, view=work != "backfill")
         connection.execute(
@@ -78,8 +79,8 @@ def prepare(folder: Path, work: str) -> None:
 
 
 def killed(folder: Path, work: str, stage: str, count: int) -> list[int] | None:
-    """The numbers of the INSERTs that were acknowledged before the process died; None where it
-    ended before it came to the stage for the `count`-th time."""
+    """Run the work in a process that dies. Return the numbers of the acknowledged INSERTs; None
+    where it ended before it reached the stage for the `count`-th time."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.faults.kill_views", str(folder), work, stage, str(count)],
         capture_output=True,
@@ -95,6 +96,7 @@ def killed(folder: Path, work: str, stage: str, count: int) -> list[int] | None:
 
 
 def finish(connection: Connection, work: str, acknowledged: list[int]) -> None:
+    """Complete the killed work."""
     if work == "insert":
         there = {r[0] for r in rows(connection, "SELECT DISTINCT user FROM events")}
         assert there >= set(acknowledged)

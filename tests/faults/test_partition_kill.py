@@ -1,7 +1,7 @@
-"""SIGKILL at every stage of what is done to partitions: it happened whole, or not at all.
+"""SIGKILL at every stage of partition commands: the command happened as a whole, or not at all.
 
-After each kill the warehouse is sound, vacuum leaves no file that nothing needs and takes none that
-a table shares with another, and what system.views names repairs the views.
+After each kill the warehouse is sound. Vacuum deletes every unneeded file and none that a table
+shares with another. The statements that system.views suggests repair the views.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def test_killed_at_every_stage(template: Path, tmp_path: Path, operation: str) -
 
 
 def kill(template: Path, tmp_path: Path, operation: str, chosen: frozenset[str] | None) -> None:
-    """At the last time that the operation reaches each stage; `chosen` None: of all of them."""
+    """Kill the operation at the last time that it reaches each chosen stage (None: each stage)."""
     reached = Counter(run(copied(template, tmp_path / "dry"), operation).stdout.split())
     happened = Counter[bool]()
     for stage, count in reached.items():
@@ -91,6 +91,8 @@ def kill(template: Path, tmp_path: Path, operation: str, chosen: frozenset[str] 
 
 
 def verify(folder: Path, operation: str, acknowledged: bool, where: str) -> bool:
+    """Open the warehouse after the kill, check and repair it; return whether the operation
+    happened."""
     with olapdb.connect(str(folder)) as connection:
         connection.execute("SYSTEM STOP MERGES")
         services = connection.database.services
@@ -109,6 +111,7 @@ def verify(folder: Path, operation: str, acknowledged: bool, where: str) -> bool
 
 
 def state(connection: Connection) -> dict[str, object]:
+    """Return the sum of n in each table, and the number of detached rows."""
     tables = {name for (name,) in rows(connection, "SELECT name FROM system.tables")}
     found: dict[str, object] = {
         name: rows(connection, f"SELECT sum(n) FROM {name}")[0][0] if name in tables else None
@@ -119,7 +122,8 @@ def state(connection: Connection) -> dict[str, object]:
 
 
 def repair(connection: Connection, where: str) -> None:
-    """Both views hold what live rows make, and what retained ones had made."""
+    """Mend both views, and require the output for live rows and the retained rows in their
+    targets."""
     for view in ("v", "w", "w"):
         for _ in range(2):
             (status,) = dicts(connection, f"SELECT * FROM system.views WHERE name = '{view}'")
@@ -140,6 +144,7 @@ def repair(connection: Connection, where: str) -> None:
 def run(
     folder: Path, operation: str, stage: str = "-", count: int = 0
 ) -> subprocess.CompletedProcess[str]:
+    """Run the operation in a process that dies at the stage."""
     return subprocess.run(
         [
             sys.executable,

@@ -1,4 +1,4 @@
-"""A part that cannot be read is set aside: the rest is readable, and views say what they lack."""
+"""Quarantines a part that cannot be read: the rest is readable, and views show what they lack."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def connection(folder: Path) -> Iterator[Connection]:
-    """events (by month) -> daily (by month) -> totals, every part a file."""
+    """Create events (by month) -> daily (by month) -> totals, every part a file."""
     with olapdb.connect(str(folder), settings={"inline_bytes_max": 0}) as connection:
         connection.execute("SYSTEM STOP MERGES")
         make(connection)
@@ -48,7 +48,7 @@ def connection(folder: Path) -> Iterator[Connection]:
 
 
 def damage(folder: Path, connection: Connection, table: str, partition: str) -> tuple[str, bytes]:
-    """Flips a byte of the partition's only file; the part's name, and what the file held."""
+    """Flip a byte of the partition's only file; return the part's name and the original bytes."""
     ((name, path),) = rows(
         connection,
         f"SELECT name, path FROM system.parts WHERE table = '{table}'"
@@ -64,11 +64,13 @@ def damage(folder: Path, connection: Connection, table: str, partition: str) -> 
 
 
 def sound(connection: Connection) -> None:
+    """Require that the database has no problems."""
     services = connection.database.services
     assert check_database(services.catalog, services.store) == []
 
 
 def stale(connection: Connection, view: str) -> list[tuple[object, ...]]:
+    """Return the partition and cause of the view's invalidations."""
     return rows(
         connection,
         "SELECT partition_id, cause FROM system.view_invalidations"
@@ -88,7 +90,7 @@ def test_a_part_of_the_source(connection: Connection, folder: Path) -> None:
     sound(connection)
     (aside,) = dicts(connection, "SELECT * FROM system.detached_parts")
     assert (aside["name"], aside["reason"], aside["rows"]) == (name, "broken", 1)
-    # Just the slice that the part had reached, by the ledger.
+    # By the ledger, only this slice was reached by the part.
     assert stale(connection, "daily_mv") == [("202402", "QUARANTINE PART")]
     assert (verdict(connection), verdict(connection, "totals_mv")) == ("stale", "covered")
     connection.execute("SYSTEM REPLAY VIEW daily_mv STALE")
@@ -111,7 +113,8 @@ def test_a_part_of_the_source(connection: Connection, folder: Path) -> None:
 
 
 def test_a_part_that_reached_two_slices(connection: Connection, folder: Path) -> None:
-    """Blocks tell which: a partition of the source that another view's slices do not follow."""
+    """Check that the recorded blocks give both slices, though the target is partitioned
+    differently."""
     connection.execute(
         "CREATE TABLE kinds (kind String, n SimpleAggregateFunction(sum, UInt64))"
         " ENGINE = AggregatingMergeTree PARTITION BY kind ORDER BY kind"
@@ -134,7 +137,7 @@ def test_a_part_that_reached_two_slices(connection: Connection, folder: Path) ->
 
 
 def test_a_part_that_nothing_was_made_of(connection: Connection, folder: Path) -> None:
-    """A filter left nothing of it: no slice is stale."""
+    """Check that no slice is stale when the view's filter dropped all rows of the part."""
     connection.execute(
         "CREATE MATERIALIZED VIEW none_mv ENGINE = MergeTree ORDER BY kind AS"
         " SELECT kind, amount FROM events WHERE amount > 1000"
@@ -172,7 +175,7 @@ def test_a_part_of_the_target_is_a_gap(connection: Connection, folder: Path) -> 
 def test_a_part_of_the_target_whose_block_reached_other_slices(
     connection: Connection, folder: Path
 ) -> None:
-    """The block cannot be a gap, or the other slice would get its rows twice."""
+    """Check that the block becomes no gap, or the other slice would get its rows twice."""
     connection.execute("TRUNCATE TABLE events")
     connection.execute("SYSTEM REPLAY VIEW daily_mv STALE")
     connection.execute("CREATE TABLE plain (day Date, n Int64) ENGINE = MergeTree ORDER BY day")
@@ -257,7 +260,8 @@ def test_refusals(connection: Connection) -> None:
 
 
 def test_merges_and_inserts_meanwhile(connection: Connection, folder: Path) -> None:
-    """A merge cannot read the part either; it leaves the others alone, and goes on afterwards."""
+    """Check that OPTIMIZE fails on the part before its quarantine, and merges the others after
+    it."""
     name, _ = damage(folder, connection, "events", "202402")
     add(connection, *BOTH_MONTHS)
     with pytest.raises(ChecksumDoesntMatch):
@@ -344,7 +348,7 @@ MEETINGS = {
 
 @pytest.mark.parametrize("what", MEETINGS)
 def test_it_meets_another_statement(connection: Connection, folder: Path, what: str) -> None:
-    """Whichever commits first: what is said of views is so, and they are mended by what is said."""
+    """Check, in either order of commits, that views report their state truly and can be mended."""
     statement, meanwhile = MEETINGS[what]
     if "STALE" in statement:
         connection.execute("DELETE FROM events WHERE day = '2024-01-02'")
@@ -364,7 +368,7 @@ def test_it_meets_another_statement(connection: Connection, folder: Path, what: 
 
 
 def test_frozen_slices_that_it_may_have_reached(connection: Connection) -> None:
-    """What retention keeps of a slice is not called proven any more, once a part of it is gone."""
+    """Check that frozen keys are no longer "proven" once a part of their slice is gone."""
     connection.execute("SYSTEM RECONCILE VIEW daily_mv")
     connection.execute("ALTER TABLE events DROP PARTITION 202402 SETTINGS retain = 1")
     frozen = "SELECT verdict FROM system.view_retained WHERE view = 'daily_mv'"
@@ -379,7 +383,8 @@ def test_frozen_slices_that_it_may_have_reached(connection: Connection) -> None:
 
 
 def test_a_stale_slice_is_replayed_meanwhile(connection: Connection, folder: Path) -> None:
-    """When the ledger is asked, no part of the slice names the block; when it commits, one does."""
+    """Replay between the read of the ledger, in which no part of the slice names the block, and
+    the commit, at which one does."""
     connection.execute(
         "CREATE TABLE kinds (kind String, n SimpleAggregateFunction(sum, UInt64))"
         " ENGINE = AggregatingMergeTree PARTITION BY kind ORDER BY kind"
@@ -406,11 +411,11 @@ def test_a_stale_slice_is_replayed_meanwhile(connection: Connection, folder: Pat
 @pytest.mark.parametrize(
     "inserted",
     [
-        # One block and another one: a merge leaves nothing of 'b'.
+        # Two blocks: a merge drops the sums of 'b', which are zero.
         ("(3, 'b', 1)", "(3, 'b', -1), (3, 'a', 4)"),
-        # Within one block, of two partitions: nothing of 'b' is written.
+        # One block of two partitions: the sum of 'b' is zero and is not written.
         ("(2, 'b', 1), (3, 'b', -1), (3, 'a', 4)",),
-        # Nothing else is written of it either.
+        # The block writes no row at all.
         ("(2, 'b', 1), (3, 'b', -1)",),
     ],
 )

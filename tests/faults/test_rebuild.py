@@ -1,4 +1,4 @@
-"""A lost catalog comes back from the footers: tables and rows, each row once."""
+"""Rebuilds a lost catalog from the footers: tables and rows return, each row once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.feature("crashes", "rebuild")
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """With two merges and a DELETE whose old parts are still there."""
+    """Create a warehouse with two merges and a DELETE whose old parts still exist."""
     folder = tmp_path / "warehouse"
     with olapdb.connect(str(folder), settings={"inline_bytes_max": 0}) as connection:
         connection.execute("SYSTEM STOP MERGES")
@@ -59,6 +59,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def content(connection: Connection) -> list[tuple[object, ...]]:
+    """Return the sums of both tables."""
     return [
         *connection.execute(
             "SELECT toYYYYMM(d) AS m, count(), sum(a), uniqExact(a), any(s) FROM t GROUP BY m ORDER BY m"
@@ -70,6 +71,7 @@ def content(connection: Connection) -> list[tuple[object, ...]]:
 
 
 def lose_catalog(folder: Path) -> None:
+    """Delete the catalog's files."""
     for file in folder.glob("catalog.*"):
         if file.is_file():
             file.unlink()
@@ -95,7 +97,8 @@ def test_tables_and_rows_come_back(folder: Path) -> None:
 def test_the_newest_row_of_a_key_stays_the_newest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds_a_look: int, vacuumed_before: bool
 ) -> None:
-    """Where parts that hold older rows were written anew later; whatever the clock did meanwhile."""
+    """Check that rewritten parts with older rows do not win, however the clock was set
+    meanwhile."""
     clock = itertools.count(1_800_000_000, seconds_a_look)
     monkeypatch.setattr("time.time", lambda: next(clock))
     with olapdb.connect(str(tmp_path), settings={"inline_bytes_max": 0}) as connection:
@@ -127,7 +130,7 @@ def test_a_view_is_made_again_and_adopts_what_it_had_made(folder: Path) -> None:
     olapdb.rebuild_catalog(folder)
     with olapdb.connect(str(folder)) as connection:
         connection.execute("SYSTEM STOP MERGES")
-        # Rows left t behind the target's back before: the target is wrong, and ADOPT says so.
+        # A DELETE removed rows of t without a replay: insert them again, so that ADOPT succeeds.
         connection.execute(
             "INSERT INTO t (d, a) VALUES ('2024-01-01', 7), ('2024-02-01', 7), ('2024-03-01', 7)"
         )
@@ -141,7 +144,8 @@ def test_a_view_is_made_again_and_adopts_what_it_had_made(folder: Path) -> None:
 
 
 def test_a_catalog_that_is_lost_again_has_each_row_once(tmp_path: Path) -> None:
-    """Vacuum knows nothing of files that were left out; what replaced them is merged on, and gone."""
+    """Rebuild twice: vacuum does not know the files that the first rebuild left out, while the
+    parts that replaced them are merged again and deleted."""
     with olapdb.connect(tmp_path) as connection:
         connection.execute("SYSTEM STOP MERGES")
         connection.execute(
@@ -169,8 +173,8 @@ def test_a_catalog_that_is_lost_again_has_each_row_once(tmp_path: Path) -> None:
 def test_a_rebuild_that_is_killed_is_done_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds_a_look: int
 ) -> None:
-    """After each file that it sets aside: merges of merges, deletions of deletions, and a replay of a
-    replay; with a clock that is set back, too."""
+    """Kill the rebuild after each file that it moves away: merges of merges, deletions of
+    deletions, and a replay of a replay; also with a clock that is set back."""
     origin, lost = tmp_path / "origin", tmp_path / "lost"
     count, sums = "SELECT count() FROM s", "SELECT k, sum(n) FROM t GROUP BY k ORDER BY k"
     left_over = "SELECT k FROM u"
@@ -263,7 +267,7 @@ def test_a_replay_of_small_parts_leaves_no_note(tmp_path: Path) -> None:
 
 
 def test_a_merge_that_never_came_to_be_doubles_nothing(folder: Path) -> None:
-    """Its file stands for parts that another merge has joined with more since."""
+    """Check a file of an uncommitted merge whose inputs another merge has replaced since."""
     script = (
         "import sys, olapdb; from olapdb.runtime.failpoints import kill_at;"
         " connection = olapdb.connect(sys.argv[1], settings={'inline_bytes_max': 0});"
@@ -293,7 +297,7 @@ SUMS = "SELECT p, k, sum(n) FROM sums GROUP BY p, k ORDER BY p, k"
 
 @pytest.fixture
 def replayed(tmp_path: Path) -> Path:
-    """A view whose target has two partitions, of two blocks each; the source has three."""
+    """Create a view whose target has two partitions, of two blocks each; the source has three."""
     folder = tmp_path / "warehouse"
     with olapdb.connect(str(folder), settings={"inline_bytes_max": 0}) as connection:
         connection.execute("SYSTEM STOP MERGES")
@@ -313,7 +317,7 @@ def replayed(tmp_path: Path) -> Path:
 
 
 def in_child(folder: Path, *statements: str, kill_at: tuple[str, int] | None = None) -> None:
-    """In a process of its own, which kills itself at the stage."""
+    """Run the statements in a process of its own, which kills itself at the stage."""
     script = (
         "import sys, json, olapdb; from olapdb.runtime.failpoints import kill_at;"
         " statements, stage = json.loads(sys.argv[2]);"
@@ -327,6 +331,7 @@ def in_child(folder: Path, *statements: str, kill_at: tuple[str, int] | None = N
 
 
 def rebuilt(folder: Path, query: str) -> list[tuple[object, ...]]:
+    """Lose and rebuild the catalog; return the rows of the query."""
     lose_catalog(folder)
     report = olapdb.rebuild_catalog(folder)
     assert (report.unreadable, report.renamed) == ((), ())
@@ -335,11 +340,13 @@ def rebuilt(folder: Path, query: str) -> list[tuple[object, ...]]:
 
 
 def shown(folder: Path, query: str) -> list[tuple[object, ...]]:
+    """Return the rows of the query."""
     with olapdb.connect(str(folder), read_only=True) as connection:
         return connection.execute(query).fetchall()
 
 
 def vacuumed(folder: Path, lifetime_seconds: int) -> list[str]:
+    """Vacuum and check the database; return the names of the remaining replay manifests."""
     with olapdb.connect(str(folder)) as connection:
         connection.execute("SYSTEM STOP MERGES")
         services = connection.database.services
@@ -416,7 +423,8 @@ def test_a_replay_that_was_killed_doubles_nothing(replayed: Path, stage: str, co
 def test_a_replay_killed_before_its_commit_gives_way(
     replayed: Path, after: tuple[str, ...]
 ) -> None:
-    """Its note tells all; but another statement has replaced the same parts since."""
+    """Check a complete manifest whose replay was killed; another statement has replaced the same
+    parts since."""
     in_child(replayed, "SYSTEM REPLAY VIEW v", kill_at=("replay.noted", 1))
     in_child(replayed, *after, "OPTIMIZE TABLE sums FINAL", "SYSTEM REPLAY VIEW v STALE")
     before = shown(replayed, SUMS)
@@ -424,7 +432,7 @@ def test_a_replay_killed_before_its_commit_gives_way(
 
 
 def test_a_replay_half_vacuumed_gives_way(replayed: Path) -> None:
-    """Vacuum has begun to delete the files of a replay that never came to be."""
+    """Check a rebuild after vacuum has begun to delete the files of an uncommitted replay."""
     before = shown(replayed, SUMS)
     in_child(replayed, "SYSTEM REPLAY VIEW v", kill_at=("replay.noted", 1))
     (note,) = (replayed / "data").rglob("*.swap")

@@ -1,5 +1,8 @@
 """A process whose lease was revoked: every statement that stages files is Aborted at its first
-commit, computes nothing again, and leaves nothing behind."""
+commit.
+
+It computes nothing again, and leaves nothing behind.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from tests.faults.operations import OPERATIONS, SMALL, Operation, expected, prep
 pytestmark = pytest.mark.feature("crashes", "commits")
 
 CATALOG_ONLY = ("exchange", "drop table", "undrop", "backup", "vacuum")
-"""They stage no file that vacuum could have taken, so they need no lease."""
+"""Operations that need no lease: they stage no file that vacuum could have deleted."""
 
 MORE = {
     "insert into many": Operation("INSERT INTO s SELECT number % 3, 'k', 1 FROM numbers(10)"),
@@ -47,7 +50,7 @@ ALL = {**{n: o for n, o in OPERATIONS.items() if n not in CATALOG_ONLY}, **MORE}
 
 @contextmanager
 def counting(connection: Connection) -> Iterator[tuple[list[Commit], mock.Mock]]:
-    """The commits that were tried, and the firings of views."""
+    """Yield the attempted commits, and a mock that counts the firings of views."""
     catalog = connection.database.services.catalog
     tried: list[Commit] = []
     really = catalog.apply
@@ -62,6 +65,7 @@ def counting(connection: Connection) -> Iterator[tuple[list[Commit], mock.Mock]]
 
 
 def revoke(connection: Connection) -> None:
+    """Revoke the lease of this process."""
     services = connection.database.services
     services.catalog._end_leases([services.lease_id], "revoked")  # type: ignore[attr-defined]
 
@@ -102,4 +106,5 @@ def test_a_statement_that_stages_no_file_needs_no_lease(name: str, tmp_path: Pat
 
 
 def has_lease(commit: Commit) -> bool:
+    """Return whether the commit requires a live lease."""
     return any(isinstance(one, LeaseLive) for one in commit.requirements)

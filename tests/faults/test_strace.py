@@ -1,8 +1,9 @@
-"""The unmodified engine, while the operating system fails it: strace injects errors into its calls.
+"""Runs the unmodified engine while strace injects errors into its system calls.
 
-Each case: the n-th call of a kind fails (`when=n`), or all from the n-th on (`when=n+`), with no space
-or an I/O error, in the middle of an operation.  What it raises is one of our errors; the folder as it
-stands then is that of a crash, and opens; and the open connection goes on once the faults stop.
+In each case the n-th call of a kind fails (`when=n`), or all from the n-th on (`when=n+`), in the
+middle of an operation: no space, or an I/O error.  The operation must raise an olapdb error. A copy
+of the folder at that moment must open as after a crash. The open connection must work once the
+faults stop.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ ATTACH_SECONDS_MAX = 20.0
 
 @dataclass(frozen=True)
 class Case:
+    """An operation and the injected error."""
+
     operation: str
     call: str
     error: str
@@ -51,6 +54,7 @@ class Case:
 
     @property
     def injection(self) -> str:
+        """The option for strace."""
         return (
             f"inject={self.call}:error={self.error}:when={self.number}{'+' if self.forever else ''}"
         )
@@ -60,7 +64,7 @@ class Case:
 
 
 class Child:
-    """A process that runs operations, and a strace that comes and goes."""
+    """A process that runs operations, to which strace is attached for a while."""
 
     def __init__(self, durability: str = "full") -> None:
         self._line, theirs = socket.socketpair()
@@ -74,9 +78,11 @@ class Child:
         theirs.close()
 
     def say(self, text: str) -> None:
+        """Send a line to the process."""
         self._line.sendall(text.encode())
 
     def hear(self) -> str:
+        """Return the process's next line."""
         answer = self._line.recv(65_536).decode()
         if not answer:
             assert self._process.stderr is not None
@@ -84,7 +90,7 @@ class Child:
         return answer
 
     def attach(self, options: list[str], log: Path) -> subprocess.Popen[bytes]:
-        """Returns once strace has all of its threads."""
+        """Attach strace; return once it has all threads of the process."""
         command = ["strace", "-f", "-p", str(self._process.pid), "-o", str(log), *options]
         started = subprocess.Popen(command, stderr=subprocess.PIPE)
         assert started.stderr is not None
@@ -100,11 +106,12 @@ class Child:
 
     @staticmethod
     def detach(started: subprocess.Popen[bytes]) -> None:
+        """End strace."""
         started.terminate()
         started.communicate()
 
     def run(self, folder: Path, operation: str, options: list[str], log: Path) -> str:
-        """The outcome, with strace attached to the operation alone."""
+        """Return the outcome of the operation, with strace attached to it alone."""
         self.say(f"{folder} {operation}")
         assert self.hear() == "ready"
         strace = self.attach(options, log)
@@ -114,13 +121,14 @@ class Child:
         return outcome
 
     def close(self) -> None:
+        """End the process."""
         self._line.close()
         self._process.communicate(timeout=60)
 
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A warehouse for each operation, and the states before and after it beside."""
+    """Prepare a warehouse for each operation, with the states before and after it."""
     if shutil.which("strace") is None:
         pytest.skip("strace is not installed (the package strace)")
     folder = prepare_all(tmp_path_factory.mktemp("strace"))
@@ -133,20 +141,22 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def child(template: Path) -> Iterator[Child]:
+    """Start a child, and end it after the test."""
     started = Child()
     yield started
     started.close()
 
 
 def copied(template: Path, folder: Path, name: str) -> Path:
+    """Copy the warehouse of the operation with its states."""
     shutil.copytree(template / name, folder)
     shutil.copyfile(template / f"{name}.states", folder.with_name(f"{folder.name}.states"))
     return folder
 
 
 def counted(child: Child, template: Path, tmp_path: Path, name: str) -> dict[str, int]:
-    """How often the operation makes each call, from a run without faults (which also loads all
-    that it needs, so that no import meets a fault)."""
+    """Return how often the operation makes each call without faults. The run also loads all
+    modules, so that no import meets a fault."""
     for number in range(2):
         folder = copied(template, tmp_path / f"dry-{number}", name)
         log = tmp_path / "calls.txt"
@@ -162,7 +172,8 @@ def counted(child: Child, template: Path, tmp_path: Path, name: str) -> dict[str
 
 
 def cases(counts: dict[str, int], name: str) -> Iterator[Case]:
-    """Of each call the first, the middle and the last, with each error, once and for ever."""
+    """Yield the first, the middle and the last call of each kind, with each error, once and for
+    ever."""
     for turn in range(6):
         for at, (call, count) in enumerate(sorted(counts.items())):
             if not count:
@@ -172,6 +183,7 @@ def cases(counts: dict[str, int], name: str) -> Iterator[Case]:
 
 
 def one_case(child: Child, template: Path, folder: Path, case: Case) -> None:
+    """Run a case, check the crashed copy, and require that the connection works afterwards."""
     states: Any = eval((template / f"{case.operation}.states").read_text())
     copied(template, folder, case.operation)
     outcome = child.run(
@@ -193,7 +205,7 @@ def one_case(child: Child, template: Path, folder: Path, case: Case) -> None:
 
 @pytest.mark.slow
 def test_some_calls_fail(child: Child, template: Path, tmp_path: Path) -> None:
-    """INSERT with its views, round the calls that it makes."""
+    """Fail calls of an INSERT with its views."""
     until = time.monotonic() + SECONDS
     counts = counted(child, template, tmp_path, "insert")
     assert counts["fsync"] + counts["fdatasync"] >= 3, counts
@@ -216,8 +228,8 @@ def test_every_kind_of_call_fails(child: Child, template: Path, tmp_path: Path, 
 
 @pytest.mark.slow
 def test_the_commit_is_flushed(child: Child, template: Path, tmp_path: Path) -> None:
-    """Files, their folders and the catalog's log are flushed in this order, the log behind its last
-    write, before the INSERT is acknowledged."""
+    """Require that files, their folders and the catalog's log are flushed in this order, the log
+    after its last write, before the INSERT is acknowledged."""
     renamed, folders, written, flushed = traced_insert(child, template, tmp_path)
     assert renamed
     assert max(renamed) < max(folders) < min(written), "files and their names before the catalog"
@@ -226,7 +238,7 @@ def test_the_commit_is_flushed(child: Child, template: Path, tmp_path: Path) -> 
 
 @pytest.mark.slow
 def test_that_it_would_be_noticed(template: Path, tmp_path: Path) -> None:
-    """durability = 'process' leaves all of the flushes out."""
+    """Check that the trace shows the missing flushes of durability = 'process'."""
     started = Child("process")
     renamed, folders, written, flushed = traced_insert(started, template, tmp_path)
     started.close()
@@ -236,8 +248,8 @@ def test_that_it_would_be_noticed(template: Path, tmp_path: Path) -> None:
 
 
 def traced_insert(child: Child, template: Path, tmp_path: Path) -> tuple[list[int], ...]:
-    """When, in one INSERT: parts were renamed, their folders flushed, the catalog's log written, and
-    flushed."""
+    """Return the positions in the trace of one INSERT at which parts were renamed, their folders
+    flushed, and the catalog's log written and flushed."""
     folder = copied(template, tmp_path / "traced", "insert")
     log = tmp_path / "trace.txt"
     try:

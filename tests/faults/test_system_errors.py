@@ -1,4 +1,5 @@
-"""Errors of the operating system on the files beside the catalog: ours, and nothing stays locked."""
+"""Errors of the operating system on the files beside the catalog become olapdb errors; no lock
+remains."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from olapdb.maintenance.vacuum import vacuum
 
 
 def full(*arguments: object) -> int:
+    """Raise the error of a full disk."""
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
@@ -37,7 +39,7 @@ pytestmark = [
 def test_a_turn_that_fails_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: int
 ) -> None:
-    """Of the ticket's number, or the holder's name: no other process waits for it."""
+    """Fail to write the ticket's number, or the holder's name: no other process waits for it."""
     mine, others = TicketQueue(str(tmp_path / "lock")), TicketQueue(str(tmp_path / "lock"))
     real, left = os.pwrite, [call]
 
@@ -66,7 +68,7 @@ def test_a_pin_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monkey
         planted.setattr(os, "pwrite", full)
         with pytest.raises(NotEnoughSpace):
             mine.pin(3)
-        mine.unpin(5)  # never fails: what others see is the smaller number
+        mine.unpin(5)  # never fails: other processes see the smaller number
     assert mine.own_lowest() == 0
     assert other.survey()[1] == 5
     mine.pin(7)
@@ -91,7 +93,7 @@ def test_a_query_says_what_is_wrong_and_goes_on(
 def test_it_closes_where_nothing_can_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its lease is left as a killed process would: the next one revokes it."""
+    """Check that the lease is left as by a killed process, and the next process revokes it."""
     folder = tmp_path / "closing"
     first = olapdb.connect(str(folder))
     first.execute("CREATE TABLE t (a UInt32) ENGINE = MergeTree ORDER BY a")
@@ -127,7 +129,8 @@ def test_merges_go_on_after_the_catalog_did_not_answer(
 def test_a_folder_that_cannot_be_listed_is_no_empty_one(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Vacuum would forget the leases of files that it does not see."""
+    """Require an error: after an empty listing vacuum would purge the leases of files that it
+    does not see."""
     services = connection.database.services
 
     def broken(*arguments: object) -> object:

@@ -1,8 +1,8 @@
-"""A loss of power at each stage of each operation: what was not flushed is lost, or torn.
+"""Simulates a loss of power at each stage of each operation: unflushed data is lost, or torn.
 
-The operation runs once; at its stages an image of the disk is taken for each mode, which is then
-opened as after a crash.  PLANTED lists flushes and orders that a commit needs, each left out in
-turn, and shows that the images tell.
+The operation runs once. At its stages an image of the disk is taken for each mode, which is then
+opened as after a crash.  PLANTED lists the flushes and orders that a commit needs; each is left out
+in turn, and the images must show it.
 """
 
 from __future__ import annotations
@@ -37,27 +37,30 @@ FIRST_PARTS = Operation(
         "CREATE MATERIALIZED VIEW first TO sums AS SELECT p, k, sum(empty.n) AS n FROM empty GROUP BY p, k",
     ),
 )
-"""Into a table that has no folder yet."""
+"""An INSERT into a table that has no folder yet."""
 LAST_PARTS = Operation(
     before=("INSERT INTO junk VALUES (1, 'c', 1)", "TRUNCATE TABLE junk"),
     one_commit=False,
     work=OPERATIONS["vacuum"].work,
 )
-"""After the vacuum there is no file left of a writer that has ended: its lease is forgotten."""
+"""A vacuum that deletes the last file of an ended writer, so that its lease is purged."""
 CASES = {**OPERATIONS, "first parts": FIRST_PARTS, "last parts": LAST_PARTS}
 CASES.pop("backup")
 CHOSEN = ("insert", "delete", "replay", "vacuum", "first parts", "last parts")
-"""In CI, around their commits; `make soak` takes all, at every stage."""
+"""Operations in CI, with images around their commits; `make soak` takes all, at every stage."""
 STAGES = ("store.renamed", "catalog.before_commit", "catalog.committed", "vacuum.file_deleted")
 
 
 @dataclass(frozen=True)
 class Image:
+    """An image of the disk at a stage."""
+
     folder: Path
     stage: str
     mode: Mode
     commits: int
-    """How many had been made: a rebuild puts its version, fills it and swaps it in by one each."""
+    """How many commits were made before: a rebuild creates its version, fills it and swaps it in
+    by one each."""
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +73,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def images(
     template: Path, tmp_path: Path, name: str, modes: tuple[Mode, ...], *, every: bool
 ) -> tuple[list[Image], tuple[Any, Any]]:
-    """What the disk would hold at the operation's stages; the states before and after it."""
+    """Run the operation; return images of the disk at its stages, and the states before and
+    after it."""
     operation = CASES[name]
     folder = prepared(template, tmp_path / "run", operation)
     states = expected(template, prepared(template, tmp_path / "states", operation), operation)
@@ -101,8 +105,9 @@ def images(
 
 
 def check(name: str, taken: list[Image], states: tuple[Any, Any]) -> set[bool]:
-    """Whether it happened, of the images: after the last commit in each; and where users see the
-    effect of one commit only, from the moment of that commit on, in every mode."""
+    """Open each image and return whether the operation happened in it, as a set. Require that it
+    happened in every image after the last commit, and that one commit's effect never disappears
+    again."""
     one_commit = CASES[name].one_commit
     found: list[bool] = []
     for image in taken:
@@ -138,14 +143,18 @@ def test_power_is_lost_at_every_stage(template: Path, tmp_path: Path, name: str)
 
 
 def no_flush_of_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plant: folders are not flushed."""
     monkeypatch.setattr(LocalStore, "sync", lambda self: None)
 
 
 def no_flush_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plant: files are not flushed."""
     monkeypatch.setattr(LocalStore, "_flush", lambda self, path: os.stat(path).st_size)
 
 
 def no_flush_of_new_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plant: the parent of a new folder is not flushed."""
+
     def make(self: LocalStore, folder: str) -> None:
         (self.root / folder).mkdir(parents=True, exist_ok=True)
 
@@ -153,6 +162,7 @@ def no_flush_of_new_folders(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def catalog_before_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plant: folders are flushed only after the commit."""
     real = SqliteCatalog.apply
 
     def apply(self: SqliteCatalog, commit: Commit) -> Committed:
@@ -168,7 +178,7 @@ def catalog_before_folders(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def name_before_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Renamed, committed, and flushed only behind the commit."""
+    """Plant: files are renamed, committed, and flushed only after the commit."""
     late: list[str] = []
 
     def flush(self: LocalStore, path: str) -> int:
@@ -221,6 +231,7 @@ def test_it_bites(
 
 
 def prepared(template: Path, folder: Path, operation: Operation) -> Path:
+    """Copy the template and run the statements before the operation."""
     shutil.copytree(template, folder)
     with olapdb.connect(str(folder)) as connection:
         for text in ("SYSTEM STOP MERGES", *operation.before):

@@ -1,14 +1,15 @@
-"""What a disk holds after a loss of power: names and bytes that were flushed, of the others anything.
+"""Simulates the content of a disk after a loss of power: flushed names and bytes, and anything of
+the others.
 
-`Disk` watches what the process asks of the operating system (fsync, rename, unlink) below one
-folder, and gives an image of it as of any moment:
+`Disk` watches the system calls of the process (fsync, rename, unlink) below one folder, and gives
+an image of it at any moment:
 
-    lose   of what was not flushed nothing: names that their folder's flush did not follow are gone,
-           and files that were deleted or replaced since are back
+    lose   nothing unflushed: names are gone whose folder was not flushed after them, and files
+           that were deleted or replaced since are back
     tear   names are there, but half of the bytes of each file that was not flushed
     keep   all of it, as after a kill of the process
 
-The catalog's files are taken as they are at that moment: SQLite flushes them itself.
+The catalog's files are copied in their present state: SQLite flushes them itself.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ CATALOG = ("catalog.sqlite", "catalog.sqlite-wal")
 
 @dataclass
 class Disk:
-    """Of `root` and below; everything there is durable at first.
+    """The durable content of `root` and below; everything there is durable at first.
 
-    `flushed`: files whose bytes are; `entries`: names that their folder's flush has made so, of
-    files and folders; `gone`: the bytes of durable names that were deleted or replaced."""
+    `flushed` are files with durable bytes; `entries` are durable names, of files and folders, whose
+    folder was flushed; `gone` has the bytes of durable names that were deleted or replaced.
+    """
 
     root: Path
     flushed: set[str] = field(default_factory=set)
@@ -45,6 +47,7 @@ class Disk:
 
     @contextmanager
     def watched(self) -> Iterator[Disk]:
+        """Watch the process's system calls."""
         real = {name: getattr(os, name) for name in ("fsync", "replace", "rename", "unlink")}
 
         def fsync(descriptor: int) -> None:
@@ -67,7 +70,7 @@ class Disk:
             for name, function in real.items():
                 setattr(os, name, function)
 
-    # --- what was asked for
+    # --- system calls
 
     def _flushed(self, path: str) -> None:
         if not os.path.isdir(path):
@@ -80,7 +83,7 @@ class Disk:
             del self.gone[one]
 
     def _forget(self, path: str) -> None:
-        """The name is about to go, or to be another file's."""
+        """Save the bytes of a durable name that is about to be deleted or replaced."""
         if path in self.entries and os.path.isfile(path):
             self.gone.setdefault(path, Path(path).read_bytes())
         self.flushed.discard(path)
@@ -90,10 +93,10 @@ class Disk:
             self.flushed.discard(source)
             self.flushed.add(target)
 
-    # --- what is left
+    # --- images
 
     def image(self, mode: Mode, into: Path) -> None:
-        """Writes what the disk would hold to the folder `into`."""
+        """Write the disk's possible content to the folder `into`."""
         into.mkdir()
         for name in CATALOG:
             if (self.root / name).exists():
@@ -118,9 +121,9 @@ class Disk:
                 (into / relative).write_bytes(data)
 
     def _is_durable(self, path: str) -> bool:
-        """The name, and those of the folders that it lies in."""
+        """Return whether the name and those of its folders are durable."""
         if path in self.gone:
-            return False  # the older file of that name is what is back
+            return False  # the older file of that name is back
         while path != str(self.root):
             if path not in self.entries:
                 return False

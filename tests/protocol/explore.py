@@ -17,7 +17,7 @@ WHOLE = Protocol()
 
 
 class Scenario(NamedTuple):
-    """`history` happened before, one operation after another; then the programs run at once."""
+    """A history, performed one operation after another, and the programs that then run at once."""
 
     name: str
     history: Program
@@ -26,13 +26,16 @@ class Scenario(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A state that may never be, and the steps that lead to it from the scenario's start."""
+    """A state that violates an invariant, and the steps that lead to it from the scenario's
+    start."""
 
     violation: str
     trace: tuple[str, ...]
 
 
 class Explored(NamedTuple):
+    """The size of an exploration, and the violation that ended it."""
+
     states: int
     transitions: int
     seconds: float
@@ -42,7 +45,7 @@ class Explored(NamedTuple):
 def explore(
     scenario: Scenario, protocol: Protocol = WHOLE, states_max: int = 2_000_000
 ) -> Explored:
-    """All reachable states, until one violates an invariant."""
+    """Explore all reachable states, until one violates an invariant."""
     started = time.perf_counter()
     start = start_of(scenario, protocol)
     came: dict[World, tuple[World, str] | None] = {start: None}
@@ -73,6 +76,7 @@ def explore(
 def moves(
     world: World, programs: Sequence[Program], protocol: Protocol
 ) -> Iterator[tuple[str, World]]:
+    """Yield (label, next world) for each possible step of each actor, crashes included."""
     for index, actor in enumerate(world.actors):
         if actor.dead or actor.operation >= len(programs[index]):
             continue
@@ -85,7 +89,7 @@ def moves(
 
 
 def start_of(scenario: Scenario, protocol: Protocol) -> World:
-    """The world after the history; it is sound by itself, whatever is left out later."""
+    """Return the world after the history, which runs under the whole protocol and is sound."""
     world = World()
     for number, operation in enumerate(scenario.history):
         world = world._replace(actors=(Actor(operation=-1 - number),))
@@ -98,7 +102,7 @@ def start_of(scenario: Scenario, protocol: Protocol) -> World:
 
 
 def describe(operation: Operation) -> str:
-    """INSERT s a1; REPLAY t; CREATE w: the operation's name and its facts."""
+    """Return the operation's name and its facts: INSERT s a1; REPLAY t; CREATE w."""
     facts: list[str] = []
     for fact in operation:
         if isinstance(fact, str) and fact:

@@ -1,6 +1,6 @@
-"""What may never break, asked of every state that the exploration reaches.
+"""The invariants, checked in every state that the exploration reaches.
 
-The numbers in the words are those of docs/invariants.md, "What may never break".
+The numbers in the messages are those of docs/invariants.md, "What may never break".
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.protocol.model import (
 
 
 def violations(world: World, protocol: Protocol) -> Iterator[str]:
-    """In words; nothing for a sound state."""
+    """Yield the violations in words; nothing for a sound state."""
     yield from _rows(world)
     yield from _coverage(world)
     yield from _targets(world)
@@ -37,7 +37,7 @@ def violations(world: World, protocol: Protocol) -> Iterator[str]:
 
 
 def _rows(world: World) -> Iterator[str]:
-    """1: no acknowledged row is lost, none is doubled."""
+    """Check 1: no acknowledged row is lost or doubled."""
     counts = Counter(r for p in parts_of(world.catalog, SOURCE) for r in p.content)
     for row, count in counts.items():
         if count > 1:
@@ -50,7 +50,7 @@ def _rows(world: World) -> Iterator[str]:
 
 
 def _coverage(world: World) -> Iterator[str]:
-    """2: coverage speaks of whole parts, and an attached view has no silent gap."""
+    """Check 2: coverage consists of whole parts, and an attached view has no silent gap."""
     catalog = world.catalog
     for table in ("s", "t"):
         for view in views_on(catalog, table):
@@ -68,7 +68,7 @@ def _coverage(world: World) -> Iterator[str]:
 
 
 def _targets(world: World) -> Iterator[str]:
-    """2: what is covered and not called stale is there, once; and so are rows by hand."""
+    """Check 2: rows that are covered and not stale exist once; and so do bypass rows."""
     catalog = world.catalog
     for table in ("t", "u"):
         wanted, there = expected(catalog, table), actual(catalog, table, bypass=False)
@@ -89,7 +89,7 @@ def _targets(world: World) -> Iterator[str]:
 
 
 def _verdicts(world: World, protocol: Protocol) -> Iterator[str]:
-    """9: a verdict "equal" that still speaks is true."""
+    """Check 9: a verdict "equal" that is still current is true."""
     catalog = world.catalog
     by_id = {v.id: v for v in catalog.views}
     for view_id, slice_, about in sorted(catalog.checks, key=repr):
@@ -106,7 +106,7 @@ def _verdicts(world: World, protocol: Protocol) -> Iterator[str]:
 
 
 def _files(world: World) -> Iterator[str]:
-    """6: a file that somebody may read is there."""
+    """Check 6: every file that a reader may read exists."""
     for part in sorted(world.catalog.parts):
         if part.id not in world.files:
             yield f"6: the file of {_name(part)} is gone"

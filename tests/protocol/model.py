@@ -3,13 +3,13 @@
     s --v--> t --w--> u          v may read the dimension d, which x may write
     s --x--> d
 
-A source row is a name like "a1": row 1 of partition a.  What a view makes of an input is the atom
-(definition, input, dimension), so a target's content says from which rows, by which definition
-and with which state of the dimension each of its rows was made, and a row that is there twice is
-seen.  Everything is immutable and hashable: a world is a state of the exploration.
+A source row is a name like "a1": row 1 of partition a.  A view maps an input row to the atom
+(definition, input, dimension). So a target's content shows from which rows, by which definition and
+with which state of the dimension each of its rows was computed, and shows duplicates. Everything is
+immutable and hashable: a world is a state of the exploration.
 
-Each guard has an id, "3.data_version": the number of its rule in docs/invariants.md and a name.
-A `Protocol` leaves some of them out; the exploration then has to find what goes wrong.
+Each guard has an id, "3.data_version": the number of its rule in docs/invariants.md and a name. A
+`Protocol` leaves some of them out; the exploration then has to find what goes wrong.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ SOURCE, TARGET, CHAINED, DIMENSION = "s", "t", "u", "d"
 TABLES = (SOURCE, TARGET, CHAINED, DIMENSION)
 PARTITIONS = ("a", "b")
 HAND = "hand"
-"""The definition of rows that somebody wrote into a target: bypass."""
+"""The definition of rows that a client inserted into a target directly: bypass."""
 
 
 class Part(NamedTuple):
-    """`made`: the views whose rows it holds, none for rows that no view made. The id is its file's
-    too: (actor, operation, attempt, count)."""
+    """A part. `made` holds the views whose rows it contains, empty for rows of no view. The id
+    is also its file's: (actor, operation, attempt, count)."""
 
     id: tuple[int, int, int, int]
     table: str
@@ -40,6 +40,8 @@ class Part(NamedTuple):
 
 
 class View(NamedTuple):
+    """A materialized view: what it reads and writes, its definition, and whether it is attached."""
+
     id: str
     name: str
     version: int
@@ -51,9 +53,9 @@ class View(NamedTuple):
 
 
 class Catalog(NamedTuple):
-    """What one commit number means. `last_block` is by table, in the order of TABLES; coverage
-    holds (view, partition or None, block); invalid (view, slice or None, commit); checks
-    (view, slice, what it is about)."""
+    """The state of the catalog at one commit number. `last_block` is by table, in the order of
+    TABLES; coverage holds (view, partition or None, block); invalid (view, slice or None,
+    commit); checks (view, slice, fingerprint)."""
 
     number: int = 0
     parts: frozenset[Part] = frozenset()
@@ -67,7 +69,7 @@ class Catalog(NamedTuple):
 
 
 class Actor(NamedTuple):
-    """One process: which operation of its program, at which step, with what in its memory."""
+    """One process: its operation in its program, the step of it, and its memory."""
 
     operation: int = 0
     step: int = 0
@@ -76,13 +78,13 @@ class Actor(NamedTuple):
 
 
 class World(NamedTuple):
-    """Catalog, disk, processes; and ghosts: what clients were told, which the engine never sees.
+    """The catalog, disk and processes; and ghosts: facts that the engine never sees.
 
-    `ended` leases are closed or revoked; `pins` (actor, catalog that it reads, whether
-    it may: a pin is written first, then looked at); `mark` the newest
-    commit whose dropped parts may be gone.  `acknowledged` and `removed` are source rows, `kept`
-    (table, atom) rows that no view made and that only their owner may remove, `owed` (view,
-    block) committed while the view was attached.
+    `ended` leases are closed or revoked. `pins` are (actor, catalog that it reads, whether it may):
+    a pin is written first, then checked. `mark` is the newest commit whose dropped parts may be
+    gone.  The ghosts: `acknowledged` and `removed` are source rows, `kept` (table, atom) are rows
+    of no view that only a client may remove, `owed` are (view, block) committed while the view was
+    attached.
     """
 
     catalog: Catalog = Catalog()
@@ -100,19 +102,21 @@ class World(NamedTuple):
 
 
 class Protocol(NamedTuple):
-    """`off`: the guards that are left out."""
+    """The protocol without the guards in `off`."""
 
     off: frozenset[str] = frozenset()
 
     def on(self, guard: str) -> bool:
+        """Return whether the guard is in force."""
         return guard not in self.off
 
 
-# --- what is there -------------------------------------------------------------------------------
+# --- queries -------------------------------------------------------------------------------------
 
 
 def partition_of(atom: Atom) -> str:
-    """The partition of a row; the dimension moves a view's rows to the other one."""
+    """Return the partition of a row; an odd state of the dimension moves a view's row to the
+    other one."""
     if isinstance(atom, str):
         return atom[0]
     inner = partition_of(atom[1])
@@ -122,6 +126,7 @@ def partition_of(atom: Atom) -> str:
 
 
 def by_partition(content: Iterable[Atom]) -> dict[str, tuple[Atom, ...]]:
+    """Group rows by their partition, both sorted."""
     found: dict[str, list[Atom]] = {}
     for atom in content:
         found.setdefault(partition_of(atom), []).append(atom)
@@ -129,67 +134,78 @@ def by_partition(content: Iterable[Atom]) -> dict[str, tuple[Atom, ...]]:
 
 
 def ordered(content: Iterable[Atom]) -> tuple[Atom, ...]:
+    """Sort rows of any kind."""
     return tuple(sorted(content, key=repr))
 
 
 def parts_of(catalog: Catalog, table: str, partition: str | None = None) -> list[Part]:
+    """Return the live parts of a table, sorted; `partition` None: of all partitions."""
     return sorted(p for p in catalog.parts if p.table == table and partition in (None, p.partition))
 
 
 def last_block(catalog: Catalog, table: str) -> int:
+    """Return the newest block number of a table."""
     return catalog.last_block[TABLES.index(table)]
 
 
 def data_version(catalog: Catalog, table: str, partition: str) -> int:
+    """Return the data version of a partition, 0 at first."""
     return max((v for t, p, v in catalog.versions if (t, p) == (table, partition)), default=0)
 
 
 def views_on(catalog: Catalog, table: str) -> list[View]:
+    """Return the views that read the table as their source, sorted."""
     return sorted(v for v in catalog.views if v.source == table)
 
 
 def views_into(catalog: Catalog, table: str) -> list[View]:
+    """Return the views that write the table, sorted."""
     return sorted(v for v in catalog.views if v.target == table)
 
 
 def view_named(catalog: Catalog, name: str) -> View | None:
+    """Return the view of this name, if there is one."""
     return next((v for v in catalog.views if v.name == name), None)
 
 
 def dimension_state(catalog: Catalog) -> int:
-    """How many rows the dimension holds: every change of it is another state."""
+    """Return the number of rows in the dimension: every change of it is another state."""
     return sum(len(p.content) for p in parts_of(catalog, DIMENSION))
 
 
 def apply_view(view: View, content: Iterable[Atom], dimension: int) -> tuple[Atom, ...]:
-    """The view's function: one for trigger, backfill, replay and reconciliation."""
+    """Run the view on rows: the same function for trigger, backfill, replay and reconciliation."""
     read = dimension if view.reads_dimension else 0
     return ordered((view.definition, atom, read) for atom in content)
 
 
 def blocks_seen(catalog: Catalog, view_id: str, partition: str) -> set[int]:
+    """Return the source blocks of the partition that the view covers."""
     return {b for v, p, b in catalog.coverage if v == view_id and p in (None, partition)}
 
 
 def covers(catalog: Catalog, view_id: str, part: Part) -> bool:
+    """Return whether the view covers all blocks of the part."""
     return blocks_of(part) <= blocks_seen(catalog, view_id, part.partition)
 
 
 def touches(catalog: Catalog, view_id: str, part: Part) -> bool:
+    """Return whether the view covers at least one block of the part."""
     return not blocks_of(part).isdisjoint(blocks_seen(catalog, view_id, part.partition))
 
 
 def blocks_of(part: Part) -> set[int]:
+    """Return the block numbers of the part."""
     return set(range(part.first, part.last + 1))
 
 
 def is_bypass(catalog: Catalog, part: Part) -> bool:
-    """Whether no view that writes the table made the part's rows."""
+    """Return whether the part holds rows of none of the views that write the table."""
     return part.made.isdisjoint(v.id for v in views_into(catalog, part.table))
 
 
 def expected(catalog: Catalog, table: str) -> dict[str, tuple[Atom, ...]]:
-    """What views must have made of what they claim to have seen, by slice."""
+    """Return the rows by slice that the views must have written for the parts that they cover."""
     made: list[Atom] = []
     for view in views_into(catalog, table):
         for part in parts_of(catalog, view.source):
@@ -199,7 +215,8 @@ def expected(catalog: Catalog, table: str) -> dict[str, tuple[Atom, ...]]:
 
 
 def actual(catalog: Catalog, table: str, *, bypass: bool) -> dict[str, tuple[Atom, ...]]:
-    """What is there; `bypass` False leaves out what the ledger says no view made."""
+    """Return the rows of the table by slice; with `bypass` False without those that the ledger
+    attributes to no view."""
     found: dict[str, list[Atom]] = {}
     for part in parts_of(catalog, table):
         if bypass or not is_bypass(catalog, part):
@@ -208,6 +225,7 @@ def actual(catalog: Catalog, table: str, *, bypass: bool) -> dict[str, tuple[Ato
 
 
 def stale(catalog: Catalog, table: str, partition: str) -> bool:
+    """Return whether a writer's invalidation names the slice."""
     writers = {v.id for v in views_into(catalog, table)}
     return any(v in writers and p in (None, partition) for v, p, _ in catalog.invalid)
 
@@ -215,7 +233,7 @@ def stale(catalog: Catalog, table: str, partition: str) -> bool:
 def fingerprint(
     catalog: Catalog, protocol: Protocol, table: str, partition: str
 ) -> tuple[object, ...]:
-    """What a verdict about a slice depends on (rule 9)."""
+    """Return the facts on which a verdict about a slice depends (rule 9)."""
     facts: list[object] = []
     for view in views_into(catalog, table):
         facts.append((view.id, view.version if protocol.on("9.definition") else 0))
@@ -234,7 +252,8 @@ def fingerprint(
 
 
 class Requirement(NamedTuple):
-    """`guard` is the rule's id, `kind` a requirement of olapdb/model/changes.py."""
+    """A requirement of a commit. `guard` is the rule's id, `kind` a requirement of
+    olapdb/model/changes.py."""
 
     guard: str
     kind: str
@@ -242,11 +261,14 @@ class Requirement(NamedTuple):
 
 
 class Change(NamedTuple):
+    """A change of a commit; the facts depend on its kind."""
+
     kind: str
     facts: tuple[Any, ...]
 
 
 def holds(world: World, requirement: Requirement) -> bool:
+    """Return whether the requirement holds in the world."""
     catalog, facts = world.catalog, requirement.facts
     match requirement.kind:
         case "LeaseLive":
@@ -290,20 +312,22 @@ def holds(world: World, requirement: Requirement) -> bool:
 
 
 def views_are(catalog: Catalog, table: str, *, attached: bool) -> tuple[tuple[str, int], ...]:
-    """(id, version) of the views on a table; `attached` False: of all, attached or not."""
+    """Return (id, version) of the views on a table; `attached` False: of all, attached or not."""
     return tuple((v.id, v.version) for v in views_on(catalog, table) if v.attached or not attached)
 
 
 def dimension_views(catalog: Catalog) -> tuple[tuple[str, int], ...]:
+    """Return (id, version) of the views that read the dimension."""
     return tuple((v.id, v.version) for v in sorted(catalog.views) if v.reads_dimension)
 
 
 def part_ids(parts: Iterable[Part]) -> tuple[tuple[int, int, int, int], ...]:
+    """Return the sorted ids of the parts."""
     return tuple(sorted(p.id for p in parts))
 
 
 def one_coverage(catalog: Catalog, hull: Part) -> bool:
-    """Whether each view on the table has seen all of the hull's blocks, or none."""
+    """Return whether each view on the table covers all of the hull's blocks, or none."""
     return all(
         covers(catalog, v.id, hull) or not touches(catalog, v.id, hull)
         for v in views_on(catalog, hull.table)
@@ -311,7 +335,7 @@ def one_coverage(catalog: Catalog, hull: Part) -> bool:
 
 
 def change_world(world: World, changes: Iterable[Change]) -> World:
-    """Makes the changes of one commit; block numbers are given here, as in the engine."""
+    """Apply the changes of one commit; block numbers are assigned here, as in the engine."""
     number = world.catalog.number + 1
     new: list[int] = []
     for change in changes:
@@ -320,6 +344,7 @@ def change_world(world: World, changes: Iterable[Change]) -> World:
 
 
 def _change(world: World, change: Change, new: list[int]) -> World:
+    """Apply one change; `new` collects the block numbers that this commit assigns."""
     c, f = world.catalog, change.facts
     match change.kind:
         case "AddBlock":
@@ -391,7 +416,7 @@ def _change(world: World, change: Change, new: list[int]) -> World:
 
 
 def _drop_view(world: World, view: View) -> World:
-    """Its ledger goes; what it made stays in the target, as rows that no view made."""
+    """Remove a view and its ledger; its rows stay in the target, as rows of no view."""
     c = world.catalog
     views = c.views - {view}
     left = c._replace(

@@ -1,4 +1,4 @@
-"""What users do, as atomic steps: INSERT, DELETE, TRUNCATE, and statements about views."""
+"""The statements of users as atomic steps: INSERT, DELETE, TRUNCATE, and statements about views."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from tests.protocol.turn import ATTEMPTS_MAX, Draft, Step, Turn
 class Insert(NamedTuple):
     """INSERT of rows into a table, with the cascade of its views, in one commit.
 
-    Rows into a view's target are bypass.  `unknown`: the client may not learn whether it
-    committed.  With a `token`, a repetition is acknowledged and does nothing.
+    Rows into a view's target are bypass.  `unknown`: the client may not see whether it committed.
+    With a `token`, a repetition is acknowledged and does nothing.
     """
 
     table: str
@@ -46,6 +46,7 @@ class Insert(NamedTuple):
     unknown: bool = False
 
     def moves(self, turn: Turn) -> Iterator[Step]:
+        """Stage the parts, then commit."""
         match turn.actor.step:
             case 0:
                 yield self._stage(turn)
@@ -103,6 +104,8 @@ class Insert(NamedTuple):
             yield f"gives up ({outcome})", turn.done(turn.discard(turn.world))
 
     def _commit_halves(self, turn: Turn, changes: tuple[Change, ...]) -> Iterator[Step]:
+        """Commit the INSERT's own rows first, and its views' output in a second commit (guard
+        1.one_commit is off)."""
         own = 1 + len(by_partition(self._content()))
         first = turn.commit((), changes[:own])
         assert isinstance(first, World)
@@ -119,6 +122,7 @@ class Insert(NamedTuple):
         return world
 
     def _told(self, world: World) -> World:
+        """Return the world in which the client knows that its rows were inserted."""
         if self.table not in (SOURCE, DIMENSION):
             rows = {(self.table, atom) for atom in self._content()}
             return world._replace(kept=world.kept | rows)
@@ -131,7 +135,8 @@ class Insert(NamedTuple):
 
 
 class ChangeView(NamedTuple):
-    """CREATE, DETACH, ATTACH, DROP and MODIFY QUERY: the name, and for CREATE what it is."""
+    """CREATE, DETACH, ATTACH, DROP and MODIFY QUERY of a view; source, target and dimension are
+    for CREATE."""
 
     kind: str
     name: str
@@ -140,6 +145,7 @@ class ChangeView(NamedTuple):
     reads_dimension: bool = False
 
     def moves(self, turn: Turn) -> Iterator[Step]:
+        """Commit in a single step."""
         view = view_named(turn.catalog, self.name)
         if (view is None) != (self.kind == "CREATE"):
             yield f"finds nothing to {self.kind}", turn.done(turn.world)
@@ -186,11 +192,13 @@ class ChangeView(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """DELETE of source rows: their parts are replaced, what views made of them is stale."""
+    """DELETE of source rows: their parts are replaced, and slices that the rows reached become
+    stale."""
 
     rows: tuple[str, ...]
 
     def moves(self, turn: Turn) -> Iterator[Step]:
+        """Rewrite the parts, then commit."""
         if turn.actor.step == 0:
             yield self._plan(turn)
             return
@@ -228,7 +236,7 @@ class Delete(NamedTuple):
 
 
 def watch(draft: Draft, part: Part, leaving: tuple[Atom, ...]) -> None:
-    """Names what views made of rows that leave a part of their source (rule 4)."""
+    """Invalidate the slices of views that rows leaving a source part had reached (rule 4)."""
     snapshot = draft.snapshot
     watchers = views_are(snapshot, part.table, attached=False)
     draft.require("4.watchers", "ViewsOnTableAre", part.table, watchers)
@@ -247,11 +255,12 @@ def watch(draft: Draft, part: Part, leaving: tuple[Atom, ...]) -> None:
 
 
 class Truncate(NamedTuple):
-    """TRUNCATE of a view's target: the coverage leaves with the rows (rule 5)."""
+    """TRUNCATE of a view's target: the coverage is removed with the rows (rule 5)."""
 
     table: str
 
     def moves(self, turn: Turn) -> Iterator[Step]:
+        """Read the parts, then commit."""
         if turn.actor.step == 0:
             yield self._plan(turn)
             return
@@ -283,12 +292,14 @@ class Truncate(NamedTuple):
 
 
 class Backfill(NamedTuple):
-    """One chunk: a partition of the view's gap, published with its coverage in one commit."""
+    """One chunk of a backfill: a partition of the view's gap, published with its coverage in one
+    commit."""
 
     name: str
     partition: str
 
     def moves(self, turn: Turn) -> Iterator[Step]:
+        """Compute the chunk, then commit."""
         if turn.actor.step == 0:
             yield self._compute(turn)
             return
@@ -339,6 +350,7 @@ class Merge(NamedTuple):
     table: str
 
     def moves(self, turn: Turn) -> Iterator[Step]:
+        """Choose and stage one of the possible merges, then commit."""
         if turn.actor.step == 0:
             yield from self._choose(turn)
             return
@@ -373,6 +385,7 @@ class Merge(NamedTuple):
 
 
 def hull_of(turn: Turn, left: Part, right: Part) -> Part:
+    """Return the merged part of two."""
     made = left.made | right.made
     return Part(
         turn.file(0, 0),
@@ -386,9 +399,9 @@ def hull_of(turn: Turn, left: Part, right: Part) -> Part:
 
 
 def may_merge(turn: Turn, left: Part, right: Part, hull: Part) -> bool:
-    """The policy: rows that no view made stay apart, and so do those of different views, since
-    one of them may be dropped. Coverage is only required at the commit: a policy asks earlier to
-    save work."""
+    """Return whether the policy allows the merge. Bypass rows stay apart from a view's, and so
+    do rows of different views, since one view may be dropped. Coverage is only required at the
+    commit: a policy checks it earlier to save work."""
     protocol = turn.protocol
     if protocol.on("7.bypass_apart") and bool(left.made) != bool(right.made):
         return False
@@ -398,7 +411,7 @@ def may_merge(turn: Turn, left: Part, right: Part, hull: Part) -> bool:
 
 
 def again(turn: Turn, attempt: int, guard: str) -> Step:
-    """After a conflict: computed anew, bounded; what was staged is deleted."""
+    """Delete the staged files after a conflict, and compute again, bounded."""
     world = turn.discard(turn.world)
     if guard != "13.lease" and attempt + 1 < ATTEMPTS_MAX:
         cleared = world._replace(pins=frozenset(p for p in world.pins if p[0] != turn.number))
@@ -407,7 +420,7 @@ def again(turn: Turn, attempt: int, guard: str) -> Step:
 
 
 def crash(turn: Turn) -> World:
-    """The process is gone: memory and pins with it; files and lease remain."""
+    """End the process: its memory and pins are gone; files and lease remain."""
     world = turn.world
     pins = frozenset(p for p in world.pins if p[0] != turn.number)
     dead = Actor(turn.actor.operation, dead=True)

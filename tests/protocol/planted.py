@@ -1,8 +1,8 @@
-"""Faults to plant in the engine: for each guard, what disables it.
+"""Faults to plant in the engine: for each guard, a way to disable it.
 
-Most take a requirement or a change out of commits on their way to `Catalog.apply`; the others
-replace the function that is the guard.  A fault that nothing notices is a guard that no test
-protects.
+Most remove a requirement or a change from commits on their way to `Catalog.apply`; others replace
+the function that implements the guard.  A fault without visible effect means that no test protects
+the guard.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ FOR_EVER = 1 << 40
 
 @dataclass(frozen=True)
 class Fault:
-    """`words` say what is disabled, for the table in docs/protocol.md."""
+    """A disabled guard. `words` describe the fault for the table in docs/protocol.md."""
 
     guard: str
     words: str
     edit: Edit | None = None
     patches: Mapping[str, Any] = field(default_factory=dict)
-    """By dotted name."""
+    """Replacements by dotted name."""
 
     @contextmanager
     def planted(self, catalog: Catalog) -> Iterator[None]:
+        """Plant the fault: edit the catalog's commits and patch the names."""
         apply, edit = catalog.apply, self.edit
 
         def edited(commit: Commit) -> Committed:
@@ -62,7 +63,7 @@ def lost(
     where: Callable[[Any, Snapshot], bool] = lambda r, s: True,
     patches: Mapping[str, Any] | None = None,
 ) -> Fault:
-    """Requirements of these types are not asked in commits of the kind ("" for all)."""
+    """Disable requirements of these types in commits of the kind ("" for all)."""
 
     def edit(commit: Commit, snapshot: Snapshot) -> Commit:
         if kind not in ("", commit.kind):
@@ -79,7 +80,7 @@ def lost(
 def forgotten(
     guard: str, kind: str, of: type[Any], where: Callable[[Any, Snapshot], bool] = lambda r, s: True
 ) -> Fault:
-    """Changes of the type are left out of commits of the kind."""
+    """Leave changes of the type out of commits of the kind."""
     return rewritten(
         guard,
         kind,
@@ -93,6 +94,8 @@ def forgotten(
 def rewritten(
     guard: str, kind: str, words: str, rewrite: Callable[[Change, Snapshot], Sequence[Change]]
 ) -> Fault:
+    """Replace each change of commits of the kind by the result of `rewrite`."""
+
     def edit(commit: Commit, snapshot: Snapshot) -> Commit:
         if kind not in ("", commit.kind):
             return commit
@@ -103,11 +106,13 @@ def rewritten(
 
 
 def patched(guard: str, words: str, **by_name: Any) -> Fault:
-    """Names with `__` for the dots."""
+    """Replace names, given as keywords with `__` for the dots."""
     return Fault(guard, words, None, {n.replace("__", "."): new for n, new in by_name.items()})
 
 
 def both(guard: str, words: str, *faults: Fault) -> Fault:
+    """Combine several faults."""
+
     def edit(commit: Commit, snapshot: Snapshot) -> Commit:
         for one in faults:
             commit = one.edit(commit, snapshot) if one.edit is not None else commit
@@ -116,11 +121,11 @@ def both(guard: str, words: str, *faults: Fault) -> Fault:
     return Fault(guard, words, edit, {n: new for one in faults for n, new in one.patches.items()})
 
 
-# --- what is asked of a requirement or a change --------------------------------------------------
+# --- predicates of requirements and changes, and rewritten changes -------------------------------
 
 
 def _is_source(requirement: Any, snapshot: Snapshot) -> bool:
-    """Of a source that is no target."""
+    """Return whether the requirement is about a source that is no target."""
     return bool(snapshot.views_on(requirement.table_id)) and not _is_target(requirement, snapshot)
 
 
@@ -154,7 +159,7 @@ def _endless(change: Change, snapshot: Snapshot) -> list[Change]:
 
 
 def _covered_at_once(change: Change, snapshot: Snapshot) -> list[Change]:
-    """A new view claims all that its source has."""
+    """Let a new view claim to cover all rows of its source."""
     if not isinstance(change, c.PutObject) or not isinstance(change.object, MaterializedView):
         return [change]
     view = change.object
@@ -178,7 +183,7 @@ def _of_nobody(change: Change, snapshot: Snapshot) -> list[Change]:
 
 
 def _remove_what_is_there(self: Any, table_id: str, part_ids: Sequence[str]) -> None:
-    """Application._remove_parts, which does not mind that a part is gone."""
+    """Replace Application._remove_parts by one that ignores missing parts."""
     import json
 
     from olapdb.catalog.sqlite import statements as sql
@@ -202,7 +207,7 @@ def _first_writer_only(self: Any, views: Sequence[Any]) -> Any:
 
 
 def _without_views(commit: Commit, snapshot: Snapshot) -> Commit:
-    """An INSERT of its own table alone."""
+    """Reduce an INSERT's commit to its own table."""
     blocks = [one.block for one in commit.changes if isinstance(one, c.AddBlock)]
     if commit.kind != "INSERT" or not blocks:
         return commit
@@ -229,7 +234,7 @@ def _any_kind(state: Any, part: Any) -> object:
 
 
 def _takes_all(self: Any, now: Snapshot, target: Any, fence: int, more: Any) -> Any:
-    """_Replay._replaced without its fence."""
+    """Replace _Replay._replaced by one without its fence."""
     return _replaced(self, now, target, fence, more, beyond=True)
 
 
@@ -249,7 +254,7 @@ def _replaced(
 
 
 class _Blind:
-    """A snapshot that does not see some of what a verdict depends on."""
+    """A snapshot that hides some of the facts on which a verdict depends."""
 
     def __init__(self, snapshot: Snapshot, **seen: Any) -> None:
         self._snapshot, self._seen = snapshot, seen

@@ -37,7 +37,7 @@ from tests.protocol.turn import Draft, Step, Turn
 
 
 class Replay(NamedTuple):
-    """Recomputes slices of a target from what its views have seen, and swaps them in.
+    """REPLAY: recomputes slices of a target from the parts that its views cover, and swaps them in.
 
     `slices` None: all of them.  The fence is the target's last block at the snapshot.
     """
@@ -47,6 +47,7 @@ class Replay(NamedTuple):
     discard_bypass: bool = False
 
     def moves(self, turn: Turn) -> Iterator[Step]:
+        """Recompute, plan the swap on the newest catalog, commit."""
         memory = turn.actor.memory
         match turn.actor.step:
             case 0:
@@ -84,6 +85,7 @@ class Replay(NamedTuple):
         return self.slices is None or slice_ in self.slices
 
     def _made(self, draft: Draft, view: View) -> tuple[Atom, ...]:
+        """Return the view's output for the parts that it covers, and require their state."""
         snapshot = draft.snapshot
         draft.require("6.view", "ViewIs", view.id, view.version)
         if view.reads_dimension:
@@ -98,7 +100,8 @@ class Replay(NamedTuple):
         return made
 
     def _swap(self, turn: Turn) -> Step:
-        """What the commit will replace, as of now: merges may have gone on."""
+        """Choose the parts to replace on the newest catalog: merges may have changed them since
+        the snapshot."""
         attempt, snapshot, requirements, changes = turn.actor.memory
         assert isinstance(snapshot, Catalog)
         now = turn.catalog
@@ -110,7 +113,7 @@ class Replay(NamedTuple):
         old, straddles = self._old(turn, now, fence)
         if straddles:
             return again(turn, attempt, "6.straddle")
-        # What no view made at the snapshot: a view created since has made nothing up to the fence.
+        # Bypass as of the snapshot: a view created since has no rows up to the fence.
         removed = [p for p in old if not is_bypass(snapshot, p) or self._discards(turn)]
         touched = sorted({*added, *(p.partition for p in old), *(self.slices or ())})
         whole = data_version(snapshot, self.table, "")
@@ -137,6 +140,7 @@ class Replay(NamedTuple):
         return self.discard_bypass or not turn.protocol.on("6.bypass_stays")
 
     def _old(self, turn: Turn, now: Catalog, fence: int) -> tuple[list[Part], bool]:
+        """Return the parts to replace, and whether one of them lies across the fence."""
         chosen = [p for p in parts_of(now, self.table) if self._chosen(p.partition)]
         if not turn.protocol.on("6.fence"):
             return chosen, False
@@ -145,14 +149,15 @@ class Replay(NamedTuple):
         return up_to, straddles and turn.protocol.on("6.straddle")
 
     def _clear(self, draft: Draft, snapshot: Catalog) -> None:
+        """Clear the invalidations from before the snapshot."""
         limit = snapshot.number if draft.turn.protocol.on("6.clear_up_to") else 1 << 30
         for view in views_into(snapshot, self.table):
             for slice_ in self.slices or (None,):
                 draft.change("Clear", view.id, slice_, limit)
 
     def _downstream(self, draft: Draft, removed: list[Part]) -> None:
-        """Views on the target: what they made of the replaced rows is stale; the new block counts
-        as seen, since their own replay reads it."""
+        """Invalidate the output of views on the target for the replaced rows; the new block
+        counts as covered, since their own replay reads it."""
         now = draft.snapshot
         watchers = views_are(now, self.table, attached=False)
         draft.require("6.watchers", "ViewsOnTableAre", self.table, watchers)
@@ -176,11 +181,12 @@ class Replay(NamedTuple):
 
 
 class Reconcile(NamedTuple):
-    """Compares each slice of a target with a recomputation, at one snapshot."""
+    """RECONCILE: compares each slice of a target with a recomputation, at one snapshot."""
 
     table: str
 
     def moves(self, turn: Turn) -> Iterator[Step]:
+        """Compare at a pinned snapshot, then commit the verdicts."""
         if turn.actor.step == 0:
             yield "compares", turn.go(turn.pinned(turn.world), 1, turn.catalog)
             return
@@ -216,6 +222,7 @@ class Read(NamedTuple):
     """A reader of the newest snapshot: takes its number, pins it, reads."""
 
     def moves(self, turn: Turn) -> Iterator[Step]:
+        """Take a snapshot, pin it, check the mark, read."""
         match turn.actor.step:
             case 0:
                 yield "takes a snapshot", turn.go(turn.world, 1, turn.catalog)
@@ -230,8 +237,8 @@ class Read(NamedTuple):
                 yield "has read", turn.done(turn.world)
 
     def _look(self, turn: Turn) -> Step:
-        """The pin is written, then the mark is read; vacuum writes the mark, then reads the
-        pins: one of the two sees the other."""
+        """Check the mark after writing the pin. Vacuum writes the mark, then reads the pins: so
+        one of the two sees the other."""
         snapshot = turn.actor.memory[0]
         assert isinstance(snapshot, Catalog)
         if turn.protocol.on("13.mark") and snapshot.number < turn.world.mark:
@@ -242,14 +249,15 @@ class Read(NamedTuple):
 
 
 class Vacuum(NamedTuple):
-    """Forgets dropped parts, revokes dead leases, deletes what nobody knows.
+    """Vacuum: purges dropped parts, revokes dead leases, deletes unreferenced files.
 
-    `suspects`: it may take a process for dead that only is slow.
+    `suspects`: it may take a slow process for a dead one.
     """
 
     suspects: bool = False
 
     def moves(self, turn: Turn) -> Iterator[Step]:
+        """Find and mark due parts, purge them, revoke leases, list files, delete orphans."""
         world, memory = turn.world, turn.actor.memory
         match turn.actor.step:
             case 0:
@@ -300,11 +308,12 @@ class Vacuum(NamedTuple):
 
 
 def referenced(world: World) -> frozenset[tuple[int, int, int, int]]:
+    """Return the ids of files of live and dropped parts."""
     return frozenset({p.id for p in world.catalog.parts} | {p.id for p, _ in world.dropped})
 
 
 def horizon(turn: Turn) -> int:
-    """The oldest commit that anybody reads."""
+    """Return the oldest commit that any reader pins."""
     if not turn.protocol.on("13.pins"):
         return turn.catalog.number
     return min((pin[1].number for pin in turn.world.pins), default=turn.catalog.number)

@@ -1,9 +1,9 @@
 """Performs the model's traces on the engine, statement by statement, step by step.
 
-Each actor is a thread with a connection of its own.  It stops before each of its statements,
-before each commit, and where a replay has recomputed but not looked at what it will replace; a
-trace says who goes on next.  After each step the ledger is asked, and what it says is compared
-with the rows, which name what they were made of:
+Each actor is a thread with a connection of its own.  It stops before each of its statements, before
+each commit, and where a replay has recomputed but not yet chosen the parts to replace; a trace
+gives the next actor.  After each step the ledger is compared with the rows, which name their
+origin:
 
     t: (made 'v@1', id 'a1', seen 0)      row a1 of s, by definition v@1, with 0 rows in d
 """
@@ -40,7 +40,7 @@ from tests.protocol.turn import Operation
 STEP_SECONDS_MAX = 60
 STOPS = frozenset({"replay.before_commit", "vacuum.marked", "vacuum.revoked"})
 Row = tuple[str, str, int, str]
-"""made, id, seen, partition"""
+"""The columns made, id, seen, partition."""
 
 TABLES = (
     "CREATE TABLE s (id String, p String) ENGINE = MergeTree PARTITION BY p ORDER BY id",
@@ -66,7 +66,7 @@ CHAINED = """
 
 @dataclass
 class Performer:
-    """One actor: a thread that runs its statements and stops where it is told to."""
+    """One actor: a thread that runs its statements and stops at each of its steps."""
 
     statements: Sequence[Operation]
     run: Performance
@@ -78,16 +78,19 @@ class Performer:
     _go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
     def start(self) -> None:
+        """Start the thread; return at its first stop."""
         threading.Thread(target=self._work, daemon=True).start()
         self._wait()
 
     def advance(self) -> None:
+        """Let the thread run to its next stop."""
         if not self.done:
             self._go.release()
             self._wait()
 
     def stop(self) -> None:
-        """In the middle of a statement. One about a view is a single step in the model."""
+        """Stop in the middle of a statement. A statement about a view is a single step in the
+        model and does not stop."""
         if self.stops:
             self._ready.release()
             self._go.acquire()
@@ -111,8 +114,8 @@ class Performer:
 
 
 class Performance:
-    """A scenario on a warehouse in a folder; `problems` are what its steps brought to light. A
-    `fault` is planted once the history is over."""
+    """A scenario on a warehouse in a folder; `problems` collects the violations that its steps
+    show. A `fault` is planted after the history."""
 
     def __init__(self, folder: Path, scenario: Scenario, fault: Fault | None = None) -> None:
         self.folder, self.scenario, self.fault = str(folder), scenario, fault
@@ -126,7 +129,8 @@ class Performance:
         self._counting = threading.Lock()
 
     def follow(self, schedule: Sequence[int]) -> None:
-        """The history, then the actors in the order of `schedule`, then all to their ends."""
+        """Perform the history, then the actors in the order of `schedule`, then all to their
+        ends."""
         with ExitStack() as stack:
             self._checker = stack.enter_context(olapdb.connect(self.folder))
             for text in ("SYSTEM STOP MERGES", *TABLES):
@@ -163,6 +167,8 @@ class Performance:
 
     @contextmanager
     def _stopping_commits(self) -> Iterator[None]:
+        """Let the actors stop before each commit, and note the blocks that attached views must
+        cover."""
         catalog = self._checker.database.services.catalog
         apply = catalog.apply
 
@@ -179,8 +185,8 @@ class Performance:
             catalog.apply = apply  # type: ignore[method-assign]
 
     def _note_owed(self, commit: Commit, committed: Committed) -> None:
-        """Blocks that came while a view was attached: it has to have seen them, but for those of a
-        replay, which may be its gap, and those of a target whose coverage left."""
+        """Note the new blocks that an attached view must cover. Exempt are blocks of a replay,
+        which may be its gap, and blocks of a target whose coverage was removed."""
         snapshot = self._checker.database.services.catalog.snapshot()
         gone = {one.view_id for one in commit.changes if isinstance(one, RemoveCoverage)}
         self.owed = {one for one in self.owed if one[0] not in gone}
@@ -193,6 +199,7 @@ class Performance:
             }
 
     def _missed(self) -> Iterator[str]:
+        """Yield attached views that do not cover a block which they must cover."""
         snapshot = self._checker.database.services.catalog.snapshot()
         for view_id, number in sorted(self.owed):
             view = snapshot.by_id(view_id)
@@ -206,8 +213,8 @@ class Performance:
                     yield f"{view.name} was attached and missed block {number}"
 
     def _lost(self) -> Iterator[str]:
-        """Acknowledged rows that are not there, deleted ones that are, and rows that no view made
-        and nobody asked to go."""
+        """Yield acknowledged rows that are missing, deleted ones that exist, and bypass rows
+        that disappeared without a statement that removes them."""
         there = {row[0] for row in self._checker.execute("SELECT id FROM s").fetchall()}
         if self.acknowledged - self.removed - there:
             yield f"rows are lost: {self.acknowledged - self.removed - there}"
@@ -232,7 +239,8 @@ class Performance:
     # --- statements
 
     def perform(self, operation: Operation, connection: Connection) -> None:
-        """An error of the engine is an answer: the statement had nothing to do, or gave up."""
+        """Run the operation. An error of the engine is an answer: the statement had nothing to
+        do, or gave up."""
         try:
             if isinstance(operation, Vacuum):
                 vacuum(connection.database.services, lifetime_seconds=0)
@@ -310,11 +318,12 @@ class Performance:
         return next((v.name for v in snapshot.views_into(target.id)), "none")
 
 
-# --- the invariants of the model, asked of the engine --------------------------------------------
+# --- the invariants of the model, checked on the engine ------------------------------------------
 
 
 def found(connection: Connection) -> Iterator[str]:
-    """What breaks tests/protocol/invariants.py: rows against the ledger of the newest commit."""
+    """Yield violations of tests/protocol/invariants.py: rows against the ledger of the newest
+    commit."""
     snapshot = connection.database.services.catalog.snapshot()
     doubled = connection.execute("SELECT id FROM s GROUP BY id HAVING count() > 1").fetchall()
     if doubled:
@@ -337,6 +346,7 @@ def found(connection: Connection) -> Iterator[str]:
 
 
 def _halves(snapshot: Snapshot, views: Sequence[MaterializedView]) -> Iterator[str]:
+    """Yield views that cover a source part only in part."""
     for view in views:
         coverage = snapshot.coverage(view.id)
         for part in snapshot.parts(view.source_id):
@@ -348,6 +358,7 @@ def _halves(snapshot: Snapshot, views: Sequence[MaterializedView]) -> Iterator[s
 def _expected(
     connection: Connection, snapshot: Snapshot, views: Sequence[MaterializedView]
 ) -> Counter[Row]:
+    """Return the rows that the views must have written for the parts that they cover."""
     made: Counter[Row] = Counter()
     count = int(connection.execute("SELECT count() FROM d").fetchall()[0][0])
     for view in views:
@@ -377,7 +388,7 @@ def _expected(
 def _actual(
     connection: Connection, snapshot: Snapshot, target: Table
 ) -> tuple[Counter[Row], Counter[Row]]:
-    """What views made, as the ledger says; and all rows."""
+    """Return the rows that the ledger attributes to views, and all rows."""
     ids = frozenset(v.id for v in snapshot.views_into(target.id))
     by_views = {p.name for p in snapshot.parts(target.id) if p.rows and not is_bypass(p, ids)}
     made: Counter[Row] = Counter()
@@ -415,13 +426,13 @@ def _proven(
 
 
 def _partition_ids(snapshot: Snapshot, target: Table, slice_: str) -> frozenset[str]:
-    """The id of the partition of a value: the same for all tables here."""
+    """Return the id of the partition of a value, which is the same for all tables here."""
     types = [e.type for e in TableLayout(target).partition_expressions]
     return frozenset({partition_id([slice_], types)})
 
 
 def performable(programs: Sequence[Program]) -> bool:
-    """Whether the engine has a statement for each operation."""
+    """Return whether the engine has a statement for each operation."""
     return not any(
         (isinstance(one, Vacuum) and one.suspects)
         or (isinstance(one, Insert) and (one.token or one.unknown))

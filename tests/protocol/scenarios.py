@@ -1,5 +1,5 @@
-"""What is explored: for each guard a small scenario that needs it, and every pair and triple of
-operations from a few histories."""
+"""The scenarios to explore: for each guard a small one that needs it, and every pair and triple
+of operations after a few histories."""
 
 from __future__ import annotations
 
@@ -23,14 +23,17 @@ MODIFY_V = ChangeView("MODIFY", "v")
 
 
 def insert(*rows: str, token: str = "", unknown: bool = False) -> Insert:
+    """An INSERT into the source."""
     return Insert("s", rows, token, unknown)
 
 
 def by_hand(*rows: str) -> Insert:
+    """An INSERT directly into the target of v: bypass rows."""
     return Insert("t", rows)
 
 
 def dimension(*rows: str) -> Insert:
+    """An INSERT into the dimension."""
     return Insert("d", rows)
 
 
@@ -38,7 +41,7 @@ A1, A2, B1 = insert("a1"), insert("a2"), insert("b1")
 FILL_A, FILL_B = Backfill("v", "a"), Backfill("v", "b")
 REPLAY, REPLAY_A = Replay("t"), Replay("t", ("a",))
 NAMED: dict[str, Scenario] = {}
-"""By guard: where leaving it out breaks something."""
+"""By guard, the scenario that breaks without it."""
 
 
 def _needs(guard: str, history: Program, *programs: Program, crashes: int = 0) -> None:
@@ -155,7 +158,7 @@ MENU: tuple[Operation, ...] = (
 
 
 def together(count: int, crashes: int = 0) -> Iterator[Scenario]:
-    """Every choice of `count` operations of the menu at once, after each history."""
+    """Yield every choice of `count` operations of the menu at once, after each history."""
     for name, history in HISTORIES.items():
         for chosen in combinations_with_replacement(MENU, count):
             programs = tuple((_own(one, index),) for index, one in enumerate(chosen))
@@ -163,14 +166,15 @@ def together(count: int, crashes: int = 0) -> Iterator[Scenario]:
 
 
 def _own(operation: Operation, index: int) -> Operation:
-    """No two actors insert the same row."""
+    """Return the operation with the actor's index in its row names, so that no two actors insert
+    the same row."""
     if not isinstance(operation, Insert):
         return operation
     return operation._replace(rows=tuple(f"{row}{index}" for row in operation.rows))
 
 
 def sequences(length: int) -> Iterator[Scenario]:
-    """Two actors, each with any `length` operations one after another, after each history."""
+    """Yield two actors, each with any `length` operations one after another, after each history."""
     for name, history in HISTORIES.items():
         programs = [
             tuple(_own(one, index) for index, one in enumerate(chosen))

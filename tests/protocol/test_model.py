@@ -1,7 +1,7 @@
-"""The protocol holds in every interleaving of small scenarios, and needs each of its guards.
+"""Checks that the protocol holds in every interleaving of small scenarios, and needs each guard.
 
-`pytest -s` prints how much was explored, and the shortest way in which each guard, left out,
-breaks something: docs/protocol.md tells them in words.
+`pytest -s` prints how much was explored, and the shortest way in which each guard, left out, breaks
+something: docs/protocol.md describes them in words.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.protocol.scenarios import GUARDS, NAMED, sequences, together
 pytestmark = pytest.mark.feature("commits")
 
 SHORTCUTS = ("9.target_version",)
-"""Guards that the model has, and that can be left out: see docs/protocol.md."""
+"""Guards of the model that can be left out: see docs/protocol.md."""
 NOT_MODELLED = {
     "4.altered",
     "4.dimension_seen",
@@ -36,14 +36,15 @@ NOT_MODELLED = {
     "13.head",
     "13.spans",
 }
-"""Guards about names, columns, single slices, truncated targets, batches of merges and what vacuum
-joins or forgets, which the model does not have: raced on the engine, by
+"""Guards about names, columns, single slices, truncated targets, batches of merges and vacuum's
+joins and deletions, which the model lacks: raced on the engine, by
 tests/protocol/test_names_on_engine.py and tests/unit."""
 ROOT = Path(__file__).parents[2]
 
 
 def explored_all(scenarios: Iterable[Scenario]) -> tuple[int, int, int, float]:
-    """Scenarios, states, transitions, seconds; fails at the first violation."""
+    """Explore the scenarios and fail at the first violation; return the numbers of scenarios,
+    states, transitions and seconds."""
     count, states, transitions, seconds = 0, 0, 0, 0.0
     for scenario in scenarios:
         outcome = explore(scenario)
@@ -57,6 +58,7 @@ def explored_all(scenarios: Iterable[Scenario]) -> tuple[int, int, int, float]:
 
 
 def told(scenario: Scenario, outcome: Explored) -> str:
+    """Describe the violation that an exploration found, with the steps that lead to it."""
     assert outcome.found is not None
     steps = "\n  ".join(outcome.found.trace)
     return (
@@ -88,7 +90,7 @@ def test_any_two_operations_at_once_with_a_crash() -> None:
 
 @pytest.mark.slow
 def test_any_three_operations_at_once() -> None:
-    """Every third of them; all are in the soak."""
+    """Explore every third scenario; the soak explores all."""
     count, *_ = explored_all(islice(together(3), 0, None, 3))
     assert count > 4_000
 
@@ -102,12 +104,12 @@ def test_any_three_operations_at_once_with_a_crash() -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(7_200)
 def test_any_two_pairs_of_operations_at_once() -> None:
-    """Two actors, each with any two operations after another."""
+    """Explore two actors, each with any two operations one after the other."""
     explored_all(sequences(2))
 
 
 def test_every_guard_is_in_the_model_and_in_the_documentation() -> None:
-    """The ids that the code asks for are the ids that are tried, and told."""
+    """Require that the model's code, its scenarios and docs/protocol.md have the same guard ids."""
     here = Path(__file__).parent
     sources = "".join(
         (here / f"{one}.py").read_text() for one in ("turn", "operations", "repairs", "model")

@@ -1,5 +1,8 @@
-"""Names under load: threads rename, exchange, drop, bring back, create views, detach and insert at
-once.  Afterwards every view names just the tables that it is bound to, and is right."""
+"""Names under load: threads rename, exchange, drop, undrop, create views, detach and insert at
+once.
+
+Afterwards every view names exactly the tables that it is bound to, and is right.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +33,7 @@ VIEWS = ("v", "w")
 
 
 def statement(chance: random.Random) -> str:
+    """Return a random statement about names, or an INSERT."""
     one, other = chance.sample(TABLES, 2)
     target, view = chance.choice(TARGETS), chance.choice(VIEWS)
     return chance.choice(
@@ -59,6 +63,8 @@ def statement(chance: random.Random) -> str:
 
 
 def run(folder: Path, seed: int, until: float, said: Counter[str], wrong: list[str]) -> None:
+    """Execute random statements until the time is over; count the outcomes, collect internal
+    errors."""
     chance = random.Random(seed)
     with olapdb.connect(str(folder)) as connection:
         while time.monotonic() < until:
@@ -74,6 +80,7 @@ def run(folder: Path, seed: int, until: float, said: Counter[str], wrong: list[s
 
 
 def check_names(connection: Connection) -> None:
+    """Require that each view's query names the tables that it is bound to."""
     snapshot = connection.session.snapshot()
     for item in snapshot.objects():
         if not isinstance(item, View | MaterializedView):
@@ -91,6 +98,7 @@ def check_names(connection: Connection) -> None:
 
 
 def check_views(connection: Connection) -> None:
+    """Backfill, replay and reconcile all views: every verdict must be "equal"."""
     for database, name in rows(connection, "SELECT database, name FROM system.views"):
         view = f"{database}.{name}"
         connection.execute(f"SYSTEM BACKFILL VIEW {view}")

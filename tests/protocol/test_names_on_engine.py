@@ -1,4 +1,4 @@
-"""Identity, not names (rule 10): what statements about names do to each other when they meet.
+"""Races statements about names against each other (rule 10: views refer to ids, not names).
 
 Names are not in the model; here one statement is stopped just before its commit, and another one
 runs whole.
@@ -26,6 +26,7 @@ pytestmark = pytest.mark.feature("commits", "engines")
 
 @pytest.fixture
 def race(tmp_path: Path) -> Iterator[Race]:
+    """Return a race of two connections to one warehouse, without merges."""
     with olapdb.connect(str(tmp_path)) as first, olapdb.connect(str(tmp_path)) as second:
         first.execute("SYSTEM STOP MERGES")
         yield Race(first, second)
@@ -96,7 +97,7 @@ def test_a_view_that_is_created_while_its_source_is_dropped(race: Race) -> None:
 
 
 def test_a_view_is_created_over_the_renamed_source(race: Race) -> None:
-    """The name in the statement means nothing any more: the statement fails, nothing is there."""
+    """Check that the statement fails and creates nothing, since its name is gone."""
     make(race.first, view=False)
     assert not race.run(VIEW, "RENAME TABLE events TO events1")
     assert race.ask("SELECT count() FROM system.views") == [(0,)]
@@ -111,7 +112,7 @@ def test_rows_that_come_while_a_view_is_dropped(race: Race) -> None:
 
 
 def test_a_view_that_is_created_while_its_source_is_exchanged(race: Race) -> None:
-    """The view is on the table, which has the other name afterwards."""
+    """Check that the view stays on its table, which has the other name afterwards."""
     make(race.first, view=False)
     race.first.execute("CREATE TABLE other AS events")
     assert race.run("EXCHANGE TABLES events AND other", VIEW)
@@ -121,7 +122,7 @@ def test_a_view_that_is_created_while_its_source_is_exchanged(race: Race) -> Non
 
 
 def test_a_view_is_created_over_the_exchanged_source(race: Race) -> None:
-    """The statement is run again, and finds the table that has the name now."""
+    """Check that the retried statement finds the table that has the name now."""
     make(race.first, view=False)
     race.first.execute("CREATE TABLE other AS events")
     assert race.run(VIEW, "EXCHANGE TABLES events AND other")
@@ -151,7 +152,8 @@ def test_a_plain_view_is_created_over_the_renamed_table(race: Race) -> None:
 
 
 def test_a_view_reads_a_plain_view_that_is_replaced(race: Race) -> None:
-    """The new definition of the plain view is the one that the materialized view was checked with."""
+    """Check that the materialized view uses the definition of the plain view that it was checked
+    with."""
     make(race.first, view=False)
     race.first.execute(
         "CREATE TABLE kinds (kind String, weight Int64) ENGINE = MergeTree ORDER BY kind"
@@ -231,7 +233,8 @@ def test_what_is_created_while_its_database_is_renamed(race: Race, made: str) ->
 
 
 def test_a_comment_does_not_take_a_new_name_back(race: Race) -> None:
-    """Either the statement fails, for the name is gone, or it comments what has the name now."""
+    """Check that the statement fails, since the name is gone, or comments the table that has it
+    now."""
     make(race.first)
     commented = race.run(
         "ALTER TABLE events MODIFY COMMENT 'clicks'", "RENAME TABLE events TO events1"
@@ -265,7 +268,7 @@ def test_two_renames_of_one_table(race: Race) -> None:
 
 
 def test_rows_that_come_while_their_table_is_renamed(race: Race) -> None:
-    """They are the table's, whatever it is called: no second firing is needed."""
+    """Check that the INSERT commits into the table under its new name, without firing again."""
     make(race.first)
     assert race.run(
         "INSERT INTO events VALUES ('2024-01-01', 'a', 1, 1)", "RENAME TABLE events TO events1"
@@ -275,7 +278,7 @@ def test_rows_that_come_while_their_table_is_renamed(race: Race) -> None:
 
 
 def test_rows_that_come_while_their_table_is_replaced(race: Race) -> None:
-    """They are acknowledged and there, or refused; never acknowledged and gone."""
+    """Check that the rows are acknowledged and exist, or are refused."""
     race.first.execute("CREATE TABLE t (x Int8) ENGINE = MergeTree ORDER BY x")
     landed = race.run(
         "INSERT INTO t VALUES (1)",
@@ -292,7 +295,7 @@ def test_a_table_is_replaced_while_a_view_of_it_is_created(race: Race) -> None:
 
 
 def test_a_renamed_table_is_not_read_under_its_old_name(race: Race) -> None:
-    """A plan is remembered by its text; the text may mean another table now."""
+    """Check that a plan cached by its text is not used once the text means another table."""
     race.first.execute("CREATE TABLE t (x Int8) ENGINE = MergeTree ORDER BY x")
     race.first.execute("CREATE TABLE u (x Int8) ENGINE = MergeTree ORDER BY x")
     race.first.execute("INSERT INTO t VALUES (1)")
@@ -305,7 +308,7 @@ def test_a_renamed_table_is_not_read_under_its_old_name(race: Race) -> None:
 
 
 def test_a_rename_is_no_change_of_the_schema(race: Race) -> None:
-    """Parts of before and after are of one schema, and merge."""
+    """Check that parts from before and after the rename have one schema, and merge."""
     race.first.execute(
         "CREATE TABLE t (x Int8, y Int8 DEFAULT x + 1) ENGINE = MergeTree ORDER BY x"
     )
@@ -362,6 +365,7 @@ def test_without_the_check_of_a_put_a_dropped_view_is_back(
 
 
 def drop_filled(race: Race) -> None:
+    """Drop a table that has rows."""
     race.first.execute(
         "CREATE TABLE t (x Int8) ENGINE = MergeTree ORDER BY x SETTINGS inline_bytes_max = 0"
     )
@@ -390,7 +394,8 @@ def test_a_table_that_comes_back_is_not_hidden_by_a_new_one(race: Race) -> None:
 def test_a_table_comes_back_whole_or_not_while_vacuum_runs(
     race: Race, stage: str, there: bool
 ) -> None:
-    """What vacuum means to forget is looked at again when it forgets; what it forgot is gone."""
+    """Check that vacuum looks at the dropped table again when it deletes it; after that UNDROP
+    fails."""
     drop_filled(race)
     waiting = [stage]
     undropped: list[bool] = []
@@ -415,7 +420,7 @@ def test_a_table_comes_back_whole_or_not_while_vacuum_runs(
 
 
 def test_a_merge_that_began_before_the_table_was_dropped(race: Race) -> None:
-    """The parts are the same when the table is back, so the merge may still land."""
+    """Check that the merge commits after UNDROP, since the parts are the same."""
     race.first.execute("CREATE TABLE t (x Int8) ENGINE = MergeTree ORDER BY x")
     for value in (1, 2):
         race.first.execute(f"INSERT INTO t VALUES ({value})")
@@ -426,7 +431,7 @@ def test_a_merge_that_began_before_the_table_was_dropped(race: Race) -> None:
 
 
 def test_a_plain_view_that_is_made_again_stays_what_it_was(race: Race) -> None:
-    """A materialized view that reads it need not know; another definition it would have to."""
+    """Check that a materialized view stays valid while the plain view keeps its definition."""
     make(race.first, view=False)
     race.first.execute(
         "CREATE TABLE kinds (kind String, weight Int64) ENGINE = MergeTree ORDER BY kind"

@@ -1,4 +1,4 @@
-"""The engine does what the model demands: traces of the model, performed on it."""
+"""Performs traces of the model on the engine, which must behave as the model demands."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ON_ENGINE = tuple(
 
 @pytest.mark.parametrize("guard", ON_ENGINE)
 def test_what_breaks_without_a_guard_is_harmless_on_the_engine(guard: str, tmp_path: Path) -> None:
-    """The shortest counterexample of the model that lacks the guard."""
+    """Perform the shortest counterexample of the model that lacks the guard."""
     scenario = NAMED[guard]
     broken = explore(scenario, Protocol(frozenset({guard}))).found
     assert broken is not None
@@ -33,7 +33,8 @@ def test_what_breaks_without_a_guard_is_harmless_on_the_engine(guard: str, tmp_p
 
 
 def random_walk(scenario: Scenario, chance: random.Random) -> list[int]:
-    """Who goes next, step by step, along one path of the whole protocol."""
+    """Return the index of the next actor for each step, along one random path of the whole
+    protocol."""
     world, who = start_of(scenario, Protocol()), list[int]()
     while True:
         choices = list(moves(world, scenario.programs, Protocol()))
@@ -44,6 +45,7 @@ def random_walk(scenario: Scenario, chance: random.Random) -> list[int]:
 
 
 def walk(seed: int, folder: Path) -> Performance:
+    """Perform a random walk of a random scenario on the engine."""
     chance = random.Random(seed)
     scenarios = [s for s in together(3) if performable((s.history, *s.programs))]
     scenario = chance.choice(scenarios)

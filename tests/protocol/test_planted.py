@@ -1,7 +1,7 @@
-"""Faults planted in the engine: the trace that needs a guard goes wrong without it.
+"""Plants faults in the engine: the trace that needs a guard goes wrong without it.
 
-`test_on_engine.py` shows that each trace is harmless; here the engine's guard is disabled, and the
-same trace is not, so it is this guard that protects.
+`test_on_engine.py` shows that each trace is harmless. Here the engine's guard is disabled and the
+same trace does harm, so it is this guard that protects.
 """
 
 from __future__ import annotations
@@ -33,17 +33,18 @@ def test_a_trace_goes_wrong_without_its_guard(guard: str, tmp_path: Path) -> Non
 
 
 def test_every_fault_is_documented() -> None:
-    """With the words that say what it plants."""
+    """Require each fault's description in docs/protocol.md."""
     told = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
     for fault in FAULTS.values():
         assert f"| `{fault.guard}` | {fault.words} |" in told, fault.guard
 
 
 def test_a_fault_for_each_rule() -> None:
-    """Those of rules 13 and 14 that are about files are in test_planted_files.py."""
+    """Require a fault for each rule; file faults of rules 13 and 14 are in
+    test_planted_files.py."""
     assert {int(guard.split(".")[0]) for guard in FAULTS} >= set(range(1, 14))
     assert set(ON_TRACES) == set(ON_ENGINE) - FILES
 
 
 FILES = {"13.live_leases", "13.catalog_last", "13.pins", "13.mark", "13.look_again"}
-"""Guards of vacuum, planted in test_planted_files.py."""
+"""Guards of vacuum, whose faults are planted in test_planted_files.py."""

@@ -1,5 +1,5 @@
-"""Faults planted in tokens, leases, pins and unknown outcomes (rules 12 to 14): each is noticed,
-and without it nothing happens."""
+"""Plants faults in tokens, leases, pins and unknown outcomes (rules 12 to 14); each test also
+runs without its fault."""
 
 from __future__ import annotations
 
@@ -41,21 +41,24 @@ pytestmark = [
 
 
 def problems(connection: Connection) -> list[str]:
+    """Return the problems that check_database finds."""
     services = connection.database.services
     return check_database(services.catalog, services.store)
 
 
 def clean(connection: Connection) -> None:
+    """Vacuum with a part lifetime of 0."""
     vacuum(connection.database.services, lifetime_seconds=0)
 
 
 def count(connection: Connection) -> int:
+    """Return the number of rows in s."""
     return int(connection.execute("SELECT count() FROM s").fetchall()[0][0])
 
 
 @contextmanager
 def at(stage: str, act: Callable[[], object]) -> Iterator[None]:
-    """`act` once, when the stage is reached."""
+    """Call `act` once, when the stage is reached."""
     waiting = [act]
 
     def told(reached: str) -> None:
@@ -67,10 +70,12 @@ def at(stage: str, act: Callable[[], object]) -> Iterator[None]:
 
 
 def planted(connection: Connection, guard: str, really: bool) -> AbstractContextManager[None]:
+    """Plant the fault of the guard, if `really`."""
     return FAULTS[guard].planted(connection.database.services.catalog) if really else nullcontext()
 
 
 def maybe(really: bool, target: object, name: str, new: object) -> AbstractContextManager[object]:
+    """Patch the attribute, if `really`."""
     return mock.patch.object(target, name, new) if really else nullcontext()
 
 
@@ -87,7 +92,8 @@ def test_12_token(connection: Connection, fault: bool) -> None:
 
 @both_ways
 def test_13_lease(connection: Connection, fault: bool) -> None:
-    """A slow writer is taken for dead, and commits. It learns it at once: its view fires once."""
+    """Revoke the lease of a slow writer before its commit, which fails at once: its view fires
+    only once."""
     services = connection.database.services
     connection.execute(
         "CREATE MATERIALIZED VIEW v ENGINE = MergeTree ORDER BY n AS SELECT n FROM s"
@@ -111,6 +117,7 @@ def test_13_lease(connection: Connection, fault: bool) -> None:
 
 
 def done(connection: Connection, text: str) -> bool:
+    """Return whether the statement succeeds."""
     try:
         connection.execute(text)
     except Error:
@@ -120,7 +127,7 @@ def done(connection: Connection, text: str) -> bool:
 
 @both_ways
 def test_13_revoke_first(connection: Connection, fault: bool) -> None:
-    """Vacuum deletes the files of a writer whose lease it did not revoke."""
+    """Plant a vacuum that deletes the files of a writer whose lease it did not revoke."""
     catalog = connection.database.services.catalog
     leases = catalog.leases
 
@@ -138,7 +145,7 @@ def test_13_revoke_first(connection: Connection, fault: bool) -> None:
 
 @both_ways
 def test_13_live_leases(connection: Connection, fault: bool) -> None:
-    """Vacuum does not ask whose a file is."""
+    """Plant a vacuum that ignores which lease a file belongs to."""
     catalog = connection.database.services.catalog
     ended = catalog.open_lease("an end")
     catalog.close_lease(ended)
@@ -153,16 +160,18 @@ def test_13_live_leases(connection: Connection, fault: bool) -> None:
 
 
 class Statement:
-    """One that another process runs, whole."""
+    """A statement that another process runs whole."""
 
     def perform(self, connection: Connection, text: str) -> Answer:
+        """Execute the statement."""
         connection.execute(text)
         return Answer()
 
 
 @both_ways
 def test_13_catalog_last(connection: Connection, fault: bool) -> None:
-    """Another process commits and ends its lease while vacuum looks: the catalog is asked last."""
+    """Commit and end a lease in another process while vacuum lists files: the catalog is queried
+    last."""
     services = connection.database.services
     folder = connection.database.location
     known = services.catalog.referenced_paths()
@@ -183,6 +192,7 @@ def test_13_catalog_last(connection: Connection, fault: bool) -> None:
 
 
 def count_or_gone(connection: Connection) -> int | None:
+    """Return the number of rows, None where the table cannot be read."""
     try:
         return len(connection.execute("SELECT n FROM s").fetchall())
     except Error:
@@ -190,12 +200,12 @@ def count_or_gone(connection: Connection) -> int | None:
 
 
 def replace_all(connection: Connection) -> None:
-    """Two parts become one; the old ones are files that a reader may need."""
+    """Merge two parts into one; the old files may be needed by a reader."""
     connection.execute("OPTIMIZE TABLE s FINAL")
 
 
 def files_of(connection: Connection, snapshot: Snapshot) -> bool:
-    """Whether everything that the snapshot reads is there."""
+    """Return whether all files that the snapshot reads exist."""
     there = {file.path for file in connection.database.services.store.list("data/")}
     table = snapshot.find("default", "s")
     assert table is not None
@@ -203,6 +213,7 @@ def files_of(connection: Connection, snapshot: Snapshot) -> bool:
 
 
 def two_parts(connection: Connection) -> None:
+    """Insert two parts."""
     connection.execute(INSERT)
     connection.execute("INSERT INTO s VALUES (2)")
 
@@ -221,7 +232,7 @@ def test_13_pins(connection: Connection, fault: bool) -> None:
 
 @both_ways
 def test_13_mark(connection: Connection, fault: bool) -> None:
-    """A number that is pinned only once its parts are gone."""
+    """Pin a commit number only after its parts were deleted."""
     catalog = connection.database.services.catalog
     two_parts(connection)
     snapshot = catalog.snapshot()
@@ -241,7 +252,7 @@ def test_13_mark(connection: Connection, fault: bool) -> None:
 
 @both_ways
 def test_13_look_again(connection: Connection, fault: bool) -> None:
-    """A reader pins just after vacuum has looked at the pins, and before it wrote its mark."""
+    """Pin just after vacuum has read the pins, and before it wrote its mark."""
     catalog = connection.database.services.catalog
     two_parts(connection)
     snapshot = catalog.snapshot()
@@ -265,7 +276,7 @@ def test_13_look_again(connection: Connection, fault: bool) -> None:
 
 @both_ways
 def test_13_write_first(connection: Connection, fault: bool) -> None:
-    """A commit is published, and its file is not on the disk: the write was not waited for."""
+    """Plant a commit that is published before its file is on the disk."""
     folder = Path(connection.database.location)
 
     def lose() -> None:
@@ -279,7 +290,7 @@ def test_13_write_first(connection: Connection, fault: bool) -> None:
 
 @both_ways
 def test_14_keep_files(connection: Connection, fault: bool) -> None:
-    """The commit happened, and the writer is not told: it may not take that for a failure."""
+    """Hide the outcome of a commit that happened: the writer must not treat that as a failure."""
     catalog = connection.database.services.catalog
     apply = catalog.apply
 

@@ -1,4 +1,5 @@
-"""A change of rows meets retention of another partition: what it had reached is frozen meanwhile."""
+"""Races a change of rows against retention of another partition, which freezes keys that the
+change reaches."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ CHANGES = (
     "ALTER TABLE events UPDATE amount = 11 WHERE user = 2",
     "TRUNCATE TABLE events",
 )
-"""Of the last two, other requirements keep the retention from coming between as well."""
+"""For the last two, other requirements also make the race with the retention conflict."""
 
 
 @pytest.mark.parametrize(

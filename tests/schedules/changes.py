@@ -17,7 +17,7 @@ PART_STAGES = (*CATALOG, "delete.before_commit")
 
 @dataclass(frozen=True)
 class Update(Operation):
-    """Of the value column of a source's rows."""
+    """An UPDATE of the value column of a source's rows."""
 
     table: str
     user: int
@@ -42,7 +42,7 @@ class Update(Operation):
 
 @dataclass(frozen=True)
 class ModifyQuery(Operation):
-    """To the other definition of the view, and back."""
+    """MODIFY QUERY to the other definition of the view, and back."""
 
     view: str
     weight: ClassVar[int] = 6
@@ -75,7 +75,7 @@ class ModifyQuery(Operation):
         yield
         model.blame("MODIFY QUERY")
         view = model.views[self.view]
-        # Sent again, as a statement is that met its like, it changes nothing.
+        # A second copy of the statement changes nothing.
         told = (
             VARIANTS[self.view] if VARIANTS[self.view].mark in model.statement else VIEWS[self.view]
         )
@@ -84,7 +84,7 @@ class ModifyQuery(Operation):
 
 @dataclass(frozen=True)
 class DetachPartition(Operation):
-    """The rows leave, and are kept beside the table."""
+    """DETACH PARTITION: the rows are kept beside the table."""
 
     table: str
     at: int
@@ -107,7 +107,7 @@ class DetachPartition(Operation):
 
 @dataclass(frozen=True)
 class AttachPartition(Operation):
-    """They come back as blocks that no view has seen."""
+    """ATTACH PARTITION: detached rows come back as blocks that no view has seen."""
 
     table: str
     at: int
@@ -188,6 +188,7 @@ class TakePartition(Operation):
 
 
 def leave(model: Model, table: str, at: int) -> list[Piece]:
+    """Remove the pieces of a partition and return them."""
     gone = {n: p for n, p in model.pieces[table].items() if p.slice == str(at)}
     for number in gone:
         del model.pieces[table][number]
@@ -195,7 +196,7 @@ def leave(model: Model, table: str, at: int) -> list[Piece]:
 
 
 def come(model: Model, table: str, pieces: list[Piece]) -> None:
-    """New blocks, which fire nothing: a gap of every view."""
+    """Add pieces as new blocks, which fire nothing: a gap of every view."""
     for piece in pieces:
         model.number += 1
         model.pieces[table][model.number] = replace(piece, maker=None)

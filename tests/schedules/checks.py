@@ -15,7 +15,7 @@ from tests.schedules.views import any_view, readable_only
 
 @dataclass(frozen=True)
 class Reconcile(Operation):
-    """Its verdicts must be the model's."""
+    """SYSTEM RECONCILE: its verdicts must be the model's."""
 
     view: str
     weight: ClassVar[int] = 10
@@ -64,7 +64,7 @@ class Reconcile(Operation):
 
 @dataclass(frozen=True)
 class CheckLedger(Operation):
-    """RECONCILE … METADATA: the ledger always agrees with itself."""
+    """RECONCILE … METADATA: the ledger must always agree with itself."""
 
     view: str
     weight: ClassVar[int] = 6
@@ -92,7 +92,7 @@ class CheckLedger(Operation):
 
 @dataclass(frozen=True)
 class Adopt(Operation):
-    """Succeeds just where the target equals a recomputation of everything."""
+    """SYSTEM ADOPT: succeeds exactly where the target equals a recomputation of everything."""
 
     view: str
     weight: ClassVar[int] = 6

@@ -1,4 +1,4 @@
-"""Steps that change columns: of a source `w` and the target `wide` of its view."""
+"""Steps that change columns of a source `w` and of the target `wide` of its view."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ STAGES = (*CATALOG, "alter.before_commit")
 
 
 def altered(model: Model) -> list[str]:
-    """The tables that have a column which comes and goes."""
+    """Return the tables that have an optional column."""
     return sorted(key for key in model.names if TABLES[key].optional)
 
 
 def fill(model: Model, table: str, value: int) -> None:
-    """The optional column, which is the last, has this value in every row, wherever it is kept."""
+    """Set the optional column, which is the last, to this value in every row, detached ones
+    included."""
 
     def filled(piece: Piece) -> Piece:
         return replace(piece, rows=tuple((*row[:-1], value) for row in piece.rows))
@@ -33,7 +34,7 @@ def fill(model: Model, table: str, value: int) -> None:
 
 @dataclass(frozen=True)
 class AddColumn(Operation):
-    """With a default that the rows before it have too; one that was there before is another one."""
+    """ADD COLUMN with a default, which older rows have too; a dropped column does not come back."""
 
     table: str
     default: int
@@ -63,7 +64,7 @@ class AddColumn(Operation):
 
 @dataclass(frozen=True)
 class DropColumn(Operation):
-    """Refused just where a view reads or writes it."""
+    """DROP COLUMN, refused exactly where a view reads or writes the column."""
 
     table: str
     weight: ClassVar[int] = 4
@@ -107,7 +108,7 @@ class DropColumn(Operation):
 
 @dataclass(frozen=True)
 class RenameColumn(Operation):
-    """Of the source: views follow, and nothing is stale."""
+    """RENAME COLUMN of the source: views follow, and nothing is stale."""
 
     field: str
     weight: ClassVar[int] = 4
@@ -129,7 +130,8 @@ class RenameColumn(Operation):
         return self.field if name != self.field else f"{self.field}_too"
 
     def after(self, model: Model, answer: Answer) -> Model:
-        """A process that died may have renamed it before: then there is no column of that name."""
+        """Check the answer: after a kill the rename may have happened already, and the old name
+        is gone."""
         before = self.sql(model) != model.statement
         if before != (answer.error == "NOT_FOUND_COLUMN_IN_BLOCK"):
             raise Untrue(f"renamed before: {before}, {answer.message}")

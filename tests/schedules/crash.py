@@ -1,4 +1,4 @@
-"""Runs a step in a process of its own that dies, by SIGKILL, at a named stage."""
+"""Runs a step in a process of its own, which dies by SIGKILL at a named stage."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LOADED = (
     "olapdb.functions",
     "olapdb.execute",
 )
-"""By the process that the others are forked from: what they would load one by one."""
+"""Modules that the fork server loads once for all processes."""
 
 _processes = multiprocessing.get_context("forkserver")
 
@@ -43,8 +43,8 @@ _processes = multiprocessing.get_context("forkserver")
 def run_and_die(
     folder: str, operation: Operation, text: str, stage: str, count: int
 ) -> Answer | None:
-    """None where the process died when it reached the stage for the `count`-th time; else what
-    the statement answered, for it reached the stage less often."""
+    """Run the statement in a process that dies when it reaches the stage for the `count`-th
+    time. Return None if it died, else the statement's answer."""
     _processes.set_forkserver_preload(list(LOADED))
     ours, theirs = _processes.Pipe(duplex=False)
     process = _processes.Process(

@@ -1,4 +1,4 @@
-"""Backfills that are cut into several chunks a partition, and published all at once."""
+"""Backfills with several chunks for a partition, published all at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from tests.schedules.views import Backfill, fillable
 
 @dataclass(frozen=True)
 class StagedBackfill(Backfill):
-    """Chunks of few rows, one commit: a process that dies has published all of it, or nothing."""
+    """A backfill with small chunks in one commit: a killed process has published all of it, or
+    nothing."""
 
     weight: ClassVar[int] = 8
     piecemeal: ClassVar[bool] = False
@@ -42,7 +43,7 @@ class StagedBackfill(Backfill):
         yield replace(self, planned=True)
 
     def fill_some(self, model: Model, answer: Answer) -> None:
-        """Nothing of it."""
+        """Apply nothing: a failed chunk publishes no other."""
         wanted = self.slices(model)
         failed = {row["partition"] for row in answer.rows if row["status"] == "failed"}
         if failed != set(wanted) - set(fillable(model, self.view, wanted)) or not failed:

@@ -1,4 +1,5 @@
-"""Steps made of others: one that dies, one that another comes between, closing and opening."""
+"""Composite steps: a statement that is killed, one that another statement interrupts, closing
+and opening."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ from tests.schedules.shapes import Fails
 
 
 class Warehouse:
-    """A folder, its connection, and what was said to it. A `fault` is planted in the engine of
-    this process while the connection is open."""
+    """A folder, its connection, and the statements sent to it. A `fault` is planted in the
+    engine of this process while the connection is open."""
 
     def __init__(self, folder: str, fault: Fault | None = None) -> None:
         self.folder, self.fault = folder, fault
@@ -34,6 +35,7 @@ class Warehouse:
         self.open()
 
     def open(self) -> None:
+        """Open a connection without background merges, and plant the fault."""
         self.connection: Connection = olapdb.connect(self.folder)
         self.connection.execute("SYSTEM STOP MERGES")
         if self.fault is not None:
@@ -41,22 +43,25 @@ class Warehouse:
             self._planted.enter_context(self.fault.planted(catalog))
 
     def close(self) -> None:
+        """Remove the fault and close the connection."""
         self._planted.close()
         self.connection.close()
 
     def problems(self) -> list[str]:
+        """Return the problems that check_database finds."""
         services = self.connection.database.services
         return check_database(services.catalog, services.store)
 
 
 class Outcome:
-    """The models that an answer may have led to, and why others were ruled out."""
+    """The models that fit an answer, and the reasons against the others."""
 
     def __init__(self) -> None:
         self.models: list[Model] = []
         self.reasons: list[str] = []
 
     def add(self, text: str, make: Callable[[], Model | list[Model]]) -> None:
+        """Add the models that `make` returns, or the reason why it cannot."""
         try:
             made = make()
         except Untrue as reason:
@@ -69,6 +74,7 @@ class Outcome:
 
 
 def told(model: Model, text: str) -> Model:
+    """Return a copy of the model with this present statement."""
     changed = model.copy()
     changed.statement = text
     return changed
@@ -76,11 +82,12 @@ def told(model: Model, text: str) -> Model:
 
 @dataclass(frozen=True)
 class Plain:
-    """One statement."""
+    """A step of one statement."""
 
     operation: Operation
 
     def take(self, warehouse: Warehouse, models: list[Model]) -> Outcome:
+        """Execute the statement, and keep the models that fit its answer."""
         text = self.operation.sql(models[0])
         warehouse.said.append(text)
         answer = self.operation.perform(warehouse.connection, text)
@@ -92,9 +99,10 @@ class Plain:
 
 @dataclass(frozen=True)
 class Reopen:
-    """The last connection is closed, and another one opened."""
+    """A step that closes the last connection and opens another one."""
 
     def take(self, warehouse: Warehouse, models: list[Model]) -> Outcome:
+        """Reopen; the models stay."""
         warehouse.said.append("-- close, open")
         warehouse.close()
         warehouse.open()
@@ -105,8 +113,9 @@ class Reopen:
 
 @dataclass(frozen=True)
 class Crash:
-    """Another process runs the statement and is killed; `closed`: there is no other one then;
-    `cleaned`: a vacuum comes first of all, and then every file is somebody's."""
+    """A step in which another process runs the statement and is killed. With `closed` no other
+    process has the warehouse open. With `cleaned` a vacuum runs first of all afterwards; then no
+    file may be unreferenced."""
 
     operation: Operation
     stage: str
@@ -116,6 +125,7 @@ class Crash:
 
     @classmethod
     def of(cls, operation: Operation, chance: random.Random) -> Crash:
+        """Draw the stage and the conditions of the kill."""
         return cls(
             operation,
             chance.choice(operation.stages),
@@ -125,6 +135,7 @@ class Crash:
         )
 
     def take(self, warehouse: Warehouse, models: list[Model]) -> Outcome:
+        """Run and kill the statement, and keep the models that it may have left."""
         text = self.operation.sql(models[0])
         if self.closed:
             warehouse.close()
@@ -150,7 +161,7 @@ class Crash:
 
 
 def _commits(operation: Operation, model: Model) -> int:
-    """How many it makes on its own, up to one whose view fails."""
+    """Return how many commits the operation makes alone, up to one whose view fails."""
     made = 0
     try:
         for _ in operation.change(model, None):
@@ -162,8 +173,9 @@ def _commits(operation: Operation, model: Model) -> int:
 
 @dataclass(frozen=True)
 class Meeting:
-    """`second` runs whole, on another connection, just before the `commit`-th commit of `first`.
-    What both leave must be what they leave one after the other, in one of the two orders."""
+    """A step in which `second` runs whole, on another connection, just before the `commit`-th
+    commit of `first`. The result must equal that of running both one after the other, in one of
+    the two orders."""
 
     first: Operation
     second: Operation
@@ -171,6 +183,7 @@ class Meeting:
     weight: ClassVar[int] = 1
 
     def take(self, warehouse: Warehouse, models: list[Model]) -> Outcome:
+        """Execute both, and keep the models that fit both answers."""
         texts = self.first.sql(models[0]), self.second.sql(models[0])
         answers = self._perform(warehouse, *texts)
         warehouse.said.append(f"{texts[0]}  -- and before its commit {self.commit}: {texts[1]}")
@@ -191,8 +204,8 @@ class Meeting:
         return outcome
 
     def _between(self, model: Model, text: str, other: str, answer: Answer) -> list[Model]:
-        """The second after the first commit of several of the first, or after the second, …; before
-        all of them where they do what was planned before that."""
+        """Return the models in which `second` comes after one of the commits of `first`; before
+        all of them where `first` does what it planned earlier."""
         found: list[Model] = []
         reasons: list[str] = []
         commits = _commits(self.first, told(model, text))
@@ -216,7 +229,7 @@ class Meeting:
                         changed.statement = text
             except Untrue as reason:
                 reasons.append(f"after {after}: {reason}")
-            except Fails as row:  # a view would have, in this order; the engine said nothing of it
+            except Fails as row:  # in this order a view fails, but the engine reported no failure
                 reasons.append(f"after {after}: a view fails on {row}")
             else:
                 if choice < choices and changed not in found:
@@ -228,7 +241,8 @@ class Meeting:
     def _broken_off(
         self, model: Model, text: str, other: str, broken: Answer, answer: Answer
     ) -> list[Model]:
-        """Some of what the first does, and then the second makes the rest impossible, or refused."""
+        """Return the models in which `second` comes after some commits of `first`, and makes the
+        rest impossible or refused."""
         found: list[Model] = []
         for some in self.first.prefixes(told(model, text)):
             try:
@@ -245,6 +259,8 @@ class Meeting:
         return found
 
     def _perform(self, warehouse: Warehouse, text: str, other: str) -> tuple[Answer, Answer]:
+        """Run `second` just before the chosen commit of `first`; afterwards if that commit does
+        not come."""
         catalog = warehouse.connection.database.services.catalog
         apply, answers, commits = catalog.apply, list[Answer](), [0]
 
@@ -268,7 +284,8 @@ class Meeting:
 
 
 def _after(model: Model, order: list[tuple[Operation, str, Answer]]) -> list[Model]:
-    """What the first leaves open may be so or so for the second."""
+    """Return the models after both in this order; try every settlement of open questions before
+    an operation that depends on them."""
     models = [model]
     for operation, text, answer in order:
         found: list[Model] = []
@@ -292,6 +309,8 @@ def _after(model: Model, order: list[tuple[Operation, str, Answer]]) -> list[Mod
 
 
 def _chosen(model: Model, settles: bool) -> Iterator[Model]:
+    """Yield the model, with its open questions settled in each way if the operation depends on
+    them."""
     if not settles:
         yield model
         return

@@ -1,9 +1,10 @@
-"""What a warehouse with views must hold: a model in plain Python, without aggregates or parts.
+"""The expected content of a warehouse with views: a model in plain Python, without aggregates or
+parts.
 
-A table holds pieces: the rows that one block brought to one partition, and who made them.  A view
-has seen some pieces of its source.  Every statement moves pieces; what the engine's tables hold
-is the sum of the pieces, and what a view's target should hold is what the view makes of the
-pieces that it has seen, with the dimension as it is now.
+A table holds pieces: the rows that one block brought to one partition, and their maker.  A view has
+seen some pieces of its source.  Every statement moves pieces. A table of the engine holds the sum
+of its pieces. A view's target should hold the view's output for the pieces that it has seen, with
+the present dimension.
 
     INSERT s         a piece of s for each partition; each attached view has seen it and makes a
                      piece of its target, on which the views below fire in turn
@@ -25,7 +26,8 @@ OPEN_BITS_MAX = 5
 
 @dataclass(frozen=True)
 class Piece:
-    """`maker` is the view whose rows these are; None for rows that no view made."""
+    """The rows that one block brought to one partition. `maker` is the view that wrote them;
+    None for rows of no view."""
 
     slice: str
     rows: tuple[Row, ...]
@@ -34,7 +36,8 @@ class Piece:
 
 @dataclass(frozen=True)
 class ViewState:
-    """`id` is never reused: rows of a dropped view are nobody's."""
+    """A view and the pieces that it has seen. `id` is never reused: rows of a dropped view
+    belong to no view."""
 
     id: int
     shape: ViewShape
@@ -42,23 +45,31 @@ class ViewState:
     seen: frozenset[int] = frozenset()
     generation: int = 1
     standing: str = ""
-    """Of a version beside the view named `beside`: "candidate" or "previous"."""
+    """The role of a version beside the view named `beside`, "candidate" or "previous"; else ""."""
     beside: str = ""
 
 
 Leave: TypeAlias = tuple[int, str, str]
-"""A view's id; rows of its "source", or "target"; and of which partition of that."""
+"""Key of rows that left by retention: a view's id, "source" or "target", and the partition of
+that table."""
 
 
 @dataclass
 class Model:
-    """`pieces` by table, then by number; `happened` (cause, statement) of all that may have made
-    slices stale; `tokens` those of INSERTs that were acknowledged; `positions` by table and stream;
-    `detached` pieces by table; `keys` that the table which deduplicates has accepted, `dropped` how many
-    rows came again; `unsettled` pieces of a view's source that may be its gap since rows of its target
-    left; `retained` how many rows have left by retention, and what of the target is frozen since,
-    `absent` the tables that are without their optional column, `defaults` its default; `columns` names
-    of now; `open_frost` where that may be all of it; `ids` of the engine's tables; `statement` is the one of now."""
+    """The state of the warehouse.
+
+    * `names` are the tables' present names; `pieces` are by table, then by number.
+    * `happened` has (cause, statement) of everything that may have made slices stale.
+    * `tokens` are those of acknowledged INSERTs; `positions` are by table and stream.
+    * `keys` are those that the deduplicating table accepted; `dropped` counts its repeated rows.
+    * `detached` holds pieces by table.
+    * `unsettled` are seen pieces that may be a view's gap since rows of its target left.
+    * `retained` counts the rows that left by retention, with the keys of the target frozen since;
+      where `open_frost`, these may be all keys.
+    * `absent` has the tables that lack their optional column, `defaults` its default.
+    * `columns` are present names; `ids` are those of the engine's tables.
+    * `statement` is the present one.
+    """
 
     names: dict[str, str] = field(default_factory=dict)
     pieces: dict[str, dict[int, Piece]] = field(default_factory=dict)
@@ -81,12 +92,13 @@ class Model:
 
     @classmethod
     def of(cls, tables: Iterable[str]) -> Model:
-        """Empty tables under their own names."""
+        """Return empty tables under their own names."""
         keys = list(tables)
         absent = {key: True for key in keys if TABLES[key].optional}
         return cls({key: key for key in keys}, {key: {} for key in keys}, absent=absent)
 
     def copy(self) -> Model:
+        """Return an independent copy."""
         return replace(
             self,
             names=dict(self.names),
@@ -105,46 +117,47 @@ class Model:
         )
 
     def blame(self, cause: str) -> None:
-        """The statement of now may have made slices stale."""
+        """Record that the present statement may have made slices stale."""
         self.happened.add((cause, self.statement))
 
     def caused(self, causes: Iterable[str]) -> bool:
-        """Whether one of these ever made slices stale."""
+        """Return whether one of these causes ever made slices stale."""
         return not {cause for cause, _ in self.happened}.isdisjoint(causes)
 
     # --- columns
 
     def column(self, table: str, name: str) -> str:
-        """What it is called now."""
+        """Return the present name of the column."""
         return self.columns.get((table, name), name)
 
     def fields(self, table: str) -> list[str]:
-        """The names of the columns that are there."""
+        """Return the present names of the columns that the table has."""
         fields = TABLES[table].fields
         return [self.column(table, f) for f in (fields[:-1] if table in self.absent else fields)]
 
     def read(self, table: str, row: Mapping[str, Any]) -> Row:
-        """A row of the engine's."""
+        """Return the model's row for a row of the engine."""
         found = [row[name] for name in self.fields(table)]
         return TABLES[table].read([*found, 0] if table in self.absent else found)
 
-    # --- what is left open
+    # --- open questions
 
     def unsettle(self, view: ViewState, pieces: frozenset[int]) -> None:
+        """Leave open whether these pieces are the view's gap."""
         known = self.unsettled.get(view.shape.key, frozenset())
         self.unsettled[view.shape.key] = known | pieces
 
     def open_bits(self) -> int:
-        """How many things are left open."""
+        """Return the number of open questions."""
         return sum(len(pieces) for pieces in self.unsettled.values()) + len(self.open_frost)
 
     def choices(self) -> int:
-        """How many ways there are to `choose`."""
+        """Return the number of ways to `choose`."""
         return 1 << min(self.open_bits(), OPEN_BITS_MAX)
 
     def choose(self, choice: int) -> None:
-        """Of the pieces that are left open, those whose bit is set are a gap; those beyond the bits
-        too."""
+        """Settle the open questions by the bits of `choice`: a piece whose bit is set becomes a
+        gap, and so do pieces beyond the last bit."""
         for leave in sorted(self.open_frost):
             if choice & 1:
                 self.freeze(leave, 0, {None: None})
@@ -157,25 +170,26 @@ class Model:
         self.unsettled.clear()
 
     def without(self, key: str, pieces: Iterable[int]) -> Model:
-        """Where they are the view's gap."""
+        """Return a copy in which the pieces are the view's gap."""
         changed = self.copy()
         changed.forget(key, pieces)
         return changed
 
     def forget(self, key: str, pieces: Iterable[int]) -> None:
-        """They are the view's gap again."""
+        """Make the pieces the view's gap again."""
         if key in self.views:
             view = self.views[key]
             self.views[key] = replace(view, seen=view.seen.difference(pieces))
 
-    # --- what is frozen
+    # --- frozen keys
 
     def freeze(self, leave: Leave, rows: int, reached: Frozen) -> None:
+        """Add rows that left by retention, and the frozen keys that they reached."""
         known, before = self.retained.get(leave, (0, {}))
         self.retained[leave] = known + rows, joined(before, reached)
 
     def release(self, table: str, slice_: str | None) -> None:
-        """What is frozen of a target, or of a partition of it, is not any more."""
+        """Unfreeze the keys of a target, or of one partition of it."""
         for view in self.views_into(table):
             for leave, (rows, frozen) in list(self.retained.items()):
                 if leave[0] != view.id or not (slice_ is None or slice_ in frozen):
@@ -189,39 +203,45 @@ class Model:
                     del self.retained[leave]
 
     def frozen(self, table: str) -> list[Frozen]:
+        """Return the frozen keys of the table, one entry for each departure of rows."""
         live = {view.id for view in self.views_into(table)}
         return [one for leave, (_, one) in self.retained.items() if leave[0] in live and one]
 
     def is_frozen(self, table: str, row: Row) -> bool:
+        """Return whether the row's key is frozen."""
         shape = TABLES[table]
         return holds(self.frozen(table), shape.slice_of(row), key_of(shape, row))
 
     def outside(self, table: str, rows: Iterable[Row]) -> list[Row]:
-        """The rows of a target whose keys are not frozen."""
+        """Return the rows of a target whose keys are not frozen."""
         if not self.frozen(table):
             return list(rows)
         return [row for row in rows if not self.is_frozen(table, row)]
 
-    # --- what is there
+    # --- queries
 
     def rows(self, table: str) -> list[Row]:
+        """Return all rows of the table."""
         return [row for piece in self.pieces[table].values() for row in piece.rows]
 
     def views_on(self, table: str) -> list[ViewState]:
+        """Return the views that read the table as their source."""
         return [v for v in self.views.values() if v.shape.source == table]
 
     def views_into(self, table: str) -> list[ViewState]:
+        """Return the views that write the table."""
         return [v for v in self.views.values() if v.shape.target == table]
 
     def is_target(self, table: str) -> bool:
+        """Return whether a view writes the table."""
         return bool(self.views_into(table))
 
     def keeps(self, view: ViewState) -> bool:
-        """Whether its source's rows can be read again."""
+        """Return whether the view's source stores rows, so that they can be read again."""
         return TABLES[view.shape.source].stores
 
     def gap(self, view: ViewState) -> dict[str, dict[int, Piece]]:
-        """The pieces that the view has not seen, by the source's partition."""
+        """Return the pieces that the view has not seen, by the source's partition."""
         found: dict[str, dict[int, Piece]] = {}
         for number, piece in self.pieces[view.shape.source].items():
             if number not in view.seen:
@@ -229,11 +249,12 @@ class Model:
         return found
 
     def bypass(self, table: str) -> dict[int, Piece]:
-        """Pieces of a target that no view of now made."""
+        """Return the pieces of a target that no existing view wrote."""
         live = {v.id for v in self.views_into(table)}
         return {n: p for n, p in self.pieces[table].items() if p.maker not in live}
 
     def made_of(self, view: ViewState, pieces: Iterable[Piece]) -> list[Row]:
+        """Return the view's output for the pieces, with the present dimension."""
         read = view.shape.dimension
         dimension = self.rows(read) if read else []
         return [
@@ -244,23 +265,25 @@ class Model:
         ]
 
     def seen_pieces(self, view: ViewState) -> list[Piece]:
+        """Return the source pieces that the view has seen."""
         return [p for n, p in self.pieces[view.shape.source].items() if n in view.seen]
 
     def due(self, view: ViewState, *, with_gap: bool = False) -> dict[str, Content]:
-        """What the view's rows in its target should be, by slice, beside those that are frozen."""
+        """Return the rows that the view's target should have from it, by slice, without frozen
+        keys."""
         source = self.pieces[view.shape.source]
         pieces = source.values() if with_gap else self.seen_pieces(view)
         made = self.outside(view.shape.target, self.made_of(view, pieces))
         return self._by_slice(TABLES[view.shape.target], made)
 
     def holds(self, table: str, accept: Callable[[Piece], bool]) -> dict[str, Content]:
-        """Beside what is frozen."""
+        """Return the table's rows in accepted pieces, by slice, without frozen keys."""
         rows = [r for p in self.pieces[table].values() if accept(p) for r in p.rows]
         return self._by_slice(TABLES[table], self.outside(table, rows))
 
     def differing(self, view: ViewState) -> set[str]:
-        """The slices in which the view's rows are not what they should be; all that there are where
-        it would fail on a row that it has seen. What it made of rows that nobody keeps is right."""
+        """Return the slices in which the view's rows are wrong; all of its slices where it would
+        fail on a row that it has seen. Over a source that stores no rows, all are right."""
         made = self.holds(view.shape.target, lambda piece: piece.maker == view.id)
         if not self.keeps(view):
             return set()
@@ -274,13 +297,14 @@ class Model:
     def _by_slice(shape: TableShape, rows: Iterable[Row]) -> dict[str, Content]:
         return {one: shape.content(found) for one, found in split(shape, rows).items()}
 
-    # --- what statements do
+    # --- statements
 
     def add_rows(
         self, table: str, rows: Iterable[Row], maker: int | None = None, *, ignoring: bool = False
     ) -> list[int]:
-        """One block and all that its cascade makes; the numbers of the table's new pieces. Raises
-        Fails where a view does; `ignoring` that, the block is its gap."""
+        """Add one block and the output of its cascade; return the numbers of the table's new
+        pieces. Raises Fails where a view does; with `ignoring`, the block is that view's gap
+        instead."""
         added: dict[int, Piece] = {}
         for slice_, found in split(TABLES[table], rows).items():
             self.number += 1
@@ -309,11 +333,12 @@ class Model:
         self.views[view.shape.key] = replace(now, seen=now.seen.union(numbers))
 
     def create_view(self, key: str) -> None:
+        """Create the view, which has seen nothing."""
         self.number += 1
         self.views[key] = ViewState(self.number, VIEWS[key])
 
     def drop_view(self, key: str) -> None:
-        """Its versions go with it, and these with their targets."""
+        """Drop the view with its versions, and these with their targets."""
         view = self.views.pop(key)
         for one in [v.shape.key for v in self.views.values() if v.beside == key]:
             self.drop_view(one)
@@ -322,11 +347,12 @@ class Model:
                 known.pop(view.shape.target, None)
 
     def attach(self, key: str, attached: bool) -> None:
+        """Attach or detach the view."""
         self.views[key] = replace(self.views[key], attached=attached)
 
     def fill(self, key: str, slice_: str, planned: frozenset[int] | None = None) -> None:
-        """One chunk of a backfill: what the view has not seen of a partition of its source; just
-        these pieces of it, where it is `planned`."""
+        """Run one chunk of a backfill: the pieces of a source partition that the view has not
+        seen; with `planned`, just these pieces."""
         missed = {
             number: piece
             for number, piece in self.gap(self.views[key]).get(slice_, {}).items()
@@ -338,7 +364,7 @@ class Model:
         self.add_rows(view.shape.target, made, view.id)
 
     def replay(self, key: str, chosen: Callable[[str], bool], *, discard: bool) -> None:
-        """Swaps in what all views into the target make now, for the chosen slices."""
+        """Replace the chosen slices by the present output of all views into the target."""
         table = self.views[key].shape.target
         views = self.views_into(table)
         live = {v.id for v in views}
@@ -367,13 +393,13 @@ class Model:
             self.pieces[table][self.number] = Piece(slice_, tuple(rows), maker)
             added.append(self.number)
         for below in self.views_on(table):
-            # A view that saw some of what is replaced counts the new rows as seen, and is told
-            # that it is stale; for another one they are a gap.
+            # A view that saw a replaced piece counts the new rows as seen, and becomes stale; for
+            # another view they are a gap.
             if below.seen & old:
                 self._see(below, added)
 
     def remove_rows(self, table: str, leaves: Callable[[Row], bool]) -> int:
-        """A DELETE; how many rows left."""
+        """Delete rows; return their number."""
         gone = 0
         for number, piece in list(self.pieces[table].items()):
             stay = tuple(row for row in piece.rows if not leaves(row))
@@ -385,7 +411,7 @@ class Model:
         return gone
 
     def truncate(self, table: str) -> None:
-        """In a target the coverage leaves with the rows; and what was delivered is forgotten."""
+        """Delete all rows and delivery records; in a target the coverage too."""
         self.pieces[table].clear()
         self.tokens = {one for one in self.tokens if one.split()[0] != table}
         self.positions = {k: at for k, at in self.positions.items() if k[0] != table}
@@ -396,14 +422,15 @@ class Model:
         self.release(table, None)
 
     def adopt(self, key: str) -> None:
-        """Rows that no view made are the view's, and what it had not seen counts as seen."""
+        """Give the bypass rows to the view, and mark its gap as seen."""
         view = self.views[key]
         for number, piece in self.bypass(view.shape.target).items():
             self.pieces[view.shape.target][number] = replace(piece, maker=view.id)
         self._see(view, self.pieces[view.shape.source])
 
     def all_equal_recomputed(self, key: str) -> bool:
-        """Whether the whole target is what its views make, this one of the rows of its gap too."""
+        """Return whether the whole target equals the output of its views, this view's gap
+        included."""
         view = self.views[key]
         table = view.shape.target
         rows = [
@@ -420,7 +447,7 @@ class Model:
 
 
 def split(shape: TableShape, rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Rows by the id of their partition."""
+    """Group rows by the id of their partition."""
     found: dict[str, list[Row]] = {}
     for row in rows:
         found.setdefault(shape.slice_of(row), []).append(row)
@@ -428,7 +455,8 @@ def split(shape: TableShape, rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def tables_of(views: Iterable[str]) -> Iterator[str]:
-    """Sources, dimensions and targets of these views, once each, bases first; and `s`."""
+    """Return the sources, dimensions and targets of these views, once each, bases first; and
+    `s`."""
     needed = {"s"} | {
         t
         for key in views

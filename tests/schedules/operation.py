@@ -1,4 +1,4 @@
-"""What a step of a schedule is. A new kind is one small class in one of the files beside."""
+"""The interface of a schedule's steps. A new kind is one small class in one of the modules here."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STORE = ("store.written", "store.flushed", "store.renamed", "store.synced")
 
 @dataclass(frozen=True)
 class Answer:
-    """What a statement answered: rows by column, or the ClickHouse name of its error."""
+    """A statement's answer: rows by column, or the ClickHouse name of its error."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     error: str = ""
@@ -29,51 +29,53 @@ class Answer:
 THROWN = "FUNCTION_THROW_IF_VALUE_IS_NON_ZERO"
 """The error of the view that fails."""
 UNREADABLE = "QUERY_IS_NOT_SUPPORTED_IN_MATERIALIZED_VIEW"
-"""Of what has to read a Null table again."""
+"""The error of a statement that would have to read a Null table again."""
 
 
 class Untrue(Exception):
-    """The answer cannot be one to this state."""
+    """The exception for an answer that is impossible in the state."""
 
 
 class Operation(ABC):
     """A frozen dataclass whose fields make it concrete, so that a schedule can be run again.
 
-    `weight` is how often it is drawn beside the others, `stages` where a process may be killed in
-    it, `refusals` the errors that it may answer with: they must have changed nothing.
+    `weight` is its relative frequency, `stages` are the points where a process may be killed in it,
+    `refusals` the errors that it may answer with: they must have changed nothing.
     """
 
     weight: ClassVar[int] = 10
     stages: ClassVar[tuple[str, ...]] = ()
     refusals: ClassVar[tuple[str, ...]] = ()
     piecemeal: ClassVar[bool] = False
-    """Whether it may be several commits."""
+    """Whether it may make several commits."""
     plans: ClassVar[bool] = False
-    """Whether it may do what was to be done when it began, and no more; `orders` has those too."""
+    """Whether it may do only what was due when it began; `orders` includes those cases."""
     planned: bool = False
-    """Whether this one does: a field where `plans`."""
+    """Whether this one does so: a field where `plans`."""
     settles: ClassVar[bool] = False
-    """Whether what it does depends on what is a gap, or frozen."""
+    """Whether its effect depends on gaps or frozen keys."""
 
     @classmethod
     @abstractmethod
     def draw(cls, model: Model, chance: random.Random) -> Self | None:
-        """One that makes sense now; None where there is none."""
+        """Draw one that makes sense now; None where nothing does."""
 
     @abstractmethod
     def sql(self, model: Model) -> str:
-        """The statement, with the names of now. KeyError where what it names is not there."""
+        """Return the statement, with present names. Raise KeyError where it names something
+        absent."""
 
     @abstractmethod
     def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
-        """Changes the model as the statement does, one commit after another: each `yield` comes
-        before a commit. `answer` None: the process died, there was none. Raises Untrue."""
+        """Apply the statement to the model, one commit after another: each `yield` precedes a
+        commit. `answer` None: the process died without one. Raises Untrue."""
 
     def orders(self, model: Model) -> Iterator[Operation]:
-        """The same with its commits in each order in which they may come."""
+        """Yield the operation with its commits in each possible order."""
         yield self
 
     def perform(self, connection: Connection, text: str) -> Answer:
+        """Execute the statement and return its answer; errors of the engine are answers too."""
         try:
             cursor = connection.execute(text)
             names = [column[0] for column in cursor.description or ()]
@@ -85,11 +87,11 @@ class Operation(ABC):
 
     @property
     def asks(self) -> bool:
-        """Whether only the answer tells what was done: a model alone cannot follow."""
+        """Whether only the answer shows what was done, so that a model alone cannot follow."""
         return False
 
     def after(self, model: Model, answer: Answer) -> Model:
-        """The model once the statement has given this answer."""
+        """Return the model after the statement with this answer."""
         changed = model.copy()
         if answer.error == THROWN:
             if not self.fails(model):
@@ -107,11 +109,11 @@ class Operation(ABC):
         return changed
 
     def outcomes(self, model: Model, answer: Answer) -> list[Model]:
-        """The models that it may be, where the answer alone does not tell."""
+        """Return the possible models, where the answer alone does not decide."""
         return [self.after(model, answer)]
 
     def fails(self, model: Model) -> bool:
-        """Whether a view fails on a row that the statement gives it."""
+        """Return whether a view fails on a row that the statement gives it."""
         try:
             for _ in self.change(model.copy(), None):
                 pass
@@ -120,7 +122,7 @@ class Operation(ABC):
         return False
 
     def prefixes(self, model: Model) -> Iterator[Model]:
-        """Where a process that died in it may have left things: after any of its commits."""
+        """Yield the models that a killed process may have left: after any of its commits."""
         changed = model.copy()
         try:
             for _ in self.change(changed, None):

@@ -1,7 +1,7 @@
 """Steps by which rows leave for good: TTL, and partitions that are dropped with `retain = 1`.
 
-What views made of such rows stays.  From then on the keys that the rows had reached are frozen:
-neither compared nor replaced, until somebody gives them up.
+The output of views for such rows stays.  From then on the keys that the rows had reached are
+frozen: neither compared nor replaced, until a statement discards them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EXPIRING = "h"
 
 @dataclass(frozen=True)
 class Expire(Operation):
-    """What has expired leaves now."""
+    """MATERIALIZE TTL: expired rows leave now."""
 
     weight: ClassVar[int] = 10
     settles: ClassVar[bool] = True
@@ -48,12 +48,13 @@ class Expire(Operation):
 
 
 def expire(model: Model) -> None:
+    """Remove the expired rows of `h` by retention."""
     retire(model, EXPIRING, lambda row: row[2] == EXPIRED_USER)
 
 
 @dataclass(frozen=True)
 class Retire(Operation):
-    """A partition of a source is dropped, and what was made of it is to stay."""
+    """DROP PARTITION of a source with `retain = 1`: the output of its views stays."""
 
     table: str
     at: int
@@ -75,7 +76,8 @@ class Retire(Operation):
 
 @dataclass(frozen=True)
 class RetireTarget(Operation):
-    """A partition of a target is dropped, not to come back; views below it keep what they made."""
+    """DROP PARTITION of a target with `retain = 1`: its rows must not come back; views below
+    keep their output."""
 
     table: str
     slice: str
@@ -106,7 +108,7 @@ class RetireTarget(Operation):
 
 
 def retire(model: Model, table: str, leaves: Callable[[Row], bool]) -> None:
-    """Rows leave a source; what its views made of them is frozen."""
+    """Remove rows of a source, and freeze the keys that they reached in its views' targets."""
     for view in model.views_on(table):
         gone: dict[str, list[Row]] = {}
         for piece in model.seen_pieces(view):

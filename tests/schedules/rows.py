@@ -1,4 +1,4 @@
-"""Steps that bring rows and take them away: INSERT, DELETE, TRUNCATE, DROP PARTITION."""
+"""Steps that insert and remove rows: INSERT, DELETE, TRUNCATE, DROP PARTITION."""
 
 from __future__ import annotations
 
@@ -26,30 +26,33 @@ INSERT_STAGES = (
 
 
 def bases(model: Model) -> list[str]:
+    """Return the sources of the model."""
     return [key for key in ("s", "r", "e", "z", "h", "w") if key in model.names]
 
 
 def stored_bases(model: Model) -> list[str]:
+    """Return the sources that store rows."""
     return [key for key in bases(model) if TABLES[key].stores]
 
 
 def plain_bases(model: Model) -> list[str]:
-    """Those that take every row; there always is one."""
+    """Return the sources that accept every row; there always is one."""
     return [key for key in ("s", "r") if key in model.names]
 
 
 def targets(model: Model) -> list[str]:
+    """Return the tables that views write."""
     return sorted({view.shape.target for view in model.views.values()})
 
 
 Stretch: TypeAlias = tuple[str, int, int]
-"""Of a stream: from, and the first position that does not belong to it."""
+"""A stream, and the positions from, to (exclusive)."""
 
 
 @dataclass(frozen=True)
 class Insert(Operation):
-    """Into a source, in blocks of `cut` rows, as files where `inline` is 0; with a token or the
-    positions of its rows a second time too. `ignoring`: what a view fails on is its gap."""
+    """An INSERT into a source, in blocks of `cut` rows, as files where `inline` is 0; a token or
+    offsets may repeat. With `ignoring`, a block on which a view fails is the view's gap."""
 
     table: str
     rows: tuple[Row, ...]
@@ -94,7 +97,7 @@ class Insert(Operation):
         )
 
     def _columns(self, model: Model) -> str:
-        """By name, where there may be more than are given."""
+        """Return a column list for a table that may have more columns than the row."""
         return (
             f" ({', '.join(model.fields(self.table)[:4])})" if TABLES[self.table].optional else ""
         )
@@ -113,7 +116,7 @@ class Insert(Operation):
         return super().after(model, answer)
 
     def _arrival(self, model: Model) -> str:
-        """ "new", "known" or "hole"."""
+        """Return "new", "known" or "hole" by the INSERT's offsets."""
         found = set()
         for stream, first, after in self.offsets:
             at = model.positions.get((self.table, stream), first)
@@ -134,7 +137,7 @@ class Insert(Operation):
             model.positions[self.table, stream] = after
 
     def _accepted(self, model: Model, rows: Sequence[Row]) -> Iterator[Row]:
-        """The first of each key, where the table deduplicates."""
+        """Yield the first row of each new key, where the table deduplicates."""
         at = [TABLES[self.table].fields.index(column) for column in ONCE]
         for row in rows:
             key = tuple(row[i] for i in at)
@@ -150,11 +153,12 @@ class Insert(Operation):
 
 
 def written(rows: Sequence[Row]) -> str:
+    """Return the rows as VALUES."""
     return ", ".join(f"({p}, '{k}', {u}, {n})" for p, k, u, n in rows)
 
 
 def _stretches(model: Model, table: str, chance: random.Random) -> tuple[Stretch, ...]:
-    """What comes next in one or two streams, mostly; or what came before, or beyond a hole."""
+    """Draw the next positions of one or two streams, mostly; or old ones, or some beyond a hole."""
     found: list[Stretch] = []
     for stream in chance.sample(("left", "right"), chance.choice((1, 1, 2))):
         at = model.positions.get((table, stream), 0)
@@ -165,7 +169,7 @@ def _stretches(model: Model, table: str, chance: random.Random) -> tuple[Stretch
 
 @dataclass(frozen=True)
 class Deliver(Insert):
-    """By `connection.insert`, which says what became of it."""
+    """An INSERT by `connection.insert`, whose result is checked too."""
 
     weight: ClassVar[int] = 9
 
@@ -179,6 +183,7 @@ class Deliver(Insert):
         return f"-- insert into {model.names[self.table]}{self._columns(model)}{self._more()}: {written(self.rows)}"
 
     def perform(self, connection: Connection, text: str) -> Answer:
+        """Insert by `connection.insert`, with the table and columns in the text."""
         table = text.split()[3].rstrip(":,")
         names = TABLES[self.table].fields[:4]
         if " (" in text.partition(":")[0]:
@@ -240,7 +245,7 @@ class Copy(Operation):
 
 @dataclass(frozen=True)
 class WriteByHand(Operation):
-    """Rows into a target that no view makes."""
+    """An INSERT of bypass rows into a target."""
 
     table: str
     at: int
@@ -270,7 +275,7 @@ class WriteByHand(Operation):
 
 @dataclass(frozen=True)
 class FillByHand(Operation):
-    """A partition of a view's past, as people fill it who have no backfill."""
+    """An INSERT SELECT of a partition of a view's past into its target, without a backfill."""
 
     view: str
     at: int
@@ -305,7 +310,7 @@ class FillByHand(Operation):
 
 @dataclass(frozen=True)
 class ChangeDimension(Operation):
-    """A row more in the dimension."""
+    """An INSERT of a row into the dimension."""
 
     kind: str
     value: int
@@ -329,7 +334,7 @@ class ChangeDimension(Operation):
 
 @dataclass(frozen=True)
 class Delete(Operation):
-    """Rows of a source, or of the dimension, by the value of a column."""
+    """A DELETE of rows of a source, or of the dimension, by the value of a column."""
 
     table: str
     column: int
@@ -365,7 +370,7 @@ class Delete(Operation):
 
 @dataclass(frozen=True)
 class DropPartition(Operation):
-    """Of a source."""
+    """DROP PARTITION of a source."""
 
     table: str
     at: int
@@ -387,7 +392,7 @@ class DropPartition(Operation):
 
 @dataclass(frozen=True)
 class Truncate(Operation):
-    """Of any table: of a target it takes the coverage."""
+    """TRUNCATE of any table; in a target it removes the coverage."""
 
     table: str
     settles: ClassVar[bool] = True
@@ -403,7 +408,7 @@ class Truncate(Operation):
         return f"TRUNCATE TABLE {model.names[self.table]}"
 
     def after(self, model: Model, answer: Answer) -> Model:
-        """Of a Null table there is only to be forgotten what was delivered."""
+        """Check the answer: a Null table can be truncated only where it has delivery records."""
         delivered = any(one.split()[0] == self.table for one in model.tokens) or any(
             table == self.table for table, _ in model.positions
         )

@@ -1,4 +1,4 @@
-"""Draws a schedule from a seed, runs it step by step, and shrinks one that fails."""
+"""Draws a schedule from a seed, runs it step by step, and shrinks a failing one."""
 
 from __future__ import annotations
 
@@ -70,16 +70,19 @@ OPERATIONS: tuple[type[Operation], ...] = (
     upkeep.Rename,
     upkeep.Exchange,
 )
-"""Every kind of step there is: a new one is added here."""
+"""Every kind of step; add a new one here."""
 
 ALONE = (upkeep.Rename, upkeep.Exchange, upkeep.Vacuum, rows.Copy, columns.RenameColumn)
-"""Not met by others: a statement names its tables as they were when it was sent."""
+"""Operations that no Meeting combines: a statement names its tables as they were when it was
+sent."""
 MODELS_MAX = 8
 MENDS_MAX = 30
 
 
 @dataclass
 class Totals:
+    """Counts over schedules."""
+
     schedules: int = 0
     steps: int = 0
     kills: int = 0
@@ -88,6 +91,7 @@ class Totals:
     verdicts: dict[str, int] = field(default_factory=dict)
 
     def add(self, other: Totals) -> None:
+        """Add the counts of another."""
         for name in ("schedules", "steps", "kills", "meetings", "views_checked"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for verdict, number in other.verdicts.items():
@@ -102,7 +106,8 @@ class Totals:
 
 
 class Failed(AssertionError):
-    """`steps` is the schedule so far, `said` its SQL."""
+    """The failure of a schedule. `steps` are those so far; the message has their SQL (`said`)
+    and the problems."""
 
     def __init__(self, problems: Sequence[str], steps: Sequence[Step], said: Sequence[str]) -> None:
         super().__init__("\n".join(("", *(f"{line};" for line in said), *problems)))
@@ -110,8 +115,8 @@ class Failed(AssertionError):
 
 
 class Schedule:
-    """A warehouse with these views' tables, and the models that it may be in: one, until a kill
-    leaves open what had happened and the next look cannot tell."""
+    """A warehouse with these views' tables, and the models that it may be in. There is one
+    model, until the outcome of a killed statement stays open."""
 
     def __init__(self, folder: str, cast: Sequence[str], fault: Fault | None = None) -> None:
         self.warehouse = Warehouse(folder, fault)
@@ -127,11 +132,11 @@ class Schedule:
         self.models[0].ids = {one.name: one.id for one in snapshot.objects("default")}
 
     def take(self, step: Step) -> None:
-        """Raises Failed where what the engine shows afterwards is true of no model."""
+        """Run a step; raise Failed where the engine's state then fits no model."""
         try:
             outcome = step.take(self.warehouse, self.models)
         except KeyError:
-            return  # what it names is not there, since a step before was left out
+            return  # it names something that a left-out step would have created
         except Exception as error:  # an engine that breaks is a finding as well
             said = [*self.warehouse.said, "-- breaks"]
             where = "".join(traceback.format_exception(error)[-8:])
@@ -160,11 +165,12 @@ class Schedule:
             self.totals.verdicts[verdict] = self.totals.verdicts.get(verdict, 0) + 1
 
     def mend(self) -> None:
-        """Does what system.views says, until every view is covered; then each is proven."""
-        self.seen = None  # all is read once more
+        """Run the statements that system.views suggests until every view is covered; then
+        require that each is proven."""
+        self.seen = None  # read everything again
         for key in [v.beside for v in self.models[0].views.values() if v.standing == "candidate"]:
             self.take(Plain(versions.CancelRebuild(key)))
-        if "risky_mv" in self.models[0].views:  # what it fails on cannot be mended
+        if "risky_mv" in self.models[0].views:  # rows on which the view fails cannot be mended
             self.take(Plain(rows.Delete("s", 2, BAD_USER)))
         for _ in range(MENDS_MAX):
             seen = self.seen or observe(self.warehouse.connection)
@@ -191,6 +197,7 @@ class Schedule:
                 raise Failed([f"{key} is not proven"], self.steps, self.warehouse.said)
 
     def finish(self) -> Totals:
+        """Mend, vacuum, check the database and close; return the totals."""
         try:
             self.mend()
             vacuum(self.warehouse.connection.database.services, lifetime_seconds=0)
@@ -202,16 +209,20 @@ class Schedule:
         return self.totals
 
     def close(self) -> None:
+        """Close the warehouse and take over its counts."""
         self.totals.kills, self.totals.meetings = self.warehouse.kills, self.warehouse.meetings
         self.warehouse.close()
 
 
 def _mending(key: str, statement: str) -> Operation:
+    """Return the operation of a statement that system.views suggests."""
     match = re.fullmatch(r"SYSTEM (BACKFILL|REPLAY|ADOPT) VIEW \S+(.*)", statement)
     assert match is not None, f"{key} is mended by {statement!r}"
     action, rest = match.group(1), match.group(2).strip()
     if action == "BACKFILL" and rest == "DISCARD BYPASS":
-        return views.Replay(key, "", True)  # what it begins with; the gap is told next
+        return views.Replay(
+            key, "", True
+        )  # the first half; system.views suggests the backfill next
     if action == "BACKFILL":
         return views.Backfill(key, None)
     if action == "ADOPT":
@@ -223,7 +234,7 @@ def _mending(key: str, statement: str) -> Operation:
 
 
 def draw_cast(chance: random.Random) -> list[str]:
-    """A few views that hang together: what a chained one reads is made by another."""
+    """Draw a few connected views: for each chained one also the views that write its source."""
     cast = chance.sample(sorted(VIEWS), chance.randint(1, 4))
     for key in cast:
         cast += [k for k, v in VIEWS.items() if v.target == VIEWS[key].source and k not in cast]
@@ -231,6 +242,7 @@ def draw_cast(chance: random.Random) -> list[str]:
 
 
 def draw_operation(model: Model, chance: random.Random) -> Operation:
+    """Draw an operation that makes sense in the model."""
     weights = [one.weight for one in OPERATIONS]
     while True:
         found = chance.choices(OPERATIONS, weights)[0].draw(model, chance)
@@ -239,6 +251,7 @@ def draw_operation(model: Model, chance: random.Random) -> Operation:
 
 
 def draw_step(model: Model, chance: random.Random) -> Step:
+    """Draw a step: an operation alone, killed, or met by another one; or a reopening."""
     if chance.random() < 0.05:
         return Reopen()
     operation = draw_operation(model, chance)
@@ -259,13 +272,14 @@ LEAVING_OPEN = (
     retention.RetireTarget,
     upkeep.Optimize,
 )
-"""What they do depends on the parts that the engine has."""
+"""Operations whose outcome depends on the engine's parts."""
 EXCHANGING = (versions.Rebuild, versions.Rollback, versions.CancelRebuild)
-"""Names mean another thing when they are done."""
+"""Operations after which names have another meaning."""
 
 
 def _may_meet(model: Model, *both: Operation) -> bool:
-    """Where one leaves much open on which the other depends, they are too many ways to follow."""
+    """Return whether the operations may meet. Two are excluded where one leaves too many open
+    questions for the other, or exchanges names that the other uses."""
     for one, other in (both, both[::-1]):
         if (
             isinstance(one, LEAVING_OPEN)
@@ -288,8 +302,8 @@ def _may_meet(model: Model, *both: Operation) -> bool:
 
 
 def run_seed(seed: int, fault: Fault | None = None) -> Totals:
-    """The whole schedule; raises Failed with the shortest way to what went wrong (with a fault:
-    with just the way)."""
+    """Run the whole schedule of a seed; raise Failed with the shortest failing schedule (with a
+    fault: without shrinking)."""
     chance = random.Random(seed)
     cast = draw_cast(chance)
     with tempfile.TemporaryDirectory() as folder:
@@ -310,11 +324,12 @@ def run_seed(seed: int, fault: Fault | None = None) -> Totals:
 
 
 def tables_first(cast: Sequence[str]) -> list[str]:
+    """Return the views of the cast in an order in which they can be created."""
     return [key for key in VIEWS if key in cast]
 
 
 def run_steps(cast: Sequence[str], steps: Sequence[Step]) -> Failed | None:
-    """How these steps fail, and the mending after them; None where they do not."""
+    """Run these steps and the mending; return their failure, None for success."""
     with tempfile.TemporaryDirectory() as folder:
         schedule = Schedule(f"{folder}/warehouse", cast)
         try:
@@ -328,10 +343,11 @@ def run_steps(cast: Sequence[str], steps: Sequence[Step]) -> Failed | None:
 
 
 def shrunk(cast: Sequence[str], failure: Failed) -> Failed:
-    """Leaves out steps, and what is special about them, as long as it still fails."""
+    """Leave out and simplify steps as long as the schedule still fails; return the shortest
+    failure."""
     again = run_steps(cast, failure.steps)
     if again is None:
-        return failure  # it takes luck besides
+        return failure  # the failure is not deterministic
     best = again
     for _ in count():
         for steps in _shorter(best.steps):
@@ -345,6 +361,7 @@ def shrunk(cast: Sequence[str], failure: Failed) -> Failed:
 
 
 def _shorter(steps: Sequence[Step]) -> Iterator[list[Step]]:
+    """Yield shorter or simpler schedules."""
     for size in (8, 4, 2, 1):
         for at in range(len(steps) - size, -1, -1):
             yield [*steps[:at], *steps[at + size :]]

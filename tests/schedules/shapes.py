@@ -1,4 +1,4 @@
-"""The tables and views that random graphs are made of, and what each means in plain Python.
+"""The tables and views of random graphs, each with its meaning in plain Python.
 
     s --sums--> sums --by_kind--> by_kind --lengths--> lengths
     r --more_sums--^
@@ -8,8 +8,8 @@
     w --wide--> wide, whose columns come and go
     h (TTL) --aged--> aged          h (TTL) --users--> users
 
-A row is a tuple.  A view makes rows of one source row at a time; rows of equal key are joined
-when two contents are compared, never before, so it does not matter how rows were cut into blocks.
+A row is a tuple.  A view computes rows from one source row at a time. Rows of equal key are joined
+only when two contents are compared, so it does not matter how rows were cut into blocks.
 """
 
 from __future__ import annotations
@@ -23,31 +23,35 @@ from olapdb.types import STRING, UINT8
 
 Row: TypeAlias = tuple[Any, ...]
 Content: TypeAlias = dict[Row, Row]
-"""Rows by key, joined; in a plain MergeTree a row is its own key and the value how often it is."""
+"""Rows by key, joined; in a plain MergeTree a row is its own key and the value is its count."""
 Join: TypeAlias = Callable[[Any, Any], Any]
 
 
 class Fails(Exception):
-    """What the view makes of a row is an error."""
+    """The error of a view on a row."""
 
 
 def add(left: int, right: int) -> int:
+    """Return the sum."""
     return left + right
 
 
 def unite(left: frozenset[int], right: frozenset[int]) -> frozenset[int]:
+    """Return the union."""
     return left | right
 
 
 def add_pairs(left: tuple[int, int], right: tuple[int, int]) -> tuple[int, int]:
+    """Return the sums of two pairs (the state of avg)."""
     return left[0] + right[0], left[1] + right[1]
 
 
 @dataclass(frozen=True)
 class TableShape:
-    """`keys` leading columns are the key, `joins` join the others; without joins every row stays.
-    `partition` is the index of the column of PARTITION BY. `read` makes a model row of an engine
-    row. `by_hand` is a literal row and the model's row of it, where people may write one."""
+    """A table. The leading `keys` columns are the key, `joins` join the others; without joins
+    every row stays. `partition` is the index of the column of PARTITION BY. `read` converts an
+    engine row to a model row. `by_hand` returns a literal row and its model row, for tables that
+    accept bypass rows."""
 
     key: str
     ddl: str
@@ -62,20 +66,22 @@ class TableShape:
     """The columns of ORDER BY; None: the key."""
 
     optional: bool = False
-    """Whether the last column comes and goes; a row has 0 there while it is away."""
+    """Whether the last column is added and dropped; a row has 0 there while it is absent."""
 
     @property
     def sorted_by(self) -> tuple[int, ...]:
+        """The columns of ORDER BY."""
         return tuple(range(self.keys)) if self.order is None else self.order
 
     def slice_of(self, row: Row) -> str:
-        """The id of the row's partition."""
+        """Return the id of the row's partition."""
         if self.partition is None:
             return "all"
         value = row[self.partition]
         return partition_id([value], [STRING if isinstance(value, str) else UINT8])
 
     def content(self, rows: Iterable[Row]) -> Content:
+        """Return the rows joined by key."""
         found: Content = {}
         for row in rows:
             key, values = (row[: self.keys], row[self.keys :]) if self.joins else (row, (1,))
@@ -89,8 +95,8 @@ class TableShape:
 
 @dataclass(frozen=True)
 class ViewShape:
-    """`query` has the names of its source and dimension to be filled in; `make` is its meaning:
-    a row of the source and all rows of the dimension to rows of the target."""
+    """A view. `query` has placeholders for its source and dimension; `make` is its meaning: a
+    source row and all rows of the dimension to rows of the target."""
 
     key: str
     source: str
@@ -99,9 +105,9 @@ class ViewShape:
     make: Callable[[Row, Sequence[Row]], list[Row]]
     dimension: str | None = None
     mark: str = ""
-    """What only a variant's text has."""
+    """A text that only a variant's query contains."""
     filled: str = ""
-    """The query over the source's rows of one partition, as somebody fills the past by hand."""
+    """The query over one source partition with which a user fills the past by hand."""
 
 
 def _source(key: str, more: str = "") -> TableShape:
@@ -115,9 +121,9 @@ def _source(key: str, more: str = "") -> TableShape:
 
 
 EXPIRED_USER = 4
-"""The rows of this user are over by the TTL of `h` when they come."""
+"""Rows of this user in `h` are expired on arrival."""
 ONCE = ("k", "u")
-"""The columns by which the table `e` drops rows that come again."""
+"""The columns by which the table `e` drops repeated rows."""
 
 
 def _summing(
@@ -128,7 +134,7 @@ def _summing(
 
 
 class _Shapes(dict[str, TableShape]):
-    """`sums#7` is another version of `sums`."""
+    """The tables by key; `sums#7` is another version of `sums`."""
 
     def __missing__(self, key: str) -> TableShape:
         base, another, _ = key.partition("#")

@@ -1,4 +1,4 @@
-"""Many schedules, in several processes:
+"""Runs many schedules, in several processes:
 
     python -m tests.schedules.soak FIRST COUNT [PROCESSES]
 
@@ -18,7 +18,7 @@ TOLD_EVERY = 100
 
 
 def run_one(seed: int) -> tuple[int, Totals, str]:
-    """The seed, its totals, and how it failed."""
+    """Run a seed; return it with its totals and its failure in words ("" for none)."""
     try:
         return seed, run_seed(seed), ""
     except Failed as failure:
@@ -26,6 +26,7 @@ def run_one(seed: int) -> tuple[int, Totals, str]:
 
 
 def outcomes(seeds: Iterable[int], processes: int) -> Iterator[tuple[int, Totals, str]]:
+    """Yield the result of each seed, in the order of completion."""
     if processes == 1:
         yield from map(run_one, seeds)
         return
@@ -50,7 +51,7 @@ def _work(seeds: list[int], told: multiprocessing.Queue[tuple[int, Totals, str]]
 
 
 def soak(first: int, count: int, processes: int) -> tuple[Totals, list[str]]:
-    """Totals, and the failures in words."""
+    """Run `count` seeds; return the totals, and the failures in words."""
     totals, failures, started = Totals(), list[str](), time.monotonic()
     for seed, found, failure in outcomes(range(first, first + count), processes):
         totals.add(found)
@@ -64,6 +65,7 @@ def soak(first: int, count: int, processes: int) -> tuple[Totals, list[str]]:
 
 
 def main() -> None:
+    """Run the soak of the command line; exit with 1 after a failure."""
     first, count, *more = map(int, sys.argv[1:])
     _, failures = soak(first, count, more[0] if more else 1)
     sys.exit(1 if failures else 0)

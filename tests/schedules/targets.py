@@ -1,8 +1,8 @@
-"""Steps that take rows out of a view's target.
+"""Steps that remove rows from a view's target.
 
-Where nothing that the view made is left in a partition, the source's rows that had reached just
-that partition are its gap; else the slice is stale.  The engine tells for whole parts of the
-source, which a model does not know: what may be a gap is left open, until it is seen.
+Where no row of the view remains in a partition, the source rows that reached just that partition
+become its gap; else the slice is stale.  The engine decides this for whole source parts, which a
+model does not have. So possible gaps stay open until the engine shows them.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from tests.schedules.rows import targets
 from tests.schedules.shapes import TABLES, Fails, Row
 
 MADE_OTHERWISE = frozenset(("DIMENSION CHANGE", "MODIFY QUERY", "UPDATE"))
-"""After these what a source row had reached cannot be told by running the view on it."""
+"""Causes after which running the view on a source row does not show the slices that it reached."""
 
 
 RETAINED = "RETAINED_ROWS"
 
 
 class Removal(Operation):
-    """Refused just where a row that views made, and which goes, is frozen."""
+    """A removal that is refused exactly where it would remove a frozen row of a view."""
 
     table: str
     refusals: ClassVar[tuple[str, ...]] = (RETAINED,)
 
     @abstractmethod
     def leaves(self, row: Row) -> bool:
-        """Whether the row goes."""
+        """Return whether the row is removed."""
 
     def after(self, model: Model, answer: Answer) -> Model:
         frozen = any(
@@ -49,7 +49,7 @@ class Removal(Operation):
 
 @dataclass(frozen=True)
 class DeleteFromTarget(Removal):
-    """Rows of a key, whoever made them."""
+    """A DELETE of rows of a key, of any maker."""
 
     table: str
     column: int
@@ -119,7 +119,8 @@ class DropTargetPartition(Removal):
 
 
 def take_out(model: Model, table: str, cause: str, leaves: Callable[[Row], bool]) -> None:
-    """Rows leave a table that views write; views that read it learn it as of any source."""
+    """Remove rows of a table that views write; views that read it become stale as with any
+    source."""
     left: dict[int | None, set[str]] = {}
     again = model.caused(frozenset(("TARGET CHANGED",)))
     for piece in model.pieces[table].values():
@@ -140,12 +141,12 @@ def take_out(model: Model, table: str, cause: str, leaves: Callable[[Row], bool]
 
 
 def _slices_of(model: Model, view: ViewState) -> set[str]:
-    """In which the view has rows."""
+    """Return the slices in which the view has rows."""
     return {p.slice for p in model.pieces[view.shape.target].values() if p.maker == view.id}
 
 
 def _reached(model: Model, view: ViewState, pieces: Iterable[Piece]) -> set[str] | None:
-    """Slices; None where it cannot be told, since the view fails."""
+    """Return the slices that the pieces reach; None where the view fails on them."""
     try:
         return set(split(TABLES[view.shape.target], model.made_of(view, pieces)))
     except Fails:
@@ -153,9 +154,9 @@ def _reached(model: Model, view: ViewState, pieces: Iterable[Piece]) -> set[str]
 
 
 def _may_be_a_gap(model: Model, view: ViewState, again: bool) -> frozenset[int]:
-    """The pieces that reach nothing of what is there, now; or that had, before something changed.
-    Never what would come back to a partition that left by retention. `again`: rows of targets had
-    been taken out before, so that all that a piece had made may be gone where others' rows stay."""
+    """Return the seen pieces that may be a gap: they reach no remaining slice now, or may have
+    reached others before a change. Exclude pieces that would bring back rows that left by
+    retention. `again`: an earlier removal may have left only other views' rows in a slice."""
     otherwise = model.caused(MADE_OTHERWISE)
     there = set() if again else _slices_of(model, view)
     retired = _retired(model, view)
@@ -170,7 +171,7 @@ def _may_be_a_gap(model: Model, view: ViewState, again: bool) -> frozenset[int]:
 
 
 def _retired(model: Model, view: ViewState) -> set[str]:
-    """Slices of which rows left by the target's own retention."""
+    """Return the slices whose rows left by the target's own retention."""
     return {
         slice_
         for (view_id, side, slice_) in model.retained
@@ -179,8 +180,8 @@ def _retired(model: Model, view: ViewState) -> set[str]:
 
 
 def _surely_a_gap(model: Model, view: ViewState, touched: set[str], emptied: set[str]) -> bool:
-    """Whether nothing can be stale: whole partitions went, and whatever parts the source's rows lie
-    in, these reach them and nothing else, or something else and not them."""
+    """Return whether no slice can be stale: whole partitions went, and for any cut into parts
+    the source rows reach only these partitions, or only others."""
     if touched != emptied or model.caused(MADE_OTHERWISE):
         return False
     by_slice: dict[str, list[Piece]] = {}

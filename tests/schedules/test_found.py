@@ -1,4 +1,4 @@
-"""What random schedules found, as the shortest SQL that showed it."""
+"""Bugs that random schedules found, each as the shortest SQL that showed it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SUMS = "(p UInt8, k String, total Int64) ENGINE = SummingMergeTree PARTITION BY 
 
 
 def test_the_ledger_of_a_view_below_a_replay_agrees_with_itself() -> None:
-    """The new rows count as seen by the views below, so these must book them too."""
+    """Check that views below record the new rows, which count as seen by them."""
     with olapdb.connect() as connection:
         for text in (
             f"CREATE TABLE s {SOURCE}",
@@ -47,7 +47,7 @@ def test_the_ledger_of_a_view_below_a_replay_agrees_with_itself() -> None:
 
 
 def test_the_ledger_agrees_after_a_replay_of_one_partition_and_a_merge_of_the_source() -> None:
-    """The merged part spans a block that has rows in another partition only."""
+    """Check a merged part that spans a block with rows in another partition only."""
     with olapdb.connect() as connection:
         for text in (
             f"CREATE TABLE s {SOURCE}",
@@ -68,7 +68,7 @@ def test_the_ledger_agrees_after_a_replay_of_one_partition_and_a_merge_of_the_so
 def test_a_backfill_fills_what_a_replay_of_its_source_put_there(
     tmp_path: Path, statement: str
 ) -> None:
-    """The replay comes just before the chunk's commit: the blocks that it read are gone."""
+    """Replay just before the chunk commits: the blocks that the chunk read are gone."""
     with olapdb.connect(str(tmp_path)) as first, olapdb.connect(str(tmp_path)) as second:
         for text in (
             "SYSTEM STOP MERGES",
@@ -113,7 +113,7 @@ def test_a_backfill_fills_what_a_replay_of_its_source_put_there(
 
 
 def test_why_a_view_failed_is_forgotten_with_its_gap() -> None:
-    """The rows that it failed on are deleted; nothing is left that the note is the reason of."""
+    """Check that a failure note disappears when the rows on which the view failed are deleted."""
     with olapdb.connect() as connection:
         for text in (
             f"CREATE TABLE s {SOURCE}",
@@ -130,8 +130,8 @@ def test_why_a_view_failed_is_forgotten_with_its_gap() -> None:
 
 
 def test_what_left_a_target_by_retention_is_no_gap() -> None:
-    """Source block 1 had reached 'a', which was dropped for good, and 'b', which is deleted: were it
-    a gap, the backfill would bring 'a' back."""
+    """Check source block 1, which had reached 'a', dropped by retention, and 'b', deleted. If
+    the block became a gap, the backfill would bring 'a' back."""
     with olapdb.connect() as connection:
         for text in (
             f"CREATE TABLE s {SOURCE}",
@@ -153,7 +153,8 @@ def test_what_left_a_target_by_retention_is_no_gap() -> None:
 
 
 def test_a_stale_slice_that_is_dropped_stays_stale() -> None:
-    """A replay above put a block there that the slice lacks, and which none of its parts names."""
+    """Check a block that a replay above added: the slice lacks it, and none of its parts names
+    it."""
     with olapdb.connect() as connection:
         for text in (
             f"CREATE TABLE s {SOURCE}",
@@ -177,7 +178,8 @@ def test_a_stale_slice_that_is_dropped_stays_stale() -> None:
 
 @pytest.mark.parametrize("kind", [Backfill, StagedBackfill])
 def test_what_becomes_a_gap_during_a_backfill_stays_one_by_name(kind: type[Backfill]) -> None:
-    """Of a partition that it has not filled yet: it fills what it has planned."""
+    """Add a gap to a partition that the backfill has not filled yet: it fills only what it
+    planned."""
     kinds = TABLES["states"].slice_of(("cc",))
     steps = [
         Plain(Insert("s", ((1, "cc", 1, 3), (2, "cc", 3, 3)), 1_000, 0)),

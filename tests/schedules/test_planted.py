@@ -1,8 +1,7 @@
-"""Faults that the random schedules notice by themselves, within a few seeds.
+"""Plants faults that the random schedules must notice by themselves, within a few seeds.
 
-That each guard of the protocol is needed, and which fault shows it, is in
-tests/protocol/test_planted.py, on the shortest schedule that needs it; here nobody knows where to
-look.
+tests/protocol/test_planted.py shows for each guard of the protocol the fault on the shortest
+schedule that needs it; here the schedules are random.
 """
 
 from __future__ import annotations

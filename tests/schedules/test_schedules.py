@@ -1,7 +1,7 @@
-"""Random schedules on the engine: after every step each view that is called covered or proven
-equals its source recomputed in plain Python, and every other one is named with its true cause.
+"""Runs random schedules on the engine and compares it with plain Python after every step.
 
-A failure prints the seed and the shortest schedule, as SQL.
+A view with the verdict covered or proven must equal its recomputed source; every other view must
+show its true cause. A failure prints the seed and the shortest schedule, as SQL.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ pytestmark = pytest.mark.feature("concurrency")
 
 SECONDS = 50
 LEAST = 10
-"""Schedules that even a slow machine gets through in that time."""
+"""Schedules that even a slow machine finishes in that time."""
 
 
 @pytest.mark.timeout(600)
 def test_schedules() -> None:
-    """The same seeds each time, as many as there is time for."""
+    """Run the same seeds each time, as many as the time allows."""
     totals, seed, started = Totals(), 0, time.monotonic()
     while seed < LEAST or time.monotonic() - started < SECONDS:
         totals.add(run_seed(seed))
@@ -44,7 +44,7 @@ def test_a_fresh_schedule() -> None:
 
 
 def test_every_kind_of_step_is_drawn() -> None:
-    """In models that the steps themselves make, without an engine."""
+    """Draw steps in models that the steps themselves create, without an engine."""
     drawn: set[type] = set()
     for seed in range(800):
         chance = random.Random(seed)
@@ -60,7 +60,7 @@ def test_every_kind_of_step_is_drawn() -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(7_200)
 def test_many_schedules() -> None:
-    """At least 5,000, of seeds that start anew each day."""
+    """Run at least 5,000 schedules, with new seeds each day."""
     first = time.time_ns() // 86_400_000_000_000 * 1_000_000
     count = int(os.environ.get("OLAPDB_SOAK_SCHEDULES", "5000"))
     totals, failures = soak(first, count, processes=os.cpu_count() or 1)

@@ -1,7 +1,7 @@
-"""What the engine shows after a step, and whether it is the truth about a model.
+"""Observes the engine after a step, and compares it with a model.
 
-Every table's rows are read raw and joined here; `system.views` must name what is so: a view that
-is called covered or proven equals its source, and every other one is named with its true cause.
+Every table's rows are read raw and joined here. `system.views` must be right: a view with the
+verdict covered or proven equals its source, and every other one has its true cause.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ SETTLED_MAX = 4
 
 @dataclass(frozen=True)
 class Observation:
-    """By name: the columns and rows of each table, and of which parts they are; each view's row of
-    system.views; where streams stand, by table and name; keys held and rows dropped by them; rows covered and not, by view and partition; (partition or None, cause,
-    statement) of each view's invalidations."""
+    """The state that the engine shows: for each table its parts, columns and rows; each view's
+    row of system.views; the positions of streams by table and name; the numbers of keys held and
+    of rows dropped by them; covered and uncovered rows by view and partition; rows and frozen
+    keys by retention; (partition or None, cause, statement) of each view's invalidations."""
 
     parts: Mapping[str, tuple[object, ...]]
     columns: Mapping[str, list[str]]
@@ -46,14 +47,15 @@ VIEWS_STATUS = (
 
 
 def dicts(connection: Connection, query: str) -> list[dict[str, Any]]:
+    """Return the rows of a query as dictionaries."""
     cursor = connection.execute(query)
     names = [column[0] for column in cursor.description or ()]
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
 def observe(connection: Connection, before: Observation | None = None) -> Observation:
-    """What is shown now. Parts are immutable, so a table is read again only where it has others
-    than `before`."""
+    """Observe the present state. Parts are immutable, so a table is read again only where its
+    parts differ from `before`."""
     snapshot = connection.database.services.catalog.snapshot()
     parts = {
         one.name: (one.id, one.version, *(part.id for part in snapshot.parts(one.id)))
@@ -112,7 +114,7 @@ def _box(slice_: RetainedSlice) -> Box | None:
 
 
 def frosted(model: Model, seen: Observation) -> Model:
-    """With what was left open of the frozen keys as the engine has it."""
+    """Return the model with its open frozen keys settled as the engine shows them."""
     if not model.open_frost:
         return model
     changed = model.copy()
@@ -127,8 +129,8 @@ def frosted(model: Model, seen: Observation) -> Model:
 
 
 def settled(model: Model, connection: Connection) -> list[Model]:
-    """The models with what was left open as the engine has it: the rows that it says are a view's
-    gap are whole pieces. None where no pieces are these rows."""
+    """Return the models with open gaps settled as the engine shows them: its gap rows are whole
+    pieces. Return none where no pieces have these rows."""
     if not model.unsettled:
         return [model]
     found = [model.copy()]
@@ -159,7 +161,8 @@ def settled(model: Model, connection: Connection) -> list[Model]:
 def _gaps(
     model: Model, key: str, open_: frozenset[int], missed: Mapping[str, list[Row]]
 ) -> Iterator[list[int]]:
-    """Ways to choose among the open pieces, so that what the view missed is what is shown."""
+    """Yield the choices of open pieces with which the view's gap has the rows that the engine
+    shows."""
     view = model.views[key]
     shape = TABLES[view.shape.source]
     ways: list[list[list[int]]] = []
@@ -183,7 +186,7 @@ def _gaps(
 
 
 def untruths(model: Model, seen: Observation) -> Iterator[str]:
-    """In words; nothing where all that is shown is so."""
+    """Yield the differences in words; nothing where the engine is right."""
     if set(seen.rows) != set(model.names.values()):
         yield f"the tables are {sorted(seen.rows)}, should be {sorted(model.names.values())}"
         return
@@ -221,6 +224,7 @@ def _apart(there: Mapping[Row, Row], wanted: Mapping[Row, Row]) -> str:
 
 
 def _about(model: Model, view: ViewState, seen: Observation) -> Iterator[str]:
+    """Yield the wrong facts about one view."""
     key = view.shape.key
     status = seen.status[key]
     verdict = status["verdict"]
@@ -271,7 +275,8 @@ def _about(model: Model, view: ViewState, seen: Observation) -> Iterator[str]:
 def _gap(
     model: Model, view: ViewState, gap: Mapping[str, Mapping[int, Any]], seen: Observation
 ) -> Iterator[str]:
-    """Exact over a source that keeps its rows; over one that joins them, whether there are any."""
+    """Yield wrong gaps: exact over a source that keeps its rows; over one that joins them, only
+    whether there are any."""
     source = view.shape.source
     exact = not TABLES[source].joins
     pieces: dict[str, dict[str, int]] = {"gap": {}, "covered": {}}
@@ -293,8 +298,8 @@ def _gap(
 
 
 def _retained(model: Model, view: ViewState, seen: Observation) -> Iterator[str]:
-    """What left by retention, and which keys are frozen since: the rows that left had reached these
-    and no others, or nobody can tell."""
+    """Yield wrong counts of retained rows and wrong frozen keys: these must be exactly the keys
+    that the rows reached, or all."""
     for side, shape in (("source", view.shape.source), ("target", view.shape.target)):
         exact = side == "source" and not TABLES[shape].joins
         wanted = {

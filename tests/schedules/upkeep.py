@@ -1,4 +1,4 @@
-"""Steps that change no row: merges, vacuum, names, closing and opening."""
+"""Steps that change no row: merges, vacuum, renames."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.schedules.shapes import TABLES
 
 @dataclass(frozen=True)
 class Optimize(Operation):
-    """A merge, whatever it joins."""
+    """OPTIMIZE: merges whatever the engine chooses."""
 
     table: str
     final: bool
@@ -50,7 +50,7 @@ class Optimize(Operation):
 
 @dataclass(frozen=True)
 class Vacuum(Operation):
-    """Files that nothing refers to, at once."""
+    """A vacuum that deletes unreferenced files at once."""
 
     weight: ClassVar[int] = 5
     stages: ClassVar[tuple[str, ...]] = (
@@ -68,6 +68,7 @@ class Vacuum(Operation):
         return "-- vacuum"
 
     def perform(self, connection: Connection, text: str) -> Answer:
+        """Vacuum with a part lifetime of 0."""
         vacuum(connection.database.services, lifetime_seconds=0)
         return Answer()
 
@@ -76,7 +77,7 @@ class Vacuum(Operation):
 
 
 def lone(model: Model) -> list[str]:
-    """The tables that are not called after another one."""
+    """Return the tables whose name does not depend on another table's."""
     versioned = {v.shape.target for v in model.views.values() if v.standing} | {
         model.views[v.beside].shape.target for v in model.views.values() if v.standing
     }
@@ -85,7 +86,7 @@ def lone(model: Model) -> list[str]:
 
 @dataclass(frozen=True)
 class Rename(Operation):
-    """A table gets another name; what reads and writes it follows."""
+    """RENAME TABLE: its readers and writers follow."""
 
     table: str
     name: str
@@ -111,7 +112,7 @@ class Rename(Operation):
 
 @dataclass(frozen=True)
 class Exchange(Operation):
-    """Two tables swap their names; identities stay."""
+    """EXCHANGE TABLES: two tables swap their names; identities stay."""
 
     left: str
     right: str

@@ -1,4 +1,4 @@
-"""Steps that make another version of a view beside the old one, and exchange their names."""
+"""Steps that create another version of a view beside the old one, and exchange their names."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tests.schedules.views import INCOMPLETE, any_view, filled
 
 
 def version_of(model: Model, key: str, standing: str) -> ViewState | None:
-    """The view's candidate, or its previous version."""
+    """Return the view's candidate, or its previous version."""
     return next(
         (v for v in model.views.values() if (v.beside, v.standing) == (key, standing)), None
     )
 
 
 def start(model: Model, key: str) -> None:
-    """A candidate with a target of its own, which INSERTs fire from now on."""
+    """Add a candidate with a target of its own, which INSERTs fire from now on."""
     if version_of(model, key, "candidate"):
         return
     view = model.views[key]
@@ -41,7 +41,8 @@ def start(model: Model, key: str) -> None:
 
 
 def swap(model: Model, key: str, standing: str) -> None:
-    """The version takes the name of the view and of its target, this is the previous one then."""
+    """Give the version the names of the view and its target; the old view becomes the previous
+    version."""
     new, old = version_of(model, key, standing), model.views[key]
     assert new is not None
     previous = version_of(model, key, "previous")
@@ -59,12 +60,12 @@ def swap(model: Model, key: str, standing: str) -> None:
 
 
 BY_HAND = frozenset(("BYPASS_ROWS", "VIEW_DIFFERS"))
-"""What rows by hand are refused with: a merge may have joined them with those of the view."""
+"""Errors that bypass rows cause: a merge may have joined them with the view's rows."""
 
 
 def _impossible(model: Model, key: str, beside: Collection[str] = ("candidate",)) -> set[str]:
-    """Errors for which there is a reason, in the view or in these versions of it. What becomes of the
-    previous one is nothing to a rebuild: it goes with its target."""
+    """Return the errors that the state of the view, or of these versions of it, justifies. The
+    previous version does not hinder a rebuild: it is dropped with its target."""
     found: set[str] = set()
     view, candidate = model.views[key], version_of(model, key, "candidate")
     several = [view, *(v for v in model.views.values() if v.beside == key and v.standing in beside)]
@@ -87,7 +88,8 @@ def _impossible(model: Model, key: str, beside: Collection[str] = ("candidate",)
 
 @dataclass(frozen=True)
 class Rebuild(Operation):
-    """The same definition into a fresh target; or what a rebuild left undone."""
+    """SYSTEM REBUILD: the same definition into a fresh target; or the rest of an interrupted
+    rebuild."""
 
     view: str
     weight: ClassVar[int] = 7
@@ -124,7 +126,7 @@ class Rebuild(Operation):
             return [m for m in self.prefixes(model) if self._failing(m)] or [self._refuse(answer)]
         if answer.error not in reasons:
             self._refuse(answer)
-        begun = "stopped" in answer.message  # before there was a reason
+        begun = "stopped" in answer.message  # it began before the reason arose
         return [
             m
             for m in self._prefixes(model, begun=begun)
@@ -192,7 +194,7 @@ class Rebuild(Operation):
 
 @dataclass(frozen=True)
 class Rollback(Operation):
-    """The name goes back to the version that was replaced."""
+    """SYSTEM ROLLBACK: the name goes back to the replaced version."""
 
     view: str
     weight: ClassVar[int] = 4
@@ -229,7 +231,7 @@ class Rollback(Operation):
 
 @dataclass(frozen=True)
 class CancelRebuild(Operation):
-    """The candidate goes, with its target."""
+    """SYSTEM CANCEL REBUILD: drops the candidate with its target."""
 
     view: str
     weight: ClassVar[int] = 4

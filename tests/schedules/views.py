@@ -14,13 +14,14 @@ from tests.schedules.shapes import KINDS, PARTITIONS, TABLES, VIEWS, Fails
 
 
 def any_view(model: Model, chance: random.Random) -> ViewState | None:
+    """Draw a view that is no version of another one."""
     found = [view for view in model.views.values() if not view.standing]
     return chance.choice(found) if found else None
 
 
 @dataclass(frozen=True)
 class CreateView(Operation):
-    """Of those whose tables are there; POPULATE fills the past."""
+    """CREATE MATERIALIZED VIEW over existing tables; POPULATE fills the past."""
 
     view: str
     populate: bool
@@ -87,7 +88,7 @@ class CreateView(Operation):
             yield replace(self, order=order)
 
     def prefixes(self, model: Model) -> Iterator[Model]:
-        """After CREATE any of the chunks may be there, see Backfill."""
+        """Yield the models after CREATE with any subset of the chunks, see Backfill."""
         yield model.copy()
         made = model.copy()
         made.create_view(self.view)
@@ -98,7 +99,7 @@ class CreateView(Operation):
 
 @dataclass(frozen=True)
 class DropView(Operation):
-    """Its target stays, and holds rows of nobody."""
+    """DROP VIEW: its target stays, and holds rows of no view."""
 
     view: str
     weight: ClassVar[int] = 3
@@ -120,7 +121,7 @@ class DropView(Operation):
 
 @dataclass(frozen=True)
 class Attach(Operation):
-    """DETACH or ATTACH, under either name."""
+    """DETACH or ATTACH, or their SYSTEM forms."""
 
     view: str
     attached: bool
@@ -148,12 +149,13 @@ INCOMPLETE = "BACKFILL_INCOMPLETE"
 
 
 def in_order(slices: Iterable[str], order: tuple[str, ...]) -> list[str]:
-    """As the chunks come: several are computed at a time, and any may be the first."""
+    """Return the slices in an order in which chunks may be published: several are computed at a
+    time, and any may be the first."""
     return sorted(slices, key=lambda one: (order.index(one) if one in order else -1, one))
 
 
 def fillable(model: Model, view: str, slices: list[str]) -> list[str]:
-    """The chunks that the view does not fail on."""
+    """Return the chunks on which the view does not fail."""
     found: list[str] = []
     for slice_ in slices:
         try:
@@ -165,7 +167,8 @@ def fillable(model: Model, view: str, slices: list[str]) -> list[str]:
 
 
 def fill_but_failed(model: Model, view: str, slices: list[str], answer: Answer) -> None:
-    """What a backfill did that ended with BACKFILL_INCOMPLETE."""
+    """Apply a backfill that ended with BACKFILL_INCOMPLETE; raise Untrue where its rows are
+    wrong."""
     good = fillable(model, view, slices)
     told = {
         what: sorted({row["partition"] for row in answer.rows if row["status"] == what})
@@ -179,7 +182,8 @@ def fill_but_failed(model: Model, view: str, slices: list[str], answer: Answer) 
 
 
 def filled(model: Model, view: str, slices: list[str]) -> Iterator[Model]:
-    """With each subset of the chunks: several are computed at a time, and any may be the first."""
+    """Yield the model with each subset of the chunks filled: several are computed at a time, and
+    any may be the first."""
     slices = fillable(model, view, slices)
     for count in range(len(slices) + 1):
         for chosen in combinations(slices, count):
@@ -190,14 +194,15 @@ def filled(model: Model, view: str, slices: list[str]) -> Iterator[Model]:
 
 
 def readable_only(model: Model, view: str, answer: Answer) -> None:
-    """What reads a source again is refused just where that is Null."""
+    """Require that a statement which reads the source again is refused exactly where that is a
+    Null table."""
     if (answer.error == UNREADABLE) == model.keeps(model.views[view]):
         raise Untrue(f"source kept {model.keeps(model.views[view])}: {answer.message}")
 
 
 @dataclass(frozen=True)
 class Backfill(Operation):
-    """Of all of the gap, or of the source's partition with this id."""
+    """SYSTEM BACKFILL of the whole gap, or of one source partition."""
 
     view: str
     partition: str | None
@@ -245,10 +250,11 @@ class Backfill(Operation):
         return changed
 
     def fill_some(self, model: Model, answer: Answer) -> None:
-        """Changes the model as far as the backfill came, which ended with BACKFILL_INCOMPLETE."""
+        """Apply the chunks of a backfill that ended with BACKFILL_INCOMPLETE."""
         fill_but_failed(model, self.view, self.slices(model), answer)
 
     def slices(self, model: Model) -> list[str]:
+        """Return the source partitions to fill, in the order of publication."""
         gap = in_order(model.gap(model.views[self.view]), self.order)
         return [one for one in gap if self.partition in (None, one)]
 
@@ -269,7 +275,8 @@ class Backfill(Operation):
             model.fill(self.view, slice_, plan.get(slice_))
 
     def plan(self, model: Model) -> dict[str, frozenset[int]]:
-        """The pieces that it fills, by partition; nothing where whatever is the gap by then."""
+        """Return the planned pieces by partition; nothing where the backfill fills the gap of
+        the moment."""
         if not self.planned:
             return {}
         return {one: frozenset(some) for one, some in model.gap(model.views[self.view]).items()}
@@ -280,7 +287,7 @@ class Backfill(Operation):
 
 @dataclass(frozen=True)
 class Replay(Operation):
-    """`which`: "" (all), "STALE", a partition's id, or a condition on the key."""
+    """SYSTEM REPLAY. `which`: "" (all), "STALE", a partition's id, or a condition on the key."""
 
     view: str
     which: str
@@ -353,14 +360,14 @@ class Replay(Operation):
 
     @property
     def asks(self) -> bool:
-        """Which slices are stale, or match, the engine says."""
+        """Whether only the engine's answer gives the stale or matching slices."""
         return self.which != "" and not self.named()
 
     def _by_hand(self, model: Model) -> list[Piece]:
         return list(model.bypass(model.views[self.view].shape.target).values())
 
     def named(self) -> set[str]:
-        """The one partition that is named by its id."""
+        """Return the partition that the statement names by its id, as a set."""
         found = self.which.startswith("PARTITION ID")
         return {self.which.split("'")[1]} if found else set()
 
@@ -385,7 +392,8 @@ class Replay(Operation):
         return model.views[self.view].shape.target
 
     def _chosen(self, model: Model, answer: Answer | None) -> Callable[[str], bool]:
-        """A replay of stale slices says which they were."""
+        """Return the test for replayed slices; a replay of stale slices lists them in its
+        answer."""
         if answer is None or self.which == "":
             assert not self.asks, "such a replay is not killed"
             return lambda slice_: not self.named() or slice_ in self.named()

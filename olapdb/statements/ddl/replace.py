@@ -14,7 +14,7 @@ from olapdb.commit.draft import CommitDraft, publish
 from olapdb.errors import Error
 from olapdb.lineage.dimension_change import dimension_views
 from olapdb.lineage.effects import TableWrite, effects_of
-from olapdb.lineage.row_removal import raised
+from olapdb.lineage.row_removal import raise_data_versions
 from olapdb.model.changes import (
     Change,
     NoDependents,
@@ -106,7 +106,7 @@ def publish_replacement(
         ],
         [RemoveParts(*one) for one in ((existing.id, ids), (detached, detached_ids)) if one[1]],
     )
-    draft.change(PutObject(made), *raised(existing, parts), *changes)
+    draft.change(PutObject(made), *raise_data_versions(existing, parts), *changes)
     origin = context.origin("CREATE TABLE")
     write = TableWrite(
         frozenset((existing.id,)),

@@ -12,7 +12,7 @@ import pyarrow as pa
 from olapdb import errors
 from olapdb.bind import bind_constant
 from olapdb.bind.parameters import lookup_parameter
-from olapdb.dml.delivery import Stretches, read_offsets, stretches_of
+from olapdb.dml.delivery import Stretches, parse_offsets, read_offsets
 from olapdb.dml.insert import insert
 from olapdb.functions import default_value
 from olapdb.functions.kernels.columns import from_scalars
@@ -205,7 +205,7 @@ def _run_insert_data(
         null_as_default=False,
         cache=context.services.cache,
     )
-    return _commit(table, blocks, token, stretches_of(offsets), context, snapshot)
+    return _commit(table, blocks, token, parse_offsets(offsets), context, snapshot)
 
 
 def _insert_rows(

@@ -6,7 +6,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from olapdb import errors
-from olapdb.dml.mutation_steps import DeduplicateStep, DeleteStep, SetStep, Step, WriteDownStep
+from olapdb.dml.mutation_steps import (
+    DeduplicateStep,
+    DeleteStep,
+    MaterializeColumnStep,
+    SetStep,
+    Step,
+)
 from olapdb.dml.update import mutate
 from olapdb.engine.layout import TableLayout
 from olapdb.model.schema import Column, Table
@@ -174,7 +180,7 @@ def _materialize_steps(
     partition = _partition(action.partition, table, context, snapshot)
     if column.default_kind == "MATERIALIZED":
         return (SetStep((), None, partition, recompute=(column.name,)),)
-    return (WriteDownStep(column.name, partition),)
+    return (MaterializeColumnStep(column.name, partition),)
 
 
 def _require_stored(name: str, table: Table, action: nodes.AlterAction) -> Column:

@@ -12,9 +12,9 @@ from olapdb.commit.draft import CommitDraft
 from olapdb.ingest.block_stager import placeholder_part
 from olapdb.ingest.read_parts import read_rows, read_staged
 from olapdb.ingest.trigger import TriggerContext
-from olapdb.lineage.effects import SourceChange, seen_parts
+from olapdb.lineage.effects import SourceChange, processed_by_views
 from olapdb.lineage.invalidation import StaleSlices
-from olapdb.lineage.retention import FrozenKeys, frozen_hit
+from olapdb.lineage.retention import FrozenKeys, frozen_keys_stale
 from olapdb.model.changes import AddBlock, AddCoverage, AddPart, Change, Covered, Requirement
 from olapdb.model.part import BlockRange, Contribution, NewBlock, Part
 from olapdb.model.schema import MaterializedView, Table
@@ -38,7 +38,7 @@ def downstream_effects(
     draft = CommitDraft()
     with_rows = [part for part in removed if part.rows]
     slices: dict[str, StaleSlices] = {}
-    watched_views, _ = seen_parts(now, target.id, with_rows, joins=False)
+    watched_views, _ = processed_by_views(now, target.id, with_rows, joins=False)
     for watched in watched_views:
         view, seen = watched.view, watched.parts
         if not seen:
@@ -88,7 +88,7 @@ def _downgraded_verdicts(
         if isinstance(change, AddPart) and change.part.table_id == target.id and change.part.rows
     ]
     reached = frozen_slices_reached(view, target, frozen, before, after, around)
-    return frozen_hit(view, around.snapshot, reached)
+    return frozen_keys_stale(view, around.snapshot, reached)
 
 
 def _placeholder_changes(

@@ -25,7 +25,7 @@ from olapdb.commit.staging import Staging
 from olapdb.config import Settings
 from olapdb.errors import BadArguments, BypassRows, CommitConflict
 from olapdb.ingest.block_stager import PLACEHOLDER_PARTITION, dimension_requirements
-from olapdb.ingest.read_parts import Pin, discard, discarding
+from olapdb.ingest.read_parts import Pin, deleting_on_failure, discard
 from olapdb.ingest.staged_insert import StagedInsert, join_staged
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.effects import TableWrite, effects_of
@@ -225,7 +225,7 @@ class _Replay:
     def run(self) -> tuple[ReplayRow, ...]:
         """Recompute the slices and commit the swap; return a row for each partition."""
         views = list(recomputable_writers(self.view, self.snapshot))
-        with discarding(self.swap.forget), Staging(self.job.origin) as staging:
+        with deleting_on_failure(self.swap.forget), Staging(self.job.origin) as staging:
             self.swap.begin()
             staged, source_rows = self._recompute(views)
             if staged is not None:

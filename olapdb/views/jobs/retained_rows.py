@@ -25,7 +25,7 @@ from olapdb.lineage.retention import (
     TOLD_CAUSES,
     FrozenKeys,
     WatchedSlices,
-    frozen_hit,
+    frozen_keys_stale,
 )
 from olapdb.maintenance.merger import joined_contributions
 from olapdb.model.changes import AddBlock, AddPart, Change, ReleaseRetained
@@ -212,7 +212,7 @@ def stale_frozen_changes(
         if chosen_partitions is not None:
             stale = set(chosen_partitions) if None in stale else stale & chosen_partitions
         if stale:
-            changes += frozen_hit(view, snapshot, stale)
+            changes += frozen_keys_stale(view, snapshot, stale)
     return changes
 
 

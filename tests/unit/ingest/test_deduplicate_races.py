@@ -130,7 +130,7 @@ def test_inserts_of_other_keys_are_no_conflict(race: Race) -> None:
 def test_a_block_of_several_loses_rows(
     race: Race, kept_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(insert_module, "KEPT_BYTES_MAX", kept_bytes)
+    monkeypatch.setattr(insert_module, "BLOCKS_IN_MEMORY_BYTES_MAX", kept_bytes)
     race.first.execute("SET max_insert_block_size = 3, inline_bytes_max = 0")
     done = race.run(lambda c: add(c, *range(9)), lambda: add(race.first, 3, 4, 5, 7, 20))
     assert (done, done.duplicates_dropped) == (5, 4)

@@ -230,7 +230,7 @@ def test_an_insert_and_a_merge_across_the_fence(connection: Connection) -> None:
 def test_a_view_created_between_two_blocks(
     connection: Connection, monkeypatch: pytest.MonkeyPatch, kept: int
 ) -> None:
-    monkeypatch.setattr(insert_module, "KEPT_BYTES_MAX", kept)
+    monkeypatch.setattr(insert_module, "BLOCKS_IN_MEMORY_BYTES_MAX", kept)
     make(connection, view=False)
     blocks = event_blocks(connection, "2024-01-01", "2024-01-01", "2024-02-01")
 
@@ -311,7 +311,7 @@ def test_a_dimension_that_never_rests_leaves_an_invalidation(
 def test_a_large_insert_into_a_null_table_says_that_nothing_landed(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(insert_module, "KEPT_BYTES_MAX", 0)
+    monkeypatch.setattr(insert_module, "BLOCKS_IN_MEMORY_BYTES_MAX", 0)
     connection.execute("CREATE TABLE n (v UInt64) ENGINE = Null")
     connection.execute("CREATE TABLE t (v UInt64) ENGINE = MergeTree ORDER BY v")
     block = pa.table({"v": pa.array([1], pa.uint64())})
