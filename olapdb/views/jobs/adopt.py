@@ -63,7 +63,7 @@ from olapdb.views.proof.verdicts import WHOLE_TARGET, adoption_fingerprint, coun
 @dataclass(frozen=True, slots=True)
 class AdoptRow:
     """A partition of the target whose bypass rows are now the view's: `parts` parts with `rows`
-    rows. `source_rows` are those of the view's whole gap, which is now covered."""
+    rows. `source_rows` counts the rows of the view's whole gap, which is now covered."""
 
     partition: str
     parts: int
@@ -135,7 +135,7 @@ class _Adoption:
     @property
     def by_hand(self) -> tuple[Part, ...]:
         """Return the bypass parts, by partition and block."""
-        writers = frozenset(one.id for one in self.snapshot.views_into(self.view.target_id))
+        writers = frozenset(view.id for view in self.snapshot.views_into(self.view.target_id))
         parts = self.snapshot.parts(self.view.target_id)
         return tuple(part for part in parts if part.rows and is_bypass(part, writers))
 
@@ -146,33 +146,40 @@ class _Adoption:
             self.job, self.snapshot, self.view, gap_of=frozenset((self.view.id,))
         )
         try:
-            made = recomputation.expected()
+            expected_rows = recomputation.expected()
         except ROW_ERRORS as error:
             self._refuse_failing(error)
-        rows = recomputation.compare(made)
-        self._refuse_different(rows)
+        compared = recomputation.compare(expected_rows)
+        self._refuse_different(compared)
         self._refuse_frozen()
-        missed, target = gap_slices(self.view, self.snapshot), recomputation.target
+        gap, target = gap_slices(self.view, self.snapshot), recomputation.target
         # A concurrent replay must not mistake the adopted rows for rows that it recomputed.
-        raised = frozenset(part.partition_id for part in self.by_hand)
+        bypass_partitions = frozenset(part.partition_id for part in self.by_hand)
         with Staging(self.job.origin) as staging:
-            contributions = self._contributions(recomputation, made, missed)
+            contributions = self._contributions(recomputation, expected_rows, gap)
             staged = list(self._staged(recomputation, contributions, staging))
             changes: list[Change] = [
-                RemoveParts(target.id, tuple(sorted(p.id for p in self.by_hand))),
+                RemoveParts(
+                    target.id, tuple(sorted(bypass_part.id for bypass_part in self.by_hand))
+                ),
                 *staged,
-                *self._claimed(missed),
-                *(RaiseDataVersion(target.id, partition) for partition in raised),
+                *self._claimed(gap),
+                *(RaiseDataVersion(target.id, partition) for partition in bypass_partitions),
                 *verdict_changes(
-                    self.job, self.snapshot, self.view, rows, complete=True, raised=raised
+                    self.job,
+                    self.snapshot,
+                    self.view,
+                    compared,
+                    complete=True,
+                    raised=bypass_partitions,
                 ),
                 *self.job.closing("compared"),
             ]
             failpoint("adopt.before_commit")
-            committed = staging.publish(CommitDraft(self._requirements(missed), changes))
+            committed = staging.publish(CommitDraft(self._requirements(gap), changes))
         self.job.record.ended()
         failpoint("adopt.committed")
-        return tuple(self._rows(rows, missed, committed.number))
+        return tuple(self._rows(compared, gap, committed.number))
 
     def _refuse_frozen(self) -> None:
         """Raise RetainedRows if a partition with bypass rows has frozen keys: nothing can be
@@ -198,15 +205,23 @@ class _Adoption:
         it is listed for the first."""
         slices = {one.partition: one for one in missed}
         layout = layout_of(recomputation.target, recomputation.around())
-        holding = dict.fromkeys(part.partition_id for part in self.by_hand)
-        found: dict[str, list[GapSlice]] = {partition: [] for partition in holding}
+        bypass_partitions = dict.fromkeys(part.partition_id for part in self.by_hand)
+        slices_by_target: dict[str, list[GapSlice]] = {
+            partition: [] for partition in bypass_partitions
+        }
         for one in made:
             if not one.in_gap:
                 continue
-            reached = {i for i, _, _ in layout.split(one.rows)} if one.rows.num_rows else set()
-            for partition in sorted(reached & found.keys()) or list(holding)[:1]:
-                found[partition].append(slices[one.partition])
-        return found
+            reached = (
+                {partition_id for partition_id, _, _ in layout.split(one.rows)}
+                if one.rows.num_rows
+                else set()
+            )
+            for partition in (
+                sorted(reached & slices_by_target.keys()) or list(bypass_partitions)[:1]
+            ):
+                slices_by_target[partition].append(slices[one.partition])
+        return slices_by_target
 
     def _staged(
         self,
@@ -218,14 +233,16 @@ class _Adoption:
         parts in a partition, the first records the source blocks, so that no block is booked
         twice."""
         context, target = recomputation.around(), recomputation.target
-        booked: set[str] = set()
+        booked_partitions: set[str] = set()
         for part in self.by_hand:
-            own = () if part.partition_id in booked else sources[part.partition_id]
-            booked.add(part.partition_id)
+            source_slices = (
+                () if part.partition_id in booked_partitions else sources[part.partition_id]
+            )
+            booked_partitions.add(part.partition_id)
             rows = read_rows(context, target, part)
             indexes = layout_of(target, context).index_values(rows)
             yield staging.stage_replacement(
-                target, part, rows, indexes, contributions=self._book(part, own)
+                target, part, rows, indexes, contributions=self._book(part, source_slices)
             )
 
     def _book(self, part: Part, slices: Sequence[GapSlice]) -> tuple[Contribution, ...]:
@@ -238,55 +255,59 @@ class _Adoption:
                 view.id,
                 view.version,
                 view.source_id,
-                one.partition,
-                slice_claims(self.snapshot, view, one),
+                gap_slice.partition,
+                slice_claims(self.snapshot, view, gap_slice),
                 0 if index else part.rows,
             )
-            for index, one in enumerate(slices)
+            for index, gap_slice in enumerate(slices)
         )
 
     def _claimed(self, missed: Sequence[GapSlice]) -> Iterator[Change]:
         """Yield the changes that add the gap to the view's coverage."""
-        for one in missed:
-            for claimed in slice_claims(self.snapshot, self.view, one):
-                yield AddCoverage(CoverageRow(self.view.id, one.partition, claimed))
+        for gap_slice in missed:
+            for claimed in slice_claims(self.snapshot, self.view, gap_slice):
+                yield AddCoverage(CoverageRow(self.view.id, gap_slice.partition, claimed))
 
     def _requirements(self, missed: Sequence[GapSlice]) -> list[Requirement]:
-        """Return the requirements that everything that was compared is unchanged."""
-        needed: dict[Requirement, None] = {}
+        """Return the requirements of the commit: all compared data is unchanged."""
+        requirements: dict[Requirement, None] = {}
         for view in self.snapshot.views_into(self.view.target_id):
-            read = {part.partition_id for part in covered_parts(view, self.snapshot)}
+            partitions_read = {part.partition_id for part in covered_parts(view, self.snapshot)}
             if view.id == self.view.id:
-                read.update(one.partition for one in missed)
-            for one in self.job.read_requirements(self.snapshot, view, sorted(read)):
-                needed[one] = None
+                partitions_read.update(one.partition for one in missed)
+            for one in self.job.read_requirements(self.snapshot, view, sorted(partitions_read)):
+                requirements[one] = None
             for requirement, _ in dimension_requirements(view, self.snapshot):
-                needed[requirement] = None
-        for slice_ in missed:
-            needed[NotCovered(self.view.id, slice_.partition, slice_.blocks)] = None
-            # A merge may have joined them with later parts, whose blocks are not claimed.
-            ids = tuple(sorted(part.id for part in slice_.parts))
-            needed[PartsLive(self.view.source_id, ids)] = None
+                requirements[requirement] = None
+        for gap_slice in missed:
+            requirements[NotCovered(self.view.id, gap_slice.partition, gap_slice.blocks)] = None
+            # A merge may have joined these parts with later ones, whose blocks are not claimed.
+            ids = tuple(sorted(part.id for part in gap_slice.parts))
+            requirements[PartsLive(self.view.source_id, ids)] = None
         target = self.snapshot.by_id(self.view.target_id)
         assert target is not None
-        needed[SchemaIs(target.id, target.version)] = None
-        for partition in sorted({p.partition_id for p in self.snapshot.parts(target.id)}):
+        requirements[SchemaIs(target.id, target.version)] = None
+        for partition in sorted(
+            {target_part.partition_id for target_part in self.snapshot.parts(target.id)}
+        ):
             version = self.snapshot.data_version(target.id, partition)
-            needed[DataVersionIs(target.id, partition, version)] = None
-        needed[PartsLive(target.id, tuple(sorted(p.id for p in self.by_hand)))] = None
-        return list(needed)
+            requirements[DataVersionIs(target.id, partition, version)] = None
+        requirements[
+            PartsLive(target.id, tuple(sorted(target_part.id for target_part in self.by_hand)))
+        ] = None
+        return list(requirements)
 
     def _rows(
         self, compared: Sequence[ReconcileRow], missed: Sequence[GapSlice], commit: int
     ) -> Iterator[AdoptRow]:
         """Yield a row for each compared partition that held bypass rows."""
-        source_rows = sum(one.rows for one in missed)
+        source_rows = sum(gap_slice.rows for gap_slice in missed)
         for row in compared:
-            own = [part for part in self.by_hand if part.partition_id == row.partition]
-            if own:
-                rows = sum(part.rows for part in own)
+            adopted_parts = [part for part in self.by_hand if part.partition_id == row.partition]
+            if adopted_parts:
+                rows = sum(part.rows for part in adopted_parts)
                 yield AdoptRow(
-                    row.partition, len(own), rows, row.keys_compared, source_rows, commit
+                    row.partition, len(adopted_parts), rows, row.keys_compared, source_rows, commit
                 )
 
     # --- refusals
@@ -294,12 +315,12 @@ class _Adoption:
     def _refuse_different(self, rows: Sequence[ReconcileRow]) -> None:
         """Raise BypassRows if a partition differs from the recomputation, and record the
         difference."""
-        wrong = [row for row in rows if row.verdict not in ("equal", "retained")]
-        if not wrong:
+        differing = [row for row in rows if row.verdict not in ("equal", "retained")]
+        if not differing:
             return
-        self._record_different(wrong)
-        first, name = wrong[0], view_name(self.view)
-        others = len(wrong) - 1
+        self._record_different(differing)
+        first, name = differing[0], view_name(self.view)
+        others = len(differing) - 1
         more = f" So do {others} other partitions." if others else ""
         if others == 1:
             more = " So does another partition."
@@ -307,7 +328,7 @@ class _Adoption:
             f"ADOPT VIEW {name}: partition {first.partition} of its target differs from what the"
             f" view makes of all rows of its source: {counts(first)} of {first.keys_compared} keys"
             f" ({'; '.join(first.examples)}).{more} Nothing was changed.",
-            hint=self._advice(wrong, name),
+            hint=self._advice(differing, name),
         )
 
     def _refuse_failing(self, error: Error) -> NoReturn:
@@ -353,9 +374,9 @@ class _Adoption:
         )
 
     def _record(self, check: Check) -> None:
-        """Record that these bypass rows cannot be adopted, so that `system.views.mend` stops
-        suggesting it until the view or the compared data change. Without a gap it does not suggest
-        it."""
+        """Record that these bypass rows cannot be adopted. `system.views.mend` then stops
+        suggesting ADOPT until the view or the compared data change. For a view without a gap it
+        never suggests ADOPT, so nothing is recorded."""
         if not gap_slices(self.view, self.snapshot):
             return
         requirements = (
@@ -363,28 +384,30 @@ class _Adoption:
             ViewIs(self.view.id, self.view.version),
             *self.job.record.requirements(),
         )
-        # It conflicts if the view was dropped or altered meanwhile, or the job was cancelled.
+        # The commit conflicts if the view was dropped or altered, or the job was cancelled.
         publish_if_current(CommitDraft(requirements, [RecordCheck(check)]), self.job.origin)
 
     def _advice(self, wrong: Sequence[ReconcileRow], name: str) -> str:
         """Return the hint for this kind of difference: rows that the definition never makes, rows
         that are duplicate or wrong, or rows that are missing."""
-        extra = any(row.extra for row in wrong)
-        if extra and _has_filter(self.view):
+        has_extra = any(row.extra for row in wrong)
+        if has_extra and _has_filter(self.view):
             return (
                 f"The definition of {name} has a WHERE, and never makes the rows that it leaves"
                 " out: these stay bypass. To have them adopted, drop the view, create it TO the"
                 " same target without that condition, and adopt with the new one."
             )
-        if extra or any(row.differing for row in wrong):
-            missed = bool(gap_slices(self.view, self.snapshot))
-            then = f"; SYSTEM BACKFILL VIEW {name} fills the gap" if missed else ""
+        if has_extra or any(row.differing for row in wrong):
+            has_gap = bool(gap_slices(self.view, self.snapshot))
+            backfill_advice = f"; SYSTEM BACKFILL VIEW {name} fills the gap" if has_gap else ""
             return (
                 "Rows that the view had made already may be there a second time, or others than"
                 f" its definition gives. SYSTEM REPLAY VIEW {name} DISCARD BYPASS removes the rows"
-                f" by hand{then}."
+                f" by hand{backfill_advice}."
             )
-        missing = ", ".join(one.partition for one in gap_slices(self.view, self.snapshot)[:10])
+        missing = ", ".join(
+            gap_slice.partition for gap_slice in gap_slices(self.view, self.snapshot)[:10]
+        )
         return (
             f"Not all of the gap was filled by hand. SYSTEM BACKFILL VIEW {name} PARTITION … fills"
             f" those partitions of the source that were left out (the gap has {missing}); adopt"

@@ -1,8 +1,8 @@
 """BACKFILL: fill a view's gap chunk by chunk, with one commit per chunk.
 
 A chunk's commit carries its rows, its coverage and the rows of all downstream views (`publish`). So
-a backfill may be killed at any point and run again, or run twice at once, while INSERTs go on: what
-is covered is done, the rest is the gap.
+a backfill may be killed at any point and run again, or run twice at once, while INSERTs go on:
+covered blocks are done, all other blocks are still in the gap.
 
 With `backfill_staging = 1`, chunks wait, invisible, until all are computed; one commit publishes
 them. A chunk whose partition changed meanwhile is computed again, the others are kept.
@@ -51,9 +51,8 @@ class BackfillRow:
     """The outcome of one chunk. `error` is "" unless it failed.
 
     already covered: a concurrent backfill covered its blocks. joined: a merge put its parts into
-    another chunk's. gone: its blocks no longer exist; rows that came in their place follow as
-    chunks of their own. not published: it was computed, but another chunk of a staged backfill
-    failed."""
+    another chunk's. gone: its blocks no longer exist; later chunks compute the rows that replaced
+    them. not published: it was computed, but another chunk of a staged backfill failed."""
 
     chunk: int
     partition: str
@@ -91,15 +90,15 @@ def backfill_plan(
     _check_partition(snapshot, view, partition)
     return tuple(
         PlanRow(
-            one.index,
-            one.partition,
-            len(one.parts),
-            one.rows,
-            one.recorded().bytes,
-            one.blocks[0].first,
-            one.blocks[-1].last,
+            chunk.index,
+            chunk.partition,
+            len(chunk.parts),
+            chunk.rows,
+            chunk.recorded().bytes,
+            chunk.blocks[0].first,
+            chunk.blocks[-1].last,
         )
-        for one in plan_chunks(view, snapshot, ChunkLimits.of(settings or {}), partition)
+        for chunk in plan_chunks(view, snapshot, ChunkLimits.of(settings or {}), partition)
     )
 
 
@@ -119,30 +118,30 @@ def backfill(
     ATTEMPTS_MAX times. Raises UnknownTable, BadArguments for a partition that the source does not
     have, QueryNotSupportedInMaterializedView for a source that keeps no rows, and
     QueryWasCancelled."""
-    replaced: set[str] | None = None
+    replaced_partitions: set[str] | None = None
     for _ in range(PASSES_MAX):
         job = ViewJob.of(origin, "BACKFILL", executor, progress)
         snapshot = job.services.catalog.snapshot()
         view = find_view(snapshot, view_id)
-        if replaced is None:
+        if replaced_partitions is None:
             _check_partition(snapshot, view, partition)
         chunks = tuple(
-            one
-            for one in plan_chunks(view, snapshot, ChunkLimits.of(job.settings), partition)
-            if replaced is None or one.partition in replaced
+            chunk
+            for chunk in plan_chunks(view, snapshot, ChunkLimits.of(job.settings), partition)
+            if replaced_partitions is None or chunk.partition in replaced_partitions
         )
-        run = _Run(job, view, len(chunks), {one.index: one for one in chunks})
+        run = _Run(job, view, len(chunks), {chunk.index: chunk for chunk in chunks})
         with job.recorded():
-            job.record.plan(view, [one.recorded() for one in chunks])
-            for one in chunks:  # after the plan is recorded: a listener may cancel the job
-                _say(job, view, len(chunks), one, "planned")
+            job.record.plan(view, [chunk.recorded() for chunk in chunks])
+            for chunk in chunks:  # after the plan is recorded: a listener may cancel the job
+                _say(job, view, len(chunks), chunk, "planned")
             failpoint("backfill.planned")
             yield from run.rows(snapshot)
         _forget_failures(job, view_id)
         if partition is None and run.of_rows is not None and len(run.failed) == run.failed_of_rows:
             record_failed_attempt(job, view_id, "BACKFILL", run.of_rows)
-        replaced = run.replaced
-        if not replaced:
+        replaced_partitions = run.replaced
+        if not replaced_partitions:
             return
 
 
@@ -175,9 +174,9 @@ def _forget_failures(job: ViewJob, view_id: str) -> None:
     view = snapshot.by_id(view_id)
     if not isinstance(view, MaterializedView) or failures(view, snapshot):
         return
-    if any(one.cause == FAILED for one in snapshot.invalidations(view_id)):
-        forget = ClearInvalidations(view_id, NO_PARTITION, snapshot.number)
-        draft = CommitDraft([job.origin.lease, ViewIs(view_id, view.version)], [forget])
+    if any(invalidation.cause == FAILED for invalidation in snapshot.invalidations(view_id)):
+        clear_failures = ClearInvalidations(view_id, NO_PARTITION, snapshot.number)
+        draft = CommitDraft([job.origin.lease, ViewIs(view_id, view.version)], [clear_failures])
         publish_if_current(draft, job.origin)  # if the view changed, the next backfill does this
 
 
@@ -186,12 +185,12 @@ def _check_partition(snapshot: Snapshot, view: MaterializedView, partition: str 
     source = readable_source(snapshot, view, "BACKFILL")
     if partition is None:
         return
-    known = sorted({part.partition_id for part in snapshot.parts(source.id) if part.rows})
-    if partition not in known:
+    partitions = sorted({part.partition_id for part in snapshot.parts(source.id) if part.rows})
+    if partition not in partitions:
         raise BadArguments(
             f"{source.database}.{source.name}, the source of {view_name(view)}, has no partition"
             f" {partition}.",
-            hint=f"It has {', '.join(known[:20]) or 'none'}. BACKFILL takes a partition of the"
+            hint=f"It has {', '.join(partitions[:20]) or 'none'}. BACKFILL takes a partition of the"
             " source.",
         )
 
@@ -225,11 +224,11 @@ class _Run:
         Not `retry_commit`: a round keeps the chunks without a conflict, and yields rows."""
         try:
             for attempt in range(ATTEMPTS_MAX):
-                last = attempt == ATTEMPTS_MAX - 1
+                is_last = attempt == ATTEMPTS_MAX - 1
                 with Pin(self.job.services, snapshot.number):
-                    yield from self._round(snapshot, again=attempt > 0, last=last)
+                    yield from self._round(snapshot, again=attempt > 0, last=is_last)
                 if self.staging and not self.pending:
-                    yield from self._publish_held(last=last)
+                    yield from self._publish_held(last=is_last)
                 if not self.pending and not self.held:
                     return
                 snapshot = self.job.services.catalog.snapshot()
@@ -243,19 +242,28 @@ class _Run:
         `again` adjusts them to the newer snapshot first. In the `last` round a conflict fails its
         chunk."""
         view = self.view = find_view(snapshot, self.view.id)
-        held = [one.chunk for one in self.held.values()]
+        held_chunks = [chunk.chunk for chunk in self.held.values()]
         if again:
-            left = {one.index: one for one in replan(view, snapshot, self.pending.values(), held)}
-            yield from self._gone(view, snapshot, left)
-            self.pending = left
-            for one in left.values():
-                self.job.record.revise(one.recorded())
+            remaining = {
+                chunk.index: chunk
+                for chunk in replan(view, snapshot, self.pending.values(), held_chunks)
+            }
+            yield from self._gone(view, snapshot, remaining)
+            self.pending = remaining
+            for chunk in remaining.values():
+                self.job.record.revise(chunk.recorded())
         chunks = dict(self.pending)
         tasks = [
             self.job.task(
-                snapshot, view, one.partition, one.parts, one.index, "backfill", blocks=one.claimed
+                snapshot,
+                view,
+                chunk.partition,
+                chunk.parts,
+                chunk.index,
+                "backfill",
+                blocks=chunk.claimed,
             )
-            for one in chunks.values()
+            for chunk in chunks.values()
         ]
         for outcome in self.job.executor.run(tasks, self.job.record.stop_requested):
             row = self._computed(snapshot, view, chunks[outcome.index], outcome, last=last)
@@ -317,9 +325,9 @@ class _Run:
                 elapsed_ms=outcome.elapsed_ms,
             )
             return None
-        ends = self.pending.keys() == {chunk.index} and not self.failed
+        ends_job = self.pending.keys() == {chunk.index} and not self.failed
         try:
-            commit = publish(self.job, [prepared], last=ends)
+            commit = publish(self.job, [prepared], last=ends_job)
         except CommitConflict as conflict:
             self._discard(prepared)
             self.job.refuse_cancelled()
@@ -360,54 +368,58 @@ class _Run:
     def _publish_held(self, *, last: bool) -> Iterator[BackfillRow]:
         """Publish the held chunks of a staged backfill in one commit; none of them if a chunk has
         failed. Yield their rows."""
-        waiting = list(self.held.values())
+        held_chunks = list(self.held.values())
         if self.failed:
-            self._discard(*waiting)
+            self._discard(*held_chunks)
             self.held.clear()
-            yield from (_not_published(one) for one in waiting)
+            yield from (_not_published(prepared) for prepared in held_chunks)
             return
-        if not waiting:
+        if not held_chunks:
             return
-        held, self.held = self.held, {}  # an interrupted commit may have succeeded: delete nothing
+        # An interrupted commit may have succeeded, so `rows` must not delete these files.
+        held_by_index, self.held = self.held, {}
         try:
-            commit = publish(self.job, waiting, last=True)
+            commit = publish(self.job, held_chunks, last=True)
         except CommitConflict as conflict:
-            self.held = held
+            self.held = held_by_index
             self.job.refuse_cancelled()
             if last:
                 yield from (
-                    self._fail(one.chunk, _exhausted_message(conflict), 0) for one in waiting
+                    self._fail(prepared.chunk, _exhausted_message(conflict), 0)
+                    for prepared in held_chunks
                 )
-                self._discard(*waiting)
+                self._discard(*held_chunks)
                 self.held.clear()
-            self._compute_again(waiting)
+            self._compute_again(held_chunks)
             return
         except CommitUnknown:
             raise
         except Error:
-            self._discard(*waiting)
+            self._discard(*held_chunks)
             raise
         failpoint("backfill.chunk_published")
-        for one in waiting:
-            _say(self.job, self.view, self.total, one.chunk, "published", one, commit)
-            yield _published(one, commit)
+        for prepared in held_chunks:
+            _say(self.job, self.view, self.total, prepared.chunk, "published", prepared, commit)
+            yield _published(prepared, commit)
 
     def _compute_again(self, waiting: Sequence[PreparedChunk]) -> None:
         """Make those chunks pending whose requirements no longer hold; the others stay held."""
-        for one in waiting:
-            if one.chunk.index in self.held and self.job.services.catalog.violated(
-                one.requirements
+        for prepared in waiting:
+            if prepared.chunk.index in self.held and self.job.services.catalog.violated(
+                prepared.requirements
             ):
-                self._discard(self.held.pop(one.chunk.index))
-                self.pending[one.chunk.index] = one.chunk
+                self._discard(self.held.pop(prepared.chunk.index))
+                self.pending[prepared.chunk.index] = prepared.chunk
 
     def _discard(self, *prepared: PreparedChunk) -> None:
-        for one in prepared:
-            discard(self.job.services, one.staged.paths)
+        for chunk in prepared:
+            discard(self.job.services, chunk.staged.paths)
 
 
 def _overlap(one: Chunk, other: Chunk) -> bool:
-    return any(a.overlaps(b) for a in one.blocks for b in other.blocks)
+    return any(
+        blocks.overlaps(other_blocks) for blocks in one.blocks for other_blocks in other.blocks
+    )
 
 
 def _exhausted_message(conflict: CommitConflict) -> str:

@@ -65,26 +65,34 @@ def prepare(
     requirements += [NotCovered(view.id, chunk.partition, chunk.claimed), *staged.requirements]
     requirements.append(PartsWithinRanges(view.source_id, chunk.partition, chunk.claimed))
     requirements += [requirement for requirement, _ in dimension_requirements(view, snapshot)]
-    written = {c.block.table_id for c in staged.changes if isinstance(c, AddBlock)}
-    fired = {c.row.view_id for c in staged.changes if isinstance(c, AddCoverage)}
-    brings = changed_tables(snapshot, staged.changes)
-    own = {view.id} if brings.intersection(view.dimension_ids) else set[str]()
+    written_ids = {
+        change.block.table_id for change in staged.changes if isinstance(change, AddBlock)
+    }
+    fired_view_ids = {
+        change.row.view_id for change in staged.changes if isinstance(change, AddCoverage)
+    }
+    changed_ids = changed_tables(snapshot, staged.changes)
+    unsettled_view = {view.id} if changed_ids.intersection(view.dimension_ids) else set[str]()
     write = TableWrite(
-        frozenset(written), outcome.target_rows, unsettled=frozenset(own | staged.unsettled)
+        frozenset(written_ids),
+        outcome.target_rows,
+        unsettled=frozenset(unsettled_view | staged.unsettled),
     )
-    alone = effects_of(job.origin, snapshot, write, staged.changes)
-    write = replace(write, compared=False, unsettled=frozenset(own | fired))
-    together = effects_of(job.origin, snapshot, write, ())
-    coverage = [AddCoverage(CoverageRow(view.id, chunk.partition, one)) for one in chunk.claimed]
+    effects_alone = effects_of(job.origin, snapshot, write, staged.changes)
+    write = replace(write, compared=False, unsettled=frozenset(unsettled_view | fired_view_ids))
+    effects_together = effects_of(job.origin, snapshot, write, ())
+    coverage = [
+        AddCoverage(CoverageRow(view.id, chunk.partition, blocks)) for blocks in chunk.claimed
+    ]
     return PreparedChunk(
         chunk,
         staged,
         outcome.target_rows,
         outcome.elapsed_ms,
-        (*requirements, *alone.requirements),
+        (*requirements, *effects_alone.requirements),
         tuple(coverage),
-        tuple(alone.changes),
-        tuple(together.changes),
+        tuple(effects_alone.changes),
+        tuple(effects_together.changes),
     )
 
 
@@ -94,19 +102,27 @@ def publish(job: ViewJob, prepared: Sequence[PreparedChunk], *, last: bool) -> i
 
     Raises CommitConflict if a requirement of any chunk no longer holds, or if the job was
     cancelled. Then nothing was changed, and the caller still owns the staged files."""
-    joined = join_staged([one.staged for one in prepared])
-    changes = with_statement(joined.changes, job.origin)
-    alone = len(prepared) == 1
+    staged = join_staged([prepared_chunk.staged for prepared_chunk in prepared])
+    changes = with_statement(staged.changes, job.origin)
+    is_alone = len(prepared) == 1
     changes += dict.fromkeys(
         change
-        for one in prepared
-        for change in (*one.changes, *(one.stale if alone else one.stale_together))
+        for prepared_chunk in prepared
+        for change in (
+            *prepared_chunk.changes,
+            *(prepared_chunk.stale if is_alone else prepared_chunk.stale_together),
+        )
     )
-    for one in prepared:
-        changes += job.record.published(one.chunk.index, one.target_rows, one.elapsed_ms)
+    for prepared_chunk in prepared:
+        changes += job.record.published(
+            prepared_chunk.chunk.index, prepared_chunk.target_rows, prepared_chunk.elapsed_ms
+        )
     if last:
         changes += job.closing()
-    draft = CommitDraft((r for one in prepared for r in one.requirements), changes)
+    draft = CommitDraft(
+        (requirement for prepared_chunk in prepared for requirement in prepared_chunk.requirements),
+        changes,
+    )
     failpoint("backfill.before_commit")
     committed = publish_draft(draft, job.origin)
     if last:

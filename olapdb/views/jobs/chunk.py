@@ -72,10 +72,10 @@ class ChunkTask:
     @property
     def view(self) -> MaterializedView:
         """Return the view of the chunk. Raise InternalError if the snapshot lacks it."""
-        found = self.snapshot.by_id(self.view_id)
-        if not isinstance(found, MaterializedView):
+        view = self.snapshot.by_id(self.view_id)
+        if not isinstance(view, MaterializedView):
             raise InternalError(f"Chunk {self.index} has no view.")
-        return found
+        return view
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -124,7 +124,7 @@ def compute_chunk(
     the view, and QueryWasCancelled once `cancelled` is set. Deletes the staged files on any
     error."""
     started = time.perf_counter_ns()
-    around = TriggerContext(
+    context = TriggerContext(
         task.snapshot,
         store,
         cache or Cache(),
@@ -132,20 +132,20 @@ def compute_chunk(
         task.environment,
         cancelled or threading.Event(),
     )
-    bound = bound_view(task.view, around)
+    bound = bound_view(task.view, context)
     if task.purpose != "backfill":  # CHECKs apply to new rows, not to recomputed ones
         bound = bound.unchecked()
-    sink = _ChunkBuffer(task, around, bound)
+    buffer = _ChunkBuffer(task, context, bound)
     source_rows = 0
     try:
-        for block in _source_blocks(task, around, bound):
-            if around.cancelled.is_set():
+        for block in _source_blocks(task, context, bound):
+            if context.cancelled.is_set():
                 raise QueryWasCancelled("The chunk was cancelled.")
             source_rows += block.num_rows
-            sink.add(fire(bound, block, around))
-        staged, rows, target_rows = sink.finish()
+            buffer.add(fire(bound, block, context))
+        staged, rows, target_rows = buffer.finish()
     except BaseException:
-        sink.discard()
+        buffer.discard()
         raise
     failpoint(f"{task.purpose}.chunk_computed")
     elapsed_ms = (time.perf_counter_ns() - started) // 1_000_000
@@ -171,36 +171,40 @@ def _source_blocks(task: ChunkTask, around: TriggerContext, bound: BoundView) ->
     if not isinstance(source, Table):
         raise UnknownTable(f"The source of view {task.view.name} does not exist.")
     columns = _columns_read(bound, source)
-    coded = _columns_grouped_by(bound, source)
+    coded_columns = _columns_grouped_by(bound, source)
     settings = Settings.of(around.settings)
     rows_max = settings.integer("max_insert_block_size")
     bytes_max = settings.integer("min_insert_block_size_bytes") or BLOCK_BYTES_MAX
-    held: list[pa.Table] = []
+    pieces: list[pa.Table] = []
     held_rows = held_bytes = 0
     for part in task.parts:
-        for piece in read_pieces(around, source, part, min(rows_max, PIECE_ROWS), columns, coded):
-            full = held_rows + piece.num_rows > rows_max or held_bytes + piece.nbytes > bytes_max
-            if held and full:
-                yield _concatenated(held)
-                held, held_rows, held_bytes = [], 0, 0
-            held.append(piece)
+        for piece in read_pieces(
+            around, source, part, min(rows_max, PIECE_ROWS), columns, coded_columns
+        ):
+            block_full = (
+                held_rows + piece.num_rows > rows_max or held_bytes + piece.nbytes > bytes_max
+            )
+            if pieces and block_full:
+                yield _concatenated(pieces)
+                pieces, held_rows, held_bytes = [], 0, 0
+            pieces.append(piece)
             held_rows += piece.num_rows
             held_bytes += piece.nbytes
     if held_rows:
-        yield _concatenated(held)
+        yield _concatenated(pieces)
 
 
 def _columns_grouped_by(bound: BoundView, source: Table) -> frozenset[str]:
     """Return the text columns that the view only groups by: they may stay dictionary-encoded."""
     root = bound.plan.root
-    found = [scan for scan in all_scans(root) if scan.table.id == source.id]
-    if len(found) != 1:
+    scans = [scan for scan in all_scans(root) if scan.table.id == source.id]
+    if len(scans) != 1:
         return frozenset()
-    (scan,) = found
+    (scan,) = scans
     for node in all_nodes(root):
         if isinstance(node, Aggregate) and node.child is scan:
-            coded = coded_keys(node, scan)
-            return frozenset(name for unique, name in scan.columns if unique in coded)
+            coded_names = coded_keys(node, scan)
+            return frozenset(name for unique, name in scan.columns if unique in coded_names)
     return frozenset()
 
 
@@ -223,12 +227,12 @@ def _decoded(piece: pa.Table) -> pa.Table:
 def _columns_read(bound: BoundView, source: Table) -> list[str]:
     """Return the source's stored columns that the plan's scans read. Return at least one, so that a
     block has a row count."""
-    wanted: set[str] = set()
+    names_read: set[str] = set()
     for scan in all_scans(bound.plan.root):
         if scan.table.id == source.id:
-            wanted.update(name for _, name in scan.columns)
-            wanted.update(name for _, name, _ in scan.predicate_columns)
-    names = [c.name for c in source.stored_columns if c.name in wanted]
+            names_read.update(name for _, name in scan.columns)
+            names_read.update(name for _, name, _ in scan.predicate_columns)
+    names = [column.name for column in source.stored_columns if column.name in names_read]
     return names or [source.stored_columns[0].name]
 
 
@@ -285,16 +289,16 @@ class _ChunkBuffer:
     def _chosen(self, made: pa.Table) -> pa.Table:
         """Return the rows that belong to the task's target partitions and whose keys are not
         frozen."""
-        wanted, frozen = self._task.target_partitions, self._task.frozen
-        if (wanted is None and not frozen) or made.num_rows == 0:
+        target_partitions, frozen = self._task.target_partitions, self._task.frozen
+        if (target_partitions is None and not frozen) or made.num_rows == 0:
             return made
         layout = layout_of(self._bound.target, self._around)
-        kept = [
+        pieces = [
             frozen.outside(layout, partition, rows)
             for partition, _, rows in layout.split(made)
-            if wanted is None or partition in wanted
+            if target_partitions is None or partition in target_partitions
         ]
-        return pa.concat_tables(kept) if kept else made.slice(0, 0)
+        return pa.concat_tables(pieces) if pieces else made.slice(0, 0)
 
     def _hold(self, rows: pa.Table) -> None:
         """Replace the buffered rows."""
@@ -305,7 +309,7 @@ class _ChunkBuffer:
         if self._held:
             return pa.concat_tables(self._held)
         columns = self._bound.target.stored_columns
-        return pa.table({c.name: pa.array([], c.type.arrow) for c in columns})
+        return pa.table({column.name: pa.array([], column.type.arrow) for column in columns})
 
     def _combined(self) -> pa.Table:
         return combined(self._bound.target, self._all(), self._around)
@@ -314,13 +318,13 @@ class _ChunkBuffer:
         """Stage the buffered rows as one block of the target, which records the chunk's source
         blocks."""
         view, rows = self._task.view, self._all()
-        own = (part.block_range for part in self._task.parts)
+        part_ranges = (part.block_range for part in self._task.parts)
         contribution = Contribution(
             view.id,
             view.version,
             view.source_id,
             self._task.partition,
-            union_ranges((*own, *self._task.blocks)),
+            union_ranges((*part_ranges, *self._task.blocks)),
             rows.num_rows,
         )
         self._stager.add_view_block(
@@ -352,5 +356,5 @@ def _ipc(rows: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_table(rows)
-    made: bytes = sink.getvalue().to_pybytes()
-    return made
+    stream: bytes = sink.getvalue().to_pybytes()
+    return stream

@@ -36,12 +36,12 @@ class ChunkLimits:
     def of(cls, settings: Mapping[str, object]) -> ChunkLimits:
         """Return the limits from `backfill_chunk_rows_max` and `backfill_chunk_bytes_max`. If
         `max_memory_usage` is set, the bytes are at most one thread's share of it."""
-        known = Settings.of(settings)
-        bytes_max = known.integer("backfill_chunk_bytes_max")
-        memory = known.integer("max_memory_usage")
+        typed_settings = Settings.of(settings)
+        bytes_max = typed_settings.integer("backfill_chunk_bytes_max")
+        memory = typed_settings.integer("max_memory_usage")
         if memory:
-            bytes_max = max(1, min(bytes_max, memory // chunk_threads(known)))
-        return cls(known.integer("backfill_chunk_rows_max"), bytes_max)
+            bytes_max = max(1, min(bytes_max, memory // chunk_threads(typed_settings)))
+        return cls(typed_settings.integer("backfill_chunk_rows_max"), bytes_max)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,11 @@ class Chunk:
     def recorded(self) -> JobChunk:
         """Return the chunk as the job's record lists it before it is computed."""
         return JobChunk(
-            self.index, self.partition, len(self.parts), self.rows, sum(p.bytes for p in self.parts)
+            self.index,
+            self.partition,
+            len(self.parts),
+            self.rows,
+            sum(part.bytes for part in self.parts),
         )
 
 
@@ -77,12 +81,12 @@ def plan_chunks(
     """Return the chunks of the view's gap, ordered by partition and block, numbered from 0.
     `partition` limits them to one source partition."""
     planned: list[Chunk] = []
-    for one in gap_slices(view, snapshot):
-        if partition is None or one.partition == partition:
-            groups = list(part_groups(one.parts, limits))
-            claims = claims_of(view, snapshot, one.partition, groups)
+    for gap_slice in gap_slices(view, snapshot):
+        if partition is None or gap_slice.partition == partition:
+            groups = list(part_groups(gap_slice.parts, limits))
+            claims = claims_of(view, snapshot, gap_slice.partition, groups)
             for parts, claimed in zip(groups, claims, strict=True):
-                planned.append(Chunk(len(planned), one.partition, parts, claimed))
+                planned.append(Chunk(len(planned), gap_slice.partition, parts, claimed))
     return tuple(planned)
 
 
@@ -95,23 +99,23 @@ def replan(
     covered some. A part goes to the lowest-numbered chunk that has one of its blocks. Chunks
     without parts are omitted. The `held` chunks are computed but not published: they keep their
     claims and are omitted too."""
-    waiting: dict[str, list[Chunk]] = {}
+    chunks_by_partition: dict[str, list[Chunk]] = {}
     for one in sorted((*pending, *held), key=lambda chunk: chunk.index):
-        waiting.setdefault(one.partition, []).append(one)
-    kept = {one.index for one in held}
+        chunks_by_partition.setdefault(one.partition, []).append(one)
+    held_numbers = {one.index for one in held}
     slices = {one.partition: one for one in gap_slices(view, snapshot)}
-    found: list[Chunk] = []
-    for partition, chunks in waiting.items():
+    replanned: list[Chunk] = []
+    for partition, chunks in chunks_by_partition.items():
         parts = slices[partition].parts if partition in slices else ()
-        groups = {i: tuple(some) for i, some in _parts_by_chunk(chunks, parts).items()}
-        numbers = sorted(groups, key=lambda i: groups[i][0].block_range)
-        claims = claims_of(view, snapshot, partition, [groups[i] for i in numbers])
-        found += [
-            Chunk(i, partition, groups[i], claimed)
-            for i, claimed in zip(numbers, claims, strict=True)
-            if i not in kept
+        groups = {number: tuple(group) for number, group in _parts_by_chunk(chunks, parts).items()}
+        numbers = sorted(groups, key=lambda number: groups[number][0].block_range)
+        claims = claims_of(view, snapshot, partition, [groups[number] for number in numbers])
+        replanned += [
+            Chunk(number, partition, groups[number], claimed)
+            for number, claimed in zip(numbers, claims, strict=True)
+            if number not in held_numbers
         ]
-    return tuple(sorted(found, key=lambda chunk: chunk.index))
+    return tuple(sorted(replanned, key=lambda chunk: chunk.index))
 
 
 def _parts_by_chunk(chunks: Sequence[Chunk], parts: Iterable[Part]) -> dict[int, list[Part]]:
@@ -120,12 +124,12 @@ def _parts_by_chunk(chunks: Sequence[Chunk], parts: Iterable[Part]) -> dict[int,
     owned = sorted((blocks, chunk.index) for chunk in chunks for blocks in chunk.blocks)
     firsts = [blocks.first for blocks, _ in owned]
     groups: dict[int, list[Part]] = {}
-    for part in sorted(parts, key=lambda p: p.block_range):
-        place = bisect_right(firsts, part.block_range.last)
+    for part in sorted(parts, key=lambda gap_part: gap_part.block_range):
+        position = bisect_right(firsts, part.block_range.last)
         owners: list[int] = []
-        while place and owned[place - 1][0].last >= part.block_range.first:
-            place -= 1
-            owners.append(owned[place][1])
+        while position and owned[position - 1][0].last >= part.block_range.first:
+            position -= 1
+            owners.append(owned[position][1])
         if owners:
             groups.setdefault(min(owners), []).append(part)
     return groups
@@ -135,17 +139,19 @@ def part_groups(parts: Iterable[Part], limits: ChunkLimits) -> Iterator[tuple[Pa
     """Yield the parts in groups within the limits, in the order of their blocks. Parts whose block
     ranges overlap stay together, so the groups' blocks are disjoint."""
     group: list[Part] = []
-    rows = held_bytes = last = 0
-    for part in sorted(parts, key=lambda p: p.block_range):
-        size = sum(part.uncompressed_bytes.values()) or part.bytes
-        full = rows + part.rows > limits.rows_max or held_bytes + size > limits.bytes_max
-        if group and full and part.block_range.first > last:
+    group_rows = group_bytes = last_block = 0
+    for part in sorted(parts, key=lambda source_part: source_part.block_range):
+        part_bytes = sum(part.uncompressed_bytes.values()) or part.bytes
+        group_full = (
+            group_rows + part.rows > limits.rows_max or group_bytes + part_bytes > limits.bytes_max
+        )
+        if group and group_full and part.block_range.first > last_block:
             yield tuple(group)
-            group, rows, held_bytes = [], 0, 0
+            group, group_rows, group_bytes = [], 0, 0
         group.append(part)
-        rows += part.rows
-        held_bytes += size
-        last = max(last, part.block_range.last)
+        group_rows += part.rows
+        group_bytes += part_bytes
+        last_block = max(last_block, part.block_range.last)
     if group:
         yield tuple(group)
 
@@ -160,8 +166,8 @@ def claims_of(
     each ends where the next group begins. They exclude blocks that the view covers already."""
     source = readable_source(snapshot, view, "BACKFILL")
     last_block = snapshot.next_block(source) - 1
-    everything = tuple(part for group in groups for part in group)
-    claimed = claimed_ranges(everything, snapshot.parts(source.id), partition, last_block)
+    all_parts = tuple(part for group in groups for part in group)
+    claimed = claimed_ranges(all_parts, snapshot.parts(source.id), partition, last_block)
     unseen = subtract_ranges(claimed, snapshot.coverage(view.id).ranges(partition))
     starts = [min(part.block_range.first for part in group) for group in groups]
     ends = [*(start - 1 for start in starts[1:]), last_block]
@@ -188,15 +194,21 @@ def claimed_ranges(
 
         chunk 3..3, 7..7, another live part 5..5, last block 9  ->  1..4, 6..9
     """
-    mine = {part.id for part in chunk}
-    others = sorted(
-        part.block_range for part in live if part.partition_id == partition and part.id not in mine
+    own_part_ids = {part.id for part in chunk}
+    other_ranges = sorted(
+        part.block_range
+        for part in live
+        if part.partition_id == partition and part.id not in own_part_ids
     )
     ranges: list[BlockRange] = []
     first = 1
-    for other in [*others, None]:
+    for other in [*other_ranges, None]:
         end = last_block if other is None else other.first - 1
-        inside = [p for p in chunk if first <= p.block_range.first and p.block_range.last <= end]
+        inside = [
+            chunk_part
+            for chunk_part in chunk
+            if first <= chunk_part.block_range.first and chunk_part.block_range.last <= end
+        ]
         if inside:
             ranges.append(BlockRange(first, end))
         first = first if other is None else other.last + 1
@@ -206,7 +218,7 @@ def claimed_ranges(
 def _clipped(ranges: Iterable[BlockRange], first: int, last: int) -> tuple[BlockRange, ...]:
     """Return the ranges clipped to the blocks from `first` to `last`."""
     return tuple(
-        BlockRange(max(one.first, first), min(one.last, last))
-        for one in ranges
-        if one.first <= last and first <= one.last
+        BlockRange(max(blocks.first, first), min(blocks.last, last))
+        for blocks in ranges
+        if blocks.first <= last and first <= blocks.last
     )

@@ -38,8 +38,8 @@ def downstream_effects(
     draft = CommitDraft()
     with_rows = [part for part in removed if part.rows]
     slices: dict[str, StaleSlices] = {}
-    watching, _ = processed_by_views(now, target.id, with_rows, joins=False)
-    for watched in watching:
+    watched_views, _ = processed_by_views(now, target.id, with_rows, joins=False)
+    for watched in watched_views:
         view, seen = watched.view, watched.parts
         if not seen:
             continue
@@ -59,11 +59,14 @@ def downstream_effects(
 
 def _require_covered(view: MaterializedView, seen: Iterable[Part]) -> list[Requirement]:
     """Require that the view still covers these parts. A concurrent TRUNCATE of its target may have
-    made them its gap again; then the new blocks must not count as seen."""
-    ranges: dict[str, list[BlockRange]] = {}
+    put them back into its gap; then the new blocks must not count as seen."""
+    ranges_by_partition: dict[str, list[BlockRange]] = {}
     for part in seen:
-        ranges.setdefault(part.partition_id, []).append(part.block_range)
-    return [Covered(view.id, partition, tuple(some)) for partition, some in ranges.items()]
+        ranges_by_partition.setdefault(part.partition_id, []).append(part.block_range)
+    return [
+        Covered(view.id, partition, tuple(ranges))
+        for partition, ranges in ranges_by_partition.items()
+    ]
 
 
 def _downgraded_verdicts(
@@ -80,9 +83,9 @@ def _downgraded_verdicts(
         return []
     before = [read_rows(around, target, part) for part in seen]
     after = [
-        read_staged(around.store, target, one)
-        for one in new
-        if isinstance(one, AddPart) and one.part.table_id == target.id and one.part.rows
+        read_staged(around.store, target, change)
+        for change in new
+        if isinstance(change, AddPart) and change.part.table_id == target.id and change.part.rows
     ]
     reached = frozen_slices_reached(view, target, frozen, before, after, around)
     return frozen_keys_stale(view, around.snapshot, reached)
@@ -95,16 +98,21 @@ def _placeholder_changes(
     the block that it needs. The blocks count as seen; only the view's own replay computes their
     rows."""
     blocks = tuple(
-        one.block
-        for one in new
-        if isinstance(one, AddBlock) and one.block.table_id == view.source_id
+        change.block
+        for change in new
+        if isinstance(change, AddBlock) and change.block.table_id == view.source_id
     )
     target = now.by_id(view.target_id)
     if not blocks or not isinstance(target, Table) or not target.engine.stores_rows:
         return []
-    of_target = [
-        one for one in before if isinstance(one, AddBlock) and one.block.table_id == target.id
+    target_blocks = [
+        change
+        for change in before
+        if isinstance(change, AddBlock) and change.block.table_id == target.id
     ]
-    number = NewBlock(target.id, len(of_target))
-    made = Contribution(view.id, view.version, view.source_id, None, blocks, 0)
-    return [AddBlock(number, 0, "backfill"), AddPart(placeholder_part(target, number, (made,)))]
+    new_block = NewBlock(target.id, len(target_blocks))
+    contribution = Contribution(view.id, view.version, view.source_id, None, blocks, 0)
+    return [
+        AddBlock(new_block, 0, "backfill"),
+        AddPart(placeholder_part(target, new_block, (contribution,))),
+    ]

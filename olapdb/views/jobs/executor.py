@@ -62,25 +62,27 @@ class InProcessExecutor:
     ) -> Iterator[StagedChunk | FailedChunk]:
         """Yield each chunk as `Executor.run` does. Delete the files of computed chunks that were
         not yielded."""
-        waiting = list(reversed(tasks))
+        remaining_tasks = list(reversed(tasks))
         threads = max(1, min(self.threads, len(tasks)))
         ended = threading.Event()
         running: set[Future[StagedChunk | FailedChunk]] = set()
-        ready: deque[StagedChunk | FailedChunk] = deque()
+        outcomes: deque[StagedChunk | FailedChunk] = deque()
         with ThreadPool(threads, "olapdb-chunk") as pool:
             try:
-                while waiting or running:
+                while remaining_tasks or running:
                     if stop():
                         raise cancelled_error()
-                    while waiting and len(running) < threads:
-                        running.add(pool.submit(self._compute, waiting.pop(), ended))
+                    while remaining_tasks and len(running) < threads:
+                        running.add(pool.submit(self._compute, remaining_tasks.pop(), ended))
                     done, running = wait(running, POLL_SECONDS, FIRST_COMPLETED)
-                    ready.extend(future.result() for future in done)
-                    while ready:
-                        yield ready.popleft()
+                    outcomes.extend(future.result() for future in done)
+                    while outcomes:
+                        yield outcomes.popleft()
             finally:
                 ended.set()
-                self._drop((*ready, *(f.result() for f in running if not f.cancel())))
+                self._drop(
+                    (*outcomes, *(chunk.result() for chunk in running if not chunk.cancel()))
+                )
 
     def _compute(self, task: ChunkTask, ended: threading.Event) -> StagedChunk | FailedChunk:
         """Return the computed chunk, or its error as a FailedChunk."""
@@ -91,7 +93,7 @@ class InProcessExecutor:
 
     def _drop(self, unwanted: Sequence[StagedChunk | FailedChunk]) -> None:
         """Delete the files of chunks that the caller did not take: no commit can name them."""
-        for one in unwanted:
-            if isinstance(one, StagedChunk) and one.staged is not None:
-                for path in one.staged.paths:
+        for chunk in unwanted:
+            if isinstance(chunk, StagedChunk) and chunk.staged is not None:
+                for path in chunk.staged.paths:
                     self.store.delete(path)

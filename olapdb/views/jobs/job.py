@@ -177,14 +177,16 @@ class ViewJob:
         """Return a task for these parts of the view's source, with all data that computing it
         needs. The result records the parts' own blocks and `blocks`."""
         tables = (view.target_id,) if purpose == "backfill" else ()
-        frozen = freeze(snapshot, tables, parts={view.source_id: tuple(parts)}, view_ids=(view.id,))
+        frozen_snapshot = freeze(
+            snapshot, tables, parts={view.source_id: tuple(parts)}, view_ids=(view.id,)
+        )
         return ChunkTask(
             index,
             purpose,
-            frozen,
+            frozen_snapshot,
             view.id,
             partition,
-            frozenset(p.id for p in parts),
+            frozenset(part.id for part in parts),
             self.services.lease_id,
             _without_guardrails(self.settings),
             self.environment(),
@@ -195,22 +197,24 @@ class ViewJob:
     def read_requirements(
         self, snapshot: Snapshot, view: MaterializedView, partitions: Iterable[str]
     ) -> list[Requirement]:
-        """Return the requirements of a commit that publishes what was read: unchanged view
-        definition, source schema and rows of these source partitions. New blocks are allowed. The
-        lease must be live and the job not cancelled."""
+        """Return the requirements of a commit that publishes results of these source partitions:
+        their rows, the source's schema and the view's definition are unchanged. New blocks are
+        allowed. The lease must be live and the job not cancelled."""
         source = snapshot.by_id(view.source_id)
-        needed: list[Requirement] = [
+        requirements: list[Requirement] = [
             self.origin.lease,
             ViewIs(view.id, view.version),
             *self.record.requirements(),
         ]
         if source is not None:
-            needed.append(SchemaIs(source.id, source.version))
-        needed += [
-            DataVersionIs(view.source_id, p, snapshot.data_version(view.source_id, p))
-            for p in partitions
+            requirements.append(SchemaIs(source.id, source.version))
+        requirements += [
+            DataVersionIs(
+                view.source_id, partition, snapshot.data_version(view.source_id, partition)
+            )
+            for partition in partitions
         ]
-        return needed
+        return requirements
 
 
 def default_executor(services: Services, settings: Mapping[str, object]) -> Executor:
@@ -243,10 +247,10 @@ def _without_guardrails(settings: Mapping[str, object]) -> tuple[tuple[str, obje
 
 def find_view(snapshot: Snapshot, view_id: str) -> MaterializedView:
     """Return the materialized view. Raise UnknownTable if it was dropped."""
-    found = snapshot.by_id(view_id)
-    if not isinstance(found, MaterializedView):
+    view = snapshot.by_id(view_id)
+    if not isinstance(view, MaterializedView):
         raise UnknownTable("The materialized view does not exist any more.")
-    return found
+    return view
 
 
 def view_name(view: MaterializedView) -> str:
@@ -275,7 +279,7 @@ def readable_source(snapshot: Snapshot, view: MaterializedView, operation: str) 
 
 def by_partition(parts: Iterable[Part]) -> dict[str, tuple[Part, ...]]:
     """Return the parts by partition id, with the ids sorted."""
-    found: dict[str, list[Part]] = {}
+    grouped: dict[str, list[Part]] = {}
     for part in parts:
-        found.setdefault(part.partition_id, []).append(part)
-    return {p: tuple(found[p]) for p in sorted(found)}
+        grouped.setdefault(part.partition_id, []).append(part)
+    return {partition: tuple(grouped[partition]) for partition in sorted(grouped)}

@@ -34,27 +34,29 @@ class JobRow:
     @property
     def chunks_done(self) -> int:
         """Return how many chunks have ended, failed ones included."""
-        return sum(one.state not in _UNFINISHED for one in self.chunks)
+        return sum(chunk.state not in _UNFINISHED for chunk in self.chunks)
 
     @property
     def chunks_failed(self) -> int:
         """Return how many chunks failed."""
-        return sum(one.state == "failed" for one in self.chunks)
+        return sum(chunk.state == "failed" for chunk in self.chunks)
 
     @property
     def rows(self) -> int:
         """Return the planned number of source rows."""
-        return sum(one.rows for one in self.chunks)
+        return sum(chunk.rows for chunk in self.chunks)
 
     @property
     def rows_done(self) -> int:
         """Return the source rows of chunks that ended without failing."""
-        return sum(one.rows for one in self.chunks if one.state not in (*_UNFINISHED, "failed"))
+        return sum(
+            chunk.rows for chunk in self.chunks if chunk.state not in (*_UNFINISHED, "failed")
+        )
 
     @property
     def bytes(self) -> int:
         """Return the planned bytes of source parts on disk."""
-        return sum(one.bytes for one in self.chunks)
+        return sum(chunk.bytes for chunk in self.chunks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,22 +74,22 @@ def view_jobs(catalog: Catalog, view_id: str | None = None) -> tuple[JobRow, ...
     jobs = catalog.jobs()
     if not jobs:
         return ()
-    chunks: dict[str, list[JobChunk]] = {}
+    chunks_by_job: dict[str, list[JobChunk]] = {}
     for job_id, chunk in catalog.job_chunks():
-        chunks.setdefault(job_id, []).append(chunk)
-    living = catalog.living_leases()
+        chunks_by_job.setdefault(job_id, []).append(chunk)
+    live_leases = catalog.living_leases()
     return tuple(
-        JobRow(one, _shown_state(one, living), tuple(chunks.get(one.id, ())))
-        for one in jobs
-        if view_id in (None, one.view_id)
+        JobRow(job, _shown_state(job, live_leases), tuple(chunks_by_job.get(job.id, ())))
+        for job in jobs
+        if view_id in (None, job.view_id)
     )
 
 
 def running_jobs(catalog: Catalog) -> tuple[ViewJob, ...]:
     """Return the running jobs whose process lives. Cheaper than `view_jobs`."""
-    jobs = [one for one in catalog.jobs() if one.state == "running"]
-    living = catalog.living_leases() if jobs else frozenset[str]()
-    return tuple(one for one in jobs if one.lease_id in living)
+    jobs = [job for job in catalog.jobs() if job.state == "running"]
+    live_leases = catalog.living_leases() if jobs else frozenset[str]()
+    return tuple(job for job in jobs if job.lease_id in live_leases)
 
 
 def cancel_jobs(
@@ -95,18 +97,18 @@ def cancel_jobs(
 ) -> tuple[CancelRow, ...]:
     """Cancel the view's running jobs, or only the job `job_id`; return a row for each. Raises
     BadArguments if the view has no such job."""
-    jobs = view_jobs(services.catalog, view.id)
+    rows = view_jobs(services.catalog, view.id)
     if job_id is None:
-        chosen = [one for one in jobs if one.state == "running"]
+        chosen_rows = [row for row in rows if row.state == "running"]
     else:
-        chosen = [one for one in jobs if one.job.id == job_id]
-        if not chosen:
-            running = ", ".join(one.job.id for one in jobs if one.state == "running")
+        chosen_rows = [row for row in rows if row.job.id == job_id]
+        if not chosen_rows:
+            running = ", ".join(row.job.id for row in rows if row.state == "running")
             raise BadArguments(
                 f"{view.database}.{view.name} has no job {job_id}.",
                 hint=f"Running are: {running or 'none'}. system.view_jobs lists all.",
             )
-    return tuple(_cancel(services.catalog, one) for one in chosen)
+    return tuple(_cancel(services.catalog, row) for row in chosen_rows)
 
 
 def _cancel(catalog: Catalog, row: JobRow) -> CancelRow:

@@ -64,9 +64,9 @@ class JobRecord:
         except BaseException as error:
             self._close_after(error, "failed")
             raise
-        failed = sum(one.state == "failed" for one in self._chunks.values())
-        if failed:
-            self.close("failed", f"{failed} of {len(self._chunks)} chunks failed.")
+        failed_chunks = sum(chunk.state == "failed" for chunk in self._chunks.values())
+        if failed_chunks:
+            self.close("failed", f"{failed_chunks} of {len(self._chunks)} chunks failed.")
         else:
             self.close("done")
 
@@ -77,7 +77,7 @@ class JobRecord:
         if not self._open and not planned:
             return
         self._unwritten.clear()
-        self._chunks = {one.chunk: one for one in planned}
+        self._chunks = {chunk.chunk: chunk for chunk in planned}
         self._written = time.monotonic()
         if self._open:
             self._services.catalog.plan_job(self.id, planned)
@@ -115,21 +115,21 @@ class JobRecord:
         error: str = "",
     ) -> None:
         """Record the outcome of a chunk that no commit publishes now."""
-        noted = self._noted(chunk, state, target_rows, elapsed_ms, error)
-        if noted is None:
+        outcome = self._noted(chunk, state, target_rows, elapsed_ms, error)
+        if outcome is None:
             return
         self._failed = self._failed or state == "failed"
-        self._chunks[chunk] = self._unwritten[chunk] = noted
+        self._chunks[chunk] = self._unwritten[chunk] = outcome
         if self._open and time.monotonic() - self._written > NOTE_SECONDS:
             self._write()
 
     def published(self, chunk: int, target_rows: int, elapsed_ms: int) -> list[Change]:
         """Return the changes by which a chunk's commit records that it is published."""
-        noted = self._noted(chunk, "published", target_rows, elapsed_ms, "")
-        if noted is None or not self._open:
+        outcome = self._noted(chunk, "published", target_rows, elapsed_ms, "")
+        if outcome is None or not self._open:
             return []
         self._unwritten.pop(chunk, None)
-        return [NoteChunks(self.id, (replace(noted, finished_ms=0),))]
+        return [NoteChunks(self.id, (replace(outcome, finished_ms=0),))]
 
     def requirements(self) -> list[Requirement]:
         """Return the requirement that the job was not cancelled; none before the record is open."""
@@ -140,12 +140,12 @@ class JobRecord:
         failed. That commit gives all computed chunks this `state`."""
         if not self._open:
             return []
-        ended = tuple(
-            replace(one, state=state, finished_ms=one.finished_ms or self._services.clock_ms())
-            for one in self._chunks.values()
-            if one.state == "computed"
+        ended_chunks = tuple(
+            replace(chunk, state=state, finished_ms=chunk.finished_ms or self._services.clock_ms())
+            for chunk in self._chunks.values()
+            if chunk.state == "computed"
         )
-        notes = [NoteChunks(self.id, ended)] if ended else []
+        notes = [NoteChunks(self.id, ended_chunks)] if ended_chunks else []
         return [*notes, CloseJob(self.id, "failed" if self._failed else "done")]
 
     def ended(self) -> None:

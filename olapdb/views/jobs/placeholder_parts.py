@@ -30,27 +30,29 @@ def placeholder_changes(
     whose rows may have cancelled out there. The `live` parts lose the `removed` ones and gain those
     in `new`. `snapshot` is the one from which the swap was computed."""
     removed = tuple(removed)
-    gone = {part.id for part in removed}
-    left = [part for part in live if part.id not in gone]
-    left += [one.part for one in new if isinstance(one, AddPart)]
+    removed_ids = {part.id for part in removed}
+    remaining_parts = [part for part in live if part.id not in removed_ids]
+    remaining_parts += [added.part for added in new if isinstance(added, AddPart)]
     views = tuple(views)
-    blocks = [one.block for one in new if isinstance(one, AddBlock)]
-    number = NewBlock(target.id, sum(1 for one in blocks if one.table_id == target.id))
-    voids: list[Part] = []
+    blocks = [added.block for added in new if isinstance(added, AddBlock)]
+    new_block = NewBlock(target.id, sum(1 for added in blocks if added.table_id == target.id))
+    placeholders: list[Part] = []
     if target.engine.drops_keys:
-        voids += _cancelled_out_parts(views, snapshot, target, number, removed, left)
-    orphaned = tuple(
+        placeholders += _cancelled_out_parts(
+            views, snapshot, target, new_block, removed, remaining_parts
+        )
+    contributions = tuple(
         Contribution(view.id, view.version, view.source_id, partition, blocks, 0)
         for view in views
         for partition, blocks in _unrecorded_blocks(
-            view, snapshot, removed, [*left, *voids]
+            view, snapshot, removed, [*remaining_parts, *placeholders]
         ).items()
     )
-    if orphaned:
-        voids.append(placeholder_part(target, number, orphaned))
-    if not voids:
+    if contributions:
+        placeholders.append(placeholder_part(target, new_block, contributions))
+    if not placeholders:
         return []
-    return [AddBlock(number, 0, "backfill"), *map(AddPart, voids)]
+    return [AddBlock(new_block, 0, "backfill"), *map(AddPart, placeholders)]
 
 
 def _cancelled_out_parts(
@@ -63,24 +65,28 @@ def _cancelled_out_parts(
 ) -> list[Part]:
     """Return for each target partition a placeholder part for source blocks that only the removed
     parts recorded. Their rows may have summed to zero and been dropped, as in a merge."""
-    by_slice: dict[str, list[Part]] = {}
+    removed_by_slice: dict[str, list[Part]] = {}
     for part in removed:
-        by_slice.setdefault(part.partition_id, []).append(part)
-    remaining = by_partition(left)
-    seen = {
-        view.id: sorted({p.partition_id for p in covered_parts(view, snapshot)}) for view in views
+        removed_by_slice.setdefault(part.partition_id, []).append(part)
+    remaining_by_slice = by_partition(left)
+    source_partitions = {
+        view.id: sorted({source_part.partition_id for source_part in covered_parts(view, snapshot)})
+        for view in views
     }
-    found: list[Part] = []
-    for slice_, parts in by_slice.items():
+    placeholders: list[Part] = []
+    for slice_, parts in removed_by_slice.items():
         if slice_ == PLACEHOLDER_PARTITION:
             continue
-        stay = remaining.get(slice_, ())
+        remaining_parts = remaining_by_slice.get(slice_, ())
         contributions: list[Contribution] = []
         for view in views:
-            before, after = contributed_blocks(view.id, parts), contributed_blocks(view.id, stay)
-            everywhere = subtract_ranges(before.everywhere, after.everywhere)
-            for partition in seen[view.id]:
-                blocks = everywhere
+            before, after = (
+                contributed_blocks(view.id, parts),
+                contributed_blocks(view.id, remaining_parts),
+            )
+            unpartitioned_blocks = subtract_ranges(before.everywhere, after.everywhere)
+            for partition in source_partitions[view.id]:
+                blocks = unpartitioned_blocks
                 if partition in before.by_partition or partition in after.by_partition:
                     blocks = subtract_ranges(before.ranges(partition), after.ranges(partition))
                 if blocks:
@@ -88,10 +94,10 @@ def _cancelled_out_parts(
                         Contribution(view.id, view.version, view.source_id, partition, blocks, 1)
                     )
         if contributions:
-            void = placeholder_part(target, number, tuple(contributions))
+            placeholder = placeholder_part(target, number, tuple(contributions))
             value = parts[0].partition_value
-            found.append(replace(void, partition_id=slice_, partition_value=value))
-    return found
+            placeholders.append(replace(placeholder, partition_id=slice_, partition_value=value))
+    return placeholders
 
 
 def _unrecorded_blocks(
@@ -101,12 +107,15 @@ def _unrecorded_blocks(
     part records some covered part, these are all covered blocks of the partition. Otherwise they
     are blocks that a removed part recorded for all partitions. Such blocks may have no rows in the
     partition now, yet be inside one of its parts after a merge."""
-    named, before = contributed_blocks(view.id, left), contributed_blocks(view.id, removed)
-    found: dict[str, tuple[BlockRange, ...]] = {}
+    remaining_blocks, removed_blocks = (
+        contributed_blocks(view.id, left),
+        contributed_blocks(view.id, removed),
+    )
+    unrecorded: dict[str, tuple[BlockRange, ...]] = {}
     for partition in by_partition(covered_parts(view, snapshot)):
-        blocks = subtract_ranges(before.everywhere, named.ranges(partition))
+        blocks = subtract_ranges(removed_blocks.everywhere, remaining_blocks.ranges(partition))
         if blocks:
-            found[partition] = blocks
-    for partition in by_partition(unbooked_parts(view, snapshot, named)):
-        found[partition] = snapshot.coverage(view.id).ranges(partition)
-    return found
+            unrecorded[partition] = blocks
+    for partition in by_partition(unbooked_parts(view, snapshot, remaining_blocks)):
+        unrecorded[partition] = snapshot.coverage(view.id).ranges(partition)
+    return unrecorded

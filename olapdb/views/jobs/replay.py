@@ -194,9 +194,12 @@ def _chosen(
 
 def _refuse_bypass(snapshot: Snapshot, view: MaterializedView, partition: str) -> None:
     """Raise BypassRows if the partition holds rows that no view made."""
-    rows = bypass(view, snapshot)
-    if rows.get(partition):
-        listed = ", ".join(f"{p or 'all'}: {n}" for p, n in rows.items())
+    bypass_rows = bypass(view, snapshot)
+    if bypass_rows.get(partition):
+        listed = ", ".join(
+            f"{partition_id or 'all'}: {row_count}"
+            for partition_id, row_count in bypass_rows.items()
+        )
         raise BypassRows(
             f"Partition {partition} of the target of {view_name(view)} holds rows that no view"
             f" made (rows by partition: {listed}).",
@@ -263,15 +266,15 @@ class _Replay:
         self.job.plan(self.view, tasks)
         for task in tasks:
             self._say("planned", task.index, len(tasks), task.partition, task.rows, 0)
-        done: dict[int, StagedInsert] = {}
+        staged_by_index: dict[int, StagedInsert] = {}
         source_rows = 0
-        failed: FailedChunk | None = None
+        first_failure: FailedChunk | None = None
         for outcome in self.job.run(tasks):
             if isinstance(outcome, FailedChunk):
-                failed = failed or outcome
+                first_failure = first_failure or outcome
                 continue
             assert outcome.staged is not None
-            done[outcome.index] = outcome.staged
+            staged_by_index[outcome.index] = outcome.staged
             source_rows += outcome.source_rows
             self._say(
                 "computed",
@@ -281,14 +284,18 @@ class _Replay:
                 outcome.source_rows,
                 outcome.target_rows,
             )
-        if failed is not None:
-            for one in done.values():
-                discard(self.job.services, one.paths)
+        if first_failure is not None:
+            for staged in staged_by_index.values():
+                discard(self.job.services, staged.paths)
             if self.slices is None or self.slices == stale_slices(self.snapshot, self.view):
-                record_failed_attempt(self.job, self.view.id, "REPLAY", failed.error)
-            raise failed.error
-        with_parts = [done[i] for i in sorted(done) if done[i].changes]
-        return (join_staged(with_parts) if with_parts else None), source_rows
+                record_failed_attempt(self.job, self.view.id, "REPLAY", first_failure.error)
+            raise first_failure.error
+        non_empty = [
+            staged_by_index[index]
+            for index in sorted(staged_by_index)
+            if staged_by_index[index].changes
+        ]
+        return (join_staged(non_empty) if non_empty else None), source_rows
 
     def _say(
         self, phase: str, index: int, total: int, partition: str, rows: int, target_rows: int
@@ -326,61 +333,70 @@ class _Replay:
         fence = self.snapshot.next_block(target) - 1
         now = self.job.services.catalog.snapshot()
         added = () if staged is None else staged.parts_of(target.id)
-        old = self._replaced(now, target, fence, {p.part.partition_id for p in added})
-        made_here = writers(self.view, self.snapshot)
-        others = made_here - {view.id for view in views}
+        replaced_parts = self._replaced(now, target, fence, {p.part.partition_id for p in added})
+        writer_ids = writers(self.view, self.snapshot)
+        unreplayed_writers = writer_ids - {view.id for view in views}
         removed = [
             part
-            for parts in old.values()
+            for parts in replaced_parts.values()
             for part in parts
-            if not self._stays(part, made_here) and not part.made_by(others)
+            if not self._stays(part, writer_ids) and not part.made_by(unreplayed_writers)
         ]
-        requirements = self._requirements(views, target, old, fence)
+        requirements = self._requirements(views, target, replaced_parts, fence)
         changes: list[Change] = []
         if removed:
             changes.append(RemoveParts(target.id, tuple(sorted(p.id for p in removed))))
-        new: list[Change] = [] if staged is None else list(staged.changes)
+        new_changes: list[Change] = [] if staged is None else list(staged.changes)
         if staged is not None:
             requirements += staged.requirements
         with Pin(self.job.services, now.number):
-            kept, frozen_before = stage_frozen_rows(
+            frozen_changes, frozen_before = stage_frozen_rows(
                 target,
                 self.frozen,
-                [p for p in removed if not is_bypass(p, made_here)],
-                new,
+                [p for p in removed if not is_bypass(p, writer_ids)],
+                new_changes,
                 now,
                 self._around(now),
                 staging,
                 self.swap.id,
             )
-        new += kept
-        mine = {p: [one for one in parts if not one.made_by(others)] for p, parts in old.items()}
-        self._refuse_retained(mine, added, frozen_before, made_here)
-        new += placeholder_changes(views, self.snapshot, target, removed, now.parts(target.id), new)
-        changes += new
-        changes += [RaiseDataVersion(target.id, partition) for partition in sorted(old)]
+        new_changes += frozen_changes
+        replayed_parts = {
+            p: [old_part for old_part in parts if not old_part.made_by(unreplayed_writers)]
+            for p, parts in replaced_parts.items()
+        }
+        self._refuse_retained(replayed_parts, added, frozen_before, writer_ids)
+        new_changes += placeholder_changes(
+            views, self.snapshot, target, removed, now.parts(target.id), new_changes
+        )
+        changes += new_changes
+        changes += [RaiseDataVersion(target.id, partition) for partition in sorted(replaced_parts)]
         if Settings.of(self.job.settings).boolean("discard_retained"):
             changes += release_changes(views, self.slices, self.snapshot)
         else:
             changes += stale_frozen_changes(views, self.slices, self.snapshot)
-        changes += self._cleared(views, sorted(old))
+        changes += self._cleared(views, sorted(replaced_parts))
         draft = CommitDraft(requirements, changes)
         with Pin(self.job.services, now.number):
-            below, source = downstream_effects(now, target, removed, new, self._around(now))
-            draft.merge(below)
+            downstream_draft, source_change = downstream_effects(
+                now, target, removed, new_changes, self._around(now)
+            )
+            draft.merge(downstream_draft)
         write = TableWrite(frozenset((target.id,)), sum(p.rows for p in removed))
-        draft.merge(effects_of(self.job.origin, now, write, draft.changes, [source]))
+        draft.merge(effects_of(self.job.origin, now, write, draft.changes, [source_change]))
         draft.change(*self.job.closing())
-        self.swap.complete(new, removed)
+        self.swap.complete(new_changes, removed)
         committed = staging.publish(draft)
         self.job.record.ended()
         failpoint("replay.committed")
         return tuple(
-            self._row(partition, parts, added, made_here, source_rows, committed.number, kept)
-            for partition, parts in sorted(mine.items())
+            self._row(
+                partition, parts, added, writer_ids, source_rows, committed.number, frozen_changes
+            )
+            for partition, parts in sorted(replayed_parts.items())
         )
 
-    # --- what retention froze
+    # --- frozen rows
 
     def _stays(self, part: Part, made_here: frozenset[str]) -> bool:
         """Return whether the part stays in the target: bypass rows that are not discarded, and rows
@@ -404,10 +420,12 @@ class _Replay:
         for partition in self.slices:
             if not self.frozen.holds(partition):
                 continue
-            made = sum(p.rows for p in old[partition] if not is_bypass(p, made_here))
-            new = sum(a.part.rows for a in added if a.part.partition_id == partition)
-            if not new and (
-                self.frozen.holds_all(partition) or made == frozen_before.get(partition, 0)
+            view_rows = sum(part.rows for part in old[partition] if not is_bypass(part, made_here))
+            new_rows = sum(
+                change.part.rows for change in added if change.part.partition_id == partition
+            )
+            if not new_rows and (
+                self.frozen.holds_all(partition) or view_rows == frozen_before.get(partition, 0)
             ):
                 refuse_retained(self.view, partition)
 
@@ -426,7 +444,9 @@ class _Replay:
     ) -> dict[str, list[Part]]:
         """Return the live parts up to the fence by chosen partition; partitions in `more` are
         always included. Raise CommitConflict if a part crosses the fence."""
-        found: dict[str, list[Part]] = {p: [] for p in more.union(self.slices or ())}
+        parts_by_partition: dict[str, list[Part]] = {
+            partition: [] for partition in more.union(self.slices or ())
+        }
         for part in now.parts(target.id):
             chosen = self.slices is None or part.partition_id in self.slices
             if not chosen or part.partition_id == PLACEHOLDER_PARTITION:
@@ -437,8 +457,8 @@ class _Replay:
                 raise CommitConflict(
                     f"A merge of {target.database}.{target.name} crossed the replay's fence."
                 )
-            found.setdefault(part.partition_id, []).append(part)
-        return found
+            parts_by_partition.setdefault(part.partition_id, []).append(part)
+        return parts_by_partition
 
     def _requirements(
         self,
@@ -447,22 +467,23 @@ class _Replay:
         old: Mapping[str, list[Part]],
         fence: int,
     ) -> list[Requirement]:
-        """Return the requirements that what the replay read and what it replaces is unchanged."""
-        needed: dict[Requirement, None] = {SchemaIs(target.id, target.version): None}
+        """Return the requirements of the swap: the source data that the replay read and the
+        target parts that it replaces are unchanged."""
+        requirements: dict[Requirement, None] = {SchemaIs(target.id, target.version): None}
         for view in views:
             partitions = by_partition(self._read_parts(view))
-            for one in self.job.read_requirements(self.snapshot, view, partitions):
-                needed[one] = None
+            for read_requirement in self.job.read_requirements(self.snapshot, view, partitions):
+                requirements[read_requirement] = None
             for requirement, _ in dimension_requirements(view, self.snapshot):
-                needed[requirement] = None
-        whole = self.snapshot.data_version(target.id, PLACEHOLDER_PARTITION)
-        needed[DataVersionIs(target.id, PLACEHOLDER_PARTITION, whole)] = None
+                requirements[requirement] = None
+        placeholder_version = self.snapshot.data_version(target.id, PLACEHOLDER_PARTITION)
+        requirements[DataVersionIs(target.id, PLACEHOLDER_PARTITION, placeholder_version)] = None
         for partition, parts in old.items():
             ids = tuple(sorted(part.id for part in parts))
-            needed[PartsOfPartitionAre(target.id, partition, ids, fence)] = None
+            requirements[PartsOfPartitionAre(target.id, partition, ids, fence)] = None
             version = self.snapshot.data_version(target.id, partition)
-            needed[DataVersionIs(target.id, partition, version)] = None
-        return list(needed)
+            requirements[DataVersionIs(target.id, partition, version)] = None
+        return list(requirements)
 
     def _cleared(
         self, views: Iterable[MaterializedView], partitions: Iterable[str]
@@ -471,7 +492,11 @@ class _Replay:
         up_to = self.snapshot.number
         if self.slices is None:
             return [ClearInvalidations(view.id, None, up_to) for view in views]
-        return [ClearInvalidations(v.id, p, up_to) for v in views for p in partitions]
+        return [
+            ClearInvalidations(writer.id, partition, up_to)
+            for writer in views
+            for partition in partitions
+        ]
 
     def _row(
         self,
@@ -485,26 +510,26 @@ class _Replay:
     ) -> ReplayRow:
         """Return the row of a partition, from its `old` parts, the `added` parts and the `kept`
         frozen rows."""
-        by_hand = sum(p.rows for p in old if is_bypass(p, made_here))
+        bypass_rows = sum(part.rows for part in old if is_bypass(part, made_here))
         frozen = _rows_of(kept, partition)
         if self.frozen.holds_all(partition):
-            frozen = sum(p.rows for p in old) - by_hand
-        after = sum(a.part.rows for a in added if a.part.partition_id == partition)
-        before = sum(p.rows for p in old) - by_hand
+            frozen = sum(part.rows for part in old) - bypass_rows
+        after = sum(change.part.rows for change in added if change.part.partition_id == partition)
+        before = sum(part.rows for part in old) - bypass_rows
         status: Literal["replayed", "bypass kept", "bypass discarded", "retained"] = "replayed"
-        if by_hand:
+        if bypass_rows:
             status = "bypass discarded" if self.discard_bypass else "bypass kept"
         elif frozen and not after:
             status = "retained"
         return ReplayRow(
-            partition, source_rows, before, after + frozen, by_hand, status, commit, frozen
+            partition, source_rows, before, after + frozen, bypass_rows, status, commit, frozen
         )
 
 
 def _rows_of(kept: Iterable[Change], partition: str) -> int:
     """Return how many rows the changes add to the partition."""
     return sum(
-        one.part.rows
-        for one in kept
-        if isinstance(one, AddPart) and one.part.partition_id == partition
+        change.part.rows
+        for change in kept
+        if isinstance(change, AddPart) and change.part.partition_id == partition
     )

@@ -59,40 +59,40 @@ def matching_partitions(
         parameters=condition.parameters,
     )
     layout = TableLayout(target, environment)
-    asked = condition.expression
+    expression = condition.expression
     if condition.since:
-        asked = nodes.Function(
-            "greaterOrEquals", (nodes.Identifier((_date_column(target, layout),)), asked)
+        expression = nodes.Function(
+            "greaterOrEquals", (nodes.Identifier((_date_column(target, layout),)), expression)
         )
-    _require_keys(asked, target, layout, scope)
+    _require_keys(expression, target, layout, scope)
     query = nodes.Select(
         columns=(nodes.Star(),),
         source=nodes.TableReference(nodes.TableName(target.name, target.database)),
-        where=asked,
+        where=expression,
     )
     parts = [part for part in snapshot.parts(target.id) if part.rows]
     context = ExecutionContext(
         snapshot=snapshot, store=services.store, settings=settings, environment=environment
     )
-    found: set[str] = set()
+    partitions: set[str] = set()
     for scan in all_scans(optimize(bind_query(query, scope)).root):
         if scan.table.id == target.id:
-            kept = Selector(scan, scan.predicate, layout, context).keep_parts(parts)
-            found.update(part.partition_id for part in kept)
-    return frozenset(found)
+            kept_parts = Selector(scan, scan.predicate, layout, context).keep_parts(parts)
+            partitions.update(part.partition_id for part in kept_parts)
+    return frozenset(partitions)
 
 
 def _require_keys(
     asked: nodes.Expression, target: Table, layout: TableLayout, scope: BindScope
 ) -> None:
     """Raise BadArguments if the condition reads columns that are not in the target's key."""
-    used = columns_of(bind_expression(asked, target, scope))
+    used_columns = columns_of(bind_expression(asked, target, scope))
     keys = _key_columns(target, layout)
-    others = sorted(set(used) - set(keys))
-    if others:
+    other_columns = sorted(set(used_columns) - set(keys))
+    if other_columns:
         raise BadArguments(
             f"REPLAY … WHERE chooses by the key of {target.database}.{target.name};"
-            f" {', '.join(others)} is no part of it.",
+            f" {', '.join(other_columns)} is no part of it.",
             hint=f"Its key has {', '.join(keys) or 'no column'}. SYSTEM REPLAY VIEW … STALE replays"
             " what is known to be stale.",
             position=asked.position,
@@ -119,10 +119,10 @@ def _date_column(target: Table, layout: TableLayout) -> str:
 
 
 def _date_columns(target: Table, names: Iterable[str]) -> list[str]:
-    chosen = set(names)
+    chosen_names = set(names)
     return [
         column.name
         for column in target.columns
-        if column.name in chosen
+        if column.name in chosen_names
         and isinstance(plain(column.type), Date | Date32 | DateTime | DateTime64)
     ]

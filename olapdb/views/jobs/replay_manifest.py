@@ -55,24 +55,24 @@ class ReplayManifest:
         """List the replaced files, before the commit that adds the parts among `new` and removes
         `removed`.
 
-        A partition without a new file is omitted. Its new parts are inline in the catalog and lost
-        with it; then the older rows are better than none."""
+        A partition without a new file is omitted. Its new parts are inline in the catalog, so a
+        lost catalog loses them too; then the replaced rows are better than none."""
         if not self._is_told:
             return
-        gone: dict[str, list[str]] = {}
+        removed_paths: dict[str, list[str]] = {}
         for part in removed:
-            if part.path == _own_path(part):  # else the file of another table, as its footer says
-                gone.setdefault(part.partition_id, []).append(part.path)
-        made: dict[str, list[str]] = {}
+            if part.path == _own_path(part):  # not a file that another table wrote
+                removed_paths.setdefault(part.partition_id, []).append(part.path)
+        new_paths: dict[str, list[str]] = {}
         for change in new:
             if not isinstance(change, AddPart) or change.part.table_id != self.table_id:
                 continue
             if change.part.path:
-                made.setdefault(change.part.partition_id, []).append(change.part.path)
+                new_paths.setdefault(change.part.partition_id, []).append(change.part.path)
         slices = tuple(
-            ReplacedSlice(tuple(sorted(paths)), tuple(sorted(gone[partition])))
-            for partition, paths in sorted(made.items())
-            if partition in gone
+            ReplacedSlice(tuple(sorted(paths)), tuple(sorted(removed_paths[partition])))
+            for partition, paths in sorted(new_paths.items())
+            if partition in removed_paths
         )
         if slices:
             write_manifest(self.services.store, ManifestFile(self.path, slices))

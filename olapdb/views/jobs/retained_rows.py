@@ -57,9 +57,9 @@ def stage_frozen_rows(
     groups: dict[tuple[str, frozenset[str]], list[Part]] = {}
     for part in removed:
         if part.rows and frozen.holds(part.partition_id):
-            makers = frozenset(c.view_id for c in part.contributions)
-            groups.setdefault((part.partition_id, makers), []).append(part)
-    found: list[Change] = []
+            writer_ids = frozenset(contribution.view_id for contribution in part.contributions)
+            groups.setdefault((part.partition_id, writer_ids), []).append(part)
+    changes: list[Change] = []
     before: Counter[str] = Counter()
     index = sum(1 for one in new if isinstance(one, AddBlock) and one.block.table_id == target.id)
     for (partition, _), parts in sorted(groups.items(), key=lambda one: one[0][0]):
@@ -67,8 +67,8 @@ def stage_frozen_rows(
         before[partition] += count
         if rows is None:
             continue
-        number = NewBlock(target.id, index)
-        added = [
+        new_block = NewBlock(target.id, index)
+        added_parts = [
             one.part
             for one in new
             if isinstance(one, AddPart) and one.part.partition_id == partition
@@ -76,32 +76,32 @@ def stage_frozen_rows(
         plan = PartPlan(
             partition,
             parts[0].partition_value,
-            number,
-            _remaining_contributions(parts, added, snapshot, rows.num_rows),
+            new_block,
+            _remaining_contributions(parts, added_parts, snapshot, rows.num_rows),
             max(part.level for part in parts),
             inline_limit(target, parts),
             swap=swap,
             after=snapshot.next_block(target) - 1,
             index_values=layout_of(target, around).index_values(rows),
         )
-        made = staging.stage_part(target, rows, plan)
-        found += [AddBlock(number, rows.num_rows, "backfill"), made]
+        add_part = staging.stage_part(target, rows, plan)
+        changes += [AddBlock(new_block, rows.num_rows, "backfill"), add_part]
         index += 1
-    return found, before
+    return changes, before
 
 
 def _frozen_rows(
     table: Table, frozen: FrozenKeys, partition: str, parts: Iterable[Part], around: TriggerContext
 ) -> tuple[pa.Table | None, int]:
-    """Return the parts' rows with frozen keys as a merge would leave them, None if there are none;
-    and how many they were before."""
+    """Return the parts' rows with frozen keys as a merge would leave them (None if there are none),
+    and their number before that merge."""
     layout = layout_of(table, around)
     pieces = []
     for part in parts:
         rows = read_rows(around, table, part)
-        kept = rows.filter(frozen.inside(layout, partition, rows))
-        if kept.num_rows:
-            pieces.append(kept.replace_schema_metadata(None))
+        frozen_rows = rows.filter(frozen.inside(layout, partition, rows))
+        if frozen_rows.num_rows:
+            pieces.append(frozen_rows.replace_schema_metadata(None))
     if not pieces:
         return None, 0
     rows = layout.sort(pa.concat_tables(pieces))
@@ -111,20 +111,26 @@ def _frozen_rows(
 def _remaining_contributions(
     of: Sequence[Part], new: Iterable[Part], snapshot: Snapshot, rows: int
 ) -> list[Contribution]:
-    """Return the contributions for the frozen rows of the parts `of`: theirs, without source blocks
-    that the `new` parts record."""
-    added = list(new)
-    kept: list[Contribution] = []
-    for one in joined_contributions(of):
-        again = contributed_blocks(one.view_id, added)
-        source = {p.partition_id for p in snapshot.parts(one.source_id) if p.rows}
-        left = [replace(one, rows=0)]
-        for partition, ranges in again.by_partition.items():
-            others = sorted(source - {partition})
-            left = [x for each in left for x in without_names(each, partition, ranges, others)]
-        kept += left or [replace(one, rows=0, blocks=())]
-    # The part counts as newly written: the rows that it brought are the rows that it has.
-    return [replace(kept[0], rows=rows), *kept[1:]]
+    """Return the contributions for the frozen rows of the parts `of`: those of the parts,
+    without source blocks that the `new` parts record."""
+    new_parts = list(new)
+    remaining: list[Contribution] = []
+    for contribution in joined_contributions(of):
+        recorded = contributed_blocks(contribution.view_id, new_parts)
+        source_partitions = {
+            part.partition_id for part in snapshot.parts(contribution.source_id) if part.rows
+        }
+        remainders = [replace(contribution, rows=0)]
+        for partition, ranges in recorded.by_partition.items():
+            other_partitions = sorted(source_partitions - {partition})
+            remainders = [
+                remainder
+                for piece in remainders
+                for remainder in without_names(piece, partition, ranges, other_partitions)
+            ]
+        remaining += remainders or [replace(contribution, rows=0, blocks=())]
+    # The part counts as newly written: its contributions add up to its row count.
+    return [replace(remaining[0], rows=rows), *remaining[1:]]
 
 
 def frozen_slices_reached(
@@ -139,9 +145,11 @@ def frozen_slices_reached(
     The change is the difference of the rows `before` and `after`, each as a merge would leave
     them."""
     slices = WatchedSlices(view, {}, {}, frozen)
-    had, has = (combined(source, _concatenated(source, one), around) for one in (before, after))
+    rows_before, rows_after = (
+        combined(source, _concatenated(source, pieces), around) for pieces in (before, after)
+    )
     try:
-        slices.add(around, row_difference(had, has))
+        slices.add(around, row_difference(rows_before, rows_after))
     except pa.ArrowNotImplementedError:  # Arrow cannot compare a column's type
         slices.add_all(0)
     return frozenset(slices.hit)
@@ -149,7 +157,9 @@ def frozen_slices_reached(
 
 def _concatenated(table: Table, pieces: Iterable[pa.Table]) -> pa.Table:
     """Return the pieces as one table of the stored columns, which may be empty."""
-    schema = pa.schema([pa.field(c.name, c.type.arrow) for c in table.stored_columns])
+    schema = pa.schema(
+        [pa.field(column.name, column.type.arrow) for column in table.stored_columns]
+    )
     plain = (piece.select(schema.names).replace_schema_metadata(None) for piece in pieces)
     return pa.concat_tables([schema.empty_table(), *(piece.cast(schema) for piece in plain)])
 
@@ -172,8 +182,8 @@ def release_changes(
     if slices is None:
         return [ReleaseRetained(view.id, None, snapshot.number) for view in views]
     for view in views:
-        for one in snapshot.retained(view.id):
-            if any(s.partition is None for s in one.slices):
+        for retained in snapshot.retained(view.id):
+            if any(slice_.partition is None for slice_ in retained.slices):
                 raise BadArguments(
                     f"It is not known which slices of {view_name(view)} the retained rows reached.",
                     hint=f"SYSTEM REPLAY VIEW {view_name(view)} {DISCARD_HINT}",
@@ -191,16 +201,16 @@ def stale_frozen_changes(
     """Return changes that mark frozen keys of these slices as stale where an invalidation may
     concern them. The replay clears the invalidations but does not recompute frozen keys. Causes
     whose own commit marked the frozen keys (TOLD_CAUSES) are skipped."""
-    wanted = None if partitions is None else set(partitions)
+    chosen_partitions = None if partitions is None else set(partitions)
     changes: list[Change] = []
     for view in views:
         stale = {
-            one.target_partition
-            for one in snapshot.invalidations(view.id)
-            if one.cause != FAILED and one.cause not in TOLD_CAUSES
+            invalidation.target_partition
+            for invalidation in snapshot.invalidations(view.id)
+            if invalidation.cause != FAILED and invalidation.cause not in TOLD_CAUSES
         }
-        if wanted is not None:
-            stale = set(wanted) if None in stale else stale & wanted
+        if chosen_partitions is not None:
+            stale = set(chosen_partitions) if None in stale else stale & chosen_partitions
         if stale:
             changes += frozen_keys_stale(view, snapshot, stale)
     return changes
@@ -208,23 +218,26 @@ def stale_frozen_changes(
 
 def retained_description(view: MaterializedView, snapshot: Snapshot) -> str:
     """Return the description of retained slices in system.views; "" if there are none."""
-    kept = [one for one in snapshot.retained(view.id) if one.slices]
-    if not kept:
+    retained_entries = [entry for entry in snapshot.retained(view.id) if entry.slices]
+    if not retained_entries:
         return ""
     verdicts: dict[str, FrozenVerdict] = {}
     order: tuple[FrozenVerdict, ...] = ("proven", "covered", "stale", "different")
-    for one in kept:
-        for s in one.slices:
-            known = verdicts.get(s.partition or "any", s.verdict)
-            verdicts[s.partition or "any"] = max(known, s.verdict, key=order.index)
-    listed = [f"{p} ({v})" for p, v in sorted(verdicts.items())[:SLICES_NAMED_MAX]]
+    for entry in retained_entries:
+        for slice_ in entry.slices:
+            previous = verdicts.get(slice_.partition or "any", slice_.verdict)
+            verdicts[slice_.partition or "any"] = max(previous, slice_.verdict, key=order.index)
+    listed = [
+        f"{partition} ({verdict})"
+        for partition, verdict in sorted(verdicts.items())[:SLICES_NAMED_MAX]
+    ]
     more = len(verdicts) - len(listed)
-    causes = ", ".join(dict.fromkeys(one.cause for one in kept))
-    source = sum(one.rows for one in kept if one.side == "source")
-    target = sum(one.rows for one in kept if one.side == "target")
-    what = [f"{source} rows of its source"] if source else []
-    what += [f"{target} rows of its target"] if target else []
+    causes = ", ".join(dict.fromkeys(entry.cause for entry in retained_entries))
+    source_rows = sum(entry.rows for entry in retained_entries if entry.side == "source")
+    target_rows = sum(entry.rows for entry in retained_entries if entry.side == "target")
+    descriptions = [f"{source_rows} rows of its source"] if source_rows else []
+    descriptions += [f"{target_rows} rows of its target"] if target_rows else []
     return (
-        f"{' and '.join(what) or 'Rows'} have left by retention ({causes}); frozen with their last"
+        f"{' and '.join(descriptions) or 'Rows'} have left by retention ({causes}); frozen with their last"
         f" verdict: {', '.join(listed)}{f' and {more} more' if more > 0 else ''}."
     )

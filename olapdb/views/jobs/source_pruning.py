@@ -57,8 +57,10 @@ def parts_reaching_slices(
     if scan is None:
         return covered
     rows = [part for part in covered if part.rows]
-    kept = {part.id for part in _unpruned_parts(scan, rows, view, snapshot, services, environment)}
-    return tuple(part for part in covered if part.id in kept)
+    kept_ids = {
+        part.id for part in _unpruned_parts(scan, rows, view, snapshot, services, environment)
+    }
+    return tuple(part for part in covered if part.id in kept_ids)
 
 
 def parts_reaching_condition(
@@ -71,7 +73,7 @@ def parts_reaching_condition(
     """Return the parts of the view's source that may have made target rows that fulfil the
     condition, which is over the target's columns. Return None if this cannot be determined."""
     environment = Environment(zone=view.zone, database=view.database)
-    used = {one.parts[0] for one in walk(condition) if isinstance(one, nodes.Identifier)}
+    used = {node.parts[0] for node in walk(condition) if isinstance(node, nodes.Identifier)}
     if view.unprovable or not _outputs_columns(view, target, used):
         return None
     scan = _pruning_scan(view, snapshot, condition, environment)
@@ -108,9 +110,12 @@ def _outputs_partition_key(view: MaterializedView, target: Table, environment: E
 
 def _outputs_columns(view: MaterializedView, target: Table, used: Iterable[str]) -> bool:
     """Return whether the view outputs the `used` target columns in the target's own types."""
-    given = {c.name: plain(c.type) for c in view.columns}
+    view_types = {column.name: plain(column.type) for column in view.columns}
     columns = [target.column(name) for name in used]
-    return all(c is not None and given.get(c.name) == plain(c.type) for c in columns)
+    return all(
+        column is not None and view_types.get(column.name) == plain(column.type)
+        for column in columns
+    )
 
 
 def _condition(
@@ -120,25 +125,34 @@ def _condition(
     if a value has no literal, or if neither a part nor a numeric partition id gives the value."""
     key = parse_expression(target.partition_key)
     keys = key.elements if isinstance(key, nodes.TupleLiteral) else (key,)
-    types = [e.type for e in TableLayout(target, environment).partition_expressions]
+    types = [
+        expression.type for expression in TableLayout(target, environment).partition_expressions
+    ]
     if len(keys) != len(types):
         return None
     values: dict[str, tuple[object, ...]] = {}
     if len(types) == 1 and isinstance(types[0], Integer):
-        values = {one: (int(one),) for one in slices if one.removeprefix("-").isdecimal()}
+        values = {
+            slice_id: (int(slice_id),)
+            for slice_id in slices
+            if slice_id.removeprefix("-").isdecimal()
+        }
     values |= {
-        p.partition_id: p.partition_value
-        for p in snapshot.parts(target.id)
-        if p.partition_id in slices
+        part.partition_id: part.partition_value
+        for part in snapshot.parts(target.id)
+        if part.partition_id in slices
     }
     if values.keys() != slices or not values:
         return None
     alternatives = []
     for value in values.values():
-        literals = [_literal(v, t) for v, t in zip(value, types, strict=True)]
+        literals = [
+            _literal(component, data_type)
+            for component, data_type in zip(value, types, strict=True)
+        ]
         equalities = [
-            nodes.Function("equals", (k, literal))
-            for k, literal in zip(keys, literals, strict=True)
+            nodes.Function("equals", (element, literal))
+            for element, literal in zip(keys, literals, strict=True)
             if literal is not None
         ]
         if len(equalities) != len(keys):
@@ -175,7 +189,7 @@ def _pruning_scan(
 ) -> Scan | None:
     """Return the view's only scan of its source, after pushing the condition down to it. Return
     None if there are several scans or the scan has no predicate."""
-    asked = nodes.Select(
+    query = nodes.Select(
         columns=(nodes.Star(),),
         source=nodes.SubqueryRelation(parse_query(view.query), "made"),
         where=condition,
@@ -186,8 +200,8 @@ def _pruning_scan(
         settings=Settings(dict(view.settings)),
         environment=environment,
     )
-    plan = optimize(bind_query(asked, scope))
-    scans = [s for s in all_scans(plan.root) if s.table.id == view.source_id]
+    plan = optimize(bind_query(query, scope))
+    scans = [scan for scan in all_scans(plan.root) if scan.table.id == view.source_id]
     if len(scans) != 1 or scans[0].predicate is None:
         return None
     return scans[0]

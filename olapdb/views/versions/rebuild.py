@@ -54,11 +54,11 @@ class Rebuild:
         the query; ViewNotProvable, HaveDependentObjects, BypassRows or RetainedRows if a rebuild is
         not possible; BackfillIncomplete, ViewDiffers or others if it stops. The view is then
         unchanged, and the candidate stays for another run."""
-        begun, candidate_id = self.asked.begin()
+        first_row, candidate_id = self.asked.begin()
         if not candidate_id:
-            return (begun,)
+            return (first_row,)
         try:
-            return (begun, *self._finish(candidate_id))
+            return (first_row, *self._finish(candidate_id))
         except errors.CommitUnknown:
             raise
         except errors.Error as error:
@@ -91,38 +91,41 @@ class Rebuild:
     def _fill(self, candidate_id: str) -> list[RebuildRow]:
         """Backfill until there is no gap; partitions may be attached to the source meanwhile.
         Return a row for each chunk."""
-        asked = self.asked
+        request = self.asked
         rows: list[RebuildRow] = []
         for _ in range(ROUNDS_MAX):
             snapshot, view = self._candidate(candidate_id)
             if not gap_slices(view, snapshot):
                 break
-            done = tuple(
+            chunk_rows = tuple(
                 backfill(
-                    asked.origin, candidate_id, executor=asked.executor, progress=asked.progress
+                    request.origin,
+                    candidate_id,
+                    executor=request.executor,
+                    progress=request.progress,
                 )
             )
-            refuse_incomplete(view, done, asked.origin.query_id)
+            refuse_incomplete(view, chunk_rows, request.origin.query_id)
             rows += [
-                row_of("backfill", snapshot, view, one.status, one.commit, one.partition, one.rows)
-                for one in done
+                row_of("backfill", snapshot, view, row.status, row.commit, row.partition, row.rows)
+                for row in chunk_rows
             ]
         return rows
 
     def _replay(self, candidate_id: str) -> list[RebuildRow]:
         """Replay the stale slices; return a row for each."""
-        asked = self.asked
+        request = self.asked
         snapshot, view = self._candidate(candidate_id)
         if stale_slices(snapshot, view) == frozenset():
             return []
         return [
-            row_of("replay", snapshot, view, one.status, one.commit, one.partition, one.rows_after)
-            for one in replay(
-                asked.origin,
+            row_of("replay", snapshot, view, row.status, row.commit, row.partition, row.rows_after)
+            for row in replay(
+                request.origin,
                 candidate_id,
                 stale=True,
-                executor=asked.executor,
-                progress=asked.progress,
+                executor=request.executor,
+                progress=request.progress,
             )
         ]
 
@@ -130,16 +133,16 @@ class Rebuild:
         """Compare the candidate with a recomputation; return a row for each partition. If one
         differs, return None if source or target changed since the snapshot `before`, else raise
         ViewDiffers."""
-        asked = self.asked
+        request = self.asked
         compared = reconcile(
-            asked.origin, candidate_id, executor=asked.executor, progress=asked.progress
+            request.origin, candidate_id, executor=request.executor, progress=request.progress
         )
         now, view = self._candidate(candidate_id)
-        different = [one for one in compared if one.verdict not in ("equal", "retained")]
+        different = [row for row in compared if row.verdict not in ("equal", "retained")]
         if not different:
             return [
-                row_of("reconcile", now, view, one.verdict, None, one.partition, one.keys_compared)
-                for one in compared
+                row_of("reconcile", now, view, row.verdict, None, row.partition, row.keys_compared)
+                for row in compared
             ]
         if any(now.invalidations(candidate_id)) or _data_versions(now, view) != _data_versions(
             before, view
@@ -171,11 +174,14 @@ class Rebuild:
         """Return whether the definition and data that were compared are unchanged since `before`,
         and the candidate has no gap and nothing stale."""
         now, view = self._candidate(candidate_id)
-        compared = before.by_id(candidate_id)
-        moved = set(_data_versions(before, view)) - set(_data_versions(now, view))
-        redefined = compared is None or compared.version != view.version
+        compared_view = before.by_id(candidate_id)
+        changed_versions = set(_data_versions(before, view)) - set(_data_versions(now, view))
+        redefined = compared_view is None or compared_view.version != view.version
         return not (
-            moved or redefined or gap_slices(view, now) or any(now.invalidations(candidate_id))
+            changed_versions
+            or redefined
+            or gap_slices(view, now)
+            or any(now.invalidations(candidate_id))
         )
 
     def _swap(self, before: Snapshot, candidate_id: str) -> RebuildRow:
@@ -188,23 +194,25 @@ class Rebuild:
             refuse_lost_rows(snapshot, view, candidate)
         exchange = NameExchange(snapshot, view, candidate)
         exchange.refuse()
-        compared = before.by_id(candidate_id)
-        assert isinstance(compared, MaterializedView)
-        own: list[Requirement] = [
+        compared_view = before.by_id(candidate_id)
+        assert isinstance(compared_view, MaterializedView)
+        requirements: list[Requirement] = [
             self.asked.origin.lease,
-            ViewIs(candidate_id, compared.version),
+            ViewIs(candidate_id, compared_view.version),
             NoGap(candidate_id),
             NothingStale(candidate_id),
         ]
-        own += [DataVersionIs(*one) for one in _data_versions(before, candidate)]
-        draft = exchange.draft(own)
+        requirements += [
+            DataVersionIs(*data_version) for data_version in _data_versions(before, candidate)
+        ]
+        draft = exchange.draft(requirements)
         failpoint("rebuild.before_swap")
-        done = self.asked.publish(draft)
+        commit = self.asked.publish(draft)
         failpoint("rebuild.swapped")
         now = self.asked.services.catalog.snapshot()
-        found = now.by_id(candidate_id)
-        shown = found if isinstance(found, MaterializedView) else candidate
-        return row_of("swap", now, shown, "swapped", done)
+        current = now.by_id(candidate_id)
+        shown_view = current if isinstance(current, MaterializedView) else candidate
+        return row_of("swap", now, shown_view, "swapped", commit)
 
     # --- helpers
 
@@ -212,10 +220,10 @@ class Rebuild:
         """Return the newest snapshot and the candidate in it. Raise UnknownTable if the rebuild was
         cancelled, or another statement finished it."""
         snapshot = self.asked.services.catalog.snapshot()
-        found = snapshot.by_id(candidate_id)
-        if not isinstance(found, MaterializedView) or found.standing != "candidate":
+        candidate = snapshot.by_id(candidate_id)
+        if not isinstance(candidate, MaterializedView) or candidate.standing != "candidate":
             raise self._cancelled()
-        return snapshot, found
+        return snapshot, candidate
 
     def _cancelled(self) -> errors.UnknownTable:
         """Return the error for a candidate that no longer exists."""
@@ -269,5 +277,5 @@ def _data_versions(snapshot: Snapshot, view: MaterializedView) -> tuple[tuple[st
     return tuple(
         (table_id, partition, snapshot.data_version(table_id, partition))
         for table_id in (view.source_id, view.target_id)
-        for partition in sorted({"", *(p.partition_id for p in snapshot.parts(table_id))})
+        for partition in sorted({"", *(part.partition_id for part in snapshot.parts(table_id))})
     )

@@ -33,10 +33,10 @@ def refuse_rebuild(
         )
     refuse_dependents(snapshot, view)
     refuse_bypass(snapshot, view)
-    left = sum(one.rows for one in snapshot.retained(view.id) if one.side == "source")
-    if left and not discard_retained:
+    lost_rows = sum(entry.rows for entry in snapshot.retained(view.id) if entry.side == "source")
+    if lost_rows and not discard_retained:
         raise RetainedRows(
-            f"REBUILD VIEW {name}: {left} rows of its source have left by retention; a new version"
+            f"REBUILD VIEW {name}: {lost_rows} rows of its source have left by retention; a new version"
             " could not be made of them.",
             hint=f"ALTER TABLE {name} MODIFY QUERY and SYSTEM REPLAY VIEW {name} STALE keep what was"
             " made of them; SETTINGS discard_retained = 1 builds a version without it.",
@@ -47,8 +47,8 @@ def refuse_version(snapshot: Snapshot, view: MaterializedView) -> None:
     """Raise BadArguments if the view is itself a version of another view."""
     if not view.standing:
         return
-    beside = snapshot.by_id(view.stands_beside)
-    name = f"{beside.database}.{beside.name}" if beside is not None else "the view"
+    original = snapshot.by_id(view.stands_beside)
+    name = f"{original.database}.{original.name}" if original is not None else "the view"
     raise BadArguments(
         f"{view_name(view)} is a version of {name}.", hint=f"SYSTEM REBUILD VIEW {name}."
     )
@@ -63,10 +63,12 @@ def refuse_unprovable(
         reason = "The source keeps no rows that could be read again."
     if reason:
         at_insert = dict(definition.settings).get("dimensions") == "at_insert"
-        instead = "SETTINGS dimensions = 'current' builds one that can be; " if at_insert else ""
+        alternative = (
+            "SETTINGS dimensions = 'current' builds one that can be; " if at_insert else ""
+        )
         raise ViewNotProvable(
             f"REBUILD VIEW {view_name(view)}: the new version could not be proven. {reason}",
-            hint=f"{instead}CREATE OR REPLACE MATERIALIZED VIEW {view_name(view)} replaces it unproven.",
+            hint=f"{alternative}CREATE OR REPLACE MATERIALIZED VIEW {view_name(view)} replaces it unproven.",
         )
 
 
@@ -76,10 +78,19 @@ def refuse_lost_rows(
     """Raise RetainedRows if source rows left by retention before the candidate had seen them."""
     if view.source_id != candidate.source_id:
         return
-    had, has = (_retained(snapshot, one) for one in (view, candidate))
-    lost = {partition: rows for partition, rows in had.items() if has.get(partition, 0) < rows}
-    if lost:
-        listed = ", ".join(f"{p or 'all'}: {n}" for p, n in sorted(lost.items()))
+    rows_of_view, rows_of_candidate = (
+        _retained(snapshot, version) for version in (view, candidate)
+    )
+    lost_by_partition = {
+        partition: rows
+        for partition, rows in rows_of_view.items()
+        if rows_of_candidate.get(partition, 0) < rows
+    }
+    if lost_by_partition:
+        listed = ", ".join(
+            f"{partition_id or 'all'}: {row_count}"
+            for partition_id, row_count in sorted(lost_by_partition.items())
+        )
         raise RetainedRows(
             "Source rows left by retention before the new version had seen them (by partition:"
             f" {listed}); only {view_name(view)} has what was made of them.",
@@ -89,5 +100,5 @@ def refuse_lost_rows(
 
 def _retained(snapshot: Snapshot, view: MaterializedView) -> dict[str, int]:
     """Return how many source rows left by retention, by source partition."""
-    kept = (one for one in snapshot.retained(view.id) if one.side == "source")
-    return {one.partition: one.rows for one in kept}
+    entries = (entry for entry in snapshot.retained(view.id) if entry.side == "source")
+    return {entry.partition: entry.rows for entry in entries}

@@ -151,28 +151,33 @@ class RebuildRequest:
         """Return whether the view already has the statement's definition."""
         target = target_of(snapshot, view)
         try:
-            wanted = self._defined(snapshot, view, lambda plan: target)
+            definition = self._defined(snapshot, view, lambda plan: target)
         except Error:
             return False
-        return wanted.applied_to(view) == view
+        return definition.applied_to(view) == view
 
     def _has_shape(self, snapshot: Snapshot, view: MaterializedView) -> bool:
         """Return whether the view's target has the engine and the keys that the statement
         describes."""
-        there = target_of(snapshot, view)
+        old_target = target_of(snapshot, view)
         if not self.reshaped:
             return True
-        asked = self.build_target(there, there.columns, there.name)
-        return (asked.engine, asked.sorting_key, asked.primary_key, asked.partition_key) == (
-            there.engine,
-            there.sorting_key,
-            there.primary_key,
-            there.partition_key,
+        described = self.build_target(old_target, old_target.columns, old_target.name)
+        return (
+            described.engine,
+            described.sorting_key,
+            described.primary_key,
+            described.partition_key,
+        ) == (
+            old_target.engine,
+            old_target.sorting_key,
+            old_target.primary_key,
+            old_target.partition_key,
         )
 
     def _is_there(self, snapshot: Snapshot, view: MaterializedView) -> bool:
-        """Return whether the view already is what the statement describes. A statement that
-        describes nothing always rebuilds."""
+        """Return whether the view already has the definition and the target that the statement
+        describes. A statement that describes neither always rebuilds."""
         if not self._redefines and not self.reshaped:
             return False
         same = not self._redefines or self._means(snapshot, view)
@@ -181,13 +186,13 @@ class RebuildRequest:
     def _resume(
         self, snapshot: Snapshot, view: MaterializedView, candidate: MaterializedView
     ) -> RebuildRow:
-        """Return the row of a rebuild that goes on. Raise BadArguments if the candidate has another
+        """Return the row of a resumed rebuild. Raise BadArguments if the candidate has another
         query or target than the statement."""
         same = not self._redefines or self._means(snapshot, candidate)
         if not same or not self._has_shape(snapshot, candidate):
-            what = "target" if same else "query"
+            difference = "target" if same else "query"
             raise BadArguments(
-                f"A rebuild of {view_name(view)} with another {what} is under way:"
+                f"A rebuild of {view_name(view)} with another {difference} is under way:"
                 f" {candidate.query}",
                 hint=f"SYSTEM REBUILD VIEW {view_name(view)} goes on with it; SYSTEM CANCEL REBUILD"
                 f" VIEW {view_name(view)} gives it up.",
@@ -197,15 +202,15 @@ class RebuildRequest:
     def _start(self, snapshot: Snapshot, view: MaterializedView) -> tuple[RebuildRow, str]:
         """Commit the new target and the candidate; return the row and the candidate's id."""
         view_id, generation = str(uuid.uuid4()), _next_generation(snapshot, view)
-        old = target_of(snapshot, view)
-        name = f".inner_id.{view_id}" if view.inner else version_name(old.name, generation)
+        old_target = target_of(snapshot, view)
+        name = f".inner_id.{view_id}" if view.inner else version_name(old_target.name, generation)
 
         def target(plan: Plan) -> Table:
             environment = Environment(zone=self.services.zone, database=self.database)
-            engine = self.engine or old.engine.name
-            columns = columns_for(view, old, engine, plan, environment)
+            engine = self.engine or old_target.engine.name
+            columns = columns_for(view, old_target, engine, plan, environment)
             try:
-                return self.build_target(old, columns, name)
+                return self.build_target(old_target, columns, name)
             except UnknownIdentifier as error:
                 raise UnknownIdentifier(
                     f"REBUILD VIEW {view_name(view)}: the keys of the new target name a column that"
@@ -231,24 +236,24 @@ class RebuildRequest:
                 first_block=snapshot.next_block(definition.source),
             )
         )
-        beside = versions_of(snapshot, view)
+        versions = versions_of(snapshot, view)
         requirements: list[Requirement] = [
             self.origin.lease,
             RevisionIs(view.id, view.revision),
-            VersionsAre(view.id, tuple(sorted(one.id for one in beside))),
+            VersionsAre(view.id, tuple(sorted(version.id for version in versions))),
             DatabaseExists(view.database),
             DatabaseExists(definition.target.database),
-            SchemaIs(old.id, old.version),
+            SchemaIs(old_target.id, old_target.version),
             NameIsFree(candidate.database, candidate.name),
             NameIsFree(definition.target.database, name),
             *definition.requirements(snapshot),
         ]
         failpoint("rebuild.before_start")
         changes = (PutObject(definition.target), PutObject(candidate))
-        done = self.publish(CommitDraft(requirements, changes))
+        commit = self.publish(CommitDraft(requirements, changes))
         failpoint("rebuild.started")
         target_name = f"{definition.target.database}.{definition.target.name}"
-        row = RebuildRow("start", view_name(candidate), target_name, "", 0, "attached", done)
+        row = RebuildRow("start", view_name(candidate), target_name, "", 0, "attached", commit)
         return row, view_id
 
     # --- the commit
@@ -261,7 +266,7 @@ class RebuildRequest:
 def _next_generation(snapshot: Snapshot, view: MaterializedView) -> int:
     """Return the number of the next version: the first one for which both names are free."""
     target = target_of(snapshot, view)
-    number = 1 + max(one.generation for one in (view, *versions_of(snapshot, view)))
+    number = 1 + max(version.generation for version in (view, *versions_of(snapshot, view)))
     while (
         snapshot.find(view.database, version_name(view.name, number)) is not None
         or snapshot.find(target.database, version_name(target.name, number)) is not None

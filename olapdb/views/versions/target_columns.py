@@ -47,23 +47,25 @@ def columns_for(
     before = {column.name: column.type for column in view.columns}
     after = dict(zip(plan.names, plan.types, strict=True))
     aggregates, keys = _aggregates(plan), key_columns(old)
-    kept: list[Column] = []
+    columns: list[Column] = []
     for column in old.columns:
         name = column.name
         if name in after:
-            same = _converted(column, before.get(name), after[name], environment)
+            adapted = _converted(column, before.get(name), after[name], environment)
             if engine != old.engine.name:
-                stored = _stored_type(name, same.type, aggregates.get(name), engine, keys)
-                same = replace(same, type=stored)
-            kept.append(same)
+                stored_type = _stored_type(name, adapted.type, aggregates.get(name), engine, keys)
+                adapted = replace(adapted, type=stored_type)
+            columns.append(adapted)
         elif name not in before:
-            kept.append(column)
-    there = {column.name for column in kept}
+            columns.append(column)
+    kept_names = {column.name for column in columns}
     for name, data_type in after.items():
-        if name not in there:
-            stored = _stored_type(name, data_type, aggregates.get(name), engine, keys)
-            kept.append(Column(0, name, stored))
-    return tuple(replace(column, id=n, since=1) for n, column in enumerate(kept, 1))
+        if name not in kept_names:
+            stored_type = _stored_type(name, data_type, aggregates.get(name), engine, keys)
+            columns.append(Column(0, name, stored_type))
+    return tuple(
+        replace(column, id=column_id, since=1) for column_id, column in enumerate(columns, 1)
+    )
 
 
 def _converted(
@@ -81,8 +83,8 @@ def _converted(
         return replace(column, type=after)
     # Values that the column could not hold, or would round, need their own type.
     holds = conversion(plain(after), plain(column.type)).kind == "exact"
-    same = isinstance(plain(after), AggregateFunction) or plain(after) == plain(column.type)
-    return column if holds or same else replace(column, type=after)
+    same_type = isinstance(plain(after), AggregateFunction) or plain(after) == plain(column.type)
+    return column if holds or same_type else replace(column, type=after)
 
 
 def _stored_type(
@@ -106,5 +108,7 @@ def _aggregates(plan: Plan) -> dict[str, str]:
     name."""
     first = next(iter(branches(plan)))
     return {
-        one.name: one.aggregate.name for one in shape_of(first).outputs if one.aggregate is not None
+        output.name: output.aggregate.name
+        for output in shape_of(first).outputs
+        if output.aggregate is not None
     }

@@ -1,7 +1,7 @@
 """The versions of a view, and the one commit in which two of them exchange names.
 
     before     v   -> t         v__v2 -> t__v2    candidate, equal to a recomputation
-    SWAP       v   -> t         v__v1 -> t__v1    previous: v and t are now what was built
+    SWAP       v   -> t         v__v1 -> t__v1    previous: v and t now name the new version
     ROLLBACK   v   -> t         v__v2 -> t__v2    the first version again, at once
 
 Names change places, identities do not: each view keeps its target, its coverage and its verdicts,
@@ -53,14 +53,18 @@ def version_name(name: str, generation: int) -> str:
 
 def candidate_of(snapshot: Snapshot, view: MaterializedView) -> MaterializedView | None:
     """Return the version that an unfinished REBUILD makes; None if there is none."""
-    found = (one for one in versions_of(snapshot, view) if one.standing == "candidate")
-    return next(found, None)
+    candidates = (
+        version for version in versions_of(snapshot, view) if version.standing == "candidate"
+    )
+    return next(candidates, None)
 
 
 def previous_of(snapshot: Snapshot, view: MaterializedView) -> MaterializedView | None:
     """Return the version that the last REBUILD replaced; None if it is not kept."""
-    found = (one for one in versions_of(snapshot, view) if one.standing == "previous")
-    return next(found, None)
+    previous_versions = (
+        version for version in versions_of(snapshot, view) if version.standing == "previous"
+    )
+    return next(previous_versions, None)
 
 
 @dataclass(frozen=True)
@@ -80,8 +84,12 @@ class NameExchange:
         for view in (self.old, self.new):
             refuse_dependents(self.snapshot, view)
             refuse_bypass(self.snapshot, view)
-        gone = {i for one in self._superseded() for i in (one.id, one.target_id)}
-        refuse_broken_views(self.snapshot, self._changed(), gone)
+        superseded_ids = {
+            object_id
+            for version in self._superseded()
+            for object_id in (version.id, version.target_id)
+        }
+        refuse_broken_views(self.snapshot, self._changed(), superseded_ids)
 
     def draft(self, requirements: Iterable[Requirement]) -> CommitDraft:
         """Return the changes of the exchange, with its own requirements and these. Call `refuse`
@@ -93,7 +101,7 @@ class NameExchange:
         needed: list[Requirement] = [
             RevisionIs(old.id, old.revision),
             RevisionIs(new.id, new.revision),
-            VersionsAre(old.id, tuple(sorted(one.id for one in versions))),
+            VersionsAre(old.id, tuple(sorted(version.id for version in versions))),
             VersionsAre(new.id, ()),
             NoViewSince(self.snapshot.number),
             *requirements,
@@ -107,11 +115,11 @@ class NameExchange:
                 NoBypass(table.id, (view.id,)),
             ]
         changes: list[Change] = []
-        for gone in self._superseded():
-            table = target_of(self.snapshot, gone)
-            needed += [RevisionIs(gone.id, gone.revision), NoDependents(gone.id)]
-            needed.append(NoDependents(table.id, but=(gone.id,)))
-            changes += [DropObject(gone.id), DropObject(table.id)]
+        for superseded in self._superseded():
+            table = target_of(self.snapshot, superseded)
+            needed += [RevisionIs(superseded.id, superseded.revision), NoDependents(superseded.id)]
+            needed.append(NoDependents(table.id, but=(superseded.id,)))
+            changes += [DropObject(superseded.id), DropObject(table.id)]
         changed = self._changed()
         needed += [
             NameIsFree(item.database, item.name)
@@ -123,28 +131,32 @@ class NameExchange:
     def _kept_name(self, database: str, name: str) -> str:
         """Return the new name of the old version, or its target: that of its generation, with a
         number if another object has that name."""
-        leaving = {i for gone in self._superseded() for i in (gone.id, gone.target_id)}
-        wanted = version_name(name, self.old.generation)
+        superseded_ids = {
+            object_id
+            for version in self._superseded()
+            for object_id in (version.id, version.target_id)
+        }
+        new_name = version_name(name, self.old.generation)
         for number in itertools.count(2):
-            held = self.snapshot.find(database, wanted)
-            if held is None or held.id in leaving:
+            holder = self.snapshot.find(database, new_name)
+            if holder is None or holder.id in superseded_ids:
                 break
-            wanted = f"{version_name(name, self.old.generation)}_{number}"
-        return wanted
+            new_name = f"{version_name(name, self.old.generation)}_{number}"
+        return new_name
 
     def _superseded(self) -> tuple[MaterializedView, ...]:
         """Return the version to drop: a swap drops the version before the one that it replaces."""
         if self.steps_back:
             return ()
-        before = previous_of(self.snapshot, self.old)
-        return () if before is None else (before,)
+        previous = previous_of(self.snapshot, self.old)
+        return () if previous is None else (previous,)
 
     def _changed(self) -> list[SchemaObject]:
         """Return the views and targets with their new names, and the plain views to rewrite. Plain
         views that read the new version by its old name follow it. Those that read the exchanged
         name now read the new version."""
         old, new = self.old, self.new
-        moved: list[SchemaObject] = [
+        changed: list[SchemaObject] = [
             replace(
                 new.renamed(old.database, old.name),
                 standing="",
@@ -159,19 +171,23 @@ class NameExchange:
         ]
         names = {(new.database, new.name): (old.database, old.name)}
         if not new.inner:
-            had, gets = target_of(self.snapshot, old), target_of(self.snapshot, new)
-            names[gets.database, gets.name] = (had.database, had.name)
-            moved.append(gets.renamed(had.database, had.name))
-            moved.append(had.renamed(had.database, self._kept_name(had.database, had.name)))
-        known = {item.id for item in moved}
-        moved += [
-            replace(one, stands_beside=new.id)
-            for one in versions_of(self.snapshot, old)
-            if one.id not in known and one not in self._superseded()
+            old_target, new_target = target_of(self.snapshot, old), target_of(self.snapshot, new)
+            names[new_target.database, new_target.name] = (old_target.database, old_target.name)
+            changed.append(new_target.renamed(old_target.database, old_target.name))
+            changed.append(
+                old_target.renamed(
+                    old_target.database, self._kept_name(old_target.database, old_target.name)
+                )
+            )
+        changed_ids = {item.id for item in changed}
+        changed += [
+            replace(view, stands_beside=new.id)
+            for view in versions_of(self.snapshot, old)
+            if view.id not in changed_ids and view not in self._superseded()
         ]
         followers = rewrite_references(self.snapshot, names)
-        moved += [one for one in followers if isinstance(one, View)]
-        return moved
+        changed += [view for view in followers if isinstance(view, View)]
+        return changed
 
 
 # --- refusals ------------------------------------------------------------------------------------
@@ -181,27 +197,29 @@ def refuse_dependents(snapshot: Snapshot, view: MaterializedView) -> None:
     """Raise HaveDependentObjects if other materialized views read or write the target: they refer
     to it by id, and would stay with the old version's rows."""
     target = target_of(snapshot, view)
-    others = [one for one in dependents(snapshot, target.id) if one.id != view.id]
-    others += [one for one in dependents(snapshot, view.id) if one.id != view.id]
-    if not others:
+    other_views = [other for other in dependents(snapshot, target.id) if other.id != view.id]
+    other_views += [other for other in dependents(snapshot, view.id) if other.id != view.id]
+    if not other_views:
         return
     name = f"{target.database}.{target.name}"
-    does = "writes" if others[0].target_id == target.id else "reads"
+    verb = "writes" if other_views[0].target_id == target.id else "reads"
     raise errors.HaveDependentObjects(
-        f"{view_name(view)} cannot change places with another version: {view_name(others[0])}"
-        f" {does} its target {name}, and would stay with the old one.",
+        f"{view_name(view)} cannot change places with another version: {view_name(other_views[0])}"
+        f" {verb} its target {name}, and would stay with the old one.",
         hint=f"ALTER TABLE {view_name(view)} MODIFY QUERY keeps the target, and SYSTEM REPLAY VIEW"
-        f" … STALE what is below it; or DROP VIEW {view_name(others[0])}, and create it afterwards.",
+        f" … STALE what is below it; or DROP VIEW {view_name(other_views[0])}, and create it afterwards.",
     )
 
 
 def refuse_bypass(snapshot: Snapshot, view: MaterializedView) -> None:
     """Raise BypassRows if the target holds rows that no view made: no other version has them."""
-    by_hand = bypass(view, snapshot)
-    if not by_hand:
+    bypass_rows = bypass(view, snapshot)
+    if not bypass_rows:
         return
     target = target_of(snapshot, view)
-    listed = ", ".join(f"{p or 'all'}: {n}" for p, n in by_hand.items())
+    listed = ", ".join(
+        f"{partition or 'all'}: {row_count}" for partition, row_count in bypass_rows.items()
+    )
     raise errors.BypassRows(
         f"The target {target.database}.{target.name} of {view_name(view)} holds rows that no view"
         f" made (rows by partition: {listed}); no other version has them.",
@@ -213,8 +231,8 @@ def refuse_bypass(snapshot: Snapshot, view: MaterializedView) -> None:
 def refuse_broken_views(
     snapshot: Snapshot, changed: Iterable[SchemaObject], gone: Iterable[str] = ()
 ) -> None:
-    """Raise HaveDependentObjects if a plain view that works would fail once these objects are
-    `changed` and those (ids) are `gone`."""
+    """Raise HaveDependentObjects if a plain view that works would fail once the objects in
+    `changed` replace their old forms and those with the ids `gone` are dropped."""
     after = OverlaySnapshot(snapshot, {item.id: item for item in changed}, frozenset(gone))
     for item in after.objects():
         if not isinstance(item, View):
@@ -248,8 +266,8 @@ def _bind_error(view: View, snapshot: Snapshot) -> errors.Error | None:
 
 @dataclass(frozen=True, slots=True)
 class RolledBack:
-    """The result of a ROLLBACK. `view` has its name back; `replaced` had it, and is kept. `verdict`
-    and `mend` are those of `view` now."""
+    """The result of a ROLLBACK. The version `view` has the original name again; the version
+    `replaced`, which had it, is kept. `verdict` and `mend` describe `view` after the commit."""
 
     view: str
     replaced: str
@@ -281,8 +299,8 @@ def rollback(origin: CommitOrigin, view_id: str) -> tuple[RolledBack, ...]:
         exchange.refuse()
         draft = exchange.draft((origin.lease,))
         failpoint("rollback.before_commit")
-        done = publish(draft, origin)
-        return (_rolled_back(services.catalog.snapshot(), old.id, new.id, done.number),)
+        committed = publish(draft, origin)
+        return (_rolled_back(services.catalog.snapshot(), old.id, new.id, committed.number),)
 
     first = services.catalog.snapshot()
     policy = RetryPolicy(
@@ -298,12 +316,12 @@ def _rolled_back(snapshot: Snapshot, old_id: str, new_id: str, commit: int) -> R
     """Return the result of a rollback in which the version `new_id` took the name of `old_id`."""
     old, new = find_view(snapshot, old_id), find_view(snapshot, new_id)
     status = view_status(new, snapshot)
-    had, has = target_of(snapshot, old), target_of(snapshot, new)
+    old_target, new_target = target_of(snapshot, old), target_of(snapshot, new)
     return RolledBack(
         view_name(new),
         view_name(old),
-        f"{has.database}.{has.name}",
-        f"{had.database}.{had.name}",
+        f"{new_target.database}.{new_target.name}",
+        f"{old_target.database}.{old_target.name}",
         status.verdict,
         status.mend,
         commit,
