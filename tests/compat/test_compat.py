@@ -68,12 +68,18 @@ def test_it_reads_as_then(release: Path, warehouse: Path) -> None:
 
 
 def test_it_goes_on(release: Path, warehouse: Path) -> None:
-    """Opened to write: the same answers, then new rows, merges, repairs, detached parts."""
+    """Opened to write: the same answers, then new rows, merges, repairs, detached parts.
+
+    Opening judges the views by the rules of today, in one commit."""
     with olapdb.connect(str(warehouse)) as connection:
         connection.execute("SYSTEM STOP MERGES")
         found = json.loads(json.dumps(answers(connection)))
         for name, one in expected(release).items():
-            assert found[name] == one, name
+            if name == "snapshots":
+                ((count, newest),) = one["rows"]
+                assert found[name]["rows"] == [[str(int(count) + 1), str(int(newest) + 1)]]
+            else:
+                assert found[name] == one, name
         for text in (
             "INSERT INTO plain VALUES ('2024-01-07', 'new', 100)",
             "INSERT INTO types SELECT * FROM types",
