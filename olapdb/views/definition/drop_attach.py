@@ -49,20 +49,20 @@ def drop_view(origin: CommitOrigin, view_id: str) -> None:
 def drop_draft(snapshot: Snapshot, view: MaterializedView) -> CommitDraft:
     """Return the draft that drops a view, its versions and the targets that belong to them. Raises
     HaveDependentObjects if another view reads or writes one of those targets."""
-    going = (view, *versions_of(snapshot, view))
-    mine = tuple(one.id for one in going)
+    dropped_views = (view, *versions_of(snapshot, view))
+    dropped_ids = tuple(dropped.id for dropped in dropped_views)
     draft = CommitDraft()
-    for one in going:
-        draft.require(RevisionIs(one.id, one.revision), NoDependents(one.id))
-        draft.change(DropObject(one.id))
-    for one in going:
-        target = snapshot.by_id(one.target_id)
-        if (one.inner or one.standing) and isinstance(target, Table):
-            _refuse_dependents(snapshot, view, target, mine)
-            draft.require(NoDependents(target.id, but=mine))
+    for dropped in dropped_views:
+        draft.require(RevisionIs(dropped.id, dropped.revision), NoDependents(dropped.id))
+        draft.change(DropObject(dropped.id))
+    for dropped in dropped_views:
+        target = snapshot.by_id(dropped.target_id)
+        if (dropped.inner or dropped.standing) and isinstance(target, Table):
+            _refuse_dependents(snapshot, view, target, dropped_ids)
+            draft.require(NoDependents(target.id, but=dropped_ids))
             draft.change(DropObject(target.id))
     if not view.standing:  # a concurrent REBUILD's version would be orphaned
-        draft.require(VersionsAre(view.id, tuple(sorted(mine[1:]))))
+        draft.require(VersionsAre(view.id, tuple(sorted(dropped_ids[1:]))))
     return draft
 
 
@@ -79,7 +79,7 @@ def _refuse_dependents(
     snapshot: Snapshot, view: MaterializedView, table: Table, but: tuple[str, ...]
 ) -> None:
     """Raise HaveDependentObjects if a view other than `but` reads or writes the dropped table."""
-    others = [one for one in dependents(snapshot, table.id) if one.id not in but]
+    others = [dependent for dependent in dependents(snapshot, table.id) if dependent.id not in but]
     if others:
         first = view_name(others[0])
         what = "its inner table" if view.inner else f"{table.database}.{table.name}"
