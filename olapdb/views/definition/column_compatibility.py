@@ -51,14 +51,14 @@ def check_columns(
         target_column = target.column(declaration.name)
         if target_column is None or declaration.name not in plan.names:
             raise errors.ThereIsNoColumn(
-                f"View {name} declares a column {declaration.name}, which its query or its target does"
-                " not have.",
+                f"View {name} declares a column {declaration.name}, which its query or its"
+                " target does not have.",
                 hint="Leave the column list out; the target's types count.",
             )
         if declaration.type is not None and declaration.type != target_column.type:
             raise errors.BadTypeOfField(
-                f"View {name} declares column {declaration.name} as {declaration.type}, but {target.database}."
-                f"{target.name} stores {target_column.type}.",
+                f"View {name} declares column {declaration.name} as {declaration.type}, but"
+                f" {target.database}.{target.name} stores {target_column.type}.",
                 hint="Leave the column list out; the target's types count.",
             )
 

@@ -80,7 +80,8 @@ def refuse_needed_column(
     usage = "writes it" if first.role == "target" else f"reads it of its {first.role}"
     raise AlterOfColumnIsForbidden(
         f"Cannot {action} COLUMN {column} of {table.database}.{table.name}: {first.name} {usage}"
-        f" (materialized views that need it: {', '.join(dict.fromkeys(use.name for use in uses))}).",
+        " (materialized views that need it:"
+        f" {', '.join(dict.fromkeys(use.name for use in uses))}).",
         hint=f"ALTER TABLE {first.name} MODIFY QUERY to a SELECT without it, then {action} it; or"
         f" DROP VIEW {first.name}.",
     )
@@ -162,9 +163,10 @@ def _refuse_new_nulls(
     for column, data_type, target_type in _nulls_without_target(view, *after):
         if column not in {nullable for nullable, _, _ in nulls_before}:
             raise TypeMismatch(
-                f"View {name}: column {column} would be {data_type}, the target stores {target_type}, and so"
-                " no NULL: an INSERT that brings one would fail.",
-                hint=f"Make the target's column {data_type}, or give ifNull({column}, …) in the query.",
+                f"View {name}: column {column} would be {data_type}, the target stores"
+                f" {target_type}, and so no NULL: an INSERT that brings one would fail.",
+                hint=f"Make the target's column {data_type}, or give ifNull({column}, …) in the"
+                " query.",
             )
 
 

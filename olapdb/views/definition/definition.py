@@ -246,8 +246,8 @@ def frozen_settings(
         elif setting.name in _INSERT_SETTINGS:
             raise errors.BadArguments(
                 f"{setting.name} is a setting of the INSERT that fires a view, not of the view.",
-                hint=f"Leave it out of the query; SET {setting.name} = {setting.value}, or say it in the"
-                " SETTINGS of the INSERT.",
+                hint=f"Leave it out of the query; SET {setting.name} = {setting.value}, or say it"
+                " in the SETTINGS of the INSERT.",
             )
         elif setting.name == "snapshot":
             raise errors.BadArguments(

@@ -100,10 +100,10 @@ def _new_definition(
         )
         new_source = f"{definition.source.database}.{definition.source.name}"
         raise QueryNotSupportedInMaterializedView(
-            f"MODIFY QUERY of view {name}: the query reads FROM {new_source}, the view is fired by {old_source};"
-            " what it has seen of one says nothing about the other.",
-            hint=f"SYSTEM REBUILD VIEW {name} AS SELECT … FROM {new_source} builds it anew beside the old"
-            " one, and swaps the two when it is proven.",
+            f"MODIFY QUERY of view {name}: the query reads FROM {new_source}, the view is"
+            f" fired by {old_source}; what it has seen of one says nothing about the other.",
+            hint=f"SYSTEM REBUILD VIEW {name} AS SELECT … FROM {new_source} builds it anew beside"
+            " the old one, and swaps the two when it is proven.",
             position=query.position,
         )
     return definition

@@ -238,41 +238,35 @@ def _verdict(
 ) -> tuple[Health, str, str]:
     """Return (verdict, reason, mend). Reason and mend may be ""."""
     name = view_name(view)
-    unproven_reason = incomparable_reason(view, snapshot)
+    unproven = incomparable_reason(view, snapshot)
     if not stores_rows(snapshot, view.source_id):
         return (
             "unproven",
-            unproven_reason + _lost_rows_text(view, snapshot) + _irreparable_text(by_hand, stale),
+            unproven + _lost_rows_text(view, snapshot) + _irreparable_text(by_hand, stale),
             "",
         )
     keeps_no_rows = not stores_rows(snapshot, view.target_id)  # no stored row can be stale
     problems = _problems(view, snapshot, gap_rows, by_hand, () if keeps_no_rows else stale)
-    retained_text = retained_description(view, snapshot)
-    if unproven_reason:  # Problems are reported and repaired also where the view is unproven.
-        reason, mend = _reason_and_repair(problems) if problems else (retained_text, "")
-        return "unproven", f"{unproven_reason} {reason}".rstrip(), mend
+    retained = retained_description(view, snapshot)
+    if unproven:  # Problems are reported and repaired also where the view is unproven.
+        reason, mend = _reason_and_repair(problems) if problems else (retained, "")
+        return "unproven", f"{unproven} {reason}".rstrip(), mend
     if problems:
         reason, mend = _reason_and_repair(problems)
         return (
-            (problems[0].verdict if all(problem.mend for problem in problems) else "unproven"),
+            (problems[0].verdict if all(item.mend for item in problems) else "unproven"),
             reason,
             mend,
         )
-    equal_partitions = {
-        check.target_partition for check in checks if check.verdict in ("equal", "retained")
-    }
-    compared_partitions = {part.partition_id for part in compared_parts(view, snapshot)}
-    proven = bool(checks) and compared_partitions <= equal_partitions
+    equal = {check.target_partition for check in checks if check.verdict in ("equal", "retained")}
+    compared = {part.partition_id for part in compared_parts(view, snapshot)}
+    proven = bool(checks) and compared <= equal
     failure = "" if proven else failed_attempt_error(view, snapshot, "RECONCILE")
     if failure:
-        return (
-            "unproven",
-            f"{_failed_words('RECONCILE', failure, name)} {retained_text}".rstrip(),
-            "",
-        )
-    if retained_text:
+        return "unproven", f"{_failed_words('RECONCILE', failure, name)} {retained}".rstrip(), ""
+    if retained:
         rest = " The rest is proven." if proven else ""
-        return "retained", retained_text + rest, "" if proven else f"SYSTEM RECONCILE VIEW {name}"
+        return "retained", retained + rest, "" if proven else f"SYSTEM RECONCILE VIEW {name}"
     if proven:
         return "proven", "", ""
     return "covered", "", f"SYSTEM RECONCILE VIEW {name}"
