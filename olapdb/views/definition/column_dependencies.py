@@ -158,7 +158,7 @@ def _refuse_new_nulls(
     view: MaterializedView, name: str, before: tuple[Plan, Snapshot], after: tuple[Plan, Snapshot]
 ) -> None:
     """Raise TypeMismatch if a column of the view becomes Nullable while its target's is not: an
-    INSERT with a NULL would fail. A view that was created so is left so."""
+    INSERT with a NULL would fail. Columns for which that held before the ALTER are not refused."""
     nulls_before = _nulls_without_target(view, *before)
     for column, data_type, target_type in _nulls_without_target(view, *after):
         if column not in {nullable for nullable, _, _ in nulls_before}:

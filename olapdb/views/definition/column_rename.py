@@ -1,8 +1,9 @@
 """RENAME COLUMN in the text of views: the text changes so that the view means the same.
 
-First the column's plain occurrences in the text are renamed, and the result is bound and compared
-with the old plan. The plans may differ (an alias of the same name, USING, …). Then a subquery that
-maps the one name is put around the table that is read, or around the query that writes:
+The first attempt renames the column's plain occurrences in the text, binds the result and compares
+its plan with the old one. The plans may differ (an alias of the same name, USING, …). The second
+attempt replaces the table that is read by a subquery that gives the column its old name. For a
+column that is written, it puts a subquery around the whole query:
 
     SELECT k, sum(c) AS c FROM s GROUP BY k      c of s becomes d
     SELECT k, sum(c) AS c FROM (SELECT k, d AS c FROM s) AS s GROUP BY k
@@ -196,8 +197,8 @@ def _select_renamed(
         else rewrite(column, change)
         for column in select.columns
     )
-    rest = rewrite_children(replace(select, columns=()), change)
-    return replace(rest, columns=columns)
+    renamed = rewrite_children(replace(select, columns=()), change)
+    return replace(renamed, columns=columns)
 
 
 def _qualifiers(source: nodes.Relation | None, names: frozenset[Name]) -> Iterator[tuple[str, ...]]:
@@ -317,8 +318,8 @@ def _output_renamed_plainly(query: nodes.Query, old: str, new: str) -> nodes.Que
         else rewrite(column, change)
         for column in query.columns
     )
-    rest = rewrite_children(replace(query, columns=()), change)
-    return replace(rest, columns=columns)
+    renamed = rewrite_children(replace(query, columns=()), change)
+    return replace(renamed, columns=columns)
 
 
 def _with_output_subquery(query: nodes.Query, had: Plan, old: str, new: str) -> nodes.Query:
@@ -366,6 +367,7 @@ class _Shaper:
         self._names: frozenset[str] = frozenset()
 
     def plan(self, plan: Plan) -> object:
+        """Return the canonical form of the plan: of its root and of its output."""
         self._names = frozenset(
             column.name for node in all_nodes(plan.root) for column in node.schema
         )
@@ -373,6 +375,7 @@ class _Shaper:
         return root, tuple((self._shape(unique), name) for unique, name in plan.output)
 
     def _shape(self, value: object) -> object:
+        """Return the canonical form of a node, an expression or a field of one."""
         match value:
             case plan_nodes.Scan():
                 return self._scan(value)
@@ -391,6 +394,7 @@ class _Shaper:
                 return value
 
     def _scan(self, scan: plan_nodes.Scan) -> object:
+        """Return the canonical form of a scan, with its columns sorted by their new names."""
         renamed = self._renamed if scan.table.id == self._table_id else {}
         order = sorted(scan.columns, key=lambda pair: renamed.get(pair[1], pair[1]))
         columns = tuple((self._shape(unique), renamed.get(name, name)) for unique, name in order)

@@ -159,9 +159,9 @@ def _existing_view(
         target = snapshot.by_id(found.target_id)
         if isinstance(target, Table):
             return CreatedView(found, target, False)
-    what = " and is no materialized view" if statement.or_replace else ""
+    suffix = " and is no materialized view" if statement.or_replace else ""
     raise errors.TableAlreadyExists(
-        f"{statement.name} exists already{what}.",
+        f"{statement.name} exists already{suffix}.",
         hint="DROP it first, or choose another name.",
         position=statement.name.position,
     )
@@ -169,7 +169,7 @@ def _existing_view(
 
 @dataclass(frozen=True)
 class _Draft:
-    """One attempt at one snapshot; `replaced` is the view whose name it takes."""
+    """The drafting of a view at one snapshot; `replaced` is the view that OR REPLACE drops."""
 
     origin: CommitOrigin
     snapshot: Snapshot
@@ -236,7 +236,7 @@ class _Draft:
         return view, definition.target, composed
 
     def judge(self) -> Judgement:
-        """Return the judgement of the definition, without a check that refuses it."""
+        """Return the judgement of the definition; refuse nothing."""
         statement = self.statement
         database = statement.name.database or self.database
         drafted = draft(

@@ -274,7 +274,7 @@ def _without_settings(query: nodes.Query) -> nodes.Query:
     return query
 
 
-# --- what it reads -------------------------------------------------------------------------------
+# --- source and dimensions -----------------------------------------------------------------------
 
 
 def _source(
@@ -338,7 +338,7 @@ def _dimensions(plan: Plan, source: Table, name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(ids))
 
 
-# --- where it writes -----------------------------------------------------------------------------
+# --- output columns, circles and chains ----------------------------------------------------------
 
 
 def _check_names(name: str, plan: Plan) -> None:

@@ -29,11 +29,11 @@ def drop_view(origin: CommitOrigin, view_id: str) -> None:
     places with another version during the statement.
     """
     first = origin.services.catalog.snapshot()
-    named = find_view(first, view_id)
+    named_view = find_view(first, view_id)
 
     def attempt(snapshot: Snapshot) -> CommitConflict | None:
         view = find_view(snapshot, view_id)
-        if view.standing != named.standing:  # a raised CommitConflict would be retried
+        if view.standing != named_view.standing:  # a raised CommitConflict would be retried
             return CommitConflict(
                 f"{view_name(view)} changed places with another version meanwhile.",
                 hint="Nothing was dropped; run it again.",
@@ -41,7 +41,9 @@ def drop_view(origin: CommitOrigin, view_id: str) -> None:
         publish(drop_draft(snapshot, view), origin.of_kind("DROP VIEW"))
         return None
 
-    changed = retry_commit(origin.services, attempt, _retry_policy("DROP VIEW", named), first=first)
+    changed = retry_commit(
+        origin.services, attempt, _retry_policy("DROP VIEW", named_view), first=first
+    )
     if changed is not None:
         raise changed
 
@@ -79,12 +81,14 @@ def _refuse_dependents(
     snapshot: Snapshot, view: MaterializedView, table: Table, but: tuple[str, ...]
 ) -> None:
     """Raise HaveDependentObjects if a view other than `but` reads or writes the dropped table."""
-    others = [dependent for dependent in dependents(snapshot, table.id) if dependent.id not in but]
-    if others:
-        first = view_name(others[0])
-        what = "its inner table" if view.inner else f"{table.database}.{table.name}"
+    remaining = [
+        dependent for dependent in dependents(snapshot, table.id) if dependent.id not in but
+    ]
+    if remaining:
+        first = view_name(remaining[0])
+        dropped_name = "its inner table" if view.inner else f"{table.database}.{table.name}"
         raise HaveDependentObjects(
-            f"Cannot drop {view_name(view)}: {first} depends on {what}.",
+            f"Cannot drop {view_name(view)}: {first} depends on {dropped_name}.",
             hint=f"DROP VIEW {first} first.",
         )
 

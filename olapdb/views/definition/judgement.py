@@ -1,4 +1,4 @@
-"""Judgement of existing views, with their tables as they are or as they would be after an ALTER.
+"""Judgement of existing views, at a snapshot or with a table as an ALTER would leave it.
 
 `MaterializedView.unprovable` stores the reason with the view. Each commit that changes a table of a
 view judges the view again (`after_alter`). From that commit on an unprovable view shows its reason.
@@ -72,8 +72,8 @@ def bound_definition(
 
 
 def unproven_reason_now(view: MaterializedView, snapshot: Snapshot) -> str:
-    """Return the reason why the view is unproven: the stored one, else that of its tables now; ""
-    for a provable view."""
+    """Return the stored reason why the view is unproven, else the reason of a judgement at the
+    snapshot; "" for a provable view."""
     if view.unprovable:
         return view.unprovable
     judgement = judgement_of(view, snapshot)
@@ -118,7 +118,7 @@ def judged_items(view: MaterializedView, snapshot: Snapshot) -> tuple[JudgedItem
     return judgement.items
 
 
-# --- what an ALTER makes of it --------------------------------------------------------------------
+# --- judgements that an ALTER changes -------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +164,8 @@ def rejudged_draft(
 def invalidate_all_draft(
     origin: CommitOrigin, snapshot: Snapshot, view: MaterializedView, cause: Cause
 ) -> CommitDraft:
-    """Return the draft that makes everything stale that the view made. A view that has seen nothing
-    made nothing; then the commit requires that this stays so."""
+    """Return the draft that invalidates all rows that the view made. If the view has seen no source
+    rows yet, the draft only requires that its coverage is still empty at the commit."""
     coverage = snapshot.coverage(view.id)
     if not coverage.everywhere and not any(coverage.by_partition.values()):
         return CommitDraft([NothingCovered(view.id)])
@@ -173,7 +173,7 @@ def invalidate_all_draft(
 
 
 def rows_made(snapshot: Snapshot, view: MaterializedView) -> int:
-    """Return the number of rows in its target that the view made."""
+    """Return the number of rows of the view's target that the view made."""
     view_ids = frozenset((view.id,))
     return sum(part.rows for part in snapshot.parts(view.target_id) if part.made_by(view_ids))
 

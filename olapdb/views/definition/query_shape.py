@@ -44,7 +44,7 @@ class TargetColumn:
 
 @dataclass(frozen=True)
 class QueryShape:
-    """The path from the source to the result, in figures.
+    """A summary of the path from the source to the result.
 
     `aggregations` counts its Aggregate nodes. `above` names its clauses that look at several rows
     (HAVING, LIMIT, …). `joins` are the kinds of its joins. `selective`: it may drop rows before the
@@ -250,7 +250,7 @@ class _Walker:
 
 
 def _without_casts(expression: Expression) -> Expression:
-    """Return the expression below conversions that keep values distinct, and sums and extremes."""
+    """Strip outer conversions that keep distinct values, sums, minima and maxima."""
     while True:
         match expression:
             case Cast(type=to, argument=argument) if _cast_keeps_distinct(argument.type, to):
@@ -283,10 +283,10 @@ def occurrences(node: nodes.Node, table_id: str) -> int:
     if isinstance(node, nodes.Union):
         return max((occurrences(branch, table_id) for branch in node.inputs), default=0)
     subqueries = (scan for root in subqueries_of(node) for scan in all_scans(root))
-    here = sum(scan.table.id == table_id for scan in subqueries)
+    count = sum(scan.table.id == table_id for scan in subqueries)
     if isinstance(node, nodes.Scan):
-        return here + (node.table.id == table_id)
-    return here + sum(occurrences(child, table_id) for child in node.children())
+        return count + (node.table.id == table_id)
+    return count + sum(occurrences(child, table_id) for child in node.children())
 
 
 def leftmost(node: nodes.Node) -> nodes.Node:

@@ -57,7 +57,7 @@ def compare_keys(
     only_expected = index_expected[(index_expected >= 0) & (index_actual < 0)]
     only_actual = index_actual[(index_expected < 0) & (index_actual >= 0)]
     left, right = expected.take(index_expected[in_both]), actual.take(index_actual[in_both])
-    wrong = np.zeros(len(in_both), dtype=bool)
+    differing = np.zeros(len(in_both), dtype=bool)
     largest = 0.0
     for column in table.stored_columns:
         if column.name in keys:
@@ -67,19 +67,19 @@ def compare_keys(
             single_chunk(right.column(column.name)),
             FLOAT_TOLERANCE if _adds_floats(table, column) else 0.0,
         )
-        wrong |= differs
+        differing |= differs
         largest = max(largest, largest_here)
     return Difference(
         keys_compared=len(index_expected),
         missing=len(only_expected),
         extra=len(only_actual),
-        differing=int(wrong.sum()),
+        differing=int(differing.sum()),
         largest_difference=largest,
         examples=_examples(
             table,
             keys,
             (
-                ("differing", left.filter(pa.array(wrong))),
+                ("differing", left.filter(pa.array(differing))),
                 ("missing", expected.take(only_expected)),
                 ("extra", actual.take(only_actual)),
             ),
@@ -103,7 +103,7 @@ def compare_rows(table: Table, expected: pa.Table, actual: pa.Table) -> Differen
     counts_expected, counts_actual, first = _count_rows(table, names, expected, actual)
     missing = np.maximum(counts_expected - counts_actual, 0)
     extra = np.maximum(counts_actual - counts_expected, 0)
-    both = pa.concat_tables([expected, actual])
+    rows = pa.concat_tables([expected, actual])
     keys = [key for key in key_columns(table) if key is not None] or names
     return Difference(
         keys_compared=len(first),
@@ -112,7 +112,7 @@ def compare_rows(table: Table, expected: pa.Table, actual: pa.Table) -> Differen
         examples=_examples(
             table,
             keys,
-            (("missing", both.take(first[missing > 0])), ("extra", both.take(first[extra > 0]))),
+            (("missing", rows.take(first[missing > 0])), ("extra", rows.take(first[extra > 0]))),
         ),
     )
 
@@ -213,11 +213,11 @@ def compare_columns(
     if pa.types.is_struct(kind):
         inner, largest = np.zeros(len(left), dtype=bool), 0.0
         for index in range(kind.num_fields):
-            wrong, size = compare_columns(
+            field_differs, field_difference = compare_columns(
                 pc.struct_field(left, index), pc.struct_field(right, index), tolerance
             )
-            inner |= wrong
-            largest = max(largest, size)
+            inner |= field_differs
+            largest = max(largest, field_difference)
     elif pa.types.is_list(kind) or pa.types.is_map(kind):
         inner, largest = _compare_lists(left, right, tolerance)
     elif pa.types.is_floating(kind):
@@ -242,20 +242,20 @@ def _compare_floats(left: pa.Array, right: pa.Array, tolerance: float) -> tuple[
         close = distance <= tolerance * np.maximum(np.abs(left_values), np.abs(right_values))
         close &= np.isfinite(distance)
     same = (left_values == right_values) | close | (np.isnan(left_values) & np.isnan(right_values))
-    wrong = distance[~same]
-    finite = wrong[np.isfinite(wrong)]
+    differences = distance[~same]
+    finite = differences[np.isfinite(differences)]
     return ~same, float(finite.max()) if len(finite) else 0.0
 
 
 def _compare_exact(left: pa.Array, right: pa.Array) -> tuple[np.ndarray, float]:
-    """Compare for equality. The difference is of integers and Decimals, else 0.0."""
-    wrong = pc.fill_null(pc.not_equal(left, right), False).to_numpy(zero_copy_only=False)
-    if not wrong.any() or not (pa.types.is_integer(left.type) or pa.types.is_decimal(left.type)):
-        return wrong, 0.0
-    mask = pa.array(wrong)
+    """Compare for equality. The difference is 0.0 unless the values are integers or Decimals."""
+    differs = pc.fill_null(pc.not_equal(left, right), False).to_numpy(zero_copy_only=False)
+    if not differs.any() or not (pa.types.is_integer(left.type) or pa.types.is_decimal(left.type)):
+        return differs, 0.0
+    mask = pa.array(differs)
     left_values = left.filter(mask).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     right_values = right.filter(mask).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return wrong, float(np.nanmax(np.abs(left_values - right_values)))
+    return differs, float(np.nanmax(np.abs(left_values - right_values)))
 
 
 def _compare_lists(left: pa.Array, right: pa.Array, tolerance: float) -> tuple[np.ndarray, float]:
@@ -266,18 +266,18 @@ def _compare_lists(left: pa.Array, right: pa.Array, tolerance: float) -> tuple[n
         pc.fill_null(pc.list_value_length(side), 0).to_numpy(zero_copy_only=False)
         for side in (left, right)
     ]
-    wrong = lengths[0] != lengths[1]
-    same = np.flatnonzero(~wrong)
+    differs = lengths[0] != lengths[1]
+    compared = np.flatnonzero(~differs)
     left_items, right_items = (
-        left.take(pa.array(same)).flatten(),
-        right.take(pa.array(same)).flatten(),
+        left.take(pa.array(compared)).flatten(),
+        right.take(pa.array(compared)).flatten(),
     )
     if len(left_items) != len(right_items):  # a NULL list beside an empty one
-        return wrong, 0.0
-    element_wrong, largest = compare_columns(left_items, right_items, tolerance)
-    owners = np.repeat(same, lengths[0][same])
-    wrong[owners[element_wrong]] = True
-    return wrong, largest
+        return differs, 0.0
+    element_differs, largest = compare_columns(left_items, right_items, tolerance)
+    owners = np.repeat(compared, lengths[0][compared])
+    differs[owners[element_differs]] = True
+    return differs, largest
 
 
 def _as_lists(maps: pa.Array) -> pa.Array:

@@ -221,11 +221,11 @@ def _distinct_slices(
     view: MaterializedView, snapshot: Snapshot, stale: tuple[StaleSlice, ...]
 ) -> int:
     """Return the number of distinct stale slices; a stale target counts its partitions, or 1."""
-    named = {stale_slice.partition for stale_slice in stale}
-    if None not in named:
-        return len(named)
+    partitions = {stale_slice.partition for stale_slice in stale}
+    if None not in partitions:
+        return len(partitions)
     live_partitions = {part.partition_id for part in snapshot.parts(view.target_id) if part.rows}
-    return max(len((named | live_partitions) - {None}), 1)
+    return max(len((partitions | live_partitions) - {None}), 1)
 
 
 def _verdict(

@@ -52,8 +52,8 @@ def refused_adoption(view: MaterializedView, snapshot: Snapshot) -> Check | None
 
 def counts(found: _Counted) -> str:
     """Return the counts that are not zero as text: "1 missing, 2 differing"."""
-    each = (("missing", found.missing), ("extra", found.extra), ("differing", found.differing))
-    return ", ".join(f"{count} {what}" for what, count in each if count)
+    labelled = (("missing", found.missing), ("extra", found.extra), ("differing", found.differing))
+    return ", ".join(f"{count} {label}" for label, count in labelled if count)
 
 
 def adoption_fingerprint(view: MaterializedView, snapshot: Snapshot) -> str:

@@ -136,6 +136,7 @@ class _Computed:
             yield self._column(column, expression)
 
     def _column(self, column: Column, expression: Expression) -> JudgedItem:
+        """Return the item of a column that the target computes by `expression`."""
         name, table = f"column {column.name}", self.parts.target_name
         kind = column.default_kind
         names = self._volatile(expression)

@@ -44,7 +44,7 @@ class _MergeEffect:
     keeps_keys: bool = True
 
     def sees_only_keys(self, expression: expressions.Expression, schema: nodes.Schema) -> bool:
-        """Return whether what the expression reads of `schema` is kept by merges."""
+        """Return whether merges keep every column of `schema` that the expression reads."""
         names_read = expressions.columns_of(expression) & {field.name for field in schema}
         return self.table is None or names_read <= self.keyed
 

@@ -71,6 +71,7 @@ class _Rounding:
     wrong: list[JudgedItem] = field(default_factory=list)
 
     def _blame(self, what: str) -> None:
+        """Add the problem that `what`, a clause or a call, depends on a rounded number."""
         self.wrong.append(
             unproven_item(
                 what,

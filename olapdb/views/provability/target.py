@@ -74,7 +74,7 @@ def merge_function(parts: BoundDefinition, column: Column) -> str:
     return ""
 
 
-# --- rows as they are -----------------------------------------------------------------------------
+# --- row by row -----------------------------------------------------------------------------------
 
 
 def _row_items(parts: BoundDefinition, shape: QueryShape) -> Iterator[JudgedItem]:
