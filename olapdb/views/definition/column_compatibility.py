@@ -33,32 +33,32 @@ def check_columns(
     if target.setting("deduplicate_by"):
         raise refused_target(target)
     for column, data_type in zip(plan.names, plan.types, strict=True):
-        wanted = target.column(column)
-        if wanted is None:
-            have = ", ".join(c.name for c in target.columns)
+        target_column = target.column(column)
+        if target_column is None:
+            available = ", ".join(candidate.name for candidate in target.columns)
             raise errors.ThereIsNoColumn(
                 f"View {name} has a column {column}, which its target {target.database}."
                 f"{target.name} does not have.",
-                hint=f"Use AS to give it one of the target's names: {have}.",
+                hint=f"Use AS to give it one of the target's names: {available}.",
             )
-        check_column(name, column, data_type, wanted, environment)
+        check_column(name, column, data_type, target_column, environment)
     for column, constant in constants_of(plan):
-        into = target.column(column)
-        if into is not None and constant.value.is_valid:
+        written_column = target.column(column)
+        if written_column is not None and constant.value.is_valid:
             values = pa.array([constant.value.as_py()], constant.type.arrow)
-            check_column(name, column, constant.type, into, environment, values)
-    for one in declared:
-        wanted = target.column(one.name)
-        if wanted is None or one.name not in plan.names:
+            check_column(name, column, constant.type, written_column, environment, values)
+    for declaration in declared:
+        target_column = target.column(declaration.name)
+        if target_column is None or declaration.name not in plan.names:
             raise errors.ThereIsNoColumn(
-                f"View {name} declares a column {one.name}, which its query or its target does"
-                " not have.",
+                f"View {name} declares a column {declaration.name}, which its query or its"
+                " target does not have.",
                 hint="Leave the column list out; the target's types count.",
             )
-        if one.type is not None and one.type != wanted.type:
+        if declaration.type is not None and declaration.type != target_column.type:
             raise errors.BadTypeOfField(
-                f"View {name} declares column {one.name} as {one.type}, but {target.database}."
-                f"{target.name} stores {wanted.type}.",
+                f"View {name} declares column {declaration.name} as {declaration.type}, but"
+                f" {target.database}.{target.name} stores {target_column.type}.",
                 hint="Leave the column list out; the target's types count.",
             )
 

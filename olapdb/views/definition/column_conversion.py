@@ -86,10 +86,10 @@ def _holds_merged(data_type: types.DataType, merged: str = "sum") -> bool:
     """Return whether merging by this function keeps values within the type. It does not for a
     UInt8, which wraps at 256, or a Float32, which each merge rounds."""
     try:
-        made = resolve_aggregate(merged, (), (data_type,)).result_type
+        result_type = resolve_aggregate(merged, (), (data_type,)).result_type
     except Error:  # no such function of the type: a check of the engine reports it
         return False
-    return types.plain(made) == types.plain(data_type) and not _has_narrow_floats(data_type)
+    return types.plain(result_type) == types.plain(data_type) and not _has_narrow_floats(data_type)
 
 
 def _sum_conversion(
@@ -149,10 +149,10 @@ def _plain_kind(source: types.DataType, target: types.DataType) -> Kind:
     """Return the kind of the conversion, NULLs apart; of a container, its elements' worst."""
     if source == target or isinstance(source, types.Nothing):
         return "exact"
-    inside = _inner_pairs(source, target)
-    if inside is not None:
-        kinds = {_kind(have, want) for have, want in inside}
-        return next((k for k in _WORST_FIRST if k in kinds), "exact")
+    pairs = _inner_pairs(source, target)
+    if pairs is not None:
+        kinds = {_kind(inner_source, inner_target) for inner_source, inner_target in pairs}
+        return next((kind for kind in _WORST_FIRST if kind in kinds), "exact")
     if isinstance(source, types.AggregateFunction) or isinstance(target, types.AggregateFunction):
         return "refused"
     if keeps_all(source, target):
@@ -180,35 +180,35 @@ def _inner_pairs(
 
 def _keeps_distinct(source: types.DataType, target: types.DataType) -> bool:
     """Return whether distinct values, if stored at all, are stored as distinct values."""
-    have, want = types.plain(source), types.plain(target)
-    if have == want or isinstance(have, types.Nothing):
+    plain_source, plain_target = types.plain(source), types.plain(target)
+    if plain_source == plain_target or isinstance(plain_source, types.Nothing):
         return True
-    inside = _inner_pairs(have, want)
-    if inside is not None:
-        return all(_keeps_distinct(*pair) for pair in inside)
-    if isinstance(want, types.String):
+    pairs = _inner_pairs(plain_source, plain_target)
+    if pairs is not None:
+        return all(_keeps_distinct(*pair) for pair in pairs)
+    if isinstance(plain_target, types.String):
         # Two moments give one text when clocks are set back; zero bytes at the end are cut off.
         return isinstance(
-            have, types.Integer | types.Boolean | types.Decimal | types.Date | types.Date32
+            plain_source, types.Integer | types.Boolean | types.Decimal | types.Date | types.Date32
         )
-    return _of_one_family(have, want) and not rounds(have, want)
+    return _of_one_family(plain_source, plain_target) and not rounds(plain_source, plain_target)
 
 
 def _keeps_order(source: types.DataType, target: types.DataType) -> bool:
     """Return whether stored values have the order of the values that the query gave."""
-    have, want = types.plain(source), types.plain(target)
-    if have == want or isinstance(have, types.Nothing):
+    plain_source, plain_target = types.plain(source), types.plain(target)
+    if plain_source == plain_target or isinstance(plain_source, types.Nothing):
         return True
-    inside = _inner_pairs(have, want)
-    if inside is not None:
-        return all(_keeps_order(*pair) for pair in inside)
-    if isinstance(have, types.FixedString) and isinstance(want, types.FixedString):
+    pairs = _inner_pairs(plain_source, plain_target)
+    if pairs is not None:
+        return all(_keeps_order(*pair) for pair in pairs)
+    if isinstance(plain_source, types.FixedString) and isinstance(plain_target, types.FixedString):
         return True
-    return _of_one_family(have, want)
+    return _of_one_family(plain_source, plain_target)
 
 
 def _of_one_family(source: types.DataType, target: types.DataType) -> bool:
-    """Return whether both are numbers or both moments, so that a stored value is the same one."""
+    """Return whether both are numbers or both moments, so that a stored value equals the query's."""
     return any(
         isinstance(source, family) and isinstance(target, family) for family in (_NUMBERS, _MOMENTS)
     )

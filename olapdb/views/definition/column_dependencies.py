@@ -51,9 +51,9 @@ def views_needing_column(snapshot: Snapshot, table_id: str, column: str) -> tupl
     table = snapshot.by_id(table_id)
     if not isinstance(table, Table):
         return ()
-    left = tuple(c for c in table.columns if c.name != column)
-    without = OverlaySnapshot.of(snapshot, replace(table, columns=left))
-    found: list[ColumnUse] = []
+    other_columns = tuple(other for other in table.columns if other.name != column)
+    snapshot_without = OverlaySnapshot.of(snapshot, replace(table, columns=other_columns))
+    uses: list[ColumnUse] = []
     for view in _views(snapshot):
         role = _role(view, table_id)
         if role is None:
@@ -62,10 +62,10 @@ def views_needing_column(snapshot: Snapshot, table_id: str, column: str) -> tupl
         if plan is None:
             continue
         if role == "target" and column in plan.names:
-            found.append(ColumnUse(view, role))
-        elif _reads(plan, table_id, column) or _bound(view, without) is None:
-            found.append(ColumnUse(view, "source" if role == "source" else "dimension"))
-    return tuple(found)
+            uses.append(ColumnUse(view, role))
+        elif _reads(plan, table_id, column) or _bound(view, snapshot_without) is None:
+            uses.append(ColumnUse(view, "source" if role == "source" else "dimension"))
+    return tuple(uses)
 
 
 def refuse_needed_column(
@@ -77,10 +77,11 @@ def refuse_needed_column(
     if not uses:
         return
     first = uses[0]
-    does = "writes it" if first.role == "target" else f"reads it of its {first.role}"
+    usage = "writes it" if first.role == "target" else f"reads it of its {first.role}"
     raise AlterOfColumnIsForbidden(
-        f"Cannot {action} COLUMN {column} of {table.database}.{table.name}: {first.name} {does}"
-        f" (materialized views that need it: {', '.join(dict.fromkeys(u.name for u in uses))}).",
+        f"Cannot {action} COLUMN {column} of {table.database}.{table.name}: {first.name} {usage}"
+        " (materialized views that need it:"
+        f" {', '.join(dict.fromkeys(use.name for use in uses))}).",
         hint=f"ALTER TABLE {first.name} MODIFY QUERY to a SELECT without it, then {action} it; or"
         f" DROP VIEW {first.name}.",
     )
@@ -94,7 +95,7 @@ def check_altered(snapshot: Snapshot, altered: Table, action: str) -> tuple[Reju
     Returns the views whose stored reason changes or whose rows become stale; see `after_alter`.
     """
     after = OverlaySnapshot.of(snapshot, altered)
-    found: list[Rejudged] = []
+    rejudged_views: list[Rejudged] = []
     for view in _views(after):
         before = _bound(view, snapshot)
         if _role(view, altered.id) is None or before is None:
@@ -111,8 +112,8 @@ def check_altered(snapshot: Snapshot, altered: Table, action: str) -> tuple[Reju
                 hint=f"ALTER TABLE {name} MODIFY QUERY first, or DROP VIEW {name}.",
             ) from error
         if rejudged is not None:
-            found.append(rejudged)
-    return tuple(found)
+            rejudged_views.append(rejudged)
+    return tuple(rejudged_views)
 
 
 def _checked_plan(view: MaterializedView, name: str, after: Snapshot) -> Plan:
@@ -129,14 +130,18 @@ def _rejudged(
 ) -> Rejudged | None:
     """Return the change of the view's judgement, or None. Raise ViewNotProvable if merges would
     corrupt the target from now on; a view for which that held before stays unproven."""
-    now = judgement_of(view, after[1], after[0])
-    had = judgement_of(view, before[1], before[0])
-    if now is None:
+    new_judgement = judgement_of(view, after[1], after[0])
+    old_judgement = judgement_of(view, before[1], before[0])
+    if new_judgement is None:
         return None
-    wrong = next((item for item in now.items if item.refused), None)
-    if wrong is not None and (had is None or not any(item.refused for item in had.items)):
-        raise ViewNotProvable(f"View {name} would go wrong: {wrong.because}", hint=wrong.fix)
-    return after_alter(view, had, now, _fills_otherwise(view, before[1], after))
+    refused_item = next((item for item in new_judgement.items if item.refused), None)
+    if refused_item is not None and (
+        old_judgement is None or not any(item.refused for item in old_judgement.items)
+    ):
+        raise ViewNotProvable(
+            f"View {name} would go wrong: {refused_item.because}", hint=refused_item.fix
+        )
+    return after_alter(view, old_judgement, new_judgement, _fills_otherwise(view, before[1], after))
 
 
 def _fills_otherwise(
@@ -153,14 +158,15 @@ def _refuse_new_nulls(
     view: MaterializedView, name: str, before: tuple[Plan, Snapshot], after: tuple[Plan, Snapshot]
 ) -> None:
     """Raise TypeMismatch if a column of the view becomes Nullable while its target's is not: an
-    INSERT with a NULL would fail. A view that was created so is left so."""
-    had = _nulls_without_target(view, *before)
-    for column, have, wanted in _nulls_without_target(view, *after):
-        if column not in {one for one, _, _ in had}:
+    INSERT with a NULL would fail. Columns for which that held before the ALTER are not refused."""
+    nulls_before = _nulls_without_target(view, *before)
+    for column, data_type, target_type in _nulls_without_target(view, *after):
+        if column not in {nullable for nullable, _, _ in nulls_before}:
             raise TypeMismatch(
-                f"View {name}: column {column} would be {have}, the target stores {wanted}, and so"
-                " no NULL: an INSERT that brings one would fail.",
-                hint=f"Make the target's column {have}, or give ifNull({column}, …) in the query.",
+                f"View {name}: column {column} would be {data_type}, the target stores"
+                f" {target_type}, and so no NULL: an INSERT that brings one would fail.",
+                hint=f"Make the target's column {data_type}, or give ifNull({column}, …) in the"
+                " query.",
             )
 
 
@@ -172,11 +178,11 @@ def _nulls_without_target(
     if not isinstance(target, Table):
         return []
     return [
-        (name, have, wanted.type)
-        for name, have in zip(plan.names, plan.types, strict=True)
-        if (wanted := target.column(name)) is not None
-        and is_nullable(have)
-        and not is_nullable(wanted.type)
+        (name, data_type, target_column.type)
+        for name, data_type in zip(plan.names, plan.types, strict=True)
+        if (target_column := target.column(name)) is not None
+        and is_nullable(data_type)
+        and not is_nullable(target_column.type)
     ]
 
 

@@ -1,8 +1,9 @@
 """RENAME COLUMN in the text of views: the text changes so that the view means the same.
 
-First the column's plain occurrences in the text are renamed, and the result is bound and compared
-with the old plan. The plans may differ (an alias of the same name, USING, …). Then a subquery that
-maps the one name is put around the table that is read, or around the query that writes:
+The first attempt renames the column's plain occurrences in the text, binds the result and compares
+its plan with the old one. The plans may differ (an alias of the same name, USING, …). The second
+attempt replaces the table that is read by a subquery that gives the column its old name. For a
+column that is written, it puts a subquery around the whole query:
 
     SELECT k, sum(c) AS c FROM s GROUP BY k      c of s becomes d
     SELECT k, sum(c) AS c FROM (SELECT k, d AS c FROM s) AS s GROUP BY k
@@ -45,11 +46,11 @@ def views_after_column_rename(
     after: Snapshot = OverlaySnapshot.of(snapshot, table)
     changed: dict[str, MaterializedView | View] = {}
     # A plain view may read a materialized view, whose columns are its target's: rewrite it last.
-    found = [item for item in snapshot.objects() if isinstance(item, MaterializedView | View)]
-    for item in sorted(found, key=lambda one: isinstance(one, View)):
-        moved = _rewritten_view(item, snapshot, after, table, old, new)
-        if moved is not None:
-            changed[item.id] = moved
+    views = [view for view in snapshot.objects() if isinstance(view, MaterializedView | View)]
+    for view in sorted(views, key=lambda item: isinstance(item, View)):
+        rewritten = _rewritten_view(view, snapshot, after, table, old, new)
+        if rewritten is not None:
+            changed[view.id] = rewritten
             after = OverlaySnapshot.of(snapshot, table, *changed.values())
     return tuple(changed.values())
 
@@ -65,26 +66,30 @@ def _rewritten_view(
     """Return the view with its new text, or None if it is broken or nothing changes."""
     names = _names_of(before, table)
     try:
-        had = _bind(item, before, item.query)
+        old_plan = _bind(item, before, item.query)
     except Error:
         return None
-    reads = any((one.scan.table.id, one.column) == (table.id, old) for one in _columns_read(had))
-    writes = isinstance(item, MaterializedView) and item.target_id == table.id
-    moved = item
-    if reads:
-        text = _with_input_renamed(item, had, after, names, table, old, new)
-        moved = replace(moved, query=text)
-    if isinstance(moved, MaterializedView) and writes and old in had.names:
-        moved = _with_output_renamed(moved, had, after, table, old, new)
-    return None if moved == item else moved
+    reads_column = any(
+        (read.scan.table.id, read.column) == (table.id, old) for read in _columns_read(old_plan)
+    )
+    writes_column = isinstance(item, MaterializedView) and item.target_id == table.id
+    rewritten = item
+    if reads_column:
+        text = _with_input_renamed(item, old_plan, after, names, table, old, new)
+        rewritten = replace(rewritten, query=text)
+    if isinstance(rewritten, MaterializedView) and writes_column and old in old_plan.names:
+        rewritten = _with_output_renamed(rewritten, old_plan, after, table, old, new)
+    return None if rewritten == item else rewritten
 
 
 def _names_of(snapshot: Snapshot, table: Table) -> frozenset[Name]:
     """Return the table's names, before and after, and those of materialized views that write it."""
     names = {(table.database, table.name)}
     names |= {(view.database, view.name) for view in snapshot.views_into(table.id)}
-    found = snapshot.by_id(table.id)
-    return frozenset(names | ({(found.database, found.name)} if found is not None else set()))
+    old_table = snapshot.by_id(table.id)
+    return frozenset(
+        names | ({(old_table.database, old_table.name)} if old_table is not None else set())
+    )
 
 
 def _bind(item: MaterializedView | View, snapshot: Snapshot, query: str) -> Plan:
@@ -112,15 +117,15 @@ def _with_input_renamed(
     """Return the text of the view that reads the column under its new name: the old text, the
     renamed text or the text with subqueries, the first that binds to an equal plan."""
     query = parse_query(item.query)
-    wanted = _canonical_plan(had, table.id, {old: new})
-    for attempt in (item.query, to_sql(_with_column_renamed(query, names, old, new))):
-        found = _bind_or_none(item, after, attempt)
-        if found is not None and _canonical_plan(found, table.id, {}) == wanted:
-            return attempt
-    through = to_sql(_with_input_subquery(query, names, table, old, new))
-    found = _bind_or_none(item, after, through)
-    if found is not None and (found.names, found.types) == (had.names, had.types):
-        return through
+    expected = _canonical_plan(had, table.id, {old: new})
+    for candidate_text in (item.query, to_sql(_with_column_renamed(query, names, old, new))):
+        plan = _bind_or_none(item, after, candidate_text)
+        if plan is not None and _canonical_plan(plan, table.id, {}) == expected:
+            return candidate_text
+    wrapped_text = to_sql(_with_input_subquery(query, names, table, old, new))
+    plan = _bind_or_none(item, after, wrapped_text)
+    if plan is not None and (plan.names, plan.types) == (had.names, had.types):
+        return wrapped_text
     raise _rename_refusal(item, table, old, new)
 
 
@@ -192,8 +197,8 @@ def _select_renamed(
         else rewrite(column, change)
         for column in select.columns
     )
-    rest = rewrite_children(replace(select, columns=()), change)
-    return replace(rest, columns=columns)
+    renamed = rewrite_children(replace(select, columns=()), change)
+    return replace(renamed, columns=columns)
 
 
 def _qualifiers(source: nodes.Relation | None, names: frozenset[Name]) -> Iterator[tuple[str, ...]]:
@@ -215,10 +220,10 @@ def _with_input_subquery(
     query: nodes.Query, names: frozenset[Name], table: Table, old: str, new: str
 ) -> nodes.Query:
     """Replace each reference to the table by a subquery that gives the column its old name."""
-    written = {
-        part
+    mentioned_columns = {
+        column_name
         for node in walk(query)
-        for part in (
+        for column_name in (
             node.parts[-1:]
             if isinstance(node, nodes.Identifier)
             else node.using
@@ -226,20 +231,20 @@ def _with_input_subquery(
             else ()
         )
     }
-    kept: list[nodes.Expression] = [
+    other_columns: list[nodes.Expression] = [
         nodes.Identifier((column.name,))
         for column in table.columns
-        if column.name in written - {old}
+        if column.name in mentioned_columns - {old}
         and column.name != new
         and column.default_kind != "EPHEMERAL"
     ]
-    columns = (*kept, nodes.Alias(nodes.Identifier((new,)), old))
+    columns = (*other_columns, nodes.Alias(nodes.Identifier((new,)), old))
 
     def change(node: nodes.Node) -> nodes.Node | None:
         match node:
-            case nodes.TableReference(table=one) if (one.database, one.name) in names:
+            case nodes.TableReference(table=named) if (named.database, named.name) in names:
                 inner = nodes.Select(columns=columns, source=replace(node, alias=None))
-                return nodes.SubqueryRelation(inner, node.alias or one.name)
+                return nodes.SubqueryRelation(inner, node.alias or named.name)
             case nodes.Identifier(parts=(database, name, *rest)) if rest and (
                 (database, name) in names
             ):
@@ -258,20 +263,24 @@ def _with_output_renamed(
 ) -> MaterializedView:
     """Return the view with its output column renamed as its target's column."""
     query = parse_query(view.query)
-    columns = tuple(replace(c, name=new) if c.name == old else c for c in view.columns)
+    columns = tuple(
+        replace(column, name=new) if column.name == old else column for column in view.columns
+    )
     outputs = tuple(new if name == old else name for name in had.names)
-    wanted = _canonical_plan(replace(had, output=_outputs(had, outputs)), table.id, {})
+    expected = _canonical_plan(replace(had, output=_outputs(had, outputs)), table.id, {})
     current = _bind_or_none(view, after, view.query)
     if current is not None:  # this ALTER may have renamed its input already
-        wanted = _canonical_plan(replace(current, output=_outputs(current, outputs)), table.id, {})
-    plainly = to_sql(_output_renamed_plainly(query, old, new))
-    found = _bind_or_none(view, after, plainly)
-    if found is not None and _canonical_plan(found, table.id, {}) == wanted:
-        return replace(view, query=plainly, columns=columns)
-    around = to_sql(_with_output_subquery(query, had, old, new))
-    found = _bind_or_none(view, after, around)
-    if found is not None and found.names == outputs and found.types == had.types:
-        return replace(view, query=around, columns=columns)
+        expected = _canonical_plan(
+            replace(current, output=_outputs(current, outputs)), table.id, {}
+        )
+    renamed_text = to_sql(_output_renamed_plainly(query, old, new))
+    plan = _bind_or_none(view, after, renamed_text)
+    if plan is not None and _canonical_plan(plan, table.id, {}) == expected:
+        return replace(view, query=renamed_text, columns=columns)
+    wrapped_text = to_sql(_with_output_subquery(query, had, old, new))
+    plan = _bind_or_none(view, after, wrapped_text)
+    if plan is not None and plan.names == outputs and plan.types == had.types:
+        return replace(view, query=wrapped_text, columns=columns)
     raise _rename_refusal(view, table, old, new)
 
 
@@ -289,7 +298,7 @@ def _output_renamed_plainly(query: nodes.Query, old: str, new: str) -> nodes.Que
             right=_output_renamed_plainly(query.right, old, new),
         )
     assert isinstance(query, nodes.Select)
-    aliased = any(isinstance(c, nodes.Alias) and c.name == old for c in query.columns)
+    aliased = any(isinstance(item, nodes.Alias) and item.name == old for item in query.columns)
 
     def change(node: nodes.Node) -> nodes.Node | None:
         """Rename uses of the alias within the SELECT; leave subqueries unchanged."""
@@ -309,8 +318,8 @@ def _output_renamed_plainly(query: nodes.Query, old: str, new: str) -> nodes.Que
         else rewrite(column, change)
         for column in query.columns
     )
-    rest = rewrite_children(replace(query, columns=()), change)
-    return replace(rest, columns=columns)
+    renamed = rewrite_children(replace(query, columns=()), change)
+    return replace(renamed, columns=columns)
 
 
 def _with_output_subquery(query: nodes.Query, had: Plan, old: str, new: str) -> nodes.Query:
@@ -358,6 +367,7 @@ class _Shaper:
         self._names: frozenset[str] = frozenset()
 
     def plan(self, plan: Plan) -> object:
+        """Return the canonical form of the plan: of its root and of its output."""
         self._names = frozenset(
             column.name for node in all_nodes(plan.root) for column in node.schema
         )
@@ -365,25 +375,27 @@ class _Shaper:
         return root, tuple((self._shape(unique), name) for unique, name in plan.output)
 
     def _shape(self, value: object) -> object:
+        """Return the canonical form of a node, an expression or a field of one."""
         match value:
             case plan_nodes.Scan():
                 return self._scan(value)
             case str() if value in self._names:
                 return self._numbers.setdefault(value, len(self._numbers))
             case tuple() | list():
-                return tuple(self._shape(one) for one in value)
+                return tuple(self._shape(item) for item in value)
             case Column() | Table():
                 return value.id
             case _ if is_dataclass(value) and type(value).__module__.startswith("olapdb.plan"):
-                inside = tuple(
-                    self._shape(getattr(value, one.name)) for one in fields(value) if one.compare
+                shaped_fields = tuple(
+                    self._shape(getattr(value, item.name)) for item in fields(value) if item.compare
                 )
-                return type(value).__name__, inside
+                return type(value).__name__, shaped_fields
             case _:
                 return value
 
     def _scan(self, scan: plan_nodes.Scan) -> object:
+        """Return the canonical form of a scan, with its columns sorted by their new names."""
         renamed = self._renamed if scan.table.id == self._table_id else {}
-        order = sorted(scan.columns, key=lambda one: renamed.get(one[1], one[1]))
-        columns = tuple((self._shape(u), renamed.get(name, name)) for u, name in order)
+        order = sorted(scan.columns, key=lambda pair: renamed.get(pair[1], pair[1]))
+        columns = tuple((self._shape(unique), renamed.get(name, name)) for unique, name in order)
         return "Scan", scan.table.id, columns, scan.final, self._shape(scan.predicate)

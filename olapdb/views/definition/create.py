@@ -85,11 +85,13 @@ def create_view(
     origin = origin.of_kind("CREATE MATERIALIZED VIEW")
 
     def attempt(snapshot: Snapshot) -> CreatedView:
-        where = statement.name.database or database, statement.name.name
-        found = snapshot.find(*where)
-        replaced = found if statement.or_replace and isinstance(found, MaterializedView) else None
-        if found is not None and replaced is None:
-            return _existing_view(snapshot, found, statement)
+        full_name = statement.name.database or database, statement.name.name
+        existing = snapshot.find(*full_name)
+        replaced = (
+            existing if statement.or_replace and isinstance(existing, MaterializedView) else None
+        )
+        if existing is not None and replaced is None:
+            return _existing_view(snapshot, existing, statement)
         draft = _Draft(origin, snapshot, statement, database, build_inner, replaced)
         view, target, composed = draft.make()
         if statement.populate:  # before anything is created
@@ -157,9 +159,9 @@ def _existing_view(
         target = snapshot.by_id(found.target_id)
         if isinstance(target, Table):
             return CreatedView(found, target, False)
-    what = " and is no materialized view" if statement.or_replace else ""
+    suffix = " and is no materialized view" if statement.or_replace else ""
     raise errors.TableAlreadyExists(
-        f"{statement.name} exists already{what}.",
+        f"{statement.name} exists already{suffix}.",
         hint="DROP it first, or choose another name.",
         position=statement.name.position,
     )
@@ -167,7 +169,7 @@ def _existing_view(
 
 @dataclass(frozen=True)
 class _Draft:
-    """One attempt at one snapshot; `replaced` is the view whose name it takes."""
+    """The drafting of a view at one snapshot; `replaced` is the view that OR REPLACE drops."""
 
     origin: CommitOrigin
     snapshot: Snapshot
@@ -193,15 +195,15 @@ class _Draft:
                 position=statement.name.position,
             )
         composed = CommitDraft([DatabaseExists(database)])
-        left = self.snapshot
+        remaining = self.snapshot
         if self.replaced is None:
             composed.require(NameIsFree(database, statement.name.name))
         else:
             composed.merge(drop_draft(self.snapshot, self.replaced))
-            left = OverlaySnapshot(self.snapshot, removed=frozenset((self.replaced.id,)))
+            remaining = OverlaySnapshot(self.snapshot, removed=frozenset((self.replaced.id,)))
         view_id = str(uuid.uuid4())
         definition = define(
-            left,
+            remaining,
             f"{database}.{statement.name.name}",
             statement.query,
             lambda plan: self._target(plan, view_id),
@@ -230,11 +232,11 @@ class _Draft:
         if view.inner:
             composed.change(PutObject(definition.target))
         composed.change(PutObject(view))
-        composed.require(*definition.requirements(left))
+        composed.require(*definition.requirements(remaining))
         return view, definition.target, composed
 
     def judge(self) -> Judgement:
-        """Return the judgement of the definition, without a check that refuses it."""
+        """Return the judgement of the definition; refuse nothing."""
         statement = self.statement
         database = statement.name.database or self.database
         drafted = draft(
@@ -259,10 +261,10 @@ class _Draft:
                 raise errors.NotSupportedError("Here a materialized view needs TO a table.")
             return self.build_inner(statement, columns_of_plan(plan), f".inner_id.{view_id}")
         name = statement.target
-        found = self.snapshot.find(name.database or self.database, name.name)
-        if isinstance(found, Table):
-            return found
-        if found is None:
+        target = self.snapshot.find(name.database or self.database, name.name)
+        if isinstance(target, Table):
+            return target
+        if target is None:
             raise errors.UnknownTable(
                 f"The target {name} of view {statement.name} does not exist.",
                 hint="CREATE TABLE it first.",

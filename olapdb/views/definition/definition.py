@@ -93,20 +93,24 @@ class ViewDefinition:
     def requirements(self, snapshot: Snapshot) -> list[Requirement]:
         """Return the requirements that all objects of the check are unchanged."""
         # The text names these: a RENAME or a new definition of a plain view is a conflict.
-        needed: dict[Requirement, None] = {RevisionIs(*one): None for one in self.plan.tables}
+        needed: dict[Requirement, None] = {
+            RevisionIs(*table_revision): None for table_revision in self.plan.tables
+        }
         for table_id in (self.source.id, *self.dimension_ids):
-            found = snapshot.by_id(table_id)
-            if isinstance(found, Table):
-                needed[SchemaIs(table_id, found.version)] = None
+            table = snapshot.by_id(table_id)
+            if isinstance(table, Table):
+                needed[SchemaIs(table_id, table.version)] = None
         if not self.new_target:
             needed[SchemaIs(self.target.id, self.target.version)] = None
             needed[RevisionIs(self.target.id, self.target.revision)] = None
             # The view that this one replaces exists until the commit.
-            there = snapshot.base if isinstance(snapshot, OverlaySnapshot) else snapshot
+            committed = snapshot.base if isinstance(snapshot, OverlaySnapshot) else snapshot
             for table_id in downstream(snapshot, self.target.id):
-                views = (v for v in snapshot.views_on(table_id) if v.attached)
-                needed[ViewsAre(table_id, tuple((v.id, v.version) for v in views))] = None
-                joins = tuple((v.id, v.version) for v in dimension_views(there, {table_id}))
+                views = (view for view in snapshot.views_on(table_id) if view.attached)
+                needed[ViewsAre(table_id, tuple((view.id, view.version) for view in views))] = None
+                joins = tuple(
+                    (view.id, view.version) for view in dimension_views(committed, {table_id})
+                )
                 needed[DimensionViewsAre(table_id, joins)] = None
         return list(needed)
 
@@ -141,23 +145,25 @@ def define(
         clauses=clauses,
         position=position,
     )
-    plan, source, chosen = drafted.parts.plan, drafted.parts.source, drafted.parts.target
-    check_columns(name, plan, chosen, declared, snapshot, drafted.parts.environment)
+    plan, source, target_table = drafted.parts.plan, drafted.parts.source, drafted.parts.target
+    check_columns(name, plan, target_table, declared, snapshot, drafted.parts.environment)
     dimensions = _dimensions(plan, source, name)
-    _refuse_circle(snapshot, name, source, dimensions, chosen)
+    _refuse_circle(snapshot, name, source, dimensions, target_table)
     reason = check_definition(drafted.parts)
-    _refuse_depth(snapshot, name, source, chosen)
+    _refuse_depth(snapshot, name, source, target_table)
     return ViewDefinition(
         query=to_sql(drafted.query),
         plan=plan,
         source=source,
-        target=chosen,
+        target=target_table,
         dimension_ids=dimensions,
-        references=tuple(dict.fromkeys((source.id, *(i for i, _ in plan.tables), *dimensions))),
+        references=tuple(
+            dict.fromkeys((source.id, *(table_id for table_id, _ in plan.tables), *dimensions))
+        ),
         settings=tuple(sorted(drafted.settings.items())),
         zone=zone,
         unprovable=reason,
-        new_target=snapshot.by_id(chosen.id) is None,
+        new_target=snapshot.by_id(target_table.id) is None,
     )
 
 
@@ -230,24 +236,26 @@ def frozen_settings(
 ) -> dict[str, SettingValue]:
     """Return the settings that change the query's meaning, of the session and of the query itself.
     Raise BadArguments for a setting in the query that a view cannot have."""
-    given = Settings(dict(session)).changed if session else {}
-    chosen: dict[str, object] = {n: v for n, v in given.items() if n in QUERY_SETTINGS}
-    for one in clauses:
-        if one.name in QUERY_SETTINGS:
-            chosen[one.name] = one.value
-        elif one.name in _INSERT_SETTINGS:
+    changed = Settings(dict(session)).changed if session else {}
+    chosen: dict[str, object] = {
+        name: value for name, value in changed.items() if name in QUERY_SETTINGS
+    }
+    for setting in clauses:
+        if setting.name in QUERY_SETTINGS:
+            chosen[setting.name] = setting.value
+        elif setting.name in _INSERT_SETTINGS:
             raise errors.BadArguments(
-                f"{one.name} is a setting of the INSERT that fires a view, not of the view.",
-                hint=f"Leave it out of the query; SET {one.name} = {one.value}, or say it in the"
-                " SETTINGS of the INSERT.",
+                f"{setting.name} is a setting of the INSERT that fires a view, not of the view.",
+                hint=f"Leave it out of the query; SET {setting.name} = {setting.value}, or say it"
+                " in the SETTINGS of the INSERT.",
             )
-        elif one.name == "snapshot":
+        elif setting.name == "snapshot":
             raise errors.BadArguments(
                 "A materialized view sees the blocks that are inserted, not a snapshot.",
                 hint="Leave SETTINGS snapshot out of its query.",
             )
         else:
-            Settings({one.name: one.value})  # an unknown setting or value is an error
+            Settings({setting.name: setting.value})  # an unknown setting or value is an error
     return dict(Settings(chosen).changed)
 
 
@@ -266,7 +274,7 @@ def _without_settings(query: nodes.Query) -> nodes.Query:
     return query
 
 
-# --- what it reads -------------------------------------------------------------------------------
+# --- source and dimensions -----------------------------------------------------------------------
 
 
 def _source(
@@ -285,17 +293,17 @@ def _source(
             hint="Select FROM a table; for constants use CREATE TABLE … AS SELECT.",
             position=position,
         )
-    found = snapshot.find(name.database or database, name.name)
-    match found:
+    source = snapshot.find(name.database or database, name.name)
+    match source:
         case Table():
-            return found
+            return source
         case MaterializedView():
-            target = snapshot.by_id(found.target_id)
-            where = f"{target.database}.{target.name}" if target is not None else "its target"
+            target = snapshot.by_id(source.target_id)
+            target_name = f"{target.database}.{target.name}" if target is not None else "its target"
             raise errors.QueryNotSupportedInMaterializedView(
                 f"View {view} reads FROM the materialized view {name}; INSERTs go into"
-                f" {where}, never into the view's name, so it would never fire.",
-                hint=f"Select FROM {where}.",
+                f" {target_name}, never into the view's name, so it would never fire.",
+                hint=f"Select FROM {target_name}.",
                 position=name.position,
             )
         case View():
@@ -321,16 +329,16 @@ def _source(
 def _dimensions(plan: Plan, source: Table, name: str) -> tuple[str, ...]:
     """Return the ids of the stored tables other than the source that the query reads, through plain
     views too. Refuse system tables."""
-    if any(isinstance(one, SystemScan) for one in all_nodes(plan.root)):
+    if any(isinstance(node, SystemScan) for node in all_nodes(plan.root)):
         raise errors.QueryNotSupportedInMaterializedView(
             f"View {name} reads a system table, whose rows change without anybody's INSERT.",
             hint="Copy what it needs into a table.",
         )
-    ids = (one.table.id for one in all_scans(plan.root) if one.table.id != source.id)
+    ids = (node.table.id for node in all_scans(plan.root) if node.table.id != source.id)
     return tuple(dict.fromkeys(ids))
 
 
-# --- where it writes -----------------------------------------------------------------------------
+# --- output columns, circles and chains ----------------------------------------------------------
 
 
 def _check_names(name: str, plan: Plan) -> None:
@@ -349,7 +357,7 @@ def _refuse_circle(
     snapshot: Snapshot, name: str, source: Table, dimensions: tuple[str, ...], target: Table
 ) -> None:
     """Raise TooDeepRecursion if the view would read its target or a table made of it."""
-    joined = (snapshot.by_id(one) for one in dimensions)
+    joined = (snapshot.by_id(table_id) for table_id in dimensions)
     inputs = [source, *(table for table in joined if isinstance(table, Table))]
     circle = circle_of(snapshot, inputs, target)
     if circle:
@@ -377,5 +385,5 @@ def _levels(table_id: str, neighbours: Callable[[str], list[str]]) -> int:
     """Return the longest path of views from a table, at most CASCADE_DEPTH_MAX."""
     levels, reached = 0, set(neighbours(table_id))
     while reached and levels < CASCADE_DEPTH_MAX:
-        levels, reached = levels + 1, {n for one in reached for n in neighbours(one)}
+        levels, reached = levels + 1, {end for start in reached for end in neighbours(start)}
     return levels

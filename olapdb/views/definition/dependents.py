@@ -52,19 +52,19 @@ def impact_of(item: SchemaObject, snapshot: Snapshot) -> tuple[Dependency, ...]:
 
     An object that is reached twice is listed at its first level only, and followed once.
     """
-    found = [Dependency(0, _kind(item), _name(item), "", "")]
+    dependencies = [Dependency(0, _kind(item), _name(item), "", "")]
     seen = {item.id}
-    waiting: deque[tuple[int, SchemaObject]] = deque([(0, item)])
-    while waiting:
-        level, one = waiting.popleft()
-        for kind, other, how in _direct_dependents(one, snapshot):
-            if other.id in seen and kind != "dimension":
+    queue: deque[tuple[int, SchemaObject]] = deque([(0, item)])
+    while queue:
+        level, entry = queue.popleft()
+        for kind, dependent, how in _direct_dependents(entry, snapshot):
+            if dependent.id in seen and kind != "dimension":
                 continue
-            found.append(Dependency(level + 1, kind, _name(other), _name(one), how))
+            dependencies.append(Dependency(level + 1, kind, _name(dependent), _name(entry), how))
             if kind != "dimension":
-                seen.add(other.id)
-                waiting.append((level + 1, other))
-    return tuple(sorted(found, key=lambda one: one.level))
+                seen.add(dependent.id)
+                queue.append((level + 1, dependent))
+    return tuple(sorted(dependencies, key=lambda entry: entry.level))
 
 
 def _direct_dependents(

@@ -29,11 +29,11 @@ def drop_view(origin: CommitOrigin, view_id: str) -> None:
     places with another version during the statement.
     """
     first = origin.services.catalog.snapshot()
-    named = find_view(first, view_id)
+    named_view = find_view(first, view_id)
 
     def attempt(snapshot: Snapshot) -> CommitConflict | None:
         view = find_view(snapshot, view_id)
-        if view.standing != named.standing:  # a raised CommitConflict would be retried
+        if view.standing != named_view.standing:  # a raised CommitConflict would be retried
             return CommitConflict(
                 f"{view_name(view)} changed places with another version meanwhile.",
                 hint="Nothing was dropped; run it again.",
@@ -41,7 +41,9 @@ def drop_view(origin: CommitOrigin, view_id: str) -> None:
         publish(drop_draft(snapshot, view), origin.of_kind("DROP VIEW"))
         return None
 
-    changed = retry_commit(origin.services, attempt, _retry_policy("DROP VIEW", named), first=first)
+    changed = retry_commit(
+        origin.services, attempt, _retry_policy("DROP VIEW", named_view), first=first
+    )
     if changed is not None:
         raise changed
 
@@ -49,20 +51,20 @@ def drop_view(origin: CommitOrigin, view_id: str) -> None:
 def drop_draft(snapshot: Snapshot, view: MaterializedView) -> CommitDraft:
     """Return the draft that drops a view, its versions and the targets that belong to them. Raises
     HaveDependentObjects if another view reads or writes one of those targets."""
-    going = (view, *versions_of(snapshot, view))
-    mine = tuple(one.id for one in going)
+    dropped_views = (view, *versions_of(snapshot, view))
+    dropped_ids = tuple(dropped.id for dropped in dropped_views)
     draft = CommitDraft()
-    for one in going:
-        draft.require(RevisionIs(one.id, one.revision), NoDependents(one.id))
-        draft.change(DropObject(one.id))
-    for one in going:
-        target = snapshot.by_id(one.target_id)
-        if (one.inner or one.standing) and isinstance(target, Table):
-            _refuse_dependents(snapshot, view, target, mine)
-            draft.require(NoDependents(target.id, but=mine))
+    for dropped in dropped_views:
+        draft.require(RevisionIs(dropped.id, dropped.revision), NoDependents(dropped.id))
+        draft.change(DropObject(dropped.id))
+    for dropped in dropped_views:
+        target = snapshot.by_id(dropped.target_id)
+        if (dropped.inner or dropped.standing) and isinstance(target, Table):
+            _refuse_dependents(snapshot, view, target, dropped_ids)
+            draft.require(NoDependents(target.id, but=dropped_ids))
             draft.change(DropObject(target.id))
     if not view.standing:  # a concurrent REBUILD's version would be orphaned
-        draft.require(VersionsAre(view.id, tuple(sorted(mine[1:]))))
+        draft.require(VersionsAre(view.id, tuple(sorted(dropped_ids[1:]))))
     return draft
 
 
@@ -79,12 +81,14 @@ def _refuse_dependents(
     snapshot: Snapshot, view: MaterializedView, table: Table, but: tuple[str, ...]
 ) -> None:
     """Raise HaveDependentObjects if a view other than `but` reads or writes the dropped table."""
-    others = [one for one in dependents(snapshot, table.id) if one.id not in but]
-    if others:
-        first = view_name(others[0])
-        what = "its inner table" if view.inner else f"{table.database}.{table.name}"
+    remaining = [
+        dependent for dependent in dependents(snapshot, table.id) if dependent.id not in but
+    ]
+    if remaining:
+        first = view_name(remaining[0])
+        dropped_name = "its inner table" if view.inner else f"{table.database}.{table.name}"
         raise HaveDependentObjects(
-            f"Cannot drop {view_name(view)}: {first} depends on {what}.",
+            f"Cannot drop {view_name(view)}: {first} depends on {dropped_name}.",
             hint=f"DROP VIEW {first} first.",
         )
 

@@ -1,4 +1,4 @@
-"""Judgement of existing views, with their tables as they are or as they would be after an ALTER.
+"""Judgement of existing views, at a snapshot or with a table as an ALTER would leave it.
 
 `MaterializedView.unprovable` stores the reason with the view. Each commit that changes a table of a
 view judges the view again (`after_alter`). From that commit on an unprovable view shows its reason.
@@ -72,12 +72,12 @@ def bound_definition(
 
 
 def unproven_reason_now(view: MaterializedView, snapshot: Snapshot) -> str:
-    """Return the reason why the view is unproven: the stored one, else that of its tables now; ""
-    for a provable view."""
+    """Return the stored reason why the view is unproven, else the reason of a judgement at the
+    snapshot; "" for a provable view."""
     if view.unprovable:
         return view.unprovable
-    found = judgement_of(view, snapshot)
-    return "" if found is None else found.reason
+    judgement = judgement_of(view, snapshot)
+    return "" if judgement is None else judgement.reason
 
 
 def unproven_reason(view: MaterializedView, snapshot: Snapshot) -> str:
@@ -94,7 +94,7 @@ def judge_older_views(services: Services) -> None:
     Store nothing on a concurrent change of a view: the next opening of the warehouse tries again.
     """
     snapshot = services.catalog.snapshot()
-    views = [one for one in snapshot.objects() if isinstance(one, MaterializedView)]
+    views = [item for item in snapshot.objects() if isinstance(item, MaterializedView)]
     older = [view for view in views if view.judged_by < RULES]
     if not older:
         return
@@ -108,17 +108,17 @@ def judge_older_views(services: Services) -> None:
 
 def judged_items(view: MaterializedView, snapshot: Snapshot) -> tuple[JudgedItem, ...]:
     """Return the view's items, and one for a stored reason that the judgement no longer gives."""
-    found = judgement_of(view, snapshot)
-    if found is None:
-        why = "A table that it needs is gone, or its query does not fit it any more."
-        return (JudgedItem("query", False, why, "DROP VIEW, or ALTER TABLE … MODIFY QUERY."),)
-    if view.unprovable and found.provable:
+    judgement = judgement_of(view, snapshot)
+    if judgement is None:
+        reason = "A table that it needs is gone, or its query does not fit it any more."
+        return (JudgedItem("query", False, reason, "DROP VIEW, or ALTER TABLE … MODIFY QUERY."),)
+    if view.unprovable and judgement.provable:
         fix = "ALTER TABLE … MODIFY QUERY with the same query judges it anew."
-        return (*found.items, JudgedItem("what it made so far", False, view.unprovable, fix))
-    return found.items
+        return (*judgement.items, JudgedItem("what it made so far", False, view.unprovable, fix))
+    return judgement.items
 
 
-# --- what an ALTER makes of it --------------------------------------------------------------------
+# --- judgements that an ALTER changes -------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +138,12 @@ def after_alter(
 ) -> Rejudged | None:
     """Return the change of the view, None if it stays the same. `fills_otherwise`: its target gives
     its own columns other values than before."""
-    had = view.unprovable or ("" if before is None else before.reason)
-    proves_again = bool(had) and not after.reason
+    old_reason = view.unprovable or ("" if before is None else before.reason)
+    proves_again = bool(old_reason) and not after.reason
     stale: Cause | Literal[""] = "ALTER" if proves_again else ""
     if fills_otherwise and not stale:
         stale = "TARGET CHANGED"
-    if after.reason == view.unprovable and bool(had) == bool(after.reason) and not stale:
+    if after.reason == view.unprovable and bool(old_reason) == bool(after.reason) and not stale:
         return None
     return Rejudged(replace(view, unprovable=after.reason, judged_by=RULES), stale)
 
@@ -153,19 +153,19 @@ def rejudged_draft(
 ) -> CommitDraft:
     """Return the draft for these views, to be merged into the commit that alters the table."""
     draft = CommitDraft()
-    for one in rejudged:
-        draft.change(PutObject(one.view))
-        draft.require(RevisionIs(one.view.id, one.view.revision))
-        if one.stale:
-            draft.merge(invalidate_all_draft(origin, snapshot, one.view, one.stale))
+    for item in rejudged:
+        draft.change(PutObject(item.view))
+        draft.require(RevisionIs(item.view.id, item.view.revision))
+        if item.stale:
+            draft.merge(invalidate_all_draft(origin, snapshot, item.view, item.stale))
     return draft
 
 
 def invalidate_all_draft(
     origin: CommitOrigin, snapshot: Snapshot, view: MaterializedView, cause: Cause
 ) -> CommitDraft:
-    """Return the draft that makes everything stale that the view made. A view that has seen nothing
-    made nothing; then the commit requires that this stays so."""
+    """Return the draft that invalidates all rows that the view made. If the view has seen no source
+    rows yet, the draft only requires that its coverage is still empty at the commit."""
     coverage = snapshot.coverage(view.id)
     if not coverage.everywhere and not any(coverage.by_partition.values()):
         return CommitDraft([NothingCovered(view.id)])
@@ -173,9 +173,9 @@ def invalidate_all_draft(
 
 
 def rows_made(snapshot: Snapshot, view: MaterializedView) -> int:
-    """Return the number of rows in its target that the view made."""
-    mine = frozenset((view.id,))
-    return sum(part.rows for part in snapshot.parts(view.target_id) if part.made_by(mine))
+    """Return the number of rows of the view's target that the view made."""
+    view_ids = frozenset((view.id,))
+    return sum(part.rows for part in snapshot.parts(view.target_id) if part.made_by(view_ids))
 
 
 def store_unproven_reason(origin: CommitOrigin, view: MaterializedView, reason: str) -> None:

@@ -82,12 +82,12 @@ def _new_definition(
     """Return the checked definition; refuse another source
     (QueryNotSupportedInMaterializedView)."""
     name = view_name(view)
-    kept = target_of(snapshot, view)
+    target = target_of(snapshot, view)
     definition = define(
         snapshot,
         name,
         query,
-        lambda plan: kept,
+        lambda plan: target,
         database=database,
         zone=origin.services.zone,
         session_settings=inherited_settings(view, origin.settings),
@@ -95,13 +95,15 @@ def _new_definition(
     )
     if definition.source.id != view.source_id:
         source = snapshot.by_id(view.source_id)
-        old = f"{source.database}.{source.name}" if source is not None else "a table that is gone"
-        new = f"{definition.source.database}.{definition.source.name}"
+        old_source = (
+            f"{source.database}.{source.name}" if source is not None else "a table that is gone"
+        )
+        new_source = f"{definition.source.database}.{definition.source.name}"
         raise QueryNotSupportedInMaterializedView(
-            f"MODIFY QUERY of view {name}: the query reads FROM {new}, the view is fired by {old};"
-            " what it has seen of one says nothing about the other.",
-            hint=f"SYSTEM REBUILD VIEW {name} AS SELECT … FROM {new} builds it anew beside the old"
-            " one, and swaps the two when it is proven.",
+            f"MODIFY QUERY of view {name}: the query reads FROM {new_source}, the view is"
+            f" fired by {old_source}; what it has seen of one says nothing about the other.",
+            hint=f"SYSTEM REBUILD VIEW {name} AS SELECT … FROM {new_source} builds it anew beside"
+            " the old one, and swaps the two when it is proven.",
             position=query.position,
         )
     return definition

@@ -44,7 +44,7 @@ class TargetColumn:
 
 @dataclass(frozen=True)
 class QueryShape:
-    """The path from the source to the result, in figures.
+    """A summary of the path from the source to the result.
 
     `aggregations` counts its Aggregate nodes. `above` names its clauses that look at several rows
     (HAVING, LIMIT, …). `joins` are the kinds of its joins. `selective`: it may drop rows before the
@@ -78,28 +78,38 @@ def branches(plan: nodes.Plan) -> tuple[nodes.Plan, ...]:
         node = node.child
     if not isinstance(node, nodes.Union):
         return (plan,)
-    made: list[nodes.Plan] = []
-    for one in node.inputs:
+    plans: list[nodes.Plan] = []
+    for branch in node.inputs:
         renamed = tuple(
-            (field.name, ColumnRef(field.type, mine.name))
-            for field, mine in zip(node.fields, one.schema, strict=True)
+            (field.name, ColumnRef(field.type, input_field.name))
+            for field, input_field in zip(node.fields, branch.schema, strict=True)
         )
-        root: nodes.Node = nodes.Project(one, renamed)
+        root: nodes.Node = nodes.Project(branch, renamed)
         for projection in reversed(projections):
             root = nodes.Project(root, projection.expressions)
-        made += branches(nodes.Plan(root, plan.output, plan.tables))
-    return tuple(made)
+        plans += branches(nodes.Plan(root, plan.output, plan.tables))
+    return tuple(plans)
 
 
 def constants_of(plan: nodes.Plan) -> Iterator[tuple[str, Constant]]:
     """Yield (name, literal) of output columns that are one literal, branch by branch."""
     for branch in branches(plan):
-        wanted, node = dict(branch.output), branch.root
-        while wanted and len(node.children()) == 1:
+        followed, node = dict(branch.output), branch.root
+        while followed and len(node.children()) == 1:
             if isinstance(node, nodes.Project):
-                made = [(name, dict(node.expressions)[unique]) for unique, name in wanted.items()]
-                yield from ((name, one) for name, one in made if isinstance(one, Constant))
-                wanted = {one.name: name for name, one in made if isinstance(one, ColumnRef)}
+                outputs = [
+                    (name, dict(node.expressions)[unique]) for unique, name in followed.items()
+                ]
+                yield from (
+                    (name, expression)
+                    for name, expression in outputs
+                    if isinstance(expression, Constant)
+                )
+                followed = {
+                    expression.name: name
+                    for name, expression in outputs
+                    if isinstance(expression, ColumnRef)
+                }
             elif not isinstance(node, nodes.Filter | nodes.Limit | nodes.LimitBy | nodes.Sort):
                 break
             node = node.children()[0]
@@ -172,12 +182,12 @@ class _Walker:
             case nodes.Join(left=left, kind=kind, strictness=strictness):
                 self.joins.append(f"{strictness} {kind}" if strictness != "ALL" else kind)
                 self.selective = self.selective or kind != "LEFT" or strictness != "ALL"
-                self._keep({f.name for f in left.schema})  # the other side's end here
+                self._keep({column.name for column in left.schema})  # the other side's end here
                 self.down(left)
             case nodes.ArrayJoin(child=child, kept=kept, left=left):
                 if self._path_aggregates(child) and self.aggregate is None:
                     self.above.append("arrayJoin of a group")
-                self._keep({f.name for f in kept})
+                self._keep({column.name for column in kept})
                 self.selective = self.selective or not left
                 self.down(child)
             case nodes.Union(inputs=inputs):
@@ -198,12 +208,18 @@ class _Walker:
 
     def _keep(self, names: set[str]) -> None:
         """Stop following columns that do not come from the path below."""
-        self.at = {n: u if u in names else None for n, u in self.at.items()}
+        self.at = {name: unique if unique in names else None for name, unique in self.at.items()}
 
     def _renamed(self, names: nodes.Schema, input_names: nodes.Schema) -> None:
         """Follow the columns through a set operation, whose inputs give its columns by position."""
-        inside = {mine.name: its.name for mine, its in zip(names, input_names, strict=True)}
-        self.at = {n: None if u is None else inside.get(u) for n, u in self.at.items()}
+        inner_names = {
+            column.name: input_column.name
+            for column, input_column in zip(names, input_names, strict=True)
+        }
+        self.at = {
+            name: None if unique is None else inner_names.get(unique)
+            for name, unique in self.at.items()
+        }
 
     def _through(self, expressions: dict[str, Expression]) -> None:
         """Follow the columns through a projection; stop at computed ones."""
@@ -234,7 +250,7 @@ class _Walker:
 
 
 def _without_casts(expression: Expression) -> Expression:
-    """Return the expression below conversions that keep values distinct, and sums and extremes."""
+    """Strip outer conversions that keep distinct values, sums, minima and maxima."""
     while True:
         match expression:
             case Cast(type=to, argument=argument) if _cast_keeps_distinct(argument.type, to):
@@ -251,12 +267,12 @@ def _without_casts(expression: Expression) -> Expression:
 
 def _cast_keeps_distinct(source: DataType, target: DataType) -> bool:
     """Return whether a cast keeps values distinct: same type, to 64-bit integers or to Float64."""
-    have, want = plain(source), plain(target)
-    if have == want:
+    plain_source, plain_target = plain(source), plain(target)
+    if plain_source == plain_target:
         return True
-    if isinstance(have, Integer) and isinstance(want, Integer):
-        return want.bits == 64
-    return isinstance(have, Float) and want == Float(64)
+    if isinstance(plain_source, Integer) and isinstance(plain_target, Integer):
+        return plain_target.bits == 64
+    return isinstance(plain_source, Float) and plain_target == Float(64)
 
 
 # --- tables --------------------------------------------------------------------------------------
@@ -265,12 +281,12 @@ def _cast_keeps_distinct(source: DataType, target: DataType) -> bool:
 def occurrences(node: nodes.Node, table_id: str) -> int:
     """Return how often a table is read in one branch: the inputs of a UNION ALL count apart."""
     if isinstance(node, nodes.Union):
-        return max((occurrences(one, table_id) for one in node.inputs), default=0)
+        return max((occurrences(branch, table_id) for branch in node.inputs), default=0)
     subqueries = (scan for root in subqueries_of(node) for scan in all_scans(root))
-    here = sum(scan.table.id == table_id for scan in subqueries)
+    count = sum(scan.table.id == table_id for scan in subqueries)
     if isinstance(node, nodes.Scan):
-        return here + (node.table.id == table_id)
-    return here + sum(occurrences(child, table_id) for child in node.children())
+        return count + (node.table.id == table_id)
+    return count + sum(occurrences(child, table_id) for child in node.children())
 
 
 def leftmost(node: nodes.Node) -> nodes.Node:
@@ -287,8 +303,8 @@ def stored_column_of(node: nodes.Node, column: str) -> Source | None:
             names = dict(columns)
             return (table.id, names[column]) if column in names else None
         case nodes.Project(child=child, expressions=expressions):
-            found = dict(expressions).get(column)
-            expression = None if found is None else _without_casts(found)
+            projected = dict(expressions).get(column)
+            expression = None if projected is None else _without_casts(projected)
             return (
                 stored_column_of(child, expression.name)
                 if isinstance(expression, ColumnRef)
@@ -297,9 +313,13 @@ def stored_column_of(node: nodes.Node, column: str) -> Source | None:
         case nodes.Filter(child=child) | nodes.Sort(child=child):
             return stored_column_of(child, column)
         case nodes.ArrayJoin(child=child, kept=kept):
-            return stored_column_of(child, column) if any(f.name == column for f in kept) else None
+            return (
+                stored_column_of(child, column)
+                if any(field.name == column for field in kept)
+                else None
+            )
         case nodes.Join(left=left, right=right):
-            side = left if any(f.name == column for f in left.schema) else right
+            side = left if any(field.name == column for field in left.schema) else right
             return stored_column_of(side, column)
         case _:
             return None

@@ -53,11 +53,11 @@ def compare_keys(
     """Compare two tables by key; each table holds a key at most once. `keys` are column names,
     empty where each table is a single row."""
     index_expected, index_actual = _match_keys(table, keys, expected, actual)
-    both = np.flatnonzero((index_expected >= 0) & (index_actual >= 0))
+    in_both = np.flatnonzero((index_expected >= 0) & (index_actual >= 0))
     only_expected = index_expected[(index_expected >= 0) & (index_actual < 0)]
     only_actual = index_actual[(index_expected < 0) & (index_actual >= 0)]
-    left, right = expected.take(index_expected[both]), actual.take(index_actual[both])
-    wrong = np.zeros(len(both), dtype=bool)
+    left, right = expected.take(index_expected[in_both]), actual.take(index_actual[in_both])
+    differing = np.zeros(len(in_both), dtype=bool)
     largest = 0.0
     for column in table.stored_columns:
         if column.name in keys:
@@ -67,19 +67,19 @@ def compare_keys(
             single_chunk(right.column(column.name)),
             FLOAT_TOLERANCE if _adds_floats(table, column) else 0.0,
         )
-        wrong |= differs
+        differing |= differs
         largest = max(largest, largest_here)
     return Difference(
         keys_compared=len(index_expected),
         missing=len(only_expected),
         extra=len(only_actual),
-        differing=int(wrong.sum()),
+        differing=int(differing.sum()),
         largest_difference=largest,
         examples=_examples(
             table,
             keys,
             (
-                ("differing", left.filter(pa.array(wrong))),
+                ("differing", left.filter(pa.array(differing))),
                 ("missing", expected.take(only_expected)),
                 ("extra", actual.take(only_actual)),
             ),
@@ -99,12 +99,12 @@ def _adds_floats(table: Table, column: Column) -> bool:
 def compare_rows(table: Table, expected: pa.Table, actual: pa.Table) -> Difference:
     """Compare two tables as multisets. A row that `expected` has more often is missing, one that
     `actual` has more often is extra."""
-    names = [c.name for c in table.stored_columns]
+    names = [column.name for column in table.stored_columns]
     counts_expected, counts_actual, first = _count_rows(table, names, expected, actual)
     missing = np.maximum(counts_expected - counts_actual, 0)
     extra = np.maximum(counts_actual - counts_expected, 0)
-    both = pa.concat_tables([expected, actual])
-    keys = [k for k in key_columns(table) if k is not None] or names
+    rows = pa.concat_tables([expected, actual])
+    keys = [key for key in key_columns(table) if key is not None] or names
     return Difference(
         keys_compared=len(first),
         missing=int(missing.sum()),
@@ -112,7 +112,7 @@ def compare_rows(table: Table, expected: pa.Table, actual: pa.Table) -> Differen
         examples=_examples(
             table,
             keys,
-            (("missing", both.take(first[missing > 0])), ("extra", both.take(first[extra > 0]))),
+            (("missing", rows.take(first[missing > 0])), ("extra", rows.take(first[extra > 0]))),
         ),
     )
 
@@ -125,15 +125,18 @@ def _match_keys(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return each distinct key's row numbers in `expected` and `actual`, -1 where it is absent."""
     if not keys:
-        rows = max(expected.num_rows, actual.num_rows)
-        at = np.arange(rows)
-        return (np.where(at < expected.num_rows, at, -1), np.where(at < actual.num_rows, at, -1))
+        row_count = max(expected.num_rows, actual.num_rows)
+        rows = np.arange(row_count)
+        return (
+            np.where(rows < expected.num_rows, rows, -1),
+            np.where(rows < actual.num_rows, rows, -1),
+        )
     columns = _groupable(table, keys, expected, actual)
     none_expected = pa.nulls(expected.num_rows, pa.int64())
     none_actual = pa.nulls(actual.num_rows, pa.int64())
     index_expected = pa.chunked_array([pa.array(np.arange(expected.num_rows)), none_actual])
     index_actual = pa.chunked_array([none_expected, pa.array(np.arange(actual.num_rows))])
-    names = [f"k{i}" for i in range(len(columns))]
+    names = [f"k{number}" for number in range(len(columns))]
     joined = pa.table([*columns, index_expected, index_actual], names=[*names, "e", "a"])
     grouped = joined.group_by(names).aggregate([("e", "max"), ("a", "max")])
     return _indices(grouped.column("e_max")), _indices(grouped.column("a_max"))
@@ -147,7 +150,7 @@ def _count_rows(
     columns = _groupable(table, names, expected, actual)
     rows = expected.num_rows + actual.num_rows
     is_expected = pa.array(np.arange(rows) < expected.num_rows).cast(pa.int64())
-    labels = [f"k{i}" for i in range(len(columns))]
+    labels = [f"k{number}" for number in range(len(columns))]
     joined = pa.table(
         [*columns, is_expected, pa.array(np.arange(rows))], names=[*labels, "expected", "at"]
     )
@@ -188,8 +191,8 @@ def _groupable_array(array: pa.Array, data_type: DataType) -> pa.Array:
 
 def _indices(column: pa.ChunkedArray) -> np.ndarray:
     """Return the column as int64, with -1 for NULL."""
-    found: np.ndarray = single_chunk(pc.fill_null(column, -1)).to_numpy(zero_copy_only=False)
-    return found.astype(np.int64)
+    values: np.ndarray = single_chunk(pc.fill_null(column, -1)).to_numpy(zero_copy_only=False)
+    return values.astype(np.int64)
 
 
 # --- values --------------------------------------------------------------------------------------
@@ -209,12 +212,12 @@ def compare_columns(
     kind = left.type
     if pa.types.is_struct(kind):
         inner, largest = np.zeros(len(left), dtype=bool), 0.0
-        for at in range(kind.num_fields):
-            wrong, size = compare_columns(
-                pc.struct_field(left, at), pc.struct_field(right, at), tolerance
+        for index in range(kind.num_fields):
+            field_differs, field_difference = compare_columns(
+                pc.struct_field(left, index), pc.struct_field(right, index), tolerance
             )
-            inner |= wrong
-            largest = max(largest, size)
+            inner |= field_differs
+            largest = max(largest, field_difference)
     elif pa.types.is_list(kind) or pa.types.is_map(kind):
         inner, largest = _compare_lists(left, right, tolerance)
     elif pa.types.is_floating(kind):
@@ -232,27 +235,27 @@ def _nulls(array: pa.Array) -> np.ndarray:
 
 
 def _compare_floats(left: pa.Array, right: pa.Array, tolerance: float) -> tuple[np.ndarray, float]:
-    a = left.to_numpy(zero_copy_only=False).astype(np.float64)
-    b = right.to_numpy(zero_copy_only=False).astype(np.float64)
+    left_values = left.to_numpy(zero_copy_only=False).astype(np.float64)
+    right_values = right.to_numpy(zero_copy_only=False).astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
-        distance = np.abs(a - b)
-        close = distance <= tolerance * np.maximum(np.abs(a), np.abs(b))
+        distance = np.abs(left_values - right_values)
+        close = distance <= tolerance * np.maximum(np.abs(left_values), np.abs(right_values))
         close &= np.isfinite(distance)
-    same = (a == b) | close | (np.isnan(a) & np.isnan(b))
-    wrong = distance[~same]
-    finite = wrong[np.isfinite(wrong)]
+    same = (left_values == right_values) | close | (np.isnan(left_values) & np.isnan(right_values))
+    differences = distance[~same]
+    finite = differences[np.isfinite(differences)]
     return ~same, float(finite.max()) if len(finite) else 0.0
 
 
 def _compare_exact(left: pa.Array, right: pa.Array) -> tuple[np.ndarray, float]:
-    """Compare for equality. The difference is of integers and Decimals, else 0.0."""
-    wrong = pc.fill_null(pc.not_equal(left, right), False).to_numpy(zero_copy_only=False)
-    if not wrong.any() or not (pa.types.is_integer(left.type) or pa.types.is_decimal(left.type)):
-        return wrong, 0.0
-    mask = pa.array(wrong)
-    a = left.filter(mask).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    b = right.filter(mask).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return wrong, float(np.nanmax(np.abs(a - b)))
+    """Compare for equality. The difference is 0.0 unless the values are integers or Decimals."""
+    differs = pc.fill_null(pc.not_equal(left, right), False).to_numpy(zero_copy_only=False)
+    if not differs.any() or not (pa.types.is_integer(left.type) or pa.types.is_decimal(left.type)):
+        return differs, 0.0
+    mask = pa.array(differs)
+    left_values = left.filter(mask).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    right_values = right.filter(mask).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return differs, float(np.nanmax(np.abs(left_values - right_values)))
 
 
 def _compare_lists(left: pa.Array, right: pa.Array, tolerance: float) -> tuple[np.ndarray, float]:
@@ -263,15 +266,18 @@ def _compare_lists(left: pa.Array, right: pa.Array, tolerance: float) -> tuple[n
         pc.fill_null(pc.list_value_length(side), 0).to_numpy(zero_copy_only=False)
         for side in (left, right)
     ]
-    wrong = lengths[0] != lengths[1]
-    same = np.flatnonzero(~wrong)
-    a, b = left.take(pa.array(same)).flatten(), right.take(pa.array(same)).flatten()
-    if len(a) != len(b):  # a NULL list beside an empty one
-        return wrong, 0.0
-    element_wrong, largest = compare_columns(a, b, tolerance)
-    owners = np.repeat(same, lengths[0][same])
-    wrong[owners[element_wrong]] = True
-    return wrong, largest
+    differs = lengths[0] != lengths[1]
+    compared = np.flatnonzero(~differs)
+    left_items, right_items = (
+        left.take(pa.array(compared)).flatten(),
+        right.take(pa.array(compared)).flatten(),
+    )
+    if len(left_items) != len(right_items):  # a NULL list beside an empty one
+        return differs, 0.0
+    element_differs, largest = compare_columns(left_items, right_items, tolerance)
+    owners = np.repeat(compared, lengths[0][compared])
+    differs[owners[element_differs]] = True
+    return differs, largest
 
 
 def _as_lists(maps: pa.Array) -> pa.Array:
@@ -283,9 +289,9 @@ def _examples(
     table: Table, keys: Sequence[str], groups: Sequence[tuple[str, pa.Table]]
 ) -> tuple[str, ...]:
     """Return up to five keys as text, each with its problem: "differing (JFK, 2013-01-01)"."""
-    found: list[str] = []
-    for what, rows in groups:
-        head = rows.slice(0, EXAMPLES_MAX - len(found))
+    examples: list[str] = []
+    for problem, rows in groups:
+        head = rows.slice(0, EXAMPLES_MAX - len(examples))
         if not head.num_rows:
             continue
         texts = []
@@ -293,6 +299,6 @@ def _examples(
             column = table.column(name)
             assert column is not None
             texts.append(column_texts(head.column(name), column.type))
-        joined = [", ".join(one) for one in zip(*texts, strict=True)] if texts else [""]
-        found += [f"{what} ({key})" for key in joined]
-    return tuple(found)
+        joined = [", ".join(values) for values in zip(*texts, strict=True)] if texts else [""]
+        examples += [f"{problem} ({key})" for key in joined]
+    return tuple(examples)

@@ -64,7 +64,9 @@ def gap_slices(view: MaterializedView, snapshot: Snapshot) -> tuple[GapSlice, ..
     for part in _with_rows(snapshot.parts(view.source_id)):
         if not coverage.covers(part.partition_id, part.block_range):
             by_partition.setdefault(part.partition_id, []).append(part)
-    return tuple(GapSlice(p, tuple(parts)) for p, parts in sorted(by_partition.items()))
+    return tuple(
+        GapSlice(partition, tuple(parts)) for partition, parts in sorted(by_partition.items())
+    )
 
 
 def covered_parts(view: MaterializedView, snapshot: Snapshot) -> tuple[Part, ...]:
@@ -80,37 +82,37 @@ def covered_parts(view: MaterializedView, snapshot: Snapshot) -> tuple[Part, ...
 def coverage_rows(view: MaterializedView, snapshot: Snapshot) -> tuple[CoverageSlice, ...]:
     """Return the slices, sorted by partition and status; none for a source that stores nothing."""
     coverage = snapshot.coverage(view.id)
-    slices: dict[tuple[str, Literal["covered", "gap"]], list[Part]] = {}
+    grouped_parts: dict[tuple[str, Literal["covered", "gap"]], list[Part]] = {}
     for part in _with_rows(snapshot.parts(view.source_id)):
-        slices.setdefault((part.partition_id, _status(coverage, part)), []).append(part)
-    found = [
+        grouped_parts.setdefault((part.partition_id, _status(coverage, part)), []).append(part)
+    slices = [
         CoverageSlice(
             view.id,
             partition,
             status,
             len(parts),
-            sum(p.rows for p in parts),
-            sum(p.bytes for p in parts),
-            min(p.block_range.first for p in parts),
-            max(p.block_range.last for p in parts),
+            sum(live_part.rows for live_part in parts),
+            sum(live_part.bytes for live_part in parts),
+            min(live_part.block_range.first for live_part in parts),
+            max(live_part.block_range.last for live_part in parts),
         )
-        for (partition, status), parts in slices.items()
+        for (partition, status), parts in grouped_parts.items()
     ]
-    found += [
+    slices += [
         CoverageSlice(
             view.id,
-            one.partition,
+            entry.partition,
             "retained",
-            one.parts,
-            one.rows,
-            one.bytes,
-            one.blocks.first,
-            one.blocks.last,
+            entry.parts,
+            entry.rows,
+            entry.bytes,
+            entry.blocks.first,
+            entry.blocks.last,
         )
-        for one in snapshot.retained(view.id)
-        if one.side == "source"
+        for entry in snapshot.retained(view.id)
+        if entry.side == "source"
     ]
-    return tuple(sorted(found, key=lambda one: (one.partition, one.status)))
+    return tuple(sorted(slices, key=lambda entry: (entry.partition, entry.status)))
 
 
 def _status(coverage: Coverage, part: Part) -> Literal["covered", "gap"]:
@@ -142,10 +144,10 @@ def bypass(view: MaterializedView, snapshot: Snapshot) -> Mapping[str, int]:
 
 def writers(view: MaterializedView, snapshot: Snapshot) -> frozenset[str]:
     """Return the ids of all views that write the view's target."""
-    return frozenset(v.id for v in snapshot.views_into(view.target_id)) | {view.id}
+    return frozenset(writer.id for writer in snapshot.views_into(view.target_id)) | {view.id}
 
 
 def stores_rows(snapshot: Snapshot, table_id: str) -> bool:
     """Return whether the id is a table's that stores its rows. A Null table stores none."""
-    found = snapshot.by_id(table_id)
-    return isinstance(found, Table) and found.engine.name != "Null"
+    table = snapshot.by_id(table_id)
+    return isinstance(table, Table) and table.engine.name != "Null"

@@ -64,9 +64,11 @@ def record_failed_attempt(job: ViewJob, view_id: str, attempt: Attempt, error: E
 
 def failed_attempt_error(view: MaterializedView, snapshot: Snapshot, attempt: Attempt) -> str:
     """Return the stored error of a failed attempt, or "" if another attempt may succeed."""
-    for one in snapshot.checks(view.id):
-        if one.mode == attempt and one.fingerprint == attempt_fingerprint(view, snapshot, attempt):
-            return one.examples[0]
+    for check in snapshot.checks(view.id):
+        if check.mode == attempt and check.fingerprint == attempt_fingerprint(
+            view, snapshot, attempt
+        ):
+            return check.examples[0]
     return ""
 
 
@@ -82,16 +84,16 @@ def is_check_current(check: Check, view: MaterializedView, snapshot: Snapshot) -
 def attempt_fingerprint(view: MaterializedView, snapshot: Snapshot, attempt: str) -> str:
     """Return a hash of everything that the outcome depends on, without rows that triggers saw."""
     facts: list[object] = [attempt]
-    for one in recomputable_writers(view, snapshot):
-        source = snapshot.by_id(one.source_id)
-        facts += [one.id, one.version, source.version if isinstance(source, Table) else 0]
-        facts.append(changed_versions(one.source_id, snapshot))
-        for table_id in one.dimension_ids:
+    for entry in recomputable_writers(view, snapshot):
+        source = snapshot.by_id(entry.source_id)
+        facts += [entry.id, entry.version, source.version if isinstance(source, Table) else 0]
+        facts.append(changed_versions(entry.source_id, snapshot))
+        for table_id in entry.dimension_ids:
             table = snapshot.by_id(table_id)
             facts += [table_id, table.version if isinstance(table, Table) else 0]
             facts.append(newest(snapshot, table_id, None))
     if attempt == "BACKFILL":  # its chunks fire downstream views
-        facts.append([(one.partition, one.blocks) for one in gap_slices(view, snapshot)])
+        facts.append([(entry.partition, entry.blocks) for entry in gap_slices(view, snapshot)])
         facts.append(sorted(_downstream_views(view.target_id, snapshot)))
     if attempt == "REPLAY":
         stale = stale_slices(snapshot, view)
@@ -101,11 +103,11 @@ def attempt_fingerprint(view: MaterializedView, snapshot: Snapshot, attempt: str
 
 def _downstream_views(table_id: str, snapshot: Snapshot) -> set[tuple[str, int]]:
     """Return (id, version) of all attached views that rows of the table reach through any chain."""
-    found: set[tuple[str, int]] = set()
-    waiting = [table_id]
-    while waiting:
-        for one in snapshot.views_on(waiting.pop()):
-            if one.attached and (one.id, one.version) not in found:
-                found.add((one.id, one.version))
-                waiting.append(one.target_id)
-    return found
+    versions: set[tuple[str, int]] = set()
+    table_ids = [table_id]
+    while table_ids:
+        for view in snapshot.views_on(table_ids.pop()):
+            if view.attached and (view.id, view.version) not in versions:
+                versions.add((view.id, view.version))
+                table_ids.append(view.target_id)
+    return versions

@@ -72,7 +72,7 @@ def unbooked_parts(view: MaterializedView, snapshot: Snapshot, books: Coverage) 
 
 
 def _contributions(view_id: str, parts: Iterable[Part]) -> Iterator[Contribution]:
-    return (one for part in parts for one in part.contributions if one.view_id == view_id)
+    return (entry for part in parts for entry in part.contributions if entry.view_id == view_id)
 
 
 # --- the source ----------------------------------------------------------------------------------
@@ -134,18 +134,18 @@ def _source_row(
 
 def _target_rows(view: MaterializedView, parts: Sequence[Part]) -> Iterator[LedgerRow]:
     """Yield the outcome for each target partition that the view wrote, sorted by partition."""
-    own: dict[str, list[Part]] = {}
+    parts_by_partition: dict[str, list[Part]] = {}
     for part in parts:
         if part.made_by({view.id}):
-            own.setdefault(part.partition_id, []).append(part)
-    for partition, some in sorted(own.items()):
-        problems = [*_duplicate_blocks(view.id, some), *_oversized_parts(some)]
-        brought = sum(one.rows for one in _contributions(view.id, some))
+            parts_by_partition.setdefault(part.partition_id, []).append(part)
+    for partition, written in sorted(parts_by_partition.items()):
+        problems = [*_duplicate_blocks(view.id, written), *_oversized_parts(written)]
+        brought = sum(entry.rows for entry in _contributions(view.id, written))
         yield LedgerRow(
             "target",
             partition,
-            len(some),
-            sum(part.rows for part in some),
+            len(written),
+            sum(part.rows for part in written),
             0,
             brought,
             _truncated(problems),
@@ -159,30 +159,30 @@ def _duplicate_blocks(view_id: str, parts: Sequence[Part]) -> Iterator[str]:
     everywhere: list[BlockRange] = []
     single: dict[str, list[BlockRange]] = {}
     for part in parts:
-        of_part = contributed_blocks(view_id, (part,))
-        everywhere += of_part.everywhere
-        for partition, ranges in of_part.by_partition.items():
+        books = contributed_blocks(view_id, (part,))
+        everywhere += books.everywhere
+        for partition, ranges in books.by_partition.items():
             single.setdefault(partition, []).extend(ranges)
-    for one in _overlaps(everywhere):
-        yield f"{_range_text(one)} of the source are in two parts"
-    for partition, own in sorted(single.items()):
-        for one in _overlaps([*own, *union_ranges(everywhere)]):
-            yield f"{_range_text(one)} of the source's partition {partition} are in two parts"
+    for overlap in _overlaps(everywhere):
+        yield f"{_range_text(overlap)} of the source are in two parts"
+    for partition, partition_ranges in sorted(single.items()):
+        for overlap in _overlaps([*partition_ranges, *union_ranges(everywhere)]):
+            yield f"{_range_text(overlap)} of the source's partition {partition} are in two parts"
 
 
 def _overlaps(ranges: Sequence[BlockRange]) -> Iterator[BlockRange]:
     """Yield the blocks that two of the ranges share."""
     reached = 0
-    for before, one in pairwise(sorted(ranges)):
-        reached = max(reached, before.last)
-        if one.first <= reached:
-            yield BlockRange(one.first, min(one.last, reached))
+    for previous, current in pairwise(sorted(ranges)):
+        reached = max(reached, previous.last)
+        if current.first <= reached:
+            yield BlockRange(current.first, min(current.last, reached))
 
 
 def _oversized_parts(parts: Sequence[Part]) -> Iterator[str]:
     """Yield a problem for each part with more rows than its contributions made."""
     for part in parts:
-        brought = sum(one.rows for one in part.contributions)
+        brought = sum(contribution.rows for contribution in part.contributions)
         if part.rows > brought:
             yield f"part {part.name} has {part.rows} rows, but only {brought} were brought to it"
 

@@ -61,10 +61,10 @@ def provenance(
 ) -> tuple[Origin, ...]:
     """Return the INSERTs that may have contributed to matching rows of `parts` (None: any row)."""
     log = _BlockLogCache(snapshot, services.catalog, {}, {})
-    found: list[Origin] = []
+    origins: list[Origin] = []
     for part in parts:
         if not part.contributions:
-            found += log.origins(target, part, "", target, (part.block_range,))
+            origins += log.origins(target, part, "", target, (part.block_range,))
         for (view_id, source_id), ranges in _ranges_by_origin(part.contributions).items():
             view, source = snapshot.by_id(view_id), snapshot.by_id(source_id)
             name = "a view that was dropped"
@@ -72,19 +72,19 @@ def provenance(
                 name = f"{view.database}.{view.name}"
                 ranges = _pruned_ranges(view, target, condition, ranges, snapshot, services)
             if isinstance(source, Table):
-                found += log.origins(target, part, name, source, ranges)
-    return tuple(found)
+                origins += log.origins(target, part, name, source, ranges)
+    return tuple(origins)
 
 
 def _ranges_by_origin(
     contributions: Iterable[Contribution],
 ) -> Mapping[tuple[str, str], tuple[BlockRange, ...]]:
     """Return the contributed block ranges, joined, by (view id, source id)."""
-    found: dict[tuple[str, str], list[BlockRange]] = {}
-    for one in contributions:
-        known = found.setdefault((one.view_id, one.source_id), [])
-        known.extend(blocks for blocks in one.blocks if isinstance(blocks, BlockRange))
-    return {key: union_ranges(ranges) for key, ranges in found.items()}
+    by_origin: dict[tuple[str, str], list[BlockRange]] = {}
+    for contribution in contributions:
+        collected = by_origin.setdefault((contribution.view_id, contribution.source_id), [])
+        collected.extend(blocks for blocks in contribution.blocks if isinstance(blocks, BlockRange))
+    return {key: union_ranges(ranges) for key, ranges in by_origin.items()}
 
 
 def _pruned_ranges(
@@ -98,14 +98,15 @@ def _pruned_ranges(
     """Return the ranges without blocks whose live rows are all in parts that cannot match."""
     if condition is None or not _has_bare_columns(condition):
         return ranges
-    live = snapshot.parts(view.source_id)
-    kept = parts_reaching_condition(view, target, condition, snapshot, services)
-    if kept is None:
+    live_parts = snapshot.parts(view.source_id)
+    matching_parts = parts_reaching_condition(view, target, condition, snapshot, services)
+    if matching_parts is None:
         return ranges
-    elsewhere = subtract_ranges(
-        (part.block_range for part in live if part.rows), (part.block_range for part in kept)
+    pruned_ranges = subtract_ranges(
+        (part.block_range for part in live_parts if part.rows),
+        (part.block_range for part in matching_parts),
     )
-    return subtract_ranges(ranges, elsewhere)
+    return subtract_ranges(ranges, pruned_ranges)
 
 
 def _number(block: BlockInfo) -> int:
@@ -116,9 +117,9 @@ def _has_bare_columns(condition: nodes.Expression) -> bool:
     """Return whether the condition has only bare column names and no subquery. A qualified name has
     a meaning only in its own query."""
     return not any(
-        isinstance(one, nodes.Subquery)
-        or (isinstance(one, nodes.Identifier) and len(one.parts) > 1)
-        for one in walk(condition)
+        isinstance(node, nodes.Subquery)
+        or (isinstance(node, nodes.Identifier) and len(node.parts) > 1)
+        for node in walk(condition)
     )
 
 
@@ -137,8 +138,8 @@ class _BlockLogCache:
         """Yield an origin for each of the newest ORIGINS_MAX commits, newest first, and one for all
         older commits together."""
         by_commit: dict[int, list[BlockInfo]] = {}
-        named = self._named(source, ranges)
-        for block in named:
+        overlapping = self._named(source, ranges)
+        for block in overlapping:
             if block.kind != OLDER:
                 by_commit.setdefault(block.commit, []).append(block)
         newest = sorted(by_commit.items(), reverse=True)
@@ -151,30 +152,30 @@ class _BlockLogCache:
                 f"{source.database}.{source.name}",
                 first.number,
                 last.number,
-                sum(one.rows for one in blocks),
+                sum(commit_block.rows for commit_block in blocks),
                 commit,
                 first.kind,
                 first.query_id,
                 first.created_ms,
                 self._statement(commit),
             )
-        spans = [block for block in named if block.kind == OLDER]
-        rest = [*spans, *(block for _, blocks in newest[ORIGINS_MAX:] for block in blocks)]
-        if rest:
-            older = f"{len(newest[ORIGINS_MAX:])} older commits"
+        spans = [block for block in overlapping if block.kind == OLDER]
+        older_blocks = [*spans, *(block for _, blocks in newest[ORIGINS_MAX:] for block in blocks)]
+        if older_blocks:
+            description = f"{len(newest[ORIGINS_MAX:])} older commits"
             yield Origin(
                 part.name,
                 part.rows,
                 view,
                 f"{source.database}.{source.name}",
-                min(block.range.first for block in rest),
-                max(block.number for block in rest),
-                sum(block.rows for block in rest),
+                min(block.range.first for block in older_blocks),
+                max(block.number for block in older_blocks),
+                sum(block.rows for block in older_blocks),
                 0,
                 OLDER,
                 "",
                 0,
-                "commits that are older than the log of blocks" if spans else older,
+                "commits that are older than the log of blocks" if spans else description,
             )
 
     def _named(self, source: Table, ranges: Iterable[BlockRange]) -> list[BlockInfo]:
@@ -182,17 +183,17 @@ class _BlockLogCache:
         if source.id not in self.blocks:
             self.blocks[source.id] = self.snapshot.blocks(source.id)
         log = self.blocks[source.id]
-        found: dict[int, BlockInfo] = {}
-        for one in union_ranges(ranges):
-            for block in log[bisect_left(log, one.first, key=_number) :]:
-                if block.range.first > one.last:
+        blocks: dict[int, BlockInfo] = {}
+        for block_range in union_ranges(ranges):
+            for block in log[bisect_left(log, block_range.first, key=_number) :]:
+                if block.range.first > block_range.last:
                     break
-                found[block.number] = block
-        return list(found.values())
+                blocks[block.number] = block
+        return list(blocks.values())
 
     def _statement(self, commit: int) -> str:
         """Return the text of the commit's statement, "" if the catalog does not have it."""
         if commit not in self.statements:
-            known = list(self.catalog.commits(since=commit, up_to=commit))
-            self.statements[commit] = known[0].statement if known else ""
+            commits = list(self.catalog.commits(since=commit, up_to=commit))
+            self.statements[commit] = commits[0].statement if commits else ""
         return self.statements[commit]

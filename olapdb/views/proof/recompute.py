@@ -91,40 +91,44 @@ class Recomputation:
     @property
     def target(self) -> Table:
         """Return the table that the view writes."""
-        found = self.snapshot.by_id(self.view.target_id)
-        assert isinstance(found, Table)
-        return found
+        table = self.snapshot.by_id(self.view.target_id)
+        assert isinstance(table, Table)
+        return table
 
     def compare(self, made: Sequence[ComputedRows]) -> tuple[ReconcileRow, ...]:
         """Return a verdict for each partition that either side has, and for partitions whose rows
         cancel each other out while they have parts. An empty target gives one verdict, about
-        NOTHING_THERE."""
+        EMPTY_TARGET."""
         target = self.target
-        expected = self._split(target, [one.rows for one in made])
+        expected = self._split(target, [partition.rows for partition in made])
         actual = self._split(target, self._actual(target))
         parts = () if self.slices is not None else compared_parts(self.view, self.snapshot)
-        asked = self.slices or {part.partition_id for part in parts}
-        partitions = sorted(expected.keys() | actual.keys() | asked)
-        empty = pa.table({c.name: pa.array([], c.type.arrow) for c in target.stored_columns})
-        found = []
-        gap_rows = sum(s.rows for s in gap_slices(self.view, self.snapshot))
-        by_hand = bypass(self.view, self.snapshot)
+        selected = self.slices or {part.partition_id for part in parts}
+        partitions = sorted(expected.keys() | actual.keys() | selected)
+        empty = pa.table(
+            {column.name: pa.array([], column.type.arrow) for column in target.stored_columns}
+        )
+        verdicts = []
+        gap_rows = sum(gap.rows for gap in gap_slices(self.view, self.snapshot))
+        bypass_rows = bypass(self.view, self.snapshot)
         frozen, layout = FrozenKeys.of(self.snapshot, target.id), layout_of(target, self.around())
-        for index, one in enumerate(partitions or [EMPTY_TARGET]):
-            there = actual.get(one, empty)
-            comparable = frozen.outside(layout, one, there)
+        for index, partition in enumerate(partitions or [EMPTY_TARGET]):
+            actual_rows = actual.get(partition, empty)
+            comparable = frozen.outside(layout, partition, actual_rows)
             difference = _compare(
-                target, frozen.outside(layout, one, expected.get(one, empty)), comparable
+                target,
+                frozen.outside(layout, partition, expected.get(partition, empty)),
+                comparable,
             )
-            row = self._row(one, difference, gap_rows, by_hand.get(one, 0))
-            if frozen.holds(one):
-                nothing = difference.equal and not difference.keys_compared
+            row = self._row(partition, difference, gap_rows, bypass_rows.get(partition, 0))
+            if frozen.holds(partition):
+                nothing_compared = difference.equal and not difference.keys_compared
                 row = replace(
                     row,
-                    retained_rows=there.num_rows - comparable.num_rows,
-                    verdict="retained" if nothing else row.verdict,
+                    retained_rows=actual_rows.num_rows - comparable.num_rows,
+                    verdict="retained" if nothing_compared else row.verdict,
                 )
-            found.append(row)
+            verdicts.append(row)
             self.job.progress(
                 ChunkEvent(
                     "compared",
@@ -132,13 +136,13 @@ class Recomputation:
                     view_name(self.view),
                     index,
                     max(len(partitions), 1),
-                    one,
+                    partition,
                     0,
                     difference.keys_compared,
                     elapsed_ms=self.job.elapsed_ms,
                 )
             )
-        return tuple(found)
+        return tuple(verdicts)
 
     def expected(self) -> list[ComputedRows]:
         """Compute the rows that the view and its peers make of the source rows that each has seen.
@@ -148,17 +152,17 @@ class Recomputation:
         for view in peers(self.view, self.snapshot):
             seen = parts_reaching_slices(view, self.snapshot, self.slices, self.job.services)
             unseen = gap_slices(view, self.snapshot) if view.id in self.gap_of else ()
-            pieces = [(p, own, False) for p, own in _batches(by_partition(seen))]
-            pieces += [(one.partition, one.parts, True) for one in unseen]
+            pieces = [(name, batch, False) for name, batch in _batches(by_partition(seen))]
+            pieces += [(gap.partition, gap.parts, True) for gap in unseen]
             for partition, parts, is_gap in pieces:
                 tasks.append(self._task(view, partition, parts, len(tasks)))
                 in_gap.append(is_gap)
-        found: list[ComputedRows] = []
+        computed: list[ComputedRows] = []
         self.job.plan(self.view, tasks)
         for outcome in self.job.run(tasks):
             if isinstance(outcome, FailedChunk):
                 raise outcome.error
-            found.append(
+            computed.append(
                 ComputedRows(outcome.partition, in_gap[outcome.index], rows_of_chunk(outcome))
             )
             self.job.progress(
@@ -176,7 +180,7 @@ class Recomputation:
                     outcome.elapsed_ms,
                 )
             )
-        return found
+        return computed
 
     def _task(
         self, view: MaterializedView, partition: str, parts: Sequence[Part], index: int
@@ -185,28 +189,33 @@ class Recomputation:
 
     def _actual(self, target: Table) -> list[pa.Table]:
         """Read the rows of the compared parts of the target, one table for each part."""
-        around = self.around()
+        context = self.around()
         return [
-            read_rows(around, target, part)
+            read_rows(context, target, part)
             for part in compared_parts(self.view, self.snapshot)
             if (self.slices is None or part.partition_id in self.slices)
         ]
 
     def _split(self, target: Table, tables: list[pa.Table]) -> dict[str, pa.Table]:
         """Return the rows by partition, combined as by a full merge, without empty partitions."""
-        rows = [one for one in tables if one.num_rows]
-        if not rows:
+        nonempty_tables = [table for table in tables if table.num_rows]
+        if not nonempty_tables:
             return {}
-        around = self.around()
-        layout = layout_of(target, around)
-        plain = [one.replace_schema_metadata(None).cast(_schema(target)) for one in rows]
-        together = layout.sort(pa.concat_tables(plain))
+        context = self.around()
+        layout = layout_of(target, context)
+        plain_tables = [
+            table.replace_schema_metadata(None).cast(_schema(target)) for table in nonempty_tables
+        ]
+        sorted_rows = layout.sort(pa.concat_tables(plain_tables))
         if layout.keys_within_partitions:
-            merged = {i: piece for i, _, piece in layout.split(combine(target, together, layout))}
+            merged = {
+                partition: piece
+                for partition, _, piece in layout.split(combine(target, sorted_rows, layout))
+            }
         else:
-            pieces = layout.split(together)
-            merged = {i: combine(target, piece, layout) for i, _, piece in pieces}
-        return {i: piece for i, piece in merged.items() if piece.num_rows}
+            pieces = layout.split(sorted_rows)
+            merged = {partition: combine(target, piece, layout) for partition, _, piece in pieces}
+        return {partition: piece for partition, piece in merged.items() if piece.num_rows}
 
     def around(self) -> TriggerContext:
         """Return the context in which block functions run and parts are read, at the snapshot."""
@@ -237,9 +246,9 @@ class Recomputation:
         """Yield the known causes of a difference: bypass rows and invalidations."""
         if by_hand:
             yield f"{by_hand} rows that no view made"
-        for one in self.snapshot.invalidations(self.view.id):
-            if one.target_partition in (None, partition):
-                yield f"{one.cause}: {one.statement}" if one.statement else one.cause
+        for note in self.snapshot.invalidations(self.view.id):
+            if note.target_partition in (None, partition):
+                yield (f"{note.cause}: {note.statement}" if note.statement else note.cause)
 
 
 def _batches(partitions: Mapping[str, tuple[Part, ...]]) -> Iterator[tuple[str, tuple[Part, ...]]]:
@@ -250,14 +259,14 @@ def _batches(partitions: Mapping[str, tuple[Part, ...]]) -> Iterator[tuple[str, 
     names: list[str] = []
     parts: list[Part] = []
     rows = 0
-    for name, own in partitions.items():
-        own_rows = sum(part.rows for part in own)
-        if names and (len(names) == size or rows + own_rows > CHUNK_ROWS_MAX):
+    for name, added_parts in partitions.items():
+        added_rows = sum(part.rows for part in added_parts)
+        if names and (len(names) == size or rows + added_rows > CHUNK_ROWS_MAX):
             yield _chunk_name(names), tuple(parts)
             names, parts, rows = [], [], 0
         names.append(name)
-        parts += own
-        rows += own_rows
+        parts += added_parts
+        rows += added_rows
     if names:
         yield _chunk_name(names), tuple(parts)
 
@@ -269,7 +278,7 @@ def _chunk_name(partitions: Sequence[str]) -> str:
 
 
 def _schema(table: Table) -> pa.Schema:
-    return pa.schema([pa.field(c.name, c.type.arrow) for c in table.stored_columns])
+    return pa.schema([pa.field(column.name, column.type.arrow) for column in table.stored_columns])
 
 
 def _compare(target: Table, expected: pa.Table, actual: pa.Table) -> Difference:
@@ -281,4 +290,4 @@ def _compare(target: Table, expected: pa.Table, actual: pa.Table) -> Difference:
         return compare_rows(target, expected, actual)
     if expected.equals(actual):  # both in the order of the keys, each key once
         return Difference(keys_compared=expected.num_rows)
-    return compare_keys(target, [k for k in keys if k is not None], expected, actual)
+    return compare_keys(target, [key for key in keys if key is not None], expected, actual)

@@ -76,19 +76,19 @@ def _compare_and_record(
         reason = incomparable_reason(view, snapshot)
         if reason:
             return (_unverifiable(view, snapshot, reason),)
-        chosen = _selected_partitions(job, view, snapshot, partition, sample, oldest, stale)
-        if chosen is not None and not chosen:
+        partitions = _selected_partitions(job, view, snapshot, partition, sample, oldest, stale)
+        if partitions is not None and not partitions:
             return ()
-        recomputation = Recomputation(job, snapshot, view, chosen)
+        recomputation = Recomputation(job, snapshot, view, partitions)
         try:
-            made = recomputation.expected()
+            computed_rows = recomputation.expected()
         except ROW_ERRORS as error:
-            if record and chosen is None:
+            if record and partitions is None:
                 record_failed_attempt(job, view.id, "RECONCILE", error)
             raise
-        rows = recomputation.compare(made)
+        rows = recomputation.compare(computed_rows)
         if record:
-            _record(job, snapshot, view, rows, complete=chosen is None)
+            _record(job, snapshot, view, rows, complete=partitions is None)
     return rows
 
 
@@ -97,8 +97,8 @@ def _store_unprovable_reasons(origin: CommitOrigin, view_id: str) -> None:
     comparison leaves such writers out."""
     snapshot = origin.services.catalog.snapshot()
     view = find_view(snapshot, view_id)
-    for one in snapshot.views_into(view.target_id):
-        store_unproven_reason(origin, one, unproven_reason_now(one, snapshot))
+    for writer in snapshot.views_into(view.target_id):
+        store_unproven_reason(origin, writer, unproven_reason_now(writer, snapshot))
 
 
 def require_stored(view: MaterializedView, snapshot: Snapshot, operation: str) -> None:
@@ -115,7 +115,7 @@ def require_stored(view: MaterializedView, snapshot: Snapshot, operation: str) -
 def _unverifiable(view: MaterializedView, snapshot: Snapshot, reason: str) -> ReconcileRow:
     """Return the row of a view that cannot be compared: the reason, its bypass and gap rows."""
     gap_rows = (
-        sum(s.rows for s in gap_slices(view, snapshot))
+        sum(gap.rows for gap in gap_slices(view, snapshot))
         if stores_rows(snapshot, view.source_id)
         else 0
     )
@@ -151,17 +151,19 @@ def _selected_partitions(
         return frozenset((partition,))
     if stale:
         return stale_slices(snapshot, view)
-    wanted = sample if sample is not None else oldest
-    if wanted is None:
+    count = sample if sample is not None else oldest
+    if count is None:
         return None
-    if wanted < 1:
+    if count < 1:
         word = "OLDEST" if sample is None else "SAMPLE"
         raise BadArguments(f"{word} is the number of partitions to compare, at least 1.")
     if sample is None:
-        return frozenset(_partitions_by_proof_age(view, snapshot)[:wanted])
-    there = sorted({p.partition_id for p in snapshot.parts(view.target_id) if p.rows})
-    drawn = random.Random(job.query_id or snapshot.number)
-    return frozenset(drawn.sample(there, min(wanted, len(there))))
+        return frozenset(_partitions_by_proof_age(view, snapshot)[:count])
+    live_partitions = sorted(
+        {part.partition_id for part in snapshot.parts(view.target_id) if part.rows}
+    )
+    generator = random.Random(job.query_id or snapshot.number)
+    return frozenset(generator.sample(live_partitions, min(count, len(live_partitions))))
 
 
 def _partitions_by_proof_age(view: MaterializedView, snapshot: Snapshot) -> list[str]:
@@ -175,8 +177,8 @@ def _partitions_by_proof_age(view: MaterializedView, snapshot: Snapshot) -> list
             return 0, 0
         return 1 + check_is_current(check, view, snapshot), check.checked_ms
 
-    there = sorted({p.partition_id for p in snapshot.parts(view.target_id) if p.rows})
-    return sorted(there, key=age)
+    partitions = sorted({part.partition_id for part in snapshot.parts(view.target_id) if part.rows})
+    return sorted(partitions, key=age)
 
 
 def _record(
@@ -190,7 +192,7 @@ def _record(
     changed; raise QueryWasCancelled if the job was cancelled."""
     writers = peers(view, snapshot)
     draft = CommitDraft([job.origin.lease])
-    draft.require(*(ViewIs(one.id, one.version) for one in writers), *job.record.requirements())
+    draft.require(*(ViewIs(peer.id, peer.version) for peer in writers), *job.record.requirements())
     draft.change(*verdict_changes(job, snapshot, view, rows, complete), *job.closing("compared"))
     if publish_if_current(draft, job.origin) is not None:
         job.record.ended()
@@ -217,15 +219,15 @@ def verdict_changes(
     writers = peers(view, snapshot)
     changes: list[Change] = []
     for row in rows:
-        print_of = fingerprint(view, snapshot, row.partition, raised)
-        for one in writers:
-            changes.append(RecordCheck(_check(job, one, row, print_of)))
+        slice_fingerprint = fingerprint(view, snapshot, row.partition, raised)
+        for writer in writers:
+            changes.append(RecordCheck(_check(job, writer, row, slice_fingerprint)))
             if row.verdict in ("equal", "retained"):
-                changes.append(ClearInvalidations(one.id, row.partition, snapshot.number))
-    right = [row.partition for row in rows if row.verdict in ("equal", "retained")]
-    changes += stale_frozen_changes(writers, right, snapshot)
-    if complete and len(right) == len(rows):
-        changes += [ClearInvalidations(one.id, None, snapshot.number) for one in writers]
+                changes.append(ClearInvalidations(writer.id, row.partition, snapshot.number))
+    settled_partitions = [row.partition for row in rows if row.verdict in ("equal", "retained")]
+    changes += stale_frozen_changes(writers, settled_partitions, snapshot)
+    if complete and len(settled_partitions) == len(rows):
+        changes += [ClearInvalidations(writer.id, None, snapshot.number) for writer in writers]
     return changes
 
 

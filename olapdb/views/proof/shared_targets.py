@@ -42,29 +42,29 @@ def peers(view: MaterializedView, snapshot: Snapshot) -> tuple[MaterializedView,
     """Return the views that are compared together: the view itself first, then the other comparable
     writers of its target by name. An incomparable view is alone."""
     others = [
-        one
-        for one in snapshot.views_into(view.target_id)
-        if one.id != view.id and not incomparable_reason(one, snapshot)
+        writer
+        for writer in snapshot.views_into(view.target_id)
+        if writer.id != view.id and not incomparable_reason(writer, snapshot)
     ]
     if incomparable_reason(view, snapshot):
         return (view,)
-    return (view, *sorted(others, key=lambda one: (one.database, one.name)))
+    return (view, *sorted(others, key=lambda writer: (writer.database, writer.name)))
 
 
 def recomputable_writers(
     view: MaterializedView, snapshot: Snapshot
 ) -> tuple[MaterializedView, ...]:
     """Return the writers of the view's target whose sources keep rows: a replay recomputes them."""
-    return tuple(one for one in snapshot.views_into(view.target_id) if has_source(one, snapshot))
+    return tuple(item for item in snapshot.views_into(view.target_id) if has_source(item, snapshot))
 
 
 def compared_parts(view: MaterializedView, snapshot: Snapshot) -> tuple[Part, ...]:
     """Return the target's parts with rows that a comparison of the view reads: those of its peers,
     and those that no view made."""
-    mine = {one.id for one in peers(view, snapshot)}
-    others = {one.id for one in snapshot.views_into(view.target_id)} - mine
+    peer_ids = {writer.id for writer in peers(view, snapshot)}
+    other_ids = {writer.id for writer in snapshot.views_into(view.target_id)} - peer_ids
     return tuple(
         part
         for part in snapshot.parts(view.target_id)
-        if part.rows and (part.made_by(mine) or not part.made_by(others))
+        if part.rows and (part.made_by(peer_ids) or not part.made_by(other_ids))
     )

@@ -92,33 +92,38 @@ def view_status(view: MaterializedView, snapshot: Snapshot) -> ViewStatus:
         drop = f"DROP VIEW {view_name(view)}"
         return ViewStatus(view.id, "broken", broken, 0, 0, 0, 0, {}, (), 0, drop)
     slices = coverage_rows(view, snapshot)
-    gaps = [s for s in slices if s.status == "gap"]
-    by_hand = bypass(view, snapshot)
-    checks = [c for c in snapshot.checks(view.id) if check_is_current(c, view, snapshot)]
+    gaps = [row for row in slices if row.status == "gap"]
+    bypass_rows = bypass(view, snapshot)
+    checks = [
+        check for check in snapshot.checks(view.id) if check_is_current(check, view, snapshot)
+    ]
     stale = _stale(view, snapshot, checks)
-    gap_rows = sum(s.rows for s in gaps)
+    gap_rows = sum(row.rows for row in gaps)
     verdict, reason, mend = _unreadable(view, snapshot) or _verdict(
-        view, snapshot, gap_rows, by_hand, stale, checks
+        view, snapshot, gap_rows, bypass_rows, stale, checks
     )
     gap_blocks, gap_since_ms = _lag(view, snapshot) if gaps else (0, 0)
     return ViewStatus(
         view_id=view.id,
         verdict=verdict,
         reason=reason,
-        covered_rows=sum(s.rows for s in slices if s.status == "covered"),
+        covered_rows=sum(row.rows for row in slices if row.status == "covered"),
         gap_rows=gap_rows,
-        gap_parts=sum(s.parts for s in gaps),
-        bypass_rows=sum(by_hand.values()),
-        bypass=by_hand,
+        gap_parts=sum(row.parts for row in gaps),
+        bypass_rows=sum(bypass_rows.values()),
+        bypass=bypass_rows,
         stale=stale,
         last_check_ms=max(
-            (c.checked_ms for c in snapshot.checks(view.id) if c.mode not in ATTEMPTS), default=0
+            (check.checked_ms for check in snapshot.checks(view.id) if check.mode not in ATTEMPTS),
+            default=0,
         ),
         mend=mend,
         gap_blocks=gap_blocks,
         gap_since_ms=gap_since_ms,
-        retained_rows=sum(s.rows for s in slices if s.status == "retained"),
-        last_proof_ms=max((c.checked_ms for c in checks if c.verdict == "equal"), default=0),
+        retained_rows=sum(row.rows for row in slices if row.status == "retained"),
+        last_proof_ms=max(
+            (check.checked_ms for check in checks if check.verdict == "equal"), default=0
+        ),
         stale_slices=_distinct_slices(view, snapshot, stale),
     )
 
@@ -126,12 +131,14 @@ def view_status(view: MaterializedView, snapshot: Snapshot) -> ViewStatus:
 def _lag(view: MaterializedView, snapshot: Snapshot) -> tuple[int, int]:
     """Return the number of source blocks that the view has not seen whole, and the time in ms of
     the oldest of them, or 0."""
-    missed = union_ranges(
-        part.block_range for one in gap_slices(view, snapshot) for part in one.parts
+    missed_ranges = union_ranges(
+        part.block_range for gap in gap_slices(view, snapshot) for part in gap.parts
     )
-    missed = subtract_ranges(missed, snapshot.coverage(view.id).everywhere)
-    spans = [snapshot.block_span(view.source_id, one) for one in missed]
-    return sum(count for count, _ in spans), min((ms for _, ms in spans if ms), default=0)
+    missed_ranges = subtract_ranges(missed_ranges, snapshot.coverage(view.id).everywhere)
+    spans = [snapshot.block_span(view.source_id, gap) for gap in missed_ranges]
+    return sum(count for count, _ in spans), min(
+        (since_ms for _, since_ms in spans if since_ms), default=0
+    )
 
 
 def _broken(view: MaterializedView, snapshot: Snapshot) -> str:
@@ -152,16 +159,16 @@ def _unreadable(view: MaterializedView, snapshot: Snapshot) -> tuple[Health, str
     roles = {view.target_id: "its target", view.source_id: "its source"}
     for table_id in view.dimension_ids:
         roles.setdefault(table_id, "a table that it joins")
-    order = list(roles)
-    damaged = [one for one in snapshot.damaged() if one.table_id in roles]
+    role_order = list(roles)
+    damaged = [damage for damage in snapshot.damaged() if damage.table_id in roles]
     if not damaged:
         return None
-    damaged.sort(key=lambda one: (order.index(one.table_id), one.part))
+    damaged.sort(key=lambda damage: (role_order.index(damage.table_id), damage.part))
     names: dict[str, str] = {}
-    for one in damaged:
-        table = snapshot.by_id(one.table_id)
+    for damage in damaged:
+        table = snapshot.by_id(damage.table_id)
         assert isinstance(table, Table)
-        names[one.table_id] = f"{quote_name(table.database)}.{quote_name(table.name)}"
+        names[damage.table_id] = f"{quote_name(table.database)}.{quote_name(table.name)}"
     first = damaged[0]
     name = names[first.table_id]
     more = f" {len(damaged) - 1} more parts are damaged." if len(damaged) > 1 else ""
@@ -169,11 +176,11 @@ def _unreadable(view: MaterializedView, snapshot: Snapshot) -> tuple[Health, str
         f"Part {first.part} of {roles[first.table_id]} {name} is damaged: {first.reason}{more}"
         f" Restore its file and run CHECK TABLE {name}, or set the part aside (mend)."
     )
-    mends = (
-        f"SYSTEM QUARANTINE PART '{one.part_id}' ON {names[one.table_id]}"
-        for one in damaged[:MENDED_PARTS_MAX]
+    statements = (
+        f"SYSTEM QUARANTINE PART '{damage.part_id}' ON {names[damage.table_id]}"
+        for damage in damaged[:MENDED_PARTS_MAX]
     )
-    return "unverifiable", reason, "; ".join(mends)
+    return "unverifiable", reason, "; ".join(statements)
 
 
 def _stale(
@@ -181,23 +188,31 @@ def _stale(
 ) -> tuple[StaleSlice, ...]:
     """Return the invalidations of the view and its peers, and its checks with differences."""
     slices = [
-        StaleSlice(i.target_partition, i.cause, i.statement, i.query_id, i.rows, i.since_ms, i.keys)
-        for one in peers(view, snapshot)
-        for i in snapshot.invalidations(one.id)
-        if i.cause != FAILED
+        StaleSlice(
+            note.target_partition,
+            note.cause,
+            note.statement,
+            note.query_id,
+            note.rows,
+            note.since_ms,
+            note.keys,
+        )
+        for peer in peers(view, snapshot)
+        for note in snapshot.invalidations(peer.id)
+        if note.cause != FAILED
     ]
     slices += [
         StaleSlice(
-            c.target_partition,
+            check.target_partition,
             "RECONCILE",
             "",
             "",
-            c.missing + c.extra + c.differing,
-            c.checked_ms,
-            c.examples,
+            check.missing + check.extra + check.differing,
+            check.checked_ms,
+            check.examples,
         )
-        for c in checks
-        if c.verdict == "different"
+        for check in checks
+        if check.verdict == "different"
     ]
     return tuple(slices)
 
@@ -206,11 +221,11 @@ def _distinct_slices(
     view: MaterializedView, snapshot: Snapshot, stale: tuple[StaleSlice, ...]
 ) -> int:
     """Return the number of distinct stale slices; a stale target counts its partitions, or 1."""
-    named = {one.partition for one in stale}
-    if None not in named:
-        return len(named)
-    there = {part.partition_id for part in snapshot.parts(view.target_id) if part.rows}
-    return max(len((named | there) - {None}), 1)
+    partitions = {stale_slice.partition for stale_slice in stale}
+    if None not in partitions:
+        return len(partitions)
+    live_partitions = {part.partition_id for part in snapshot.parts(view.target_id) if part.rows}
+    return max(len((partitions | live_partitions) - {None}), 1)
 
 
 def _verdict(
@@ -223,31 +238,35 @@ def _verdict(
 ) -> tuple[Health, str, str]:
     """Return (verdict, reason, mend). Reason and mend may be ""."""
     name = view_name(view)
-    why = incomparable_reason(view, snapshot)
+    unproven = incomparable_reason(view, snapshot)
     if not stores_rows(snapshot, view.source_id):
         return (
             "unproven",
-            why + _lost_rows_text(view, snapshot) + _irreparable_text(by_hand, stale),
+            unproven + _lost_rows_text(view, snapshot) + _irreparable_text(by_hand, stale),
             "",
         )
-    forgets = not stores_rows(snapshot, view.target_id)  # no stored row can be stale
-    amiss = _problems(view, snapshot, gap_rows, by_hand, () if forgets else stale)
-    kept = retained_description(view, snapshot)
-    if why:  # Problems are reported and repaired also where the view is unproven.
-        reason, mend = _reason_and_repair(amiss) if amiss else (kept, "")
-        return "unproven", f"{why} {reason}".rstrip(), mend
-    if amiss:
-        reason, mend = _reason_and_repair(amiss)
-        return (amiss[0].verdict if all(one.mend for one in amiss) else "unproven"), reason, mend
-    equal = {c.target_partition for c in checks if c.verdict in ("equal", "retained")}
-    there = {part.partition_id for part in compared_parts(view, snapshot)}
-    proven = bool(checks) and there <= equal
-    fails = "" if proven else failed_attempt_error(view, snapshot, "RECONCILE")
-    if fails:
-        return "unproven", f"{_failed_words('RECONCILE', fails, name)} {kept}".rstrip(), ""
-    if kept:
+    keeps_no_rows = not stores_rows(snapshot, view.target_id)  # no stored row can be stale
+    problems = _problems(view, snapshot, gap_rows, by_hand, () if keeps_no_rows else stale)
+    retained = retained_description(view, snapshot)
+    if unproven:  # Problems are reported and repaired also where the view is unproven.
+        reason, mend = _reason_and_repair(problems) if problems else (retained, "")
+        return "unproven", f"{unproven} {reason}".rstrip(), mend
+    if problems:
+        reason, mend = _reason_and_repair(problems)
+        return (
+            (problems[0].verdict if all(item.mend for item in problems) else "unproven"),
+            reason,
+            mend,
+        )
+    equal = {check.target_partition for check in checks if check.verdict in ("equal", "retained")}
+    compared = {part.partition_id for part in compared_parts(view, snapshot)}
+    proven = bool(checks) and compared <= equal
+    failure = "" if proven else failed_attempt_error(view, snapshot, "RECONCILE")
+    if failure:
+        return "unproven", f"{_failed_words('RECONCILE', failure, name)} {retained}".rstrip(), ""
+    if retained:
         rest = " The rest is proven." if proven else ""
-        return "retained", kept + rest, "" if proven else f"SYSTEM RECONCILE VIEW {name}"
+        return "retained", retained + rest, "" if proven else f"SYSTEM RECONCILE VIEW {name}"
     if proven:
         return "proven", "", ""
     return "covered", "", f"SYSTEM RECONCILE VIEW {name}"
@@ -269,10 +288,10 @@ class _Problem:
 def _reason_and_repair(amiss: Sequence[_Problem]) -> tuple[str, str]:
     """Return the reasons as text, and the statement to run first. Name all problems without a
     repair, but only the worst with one: repairs run one at a time."""
-    hopeless = [one.reason for one in amiss if not one.mend]
-    mended = [one for one in amiss if one.mend][:1]
-    words = " ".join((*hopeless, *(one.reason for one in mended)))
-    return words, mended[0].mend if mended else ""
+    irreparable = [problem.reason for problem in amiss if not problem.mend]
+    repairable = [problem for problem in amiss if problem.mend][:1]
+    text = " ".join((*irreparable, *(problem.reason for problem in repairable)))
+    return text, repairable[0].mend if repairable else ""
 
 
 def _problems(
@@ -284,27 +303,38 @@ def _problems(
 ) -> list[_Problem]:
     """Return the problems that the ledger knows, the worst first: stale, bypassed, partial."""
     name = view_name(view)
-    real = [s for s in stale if not (s.cause == "RECONCILE" and by_hand.get(s.partition or ""))]
-    never = failed_attempt_error(view, snapshot, "REPLAY") if real or by_hand else ""
-    never = _failed_words("REPLAY", never, name) if never else ""
-    error = failed_attempt_error(view, snapshot, "BACKFILL") if gap_rows else ""
-    missed = f"It has not seen {gap_rows} rows." if gap_rows else ""
-    found: list[_Problem] = []
-    if real:
+    slices = [
+        entry
+        for entry in stale
+        if not (entry.cause == "RECONCILE" and by_hand.get(entry.partition or ""))
+    ]
+    replay_failure = failed_attempt_error(view, snapshot, "REPLAY") if slices or by_hand else ""
+    replay_failure = _failed_words("REPLAY", replay_failure, name) if replay_failure else ""
+    backfill_error = failed_attempt_error(view, snapshot, "BACKFILL") if gap_rows else ""
+    gap_text = f"It has not seen {gap_rows} rows." if gap_rows else ""
+    problems: list[_Problem] = []
+    if slices:
         mend = f"SYSTEM REPLAY VIEW {name} STALE"
-        found.append(_problem("stale", _stale_words(real), mend, never))
+        problems.append(_problem("stale", _stale_words(slices), mend, replay_failure))
     if by_hand:
-        one = _bypass_problem(view, snapshot, by_hand, bool(gap_rows), bool(error))
-        if real and one.mends_stale:
-            words = f"{_stale_words(real)} {one.reason} {missed}".rstrip()
-            found = [_problem("stale", words, one.mend, never)]
+        problem = _bypass_problem(view, snapshot, by_hand, bool(gap_rows), bool(backfill_error))
+        if slices and problem.mends_stale:
+            text = f"{_stale_words(slices)} {problem.reason} {gap_text}".rstrip()
+            problems = [_problem("stale", text, problem.mend, replay_failure)]
         else:
-            found.append(_problem("bypassed", f"{one.reason} {missed}".rstrip(), one.mend, never))
+            problems.append(
+                _problem(
+                    "bypassed",
+                    f"{problem.reason} {gap_text}".rstrip(),
+                    problem.mend,
+                    replay_failure,
+                )
+            )
     if gap_rows:
-        fails = _failed_words("BACKFILL", error, name) if error else ""
-        words = missed + _failure_text(view, snapshot, gap_rows)
-        found.append(_problem("partial", words, f"SYSTEM BACKFILL VIEW {name}", fails))
-    return found
+        backfill_failure = _failed_words("BACKFILL", backfill_error, name) if backfill_error else ""
+        text = gap_text + _failure_text(view, snapshot, gap_rows)
+        problems.append(_problem("partial", text, f"SYSTEM BACKFILL VIEW {name}", backfill_failure))
+    return problems
 
 
 def _problem(verdict: Health, words: str, mend: str, never: str) -> _Problem:
@@ -341,62 +371,62 @@ def _bypass_problem(
         return _BypassProblem(reason, f"SYSTEM BACKFILL VIEW {name}")
     if incomparable_reason(view, snapshot):
         return _BypassProblem(f"{reason} {removes}", discard)
-    owner = next((one for one in peers(view, snapshot) if gap_slices(one, snapshot)), None)
-    frozen = FrozenKeys.of(snapshot, view.target_id)
+    owner = next((peer for peer in peers(view, snapshot) if gap_slices(peer, snapshot)), None)
+    frozen_keys = FrozenKeys.of(snapshot, view.target_id)
     if owner is None or fails or failed_attempt_error(owner, snapshot, "BACKFILL"):
         return _BypassProblem(f"{reason} {removes}", discard)
     if missed:
         discard = f"SYSTEM BACKFILL VIEW {name} DISCARD BYPASS"
-    if any(frozen.holds(partition) for partition in by_hand):
-        why = "They lie beside rows that retention froze, and cannot be adopted."
-        return _BypassProblem(f"{reason} {why} {removes}", discard, True)
+    if any(frozen_keys.holds(partition) for partition in by_hand):
+        explanation = "They lie beside rows that retention froze, and cannot be adopted."
+        return _BypassProblem(f"{reason} {explanation} {removes}", discard, True)
     refused = refused_adoption(owner, snapshot)
     if refused is None:
         return _BypassProblem(reason, f"SYSTEM ADOPT VIEW {view_name(owner)}", True)
-    found = f"They are not what it makes: {counts(refused)} keys, ADOPT found."
+    adoption_text = f"They are not what it makes: {counts(refused)} keys, ADOPT found."
     if refused.verdict == "unverifiable":
-        found = f"ADOPT cannot compare them: {refused.examples[0]}"
-    return _BypassProblem(f"{reason} {found} {removes}", discard, True)
+        adoption_text = f"ADOPT cannot compare them: {refused.examples[0]}"
+    return _BypassProblem(f"{reason} {adoption_text} {removes}", discard, True)
 
 
 def _failed_words(attempt: str, error: str, name: str) -> str:
     """Return the error of a failed attempt, and what a person has to change before the next one."""
-    again = "" if attempt == "RECONCILE" else f", then SYSTEM {attempt} VIEW {name}"
-    again += " STALE" if attempt == "REPLAY" else ""
+    next_step = "" if attempt == "RECONCILE" else f", then SYSTEM {attempt} VIEW {name}"
+    next_step += " STALE" if attempt == "REPLAY" else ""
     return (
         f"{attempt} failed: {error} Change the rows that it fails on (ALTER TABLE … UPDATE, DELETE"
-        f" FROM), or the definition (ALTER TABLE {name} MODIFY QUERY …){again}."
+        f" FROM), or the definition (ALTER TABLE {name} MODIFY QUERY …){next_step}."
     )
 
 
 def _stale_words(stale: Sequence[StaleSlice]) -> str:
     """Return the causes, "Stale by DELETE, DIMENSION CHANGE."; QUARANTINE PART with its SQL."""
     causes = dict.fromkeys(
-        f"{one.cause} ({one.statement})" if one.cause == "QUARANTINE PART" else one.cause
-        for one in stale
+        f"{entry.cause} ({entry.statement})" if entry.cause == "QUARANTINE PART" else entry.cause
+        for entry in stale
     )
     return f"Stale by {', '.join(causes)}."
 
 
 def _bypass_words(by_hand: Mapping[str, int]) -> str:
     """Return the number of bypass rows and their first five partitions as text."""
-    where = ", ".join(list(by_hand)[:5])
-    return f"{sum(by_hand.values())} rows of the target (in {where}) were made by no view."
+    partitions = ", ".join(list(by_hand)[:5])
+    return f"{sum(by_hand.values())} rows of the target (in {partitions}) were made by no view."
 
 
 def _irreparable_text(by_hand: Mapping[str, int], stale: Sequence[StaleSlice]) -> str:
     """Return the problems of a view whose source stores no rows: no statement can recompute it."""
-    words = [_stale_words(stale)] if stale else []
-    words += [_bypass_words(by_hand)] if by_hand else []
-    return "".join(f" {one}" for one in words)
+    sentences = [_stale_words(stale)] if stale else []
+    sentences += [_bypass_words(by_hand)] if by_hand else []
+    return "".join(f" {sentence}" for sentence in sentences)
 
 
 def _lost_rows_text(view: MaterializedView, snapshot: Snapshot) -> str:
     """Return the text on INSERTs whose rows the view lacks for good: its source stores no rows."""
-    notes = [one for one in snapshot.invalidations(view.id) if one.cause == FAILED]
+    notes = [note for note in snapshot.invalidations(view.id) if note.cause == FAILED]
     if not notes:
         return ""
-    newest, rows = notes[-1], sum(one.rows for one in notes)
+    newest, rows = notes[-1], sum(note.rows for note in notes)
     return (
         f" It failed on {rows} rows, which it lacks for good, in INSERT {newest.query_id} at last:"
         f" {newest.keys[0]}"
@@ -409,5 +439,5 @@ def _failure_text(view: MaterializedView, snapshot: Snapshot, gap_rows: int) -> 
     notes = failures(view, snapshot)
     if not notes:
         return ""
-    newest, rows = notes[-1], min(sum(one.rows for one in notes), gap_rows)
+    newest, rows = notes[-1], min(sum(note.rows for note in notes), gap_rows)
     return f" It failed on {rows} of them, in INSERT {newest.query_id} at last: {newest.keys[0]}"

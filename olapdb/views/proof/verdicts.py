@@ -44,16 +44,16 @@ WHOLE_TARGET = ""
 
 def refused_adoption(view: MaterializedView, snapshot: Snapshot) -> Check | None:
     """Return the check of the last, refused ADOPT if its fingerprint still holds, else None."""
-    for one in snapshot.checks(view.id):
-        if one.mode == "ADOPT" and one.fingerprint == adoption_fingerprint(view, snapshot):
-            return one
+    for check in snapshot.checks(view.id):
+        if check.mode == "ADOPT" and check.fingerprint == adoption_fingerprint(view, snapshot):
+            return check
     return None
 
 
 def counts(found: _Counted) -> str:
     """Return the counts that are not zero as text: "1 missing, 2 differing"."""
-    each = (("missing", found.missing), ("extra", found.extra), ("differing", found.differing))
-    return ", ".join(f"{count} {what}" for what, count in each if count)
+    labelled = (("missing", found.missing), ("extra", found.extra), ("differing", found.differing))
+    return ", ".join(f"{count} {label}" for label, count in labelled if count)
 
 
 def adoption_fingerprint(view: MaterializedView, snapshot: Snapshot) -> str:
@@ -61,16 +61,16 @@ def adoption_fingerprint(view: MaterializedView, snapshot: Snapshot) -> str:
     bypass blocks and the gap. Rows that triggers add are left out: both sides gain them."""
     views = snapshot.views_into(view.target_id)
     ids = writers(view, snapshot)
-    by_hand: dict[str, list[BlockRange]] = {}
+    bypass_ranges: dict[str, list[BlockRange]] = {}
     for part in snapshot.parts(view.target_id):
         if part.rows and is_bypass(part, ids):
-            by_hand.setdefault(part.partition_id, []).append(part.block_range)
+            bypass_ranges.setdefault(part.partition_id, []).append(part.block_range)
     facts = (
         "ADOPT",
-        [(one.id, one.version, snapshot.data_version(one.source_id, "")) for one in views],
+        [(entry.id, entry.version, snapshot.data_version(entry.source_id, "")) for entry in views],
         changed_versions(view.target_id, snapshot),
-        [(partition, union_ranges(ranges)) for partition, ranges in sorted(by_hand.items())],
-        [(one.partition, one.blocks) for one in gap_slices(view, snapshot)],
+        [(partition, union_ranges(ranges)) for partition, ranges in sorted(bypass_ranges.items())],
+        [(entry.partition, entry.blocks) for entry in gap_slices(view, snapshot)],
     )
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
 
@@ -79,7 +79,10 @@ def changed_versions(table_id: str, snapshot: Snapshot) -> list[tuple[str, int]]
     """Return (partition, data version) of each partition of the table that was ever changed other
     than by INSERTs and merges. Partition "" is the table as a whole. Sorted by partition."""
     partitions = {"", *(part.partition_id for part in snapshot.parts(table_id))}
-    versions = ((p, snapshot.data_version(table_id, p)) for p in sorted(partitions))
+    versions = (
+        (partition_id, snapshot.data_version(table_id, partition_id))
+        for partition_id in sorted(partitions)
+    )
     return [(partition, version) for partition, version in versions if version]
 
 
@@ -87,31 +90,37 @@ def stale_slices(snapshot: Snapshot, view: MaterializedView) -> frozenset[str] |
     """Return the target partitions that an invalidation of any writer names, or a current check
     with differences. None means all partitions. A VIEW FAILED note names a gap, not a stale
     slice."""
-    found: set[str] = set()
+    partitions: set[str] = set()
     for view_id in writers(view, snapshot):
-        for one in snapshot.invalidations(view_id):
-            if one.cause == FAILED:
+        for invalidation in snapshot.invalidations(view_id):
+            if invalidation.cause == FAILED:
                 continue
-            if one.target_partition is None:
+            if invalidation.target_partition is None:
                 return None
-            found.add(one.target_partition)
+            partitions.add(invalidation.target_partition)
         for check in snapshot.checks(view_id):
             if check.verdict == "different" and check_is_current(check, view, snapshot):
-                found.add(check.target_partition)
-    return frozenset(found)
+                partitions.add(check.target_partition)
+    return frozenset(partitions)
 
 
 def failures(view: MaterializedView, snapshot: Snapshot) -> tuple[Invalidation, ...]:
     """Return the notes of the view's failed INSERTs that are still in its gap, oldest first."""
-    notes = [one for one in snapshot.invalidations(view.id) if one.cause == FAILED]
+    notes = [entry for entry in snapshot.invalidations(view.id) if entry.cause == FAILED]
     if not notes:
         return ()
-    missed = [part.block_range for one in gap_slices(view, snapshot) for part in one.parts]
-    of_commit: dict[int, list[int]] = {}
-    for block in snapshot.blocks(view.source_id) if missed else ():
-        of_commit.setdefault(block.commit, []).append(block.number)
+    missed_ranges = [
+        part.block_range for entry in gap_slices(view, snapshot) for part in entry.parts
+    ]
+    blocks_of_commit: dict[int, list[int]] = {}
+    for block in snapshot.blocks(view.source_id) if missed_ranges else ():
+        blocks_of_commit.setdefault(block.commit, []).append(block.number)
     return tuple(
         note
         for note in notes
-        if any(r.first <= n <= r.last for n in of_commit.get(note.commit, ()) for r in missed)
+        if any(
+            block_range.first <= number <= block_range.last
+            for number in blocks_of_commit.get(note.commit, ())
+            for block_range in missed_ranges
+        )
     )

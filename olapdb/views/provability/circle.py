@@ -17,21 +17,21 @@ from olapdb.model.snapshot import Snapshot
 def circle_of(snapshot: Snapshot, inputs: Sequence[Table], target: Table) -> tuple[str, ...]:
     """Return the table names along the circle that a view of these inputs into `target` would
     close, from an input to the same input; () if there is none. `inputs` has the source first."""
-    wanted = {table.id: _name(table) for table in inputs}
+    input_names = {table.id: _name(table) for table in inputs}
     views = _views(snapshot)
     waiting: list[tuple[str, tuple[str, ...]]] = [(target.id, (_name(target),))]
     seen: set[str] = set()
     while waiting:
         table_id, path = waiting.pop()
-        if table_id in wanted:
-            return (wanted[table_id], *path)
+        if table_id in input_names:
+            return (input_names[table_id], *path)
         if table_id in seen:
             continue
         seen.add(table_id)
         for view in views:
             if table_id == view.source_id or table_id in view.dimension_ids:
-                reached = snapshot.by_id(view.target_id)
-                label = _name(reached) if isinstance(reached, Table) else view.name
+                written = snapshot.by_id(view.target_id)
+                label = _name(written) if isinstance(written, Table) else view.name
                 waiting.append((view.target_id, (*path, label)))
     return ()
 
@@ -42,13 +42,13 @@ def downstream(snapshot: Snapshot, table_id: str) -> Iterable[str]:
     views = _views(snapshot)
     waiting, seen = [table_id], dict[str, None]()
     while waiting:
-        one = waiting.pop()
-        if one not in seen:
-            seen[one] = None
+        reached_id = waiting.pop()
+        if reached_id not in seen:
+            seen[reached_id] = None
             waiting += [
                 view.target_id
                 for view in views
-                if one == view.source_id or one in view.dimension_ids
+                if reached_id == view.source_id or reached_id in view.dimension_ids
             ]
     return seen
 

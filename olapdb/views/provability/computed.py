@@ -60,7 +60,7 @@ def keeps_equal_values(layout: TableLayout, column: Column, *, grouped: bool) ->
         return grouped and column.type.function in _IDEMPOTENT
     if layout.table.engine.name != "SummingMergeTree":
         return True
-    return column.name not in {one.name for one in summed_columns(layout)}
+    return column.name not in {summed.name for summed in summed_columns(layout)}
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class _Computed:
 
     def _basis(self, expression: Expression) -> set[str]:
         """Return the columns that the query gives and that the expression is computed from."""
-        found: set[str] = set()
+        basis: set[str] = set()
         waiting, seen = list(columns_of(expression)), set[str]()
         while waiting:
             name = waiting.pop()
@@ -102,10 +102,10 @@ class _Computed:
                 continue
             seen.add(name)
             if name in self.given:
-                found.add(name)
+                basis.add(name)
             elif name in self.defaults:
                 waiting += columns_of(self.defaults[name])
-        return found
+        return basis
 
     def _volatile(self, expression: Expression) -> tuple[str, ...]:
         """Return the volatile functions in the expression and in the defaults that it reads."""
@@ -136,14 +136,15 @@ class _Computed:
             yield self._column(column, expression)
 
     def _column(self, column: Column, expression: Expression) -> JudgedItem:
-        name, where = f"column {column.name}", self.parts.target_name
+        """Return the item of a column that the target computes by `expression`."""
+        name, table = f"column {column.name}", self.parts.target_name
         kind = column.default_kind
         names = self._volatile(expression)
         if names:
             return unproven_item(
                 name,
-                f"The {kind} of column {column.name} of {where}, {calls_text(names)}, gives another value"
-                " when the rows are recomputed.",
+                f"The {kind} of column {column.name} of {table}, {calls_text(names)}, gives another"
+                " value when the rows are recomputed.",
                 f"Give {column.name} in the query, from a column of the source.",
             )
         outside = self._outside_key(expression)
@@ -165,17 +166,17 @@ class _Computed:
             return provable_item(name, "It adds nothing.")
         return refused(
             name,
-            f"each block adds the {kind} of column {column.name} of {where} once more.",
+            f"each block adds the {kind} of column {column.name} of {table} once more.",
             f"Give {column.name} in the query, or leave out its {kind}.",
         )
 
     def _refused_column(self, column: Column, outside: str) -> JudgedItem:
         """Return the refusal of a default that reads `outside`, a column that merges change."""
-        where, kind = self.parts.target_name, column.default_kind
+        table, kind = self.parts.target_name, column.default_kind
         return refused(
             f"column {column.name}",
-            f"the {kind} of column {column.name} of {where} is computed from {outside} of each block,"
-            " before merges join it with that of others.",
+            f"the {kind} of column {column.name} of {table} is computed from {outside} of each"
+            " block, before merges join it with that of others.",
             f"Make {column.name} an ALIAS, which is computed when it is read, or compute it from ORDER"
             " BY only.",
         )
@@ -214,10 +215,10 @@ class _Computed:
     def retention(self) -> Iterator[JudgedItem]:
         """Yield an item for each expression of TTL."""
         for rule in rules_of(self.parts.target):
-            for part in (rule.expires, rule.where):
-                if part is None:
+            for expression in (rule.expires, rule.where):
+                if expression is None:
                     continue
-                outside = self._outside_key(self._bound(to_sql(part)))
+                outside = self._outside_key(self._bound(to_sql(expression)))
                 if outside:
                     yield refused(
                         "TTL",

@@ -42,14 +42,14 @@ ALWAYS_ZERO = "throwIf"
 
 def expression_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
     """Yield items about the functions and columns that the query reads in any clause."""
-    wrong = [
+    problems = [
         *_volatile(parts),
         *_unknown_kinds(parts),
         *_part_dependent_columns(parts),
         *_late_defaults(parts),
     ]
-    yield from wrong
-    if not wrong:
+    yield from problems
+    if not problems:
         yield provable_item(
             "expressions", "Each gives the same value whenever its row is computed."
         )
@@ -58,9 +58,11 @@ def expression_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
 def volatile_names(found: Iterable[Expression]) -> tuple[str, ...]:
     """Return the names of the functions among `found` that give another value at each call."""
     names = (
-        one.name
-        for one in found
-        if isinstance(one, Call) and one.function.volatility != "pure" and one.name != ALWAYS_ZERO
+        call.name
+        for call in found
+        if isinstance(call, Call)
+        and call.function.volatility != "pure"
+        and call.name != ALWAYS_ZERO
     )
     return tuple(dict.fromkeys(names))
 
@@ -108,23 +110,27 @@ def _part_dependent_columns(parts: BoundDefinition) -> Iterator[JudgedItem]:
     A RENAME changes names for older rows. An inserted block has no part yet, while a recomputation
     reads from parts.
     """
-    for one in all_expressions(parts.plan.root):
-        if isinstance(one, NameConstant):
+    for expression in all_expressions(parts.plan.root):
+        if isinstance(expression, NameConstant):
             yield refused_if_merging(
                 parts.merges,
                 "expressions",
-                f"{one.column} is another name once RENAME gave one.",
-                f"Write the name as text, '{one.value.as_py()}' AS {one.column}.",
+                f"{expression.column} is another name once RENAME gave one.",
+                f"Write the name as text, '{expression.value.as_py()}' AS {expression.column}.",
             )
             return
-    places = {virtual.name for virtual in PART_COLUMNS}
+    part_column_names = {virtual.name for virtual in PART_COLUMNS}
     for scan in all_scans(parts.plan.root):
-        found = sorted(n for n in columns_read(scan) & places if scan.table.column(n) is None)
-        if found:
+        part_columns = sorted(
+            name
+            for name in columns_read(scan) & part_column_names
+            if scan.table.column(name) is None
+        )
+        if part_columns:
             yield refused_if_merging(
                 parts.merges,
                 full_name(scan.table),
-                f"{found[0]} tells where a row lies, which merges change.",
+                f"{part_columns[0]} tells where a row lies, which merges change.",
                 f"Store what tells the rows apart in a column of {scan.table.name}.",
             )
             return
@@ -143,7 +149,7 @@ def _late_defaults(parts: BoundDefinition) -> Iterator[JudgedItem]:
     lack: parts written before ADD COLUMN compute the default at each read."""
     tables = {scan.table.id: scan.table for scan in all_scans(parts.plan.root)}
     for table in tables.values():
-        read = set().union(
+        read_columns = set().union(
             *(
                 columns_read(scan)
                 for scan in all_scans(parts.plan.root)
@@ -151,7 +157,7 @@ def _late_defaults(parts: BoundDefinition) -> Iterator[JudgedItem]:
             )
         )
         for column in table.stored_columns:
-            names = _default_functions(parts, table, column) if column.name in read else ()
+            names = _default_functions(parts, table, column) if column.name in read_columns else ()
             if names and has_parts_without(parts.snapshot, table, column):
                 yield refused_if_merging(
                     parts.merges,
@@ -165,17 +171,17 @@ def _late_defaults(parts: BoundDefinition) -> Iterator[JudgedItem]:
 
 def _default_functions(parts: BoundDefinition, table: Table, column: Column) -> tuple[str, ...]:
     """Return the volatile functions of a column's default, and of the defaults that it reads."""
-    found: list[str] = []
+    functions: list[str] = []
     waiting, seen = [column.name], set[str]()
     while waiting:
-        one = table.column(waiting.pop())
-        if one is None or not one.default or one.name in seen:
+        current = table.column(waiting.pop())
+        if current is None or not current.default or current.name in seen:
             continue
-        seen.add(one.name)
-        bound = bound_default(table, one.default, parts.snapshot, parts.environment)
-        found += volatile_names(expressions.walk(bound))
+        seen.add(current.name)
+        bound = bound_default(table, current.default, parts.snapshot, parts.environment)
+        functions += volatile_names(expressions.walk(bound))
         waiting += expressions.columns_of(bound)
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(functions))
 
 
 def has_parts_without(snapshot: Snapshot, table: Table, column: Column) -> bool:

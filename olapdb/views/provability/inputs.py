@@ -44,9 +44,9 @@ class _MergeEffect:
     keeps_keys: bool = True
 
     def sees_only_keys(self, expression: expressions.Expression, schema: nodes.Schema) -> bool:
-        """Return whether what the expression reads of `schema` is kept by merges."""
-        mine = expressions.columns_of(expression) & {field.name for field in schema}
-        return self.table is None or mine <= self.keyed
+        """Return whether merges keep every column of `schema` that the expression reads."""
+        names_read = expressions.columns_of(expression) & {field.name for field in schema}
+        return self.table is None or names_read <= self.keyed
 
     def distinct_is_whole(self, schema: nodes.Schema) -> bool:
         """Return whether the distinct rows are the same before and after a merge."""
@@ -68,10 +68,10 @@ def input_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
                 for other in node.children()[1:]:
                     judge.whole(other)
     yield from judge.wrong
-    wrong = {item.name for item in judge.wrong}
+    blamed = {item.name for item in judge.wrong}
     for table in judge.tables.values():
         name = f"dimension {full_name(table)}"
-        if name not in wrong:
+        if name not in blamed:
             yield provable_item(
                 name, "What is read of it changes only by commits that name the stale slices."
             )
@@ -112,12 +112,14 @@ class _InputJudge:
 
     def subqueries(self, node: nodes.Node) -> None:
         """Judge the node's subqueries: scalar ones whole, IN by their distinct rows."""
-        for expression in (one for held in expressions_of(node) for one in expressions.walk(held)):
-            if isinstance(expression, expressions.ScalarSubquery):
-                self.whole(expression.plan)
-            elif isinstance(expression, expressions.InSubquery):
-                rows = self.rows(expression.plan)
-                if rows.table is not None and not rows.distinct_is_whole(expression.plan.schema):
+        for inner in (
+            expression for outer in expressions_of(node) for expression in expressions.walk(outer)
+        ):
+            if isinstance(inner, expressions.ScalarSubquery):
+                self.whole(inner.plan)
+            elif isinstance(inner, expressions.InSubquery):
+                rows = self.rows(inner.plan)
+                if rows.table is not None and not rows.distinct_is_whole(inner.plan.schema):
                     self._without_final(rows.table)
 
     def joined(self, node: nodes.Join, left: _MergeEffect, right: _MergeEffect) -> _MergeEffect:
@@ -126,17 +128,19 @@ class _InputJudge:
             by_presence = node.strictness in ("SEMI", "ANTI") and right.keeps_keys
             conditions = _conditions(node.right_keys, node.residual)
             if not by_presence or not all(
-                right.sees_only_keys(one, node.right.schema) for one in conditions
+                right.sees_only_keys(condition, node.right.schema) for condition in conditions
             ):
                 self._without_final(right.table)
         if left.table is None:
             return _WHOLE
         if node.kind not in ("INNER", "LEFT", "CROSS") or not all(
-            left.sees_only_keys(one, node.left.schema)
-            for one in _conditions(node.left_keys, node.residual)
+            left.sees_only_keys(condition, node.left.schema)
+            for condition in _conditions(node.left_keys, node.residual)
         ):
             return self._without_final(left.table)
-        right_names = {f.name for f in node.right.schema} & {f.name for f in node.schema}
+        right_names = {column.name for column in node.right.schema} & {
+            column.name for column in node.schema
+        }
         return replace(left, keyed=left.keyed | right_names)
 
     # --- nodes
@@ -156,11 +160,13 @@ class _InputJudge:
                 return rows
             case nodes.Project(child=child, expressions=pairs):
                 rows = self.rows(child)
-                keyed = {n for n, e in pairs if rows.sees_only_keys(e, child.schema)}
+                keyed = {
+                    column for column, value in pairs if rows.sees_only_keys(value, child.schema)
+                }
                 return rows if rows.table is None else replace(rows, keyed=frozenset(keyed))
             case nodes.ArrayJoin(child=child, arrays=arrays):
                 rows = self.rows(child)
-                if not all(rows.sees_only_keys(e, child.schema) for _, e in arrays):
+                if not all(rows.sees_only_keys(value, child.schema) for _, value in arrays):
                     return self._without_final(rows.table)
                 elements = {name for name, _ in arrays}
                 return rows if rows.table is None else replace(rows, keyed=rows.keyed | elements)
@@ -175,12 +181,12 @@ class _InputJudge:
             case nodes.Distinct(child=child, keys=keys):
                 return self._distinct(child, keys)
             case nodes.Union(inputs=inputs):
-                for one in inputs:
-                    self.whole(one)
+                for operand in inputs:
+                    self.whole(operand)
                 return _WHOLE
             case nodes.SetDifference(left=left, right=right):
-                for one in (left, right):
-                    self.whole(one)
+                for operand in (left, right):
+                    self.whole(operand)
                 return _WHOLE
             case _:
                 return self._blame(
@@ -233,14 +239,18 @@ class _InputJudge:
                 " FINAL shows depends on merges where versions are equal.",
                 f"PARTITION BY columns of the ORDER BY of {full_name(table)} only.",
             )
-        merged = {one.name for one in summed_columns(layout)}
+        summed_names = {summed.name for summed in summed_columns(layout)}
         if table.engine.name != "SummingMergeTree":
-            merged = set()
+            summed_names = set()
         for column in table.stored_columns:
-            states = isinstance(column.type, AggregateFunction | SimpleAggregateFunction)
-            if column.name in layout.sorting_columns or column.name in merged:
+            has_state = isinstance(column.type, AggregateFunction | SimpleAggregateFunction)
+            if column.name in layout.sorting_columns or column.name in summed_names:
                 continue
-            if states and not is_ordered(column) and not _dropped_with_zeros(table, merged):
+            if (
+                has_state
+                and not is_ordered(column)
+                and not _dropped_with_zeros(table, summed_names)
+            ):
                 continue
             if column.name in columns_read(scan):
                 return self._blame(
@@ -263,10 +273,12 @@ class _InputJudge:
                 )
         if rows.table is None:
             return _WHOLE
-        keyed = all(rows.sees_only_keys(key, node.child.schema) for _, key in node.keys)
-        same = all(self._commutes(rows, node, call) for _, call in node.aggregates)
-        there = rows.keeps_keys or not node.keys
-        return _WHOLE if keyed and same and there else self._without_final(rows.table)
+        keys_kept = all(rows.sees_only_keys(key, node.child.schema) for _, key in node.keys)
+        values_kept = all(self._commutes(rows, node, call) for _, call in node.aggregates)
+        groups_kept = rows.keeps_keys or not node.keys
+        return (
+            _WHOLE if keys_kept and values_kept and groups_kept else self._without_final(rows.table)
+        )
 
     def _commutes(
         self, rows: _MergeEffect, node: nodes.Aggregate, call: expressions.AggregateCall
@@ -279,7 +291,7 @@ class _InputJudge:
         return (
             idempotent
             and rows.keeps_keys
-            and all(rows.sees_only_keys(a, node.child.schema) for a in call.arguments)
+            and all(rows.sees_only_keys(argument, node.child.schema) for argument in call.arguments)
         )
 
     def _join(self, node: nodes.Join, left: _MergeEffect, right: _MergeEffect) -> _MergeEffect:
@@ -340,24 +352,32 @@ def _function_name(call: expressions.AggregateCall) -> str:
 def is_totally_ordered(node: nodes.Node) -> bool:
     """Return whether rows that tie in the node's ORDER BY are equal in every column that is read,
     or there is at most one row."""
-    wanted = {field.name for field in node.schema}
+    needed = {field.name for field in node.schema}
     ordered: set[str] | None = None
     while True:
         match node:
             case nodes.Project(child=child, expressions=pairs):
-                made = dict(pairs)
-                read = [made[n] for n in wanted if n in made]
-                wanted = set().union(*(expressions.columns_of(e) for e in read))
+                computed = dict(pairs)
+                sources = [computed[column] for column in needed if column in computed]
+                needed = set().union(*(expressions.columns_of(source) for source in sources))
                 if ordered is not None:
-                    refs = [made[n] for n in ordered if n in made]
-                    ordered = {e.name for e in refs if isinstance(e, expressions.ColumnRef)}
+                    order_sources = [computed[column] for column in ordered if column in computed]
+                    ordered = {
+                        source.name
+                        for source in order_sources
+                        if isinstance(source, expressions.ColumnRef)
+                    }
                 node = child
             case nodes.Filter(child=child) | nodes.Limit(child=child) | nodes.LimitBy(child=child):
                 node = child
             case nodes.Sort(child=child, keys=keys):
                 if ordered is None:
-                    by = (key.expression for key in keys)
-                    ordered = {e.name for e in by if isinstance(e, expressions.ColumnRef)}
+                    sort_keys = (key.expression for key in keys)
+                    ordered = {
+                        source.name
+                        for source in sort_keys
+                        if isinstance(source, expressions.ColumnRef)
+                    }
                 node = child
             case nodes.Aggregate(keys=keys):
                 if not keys:
@@ -367,6 +387,6 @@ def is_totally_ordered(node: nodes.Node) -> bool:
                 return True
             case _:
                 break
-        if ordered is not None and wanted <= ordered:
+        if ordered is not None and needed <= ordered:
             return True
-    return ordered is not None and wanted <= ordered
+    return ordered is not None and needed <= ordered

@@ -21,10 +21,10 @@ from olapdb.views.definition.query_shape import is_key_column, source_columns_of
 def over_keys(node: nodes.Node, expression: Expression, table: Table) -> bool:
     """Return whether the expression over the node reads of `table` only columns of its ORDER BY,
     which merges keep. Columns of other tables do not count."""
-    for found in source_columns_of(node, expression):
-        if found is None:
+    for source_column in source_columns_of(node, expression):
+        if source_column is None:
             return False
-        table_id, column = found
+        table_id, column = source_column
         if table_id == table.id and not is_key_column(table, column):
             return False
     return True
@@ -34,8 +34,8 @@ def commutes(node: nodes.Node, call: AggregateCall, table: Table) -> bool:
     """Return whether the aggregate over the node is the same before and after merges of `table`."""
     if len(call.arguments) != 1 or not isinstance(call.arguments[0], ColumnRef):
         return False
-    found = stored_column_of(node, call.arguments[0].name)
-    column = table.column(found[1]) if found and found[0] == table.id else None
+    stored = stored_column_of(node, call.arguments[0].name)
+    column = table.column(stored[1]) if stored and stored[0] == table.id else None
     if column is None or call.aggregate.merge_class == "ordered":
         return False
     if is_key_column(table, column.name):
@@ -50,7 +50,7 @@ def commutes(node: nodes.Node, call: AggregateCall, table: Table) -> bool:
     base = call.name.removesuffix("State").removesuffix("SimpleState")
     if isinstance(column.type, types.SimpleAggregateFunction):
         return base == column.type.function and (base != "sum" or holds_sums(column.type.inner))
-    is_summed = column.name in {one.name for one in summed_columns(TableLayout(table))}
+    is_summed = column.name in {summed.name for summed in summed_columns(TableLayout(table))}
     return is_summed and base == "sum" and holds_sums(column.type)
 
 
@@ -73,12 +73,12 @@ def is_ordered(column: Column) -> bool:
         case types.AggregateFunction(function=function, parameters=parameters, arguments=arguments):
             from olapdb.engine.combine import parameter_values
 
-            found = resolve_aggregate(function, parameter_values(parameters), arguments)
+            aggregate = resolve_aggregate(function, parameter_values(parameters), arguments)
         case types.SimpleAggregateFunction(function=function, inner=inner):
-            found = resolve_aggregate(function, (), (inner,))
+            aggregate = resolve_aggregate(function, (), (inner,))
         case _:
             return False
-    return found.merge_class == "ordered"
+    return aggregate.merge_class == "ordered"
 
 
 def drops_rows_of_zero(table: Table) -> bool:
@@ -88,5 +88,7 @@ def drops_rows_of_zero(table: Table) -> bool:
         return False
     layout = TableLayout(table)
     summed = {column.name for column in summed_columns(layout)}
-    rest = [c for c in table.stored_columns if c.name not in layout.sorting_columns]
-    return bool(summed) and not nested_maps(layout) and all(c.name in summed for c in rest)
+    others = [other for other in table.stored_columns if other.name not in layout.sorting_columns]
+    return (
+        bool(summed) and not nested_maps(layout) and all(other.name in summed for other in others)
+    )

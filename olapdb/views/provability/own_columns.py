@@ -27,16 +27,16 @@ def fills_otherwise(before: Table, now: BoundDefinition) -> bool:
     older parts have one value for each merged row, a recomputation one for each row that the view
     gives. Columns are matched by id, so a rename changes nothing.
     """
-    given = {c.id for c in now.target.columns if c.name in now.plan.names}
-    old = {column.id: column for column in before.columns}
-    for column in _filled_columns(now.target, given):
-        known = old.get(column.id)
-        if known is None:
-            differs = column.id not in given and _combines_on_merge(now, column)
+    given_ids = {given.id for given in now.target.columns if given.name in now.plan.names}
+    old_columns = {column.id: column for column in before.columns}
+    for column in _filled_columns(now.target, given_ids):
+        old_column = old_columns.get(column.id)
+        if old_column is None:
+            differs = column.id not in given_ids and _combines_on_merge(now, column)
         else:
-            differs = not same_result(known.type, column.type, joined=False) or (
-                column.id not in given
-                and default_by_ids(known, before) != default_by_ids(column, now.target)
+            differs = not same_result(old_column.type, column.type, joined=False) or (
+                column.id not in given_ids
+                and default_by_ids(old_column, before) != default_by_ids(column, now.target)
             )
         if differs:
             return True
@@ -45,17 +45,17 @@ def fills_otherwise(before: Table, now: BoundDefinition) -> bool:
 
 def _filled_columns(table: Table, given: Collection[int]) -> list[Column]:
     """Return the stored columns that the view does not give, and those that their defaults read."""
-    waiting = [c for c in table.stored_columns if c.id not in given]
-    found: dict[int, Column] = {}
+    waiting = [stored for stored in table.stored_columns if stored.id not in given]
+    filled: dict[int, Column] = {}
     while waiting:
         column = waiting.pop()
-        if column.id in found:
+        if column.id in filled:
             continue
-        found[column.id] = column
+        filled[column.id] = column
         if column.default and column.id not in given:
             needed = (table.column(name) for name in names_in_default(column.default))
-            waiting += [one for one in needed if one is not None]
-    return list(found.values())
+            waiting += [needed_column for needed_column in needed if needed_column is not None]
+    return list(filled.values())
 
 
 def _combines_on_merge(now: BoundDefinition, column: Column) -> bool:

@@ -44,29 +44,29 @@ def query_items(
     parts: BoundDefinition, branch: nodes.Plan, shape: QueryShape
 ) -> Iterator[JudgedItem]:
     """Yield items about one branch of the query, from the source up to the target."""
-    wrong = [*_repeated_source(parts, branch), *_joins(parts, shape), *_block_clauses(parts, shape)]
+    items = [*_repeated_source(parts, branch), *_joins(parts, shape), *_block_clauses(parts, shape)]
     if not shape.above:
-        wrong += _conditions_on_groups(parts, branch)
+        items += _conditions_on_groups(parts, branch)
     for node in path(branch.root):
         if type(node) not in _ROW_BY_ROW:
-            wrong.append(
+            items.append(
                 unproven_item(
                     "query", f"{type(node).__name__} is not known to work block by block."
                 )
             )
-    yield from wrong
-    if not wrong:
-        above = "each row by itself" if shape.aggregate is None else "each group by itself"
-        yield provable_item("query", f"It makes of the rows of {parts.source_name} {above}.")
+    yield from items
+    if not items:
+        result = "each row by itself" if shape.aggregate is None else "each group by itself"
+        yield provable_item("query", f"It makes of the rows of {parts.source_name} {result}.")
 
 
 def path(node: nodes.Node) -> list[nodes.Node]:
     """Return the nodes from this one down to the left-most table."""
-    found = [node]
+    path_nodes = [node]
     while node.children():
         node = node.children()[0]
-        found.append(node)
-    return found
+        path_nodes.append(node)
+    return path_nodes
 
 
 def _repeated_source(parts: BoundDefinition, branch: nodes.Plan) -> Iterator[JudgedItem]:
@@ -89,12 +89,12 @@ def _joins(parts: BoundDefinition, shape: QueryShape) -> Iterator[JudgedItem]:
                 f"{kind} JOIN adds the unmatched rows of the other table once for each block.",
                 "Use LEFT or INNER JOIN from the source.",
             )
-    loose = [k for k in shape.joins if k.startswith(("ANY", "ASOF"))]
-    if loose:
+    arbitrary_joins = [join for join in shape.joins if join.startswith(("ANY", "ASOF"))]
+    if arbitrary_joins:
         yield refused_if_merging(
             parts.merges,
             "JOIN",
-            f"{loose[0]} JOIN takes whichever partner comes first.",
+            f"{arbitrary_joins[0]} JOIN takes whichever partner comes first.",
             "Make the joined table unique by its key and use a plain JOIN.",
         )
 
@@ -135,15 +135,19 @@ def _conditions_on_groups(parts: BoundDefinition, branch: nodes.Plan) -> Iterato
         if clause is None:
             continue
         below = node.children()[0]
-        left = {field.name for field in below.schema}
+        below_names = {field.name for field in below.schema}
         for expression in expressions_of(node):
-            wrong = [n for n in sorted(columns_of(expression) & left) if _is_aggregate(below, n)]
-            if wrong:
+            aggregated = [
+                name
+                for name in sorted(columns_of(expression) & below_names)
+                if _is_aggregate(below, name)
+            ]
+            if aggregated:
                 yield refused_if_merging(
                     parts.merges,
                     clause,
-                    f"{clause} looks at {wrong[0]}, an aggregate of the rows of one block, not of"
-                    " the table.",
+                    f"{clause} looks at {aggregated[0]}, an aggregate of the rows of one block, not"
+                    " of the table.",
                     f"Put the condition into the query that reads {parts.target_name}.",
                 )
                 return
@@ -155,14 +159,18 @@ def _is_aggregate(node: nodes.Node, column: str) -> bool:
         case nodes.Aggregate(aggregates=aggregates):
             return any(name == column for name, _ in aggregates)
         case nodes.Project(child=child, expressions=pairs):
-            made: Expression | None = dict(pairs).get(column)
-            return made is not None and any(_is_aggregate(child, n) for n in columns_of(made))
+            expression: Expression | None = dict(pairs).get(column)
+            return expression is not None and any(
+                _is_aggregate(child, column_name) for column_name in columns_of(expression)
+            )
         case nodes.ArrayJoin(child=child, arrays=arrays):
             array = dict(arrays).get(column)
             names = frozenset((column,)) if array is None else columns_of(array)
-            return any(_is_aggregate(child, n) for n in names)
+            return any(_is_aggregate(child, column_name) for column_name in names)
         case nodes.Join(left=left):
-            return any(f.name == column for f in left.schema) and _is_aggregate(left, column)
+            return any(field.name == column for field in left.schema) and _is_aggregate(
+                left, column
+            )
         case nodes.Scan():
             return False
         case nodes.Filter() | nodes.Sort():

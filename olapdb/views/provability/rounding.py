@@ -59,9 +59,9 @@ _CLAUSES = {
 
 def rounding_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
     """Yield items about conditions and keys that the last bits of a sum of floats decide."""
-    found = _Rounding()
-    found.columns(parts.plan.root)
-    yield from dict.fromkeys(found.wrong)
+    rounding = _Rounding()
+    rounding.columns(parts.plan.root)
+    yield from dict.fromkeys(rounding.wrong)
 
 
 @dataclass
@@ -71,6 +71,7 @@ class _Rounding:
     wrong: list[JudgedItem] = field(default_factory=list)
 
     def _blame(self, what: str) -> None:
+        """Add the problem that `what`, a clause or a call, depends on a rounded number."""
         self.wrong.append(
             unproven_item(
                 what,
@@ -87,7 +88,7 @@ class _Rounding:
         below = frozenset[str]().union(*(self.columns(child) for child in node.children()))
         match node:
             case nodes.Project(expressions=pairs):
-                return frozenset(name for name, one in pairs if self._rounded(one, below))
+                return frozenset(name for name, item in pairs if self._rounded(item, below))
             case nodes.Aggregate(keys=keys, aggregates=aggregates):
                 for _, key in keys:
                     self._decides("GROUP BY", key, below)
@@ -98,23 +99,23 @@ class _Rounding:
                 return frozenset()
             case nodes.Filter() | nodes.Join():
                 clause = "WHERE" if isinstance(node, nodes.Filter) else "JOIN"
-                for one in expressions_of(node):
-                    self._decides(clause, one, below)
+                for item in expressions_of(node):
+                    self._decides(clause, item, below)
             case _:
                 pass
-        return below & {one.name for one in node.schema}
+        return below & {item.name for item in node.schema}
 
     def _by_position(self, schema: nodes.Schema, inputs: tuple[nodes.Node, ...]) -> frozenset[str]:
         """Return the rounded columns of a UNION, whose inputs give its columns by position."""
-        found: set[str] = set()
-        for one in inputs:
-            rounded = self.columns(one)
-            found |= {
-                mine.name
-                for mine, its in zip(schema, one.schema, strict=True)
-                if its.name in rounded
+        names: set[str] = set()
+        for branch in inputs:
+            rounded = self.columns(branch)
+            names |= {
+                column.name
+                for column, input_column in zip(schema, branch.schema, strict=True)
+                if input_column.name in rounded
             }
-        return frozenset(found)
+        return frozenset(names)
 
     def _decides(self, clause: str, expression: Expression, below: frozenset[str]) -> None:
         """Add a problem if the expression, on which the clause depends, is a rounded number."""
@@ -144,8 +145,9 @@ class _Rounding:
         return False
 
     def _any_rounded(self, expressions: tuple[Expression, ...], below: frozenset[str]) -> bool:
-        found = [self._rounded(one, below) for one in expressions]  # each adds its problems
-        return any(found)
+        # A list, not a generator: each call adds its problems.
+        rounded = [self._rounded(expression, below) for expression in expressions]
+        return any(rounded)
 
     def _sums(self, call: AggregateCall, below: frozenset[str]) -> bool:
         """Return whether the aggregate is a rounded number, or a state of rounded numbers; add the
@@ -164,14 +166,14 @@ def _adds_floats(call: AggregateCall) -> bool:
         return False
     name = call.name.lower()
     if name.startswith("avg") and not name.startswith("avgweighted"):
-        return any(_has_floats(one) for one in call.aggregate.argument_types)
+        return any(_has_floats(argument_type) for argument_type in call.aggregate.argument_types)
     return True
 
 
 def _has_floats(data_type: DataType) -> bool:
     inner = plain(data_type)
     if isinstance(inner, AggregateFunction):
-        return any(_has_floats(one) for one in inner.arguments)
+        return any(_has_floats(argument) for argument in inner.arguments)
     return _is_float(inner)
 
 

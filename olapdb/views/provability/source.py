@@ -49,25 +49,25 @@ def source_items(
 
 def _merge_dependence(parts: BoundDefinition, shape: QueryShape) -> str:
     """Return the reason why the view's result depends on merges of its source, or ""."""
-    source, where = parts.source, parts.source_name
+    source, name = parts.source, parts.source_name
     if shape.aggregate is None:
-        return f"{where} merges its rows, and a row-wise view shows which it has merged."
+        return f"{name} merges its rows, and a row-wise view shows which it has merged."
     child = shape.aggregate.child
     for _, key in shape.aggregate.keys:
         if not over_keys(child, key, source):
-            return f"It groups by columns outside the ORDER BY of {where}, which merges rows."
+            return f"It groups by columns outside the ORDER BY of {name}, which merges rows."
     for _, call in shape.aggregate.aggregates:
         if not commutes(child, call, source):
-            return f"{call.name} counts the unmerged rows of {where}, which merges them."
+            return f"{call.name} counts the unmerged rows of {name}, which merges them."
     for node in path(child):
         reason = _merge_dependent_node(parts, node)
         if reason:
             return reason
     if source.engine.sign is not None:
-        return f"{where} drops rows that cancel each other, and what the view made of them stays."
+        return f"{name} drops rows that cancel each other, and what the view made of them stays."
     if source.engine.drops_keys and not drops_rows_of_zero(parts.target):
         return (
-            f"{where} drops rows whose sums are zero, and {parts.target_name} keeps the groups that"
+            f"{name} drops rows whose sums are zero, and {parts.target_name} keeps the groups that"
             " the view made of them."
         )
     return ""
@@ -75,18 +75,18 @@ def _merge_dependence(parts: BoundDefinition, shape: QueryShape) -> str:
 
 def _merge_dependent_node(parts: BoundDefinition, node: nodes.Node) -> str:
     """Return the reason why a node between the source and the GROUP BY depends on merges, or ""."""
-    source, where = parts.source, parts.source_name
+    source, name = parts.source, parts.source_name
     match node:
         case nodes.Filter(child=child, predicate=predicate):
             if not over_keys(child, predicate, source):
-                return f"It filters by columns outside the ORDER BY of {where}, which merges rows."
+                return f"It filters by columns outside the ORDER BY of {name}, which merges rows."
         case nodes.ArrayJoin(child=child, arrays=arrays):
             if not all(over_keys(child, array, source) for _, array in arrays):
-                return f"It joins arrays outside the ORDER BY of {where}, which merges rows."
+                return f"It joins arrays outside the ORDER BY of {name}, which merges rows."
         case nodes.Join(left=left, left_keys=left_keys, residual=residual):
             conditions = [over_keys(left, key, source) for key in left_keys]
             if residual is not None:
                 conditions.append(over_keys(node, residual, source))
             if not all(conditions):
-                return f"It joins by columns outside the ORDER BY of {where}, which merges rows."
+                return f"It joins by columns outside the ORDER BY of {name}, which merges rows."
     return ""

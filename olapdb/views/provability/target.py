@@ -74,7 +74,7 @@ def merge_function(parts: BoundDefinition, column: Column) -> str:
     return ""
 
 
-# --- rows as they are -----------------------------------------------------------------------------
+# --- row by row -----------------------------------------------------------------------------------
 
 
 def _row_items(parts: BoundDefinition, shape: QueryShape) -> Iterator[JudgedItem]:
@@ -101,9 +101,9 @@ def _row_items(parts: BoundDefinition, shape: QueryShape) -> Iterator[JudgedItem
         elif isinstance(column.type, AggregateFunction):
             yield provable_item(label, "States of equal ORDER BY are merged.")
         elif (
-            wrong := _conversion_refusal(parts, column, merge_function(parts, column))
+            refusal := _conversion_refusal(parts, column, merge_function(parts, column))
         ) is not None:
-            yield wrong
+            yield refusal
         elif merge_function(parts, column):
             yield provable_item(
                 label,
@@ -127,15 +127,15 @@ def _grouped_items(
 ) -> Iterator[JudgedItem]:
     """Yield items about the columns of a query with GROUP BY, whose target merges rows."""
     # A literal is the same in every row: one more column of each group, grouped by or not.
-    literals = {n for n, _ in constants_of(branch) if n in parts.order}
+    literals = {name for name, _ in constants_of(branch) if name in parts.order}
     yield _keys(parts, shape, literals)
     for output in shape.outputs:
         column = parts.target.column(output.name)
         if column is None or not column.stored:
             continue
         if output.key is not None:
-            if (wrong := _conversion_refusal(parts, column, "group")) is not None:
-                yield wrong
+            if (refusal := _conversion_refusal(parts, column, "group")) is not None:
+                yield refusal
         elif output.name not in literals:  # one literal cannot join two groups
             yield _aggregate_item(parts, column, output, shape)
     yield from _dropped_columns(parts, {output.name for output in shape.outputs})
@@ -145,15 +145,15 @@ def _keys(parts: BoundDefinition, shape: QueryShape, literals: set[str]) -> Judg
     """Return the item of the GROUP BY, whose keys must be exactly the target's ORDER BY."""
     assert shape.aggregate is not None
     order = parts.order
-    keys = {o.name for o in shape.outputs if o.key is not None} | literals
-    grouped = {o.key for o in shape.outputs if o.key is not None}
-    lost = [n for n, _ in shape.aggregate.keys if n not in grouped]
+    keys = {output.name for output in shape.outputs if output.key is not None} | literals
+    output_keys = {output.key for output in shape.outputs if output.key is not None}
+    missing_keys = [name for name, _ in shape.aggregate.keys if name not in output_keys]
     by_order = ", ".join(order) or "tuple()"
-    if not lost and keys == set(order):
+    if not missing_keys and keys == set(order):
         return provable_item(
             "GROUP BY", f"Merges join the groups of blocks by ORDER BY ({by_order})."
         )
-    by_group = ", ".join(sorted(keys)) + (" and more" if lost else "")
+    by_group = ", ".join(sorted(keys)) + (" and more" if missing_keys else "")
     return refused(
         "GROUP BY",
         f"it groups by ({by_group}), but {parts.target_name} joins rows by its ORDER BY"
@@ -179,31 +179,31 @@ def _aggregate_item(
         if ordered:
             return _order_refusal(name, call.name, column)
         return provable_item(name, f"States of {call.name} merge to the state of all rows.")
-    wanted = merge_function(parts, column)
+    merged_by = merge_function(parts, column)
     function = call.aggregate
     finished = f"{call.name}(…)"
-    if not function.additive or function.merge_function != wanted:
-        how = f"merges it by {wanted}" if wanted else "keeps an arbitrary row's value"
+    if not function.additive or function.merge_function != merged_by:
+        treatment = f"merges it by {merged_by}" if merged_by else "keeps an arbitrary row's value"
         return refused(
             name,
-            f"column {column.name} is a finished {finished}, but {parts.target_name} {how}.",
+            f"column {column.name} is a finished {finished}, but {parts.target_name} {treatment}.",
             _state_advice(call),
         )
     if ordered:
         return _order_refusal(name, call.name, column)
-    wrong = _conversion_refusal(parts, column, wanted)
-    if wrong is not None:
-        return wrong
+    refusal = _conversion_refusal(parts, column, merged_by)
+    if refusal is not None:
+        return refusal
     assert shape.aggregate is not None
-    if not shape.aggregate.keys and wanted not in _NEUTRAL_ON_EMPTY and shape.selective:
+    if not shape.aggregate.keys and merged_by not in _NEUTRAL_ON_EMPTY and shape.selective:
         return refused(
             name,
             f"without GROUP BY a block of which no row qualifies writes {finished} of nothing,"
-            f" which {wanted} would take for a value.",
+            f" which {merged_by} would take for a value.",
             f"Store {call.name.partition('(')[0]}State in an AggregateFunction column, or group by"
             " a key.",
         )
-    return provable_item(name, f"{finished} of blocks are joined by {wanted}.")
+    return provable_item(name, f"{finished} of blocks are joined by {merged_by}.")
 
 
 def _conversion_refusal(parts: BoundDefinition, column: Column, use: str) -> JudgedItem | None:
@@ -213,14 +213,14 @@ def _conversion_refusal(parts: BoundDefinition, column: Column, use: str) -> Jud
     """
     if not use:
         return None
-    given = dict(zip(parts.plan.names, parts.plan.types, strict=True)).get(column.name)
-    found = None if given is None else conversion(given, column.type, use)
-    if found is None or not found.refused:
+    given_type = dict(zip(parts.plan.names, parts.plan.types, strict=True)).get(column.name)
+    stored_conversion = None if given_type is None else conversion(given_type, column.type, use)
+    if stored_conversion is None or not stored_conversion.refused:
         return None
     return refused(
         f"column {column.name}",
-        f"column {column.name} is {column.type} in {parts.target_name}: {found.reason}",
-        found.fix,
+        f"column {column.name} is {column.type} in {parts.target_name}: {stored_conversion.reason}",
+        stored_conversion.fix,
     )
 
 
@@ -241,8 +241,8 @@ def _dropped_columns(parts: BoundDefinition, given: set[str]) -> Iterator[Judged
         return
     summed = {column.name for column in summed_columns(layout)}
     for column in parts.target.stored_columns:
-        merged = isinstance(column.type, AggregateFunction | SimpleAggregateFunction)
-        if column.name in given and merged and column.name not in summed:
+        merges = isinstance(column.type, AggregateFunction | SimpleAggregateFunction)
+        if column.name in given and merges and column.name not in summed:
             yield refused(
                 f"column {column.name}",
                 f"a merge drops a row whose {', '.join(sorted(summed))} add up to zero, and with it"
@@ -260,11 +260,11 @@ def _state_advice(call: AggregateCall) -> str:
             f"Make it SimpleAggregateFunction({function.merge_function}, {inner}) in an"
             " AggregatingMergeTree."
         )
-    arguments = ", ".join(t.name for t in function.argument_types)
-    inside = call.name + (f", {arguments}" if arguments else "")
+    arguments = ", ".join(argument_type.name for argument_type in function.argument_types)
+    signature = call.name + (f", {arguments}" if arguments else "")
     # The call's name has its parameters behind it: quantile(0.9), but quantileState(0.9).
     name, bracket, parameters = call.name.partition("(")
     return (
-        f"Store {name}State{bracket}{parameters} in a column AggregateFunction({inside}) of an"
+        f"Store {name}State{bracket}{parameters} in a column AggregateFunction({signature}) of an"
         f" AggregatingMergeTree, and read it with {name}Merge{bracket}{parameters}."
     )

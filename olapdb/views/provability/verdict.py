@@ -74,17 +74,19 @@ def _check_trigger(parts: BoundDefinition, branch: nodes.Plan) -> None:
 
 def _dimensions(parts: BoundDefinition) -> Iterator[JudgedItem]:
     """Yield items about all dimensions together: a circle, and reading at_insert."""
-    found = {
-        s.table.id: s.table for s in all_scans(parts.plan.root) if s.table.id != parts.source.id
+    dimensions = {
+        scan.table.id: scan.table
+        for scan in all_scans(parts.plan.root)
+        if scan.table.id != parts.source.id
     }
-    circle = circle_of(parts.snapshot, [parts.source, *found.values()], parts.target)
+    circle = circle_of(parts.snapshot, [parts.source, *dimensions.values()], parts.target)
     if circle:
         yield unproven_item(
             f"target {full_name(parts.target)}",
             f"It is made of its own rows: {' -> '.join(circle)}.",
             "Use another target.",
         )
-    if found and Settings.of(parts.settings).text("dimensions") == "at_insert":
+    if dimensions and Settings.of(parts.settings).text("dimensions") == "at_insert":
         yield unproven_item(
             "SETTINGS dimensions",
             "its dimensions are read at_insert: what they held then is not kept.",
