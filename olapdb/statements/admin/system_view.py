@@ -135,9 +135,11 @@ def system_view(statement: nodes.SystemView, context: StatementContext) -> Resul
         context = context.with_settings(statement.settings)
         rebuild.cancel(context.require_view(context.snapshot(), statement.view), context)
         return Result()
-    found = run_command(statement, context)
+    command_rows = run_command(statement, context)
     columns = _COLUMNS[_command_key(statement)]
-    values: list[Sequence[object]] = [[_value(getattr(r, n)) for r in found] for n in columns]
+    values: list[Sequence[object]] = [
+        [_value(getattr(row, name)) for row in command_rows] for name in columns
+    ]
     return from_columns(list(columns), list(columns.values()), values)
 
 
@@ -213,16 +215,16 @@ def _backfill(
 
     if statement.discard_bypass:
         _replay_discarding_bypass(statement, view, context)
-    rows = backfill(
+    chunk_stream = backfill(
         context.origin(),
         view.id,
         partition=_partition(statement, view.source_id, context, snapshot),
         executor=chunk_executor(context),
         progress=context.progress,
     )
-    done = tuple(rows)
-    refuse_incomplete(view, done, context.query_id)
-    return done
+    chunks = tuple(chunk_stream)
+    refuse_incomplete(view, chunks, context.query_id)
+    return chunks
 
 
 def _replay_discarding_bypass(

@@ -26,34 +26,42 @@ def modify_order_by(draft: ColumnsDraft, action: nodes.ModifyOrderBy, scope: Bin
     Raises BadArguments for other keys.
     """
     table = draft.table
-    where = f"{table.database}.{table.name}"
+    table_name = f"{table.database}.{table.name}"
     if not table.engine.is_merge_tree:
         raise NotSupportedError(
-            f"{where} has no ORDER BY: {table.engine.name} does not sort.", position=action.position
+            f"{table_name} has no ORDER BY: {table.engine.name} does not sort.",
+            position=action.position,
         )
-    old, new = _declared_sorting_key(draft), tuple(key_items(action.order_by))
-    same = next((i for i, (a, b) in enumerate(zip(old, new)) if a != b), min(len(old), len(new)))
-    primary = min(table.primary_key, len(old))
-    if same < primary:
+    old_key, new_key = _declared_sorting_key(draft), tuple(key_items(action.order_by))
+    common_count = next(
+        (
+            position
+            for position, (old_item, new_item) in enumerate(zip(old_key, new_key))
+            if old_item != new_item
+        ),
+        min(len(old_key), len(new_key)),
+    )
+    primary_count = min(table.primary_key, len(old_key))
+    if common_count < primary_count:
         raise BadArguments(
-            f"The primary key of {where}, {_key_text(old[:primary])}, must stay at the head of ORDER BY.",
+            f"The primary key of {table_name}, {_key_text(old_key[:primary_count])}, must stay at the head of ORDER BY.",
             hint="CREATE a new table, INSERT … SELECT the rows, and EXCHANGE TABLES.",
             position=action.position,
         )
-    for item in new[same:]:
+    for item in new_key[common_count:]:
         bound = bind_expression(parse_expression(item.expression), table, scope)
         for name in sorted(columns_of(bound)):
             column = table.column(name)
             if column is None or not draft.is_new(column):
                 raise BadArguments(
-                    f"{item.expression} cannot be added to ORDER BY of {where}: the rows are not"
+                    f"{item.expression} cannot be added to ORDER BY of {table_name}: the rows are not"
                     f" sorted by {name}, which is there already.",
                     hint="Only columns that the same ALTER adds can be appended.",
                     position=action.position,
                 )
             if column.default or column.default_kind:
                 raise BadArguments(
-                    f"{item.expression} cannot be added to ORDER BY of {where}: {name} has a"
+                    f"{item.expression} cannot be added to ORDER BY of {table_name}: {name} has a"
                     " default, by which older rows are not sorted.",
                     hint="ADD COLUMN without one.",
                     position=action.position,
@@ -61,7 +69,7 @@ def modify_order_by(draft: ColumnsDraft, action: nodes.ModifyOrderBy, scope: Bin
         if not columns_of(bound):
             raise BadArguments(f"{item.expression} in ORDER BY is a constant.")
     draft.table = replace(
-        table, sorting_key=with_version(table.engine, new), primary_key=table.primary_key
+        table, sorting_key=with_version(table.engine, new_key), primary_key=table.primary_key
     )
 
 
@@ -71,22 +79,27 @@ def modify_settings(draft: ColumnsDraft, action: nodes.ModifySetting) -> None:
     table = draft.table
     if not table.engine.is_merge_tree:
         raise NotSupportedError(f"{table.engine.name} has no settings.", position=action.position)
-    given: dict[str, SettingValue | None] = {s.name: s.value for s in action.settings}
-    for name in (*given, *action.reset):
+    changed_settings: dict[str, SettingValue | None] = {
+        setting.name: setting.value for setting in action.settings
+    }
+    for name in (*changed_settings, *action.reset):
         if name in _READONLY:
             raise ReadonlySetting(
                 f"Setting {name} is fixed when the table is made.",
                 hint="CREATE a new table with it, INSERT … SELECT the rows, and EXCHANGE TABLES.",
                 position=action.position,
             )
-    unknown = next((name for name in action.reset if name not in TABLE_SETTINGS), None)
-    if unknown is not None:
+    unknown_name = next((name for name in action.reset if name not in TABLE_SETTINGS), None)
+    if unknown_name is not None:
         raise BadArguments(
-            f"Cannot reset setting {unknown}: there is none of this name.", position=action.position
+            f"Cannot reset setting {unknown_name}: there is none of this name.",
+            position=action.position,
         )
-    settings = {**dict(table.settings), **dict(table_settings(given))}
-    kept = tuple((name, value) for name, value in settings.items() if name not in action.reset)
-    draft.table = replace(table, settings=kept)
+    settings = {**dict(table.settings), **dict(table_settings(changed_settings))}
+    remaining_settings = tuple(
+        (name, value) for name, value in settings.items() if name not in action.reset
+    )
+    draft.table = replace(table, settings=remaining_settings)
 
 
 def _declared_sorting_key(draft: ColumnsDraft) -> tuple[KeyItem, ...]:

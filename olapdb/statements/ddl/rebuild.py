@@ -39,7 +39,7 @@ def rebuild(
         database=context.database,
         executor=chunk_executor(context),
         progress=context.progress,
-        named={one.name: one.value for one in statement.settings},
+        named={setting.name: setting.value for setting in statement.settings},
     )
     return Rebuild(request).run()
 
@@ -64,7 +64,7 @@ def _target_builder(storage: nodes.StorageClause | None, context: StatementConte
 
     def build(old: Table, columns: tuple[Column, ...], name: str) -> Table:
         """Return the new target, with the old one's properties where no clause changes them."""
-        fresh = replace(
+        new_target = replace(
             old,
             id=str(uuid.uuid4()),
             name=name,
@@ -77,9 +77,9 @@ def _target_builder(storage: nodes.StorageClause | None, context: StatementConte
         )
         snapshot = context.snapshot()
         if storage is None:
-            check_table(fresh, context, snapshot)
-            return fresh
-        shape = build_table(
+            check_table(new_target, context, snapshot)
+            return new_target
+        reshaped = build_table(
             nodes.CreateTable(
                 table=nodes.TableName(name, old.database),
                 columns=tuple(_definition(column) for column in columns),
@@ -90,12 +90,12 @@ def _target_builder(storage: nodes.StorageClause | None, context: StatementConte
             snapshot,
         )
         return replace(
-            fresh,
-            engine=shape.engine,
-            sorting_key=shape.sorting_key,
-            primary_key=shape.primary_key,
-            partition_key=shape.partition_key,
-            ttl=shape.ttl or old.ttl,
+            new_target,
+            engine=reshaped.engine,
+            sorting_key=reshaped.sorting_key,
+            primary_key=reshaped.primary_key,
+            partition_key=reshaped.partition_key,
+            ttl=reshaped.ttl or old.ttl,
         )
 
     return build

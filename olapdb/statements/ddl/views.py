@@ -76,14 +76,14 @@ def _inner_columns(
 ) -> tuple[nodes.ColumnDefinition, ...]:
     """Return the column definitions of the inner table: the statement's list, else the columns
     `made` by the query. A declared column without type and default has the query's type."""
-    types = {c.name: c.type for c in made}
+    types = {column.name: column.type for column in made}
     if not declared:
-        return tuple(nodes.ColumnDefinition(n, t) for n, t in types.items())
+        return tuple(nodes.ColumnDefinition(name, data_type) for name, data_type in types.items())
     return tuple(
-        replace(one, type=types[one.name])
-        if one.type is None and one.default is None and one.name in types
-        else one
-        for one in declared
+        replace(definition, type=types[definition.name])
+        if definition.type is None and definition.default is None and definition.name in types
+        else definition
+        for definition in declared
     )
 
 
@@ -99,10 +99,10 @@ def attach_or_detach(statement: nodes.Attach | nodes.Detach, context: StatementC
     attaches = isinstance(statement, nodes.Attach)
     if statement.kind == "DATABASE":
         raise _cannot_attach(statement, f"database {statement.name}")
-    found = context.find(snapshot, statement.name)
-    if found is None and isinstance(statement, nodes.Detach) and statement.if_exists:
+    item = context.find(snapshot, statement.name)
+    if item is None and isinstance(statement, nodes.Detach) and statement.if_exists:
         return Result()
-    if found is None and attaches:
+    if item is None and attaches:
         database, name = context.locate(statement.name)
         error = unknown_table(snapshot, database, name)
         hint = "UNDROP TABLE brings a dropped table back; CREATE makes a view anew."

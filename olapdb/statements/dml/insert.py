@@ -81,7 +81,7 @@ def rows_of_parameters(statement: nodes.Insert) -> Rows | None:
         return None
 
     rows = parse_value_rows(statement.values.text, statement.values.position)
-    return rows if len(rows) == 1 and all(_is_parameter(e) for e in rows[0]) else None
+    return rows if len(rows) == 1 and all(_is_parameter(value) for value in rows[0]) else None
 
 
 def run_insert_many(
@@ -107,12 +107,13 @@ def _run_insert_many(
     lossy = allows_lossy(context.settings)
     for parameter, column in zip(rows[0], fields, strict=True):
         assert isinstance(parameter, nodes.Parameter)
-        values = [lookup_parameter(parameter, one) for one in sets]
+        values = [lookup_parameter(parameter, parameter_set) for parameter_set in sets]
         arrays.append(python_column(column, values, context.environment, lossy=lossy))
-    data = pa.Table.from_arrays(arrays, names=[c.name for c in fields])
-    types = [_nullable(c.type) for c in fields]
+    data = pa.Table.from_arrays(arrays, names=[field.name for field in fields])
+    types = [_nullable(field.type) for field in fields]
     return _result(
-        _insert_rows(table, [c.name for c in fields], data, types, context, snapshot), context
+        _insert_rows(table, [field.name for field in fields], data, types, context, snapshot),
+        context,
     )
 
 
@@ -125,10 +126,12 @@ def insert_query(
     table: Table, columns: Sequence[str] | None, query: nodes.Query, context: StatementContext
 ) -> InsertedRows:
     """Insert the rows of a SELECT, block by block; its columns match by position."""
-    present = context.of_the_present()
-    snapshot = present.snapshot()
+    present_context = context.of_the_present()
+    snapshot = present_context.snapshot()
     blocks = query_blocks(table, columns, query, context, snapshot)
-    return _commit(table, blocks, _token(present), _offsets(present), present, snapshot)
+    return _commit(
+        table, blocks, _token(present_context), _offsets(present_context), present_context, snapshot
+    )
 
 
 def query_blocks(
@@ -146,7 +149,7 @@ def query_blocks(
     if len(result.names) != len(fields):
         result.close()
         raise _column_count_error(len(fields), len(result.names))
-    names = [c.name for c in fields]
+    names = [column.name for column in fields]
     batches = result.batches_named(names)
     return _blocks(
         table, columns, batches, result.types, context, snapshot, nulls="insert_null_as_default"
@@ -166,10 +169,10 @@ def run_insert_data(
 
     Retried as `run_insert` is, except for a stream, which can be read only once.
     """
-    given = data if isinstance(data, Mapping) else _as_arrow(data)
-    run = partial(_run_insert_data, name, given, columns, token, context, offsets)
-    lasts = isinstance(given, Mapping | pa.Table | pa.RecordBatch)
-    return _retry_on_alter(run) if lasts else run()
+    source = data if isinstance(data, Mapping) else _as_arrow(data)
+    run = partial(_run_insert_data, name, source, columns, token, context, offsets)
+    is_repeatable = isinstance(source, Mapping | pa.Table | pa.RecordBatch)
+    return _retry_on_alter(run) if is_repeatable else run()
 
 
 def _run_insert_data(
@@ -236,7 +239,7 @@ def _blocks(
     return make_blocks(
         table,
         data,
-        columns=[c.name for c in _target_columns(table, columns)],
+        columns=[column.name for column in _target_columns(table, columns)],
         types=types,
         settings=context.settings,
         environment=context.environment,
@@ -273,7 +276,7 @@ def _commit(
     )
     context.statistics.rows_written += result.rows
     context.statistics.duplicates_dropped += result.duplicates_dropped
-    context.statistics.warnings += [one for write in result.views for one in write.warnings]
+    context.statistics.warnings += [warning for write in result.views for warning in write.warnings]
     context.statistics.duplicate_inserts += result.duplicate
     return InsertedRows(
         result.rows,
@@ -292,12 +295,16 @@ def _column_list(statement: nodes.Insert, table: Table) -> list[str] | None:
     if statement.columns is None and not statement.excluded:
         return None
     if statement.columns is None:
-        return [c.name for c in insertable_columns(table) if c.name not in statement.excluded]
+        return [
+            column.name
+            for column in insertable_columns(table)
+            if column.name not in statement.excluded
+        ]
     for name in statement.columns:
         if table.column(name) is None:
             raise errors.NoSuchColumn(
                 f"{table.database}.{table.name} has no column {name}.",
-                hint=f"It has {', '.join(c.name for c in table.columns)}.",
+                hint=f"It has {', '.join(column.name for column in table.columns)}.",
                 position=statement.position,
             )
     return list(statement.columns)
@@ -307,8 +314,8 @@ def _target_columns(table: Table, names: Sequence[str] | None) -> list[Column]:
     """Return the columns of these names; all insertable ones for None."""
     if names is None:
         return list(insertable_columns(table))
-    found = [table.column(n) for n in names]
-    return [c for c in found if c is not None]
+    columns = [table.column(name) for name in names]
+    return [column for column in columns if column is not None]
 
 
 def _column_count_error(expected: int, found: int) -> errors.NumberOfColumnsDoesntMatch:
@@ -335,17 +342,22 @@ def _literal_rows(
     """
 
     fields = _target_columns(table, columns)
-    small = read_small_values(values.text, [c.type for c in fields])
-    if small is not None:
-        return pa.Table.from_arrays(small[0], names=[c.name for c in fields]), small[1]
-    literal = read_values(
-        values.text, [c.name for c in fields], [c.type for c in fields], values.position
+    small_values = read_small_values(values.text, [column.type for column in fields])
+    if small_values is not None:
+        return pa.Table.from_arrays(
+            small_values[0], names=[column.name for column in fields]
+        ), small_values[1]
+    parsed = read_values(
+        values.text,
+        [column.name for column in fields],
+        [column.type for column in fields],
+        values.position,
     )
-    if literal.columns is not None:
-        names = [c.name for c in fields]
-        return pa.Table.from_arrays(list(literal.columns), names=names), literal.types
-    assert literal.rows is not None
-    return _expression_rows(literal.rows, fields, context, snapshot)
+    if parsed.columns is not None:
+        names = [column.name for column in fields]
+        return pa.Table.from_arrays(list(parsed.columns), names=names), parsed.types
+    assert parsed.rows is not None
+    return _expression_rows(parsed.rows, fields, context, snapshot)
 
 
 def _expression_rows(
@@ -359,20 +371,26 @@ def _expression_rows(
 
     scope = context.scope(snapshot)
     arrays = []
-    types = [_nullable(c.type) for c in fields]
+    types = [_nullable(field.type) for field in fields]
     null_as_default = context.settings.boolean("input_format_null_as_default")
     lossy = allows_lossy(context.settings)
     for position, (column, data_type) in enumerate(zip(fields, types, strict=True)):
-        given = [row[position] for row in rows]
-        if column.default and None in given:
+        expressions = [row[position] for row in rows]
+        if column.default and None in expressions:
             _refuse_default(column, context)
-        parameters = [e for e in given if isinstance(e, nodes.Parameter) and _is_parameter(e)]
-        if len(parameters) == len(given):
-            python = [lookup_parameter(e, context.parameters) for e in parameters]
-            arrays.append(python_column(column, python, context.environment, lossy=lossy))
+        parameters = [
+            parameter
+            for parameter in expressions
+            if isinstance(parameter, nodes.Parameter) and _is_parameter(parameter)
+        ]
+        if len(parameters) == len(expressions):
+            python_values = [
+                lookup_parameter(parameter, context.parameters) for parameter in parameters
+            ]
+            arrays.append(python_column(column, python_values, context.environment, lossy=lossy))
             continue
         values = []
-        for number, expression in enumerate(given, 1):
+        for number, expression in enumerate(expressions, 1):
             if expression is None:  # DEFAULT: the INSERT replaces NULL by the column's default
                 values.append(pa.scalar(None) if column.default else default_value(column.type))
                 continue
@@ -385,7 +403,7 @@ def _expression_rows(
                 error.message = f"Column {column.name}, row {number}: {error.message}"
                 raise
         arrays.append(from_scalars(values, data_type.arrow))
-    return pa.Table.from_arrays(arrays, names=[c.name for c in fields]), types
+    return pa.Table.from_arrays(arrays, names=[field.name for field in fields]), types
 
 
 def _is_null(expression: nodes.Expression, context: StatementContext) -> bool:
@@ -454,8 +472,10 @@ def _with_names(source: Any, columns: Sequence[str]) -> Any:
     if len(source.schema.names) != len(columns):
         raise _column_count_error(len(columns), len(source.schema.names))
     if isinstance(source, pa.RecordBatchReader):
-        schema = pa.schema([f.with_name(n) for f, n in zip(source.schema, columns, strict=True)])
+        schema = pa.schema(
+            [field.with_name(name) for field, name in zip(source.schema, columns, strict=True)]
+        )
         return pa.RecordBatchReader.from_batches(
-            schema, (pa.RecordBatch.from_arrays(b.columns, schema=schema) for b in source)
+            schema, (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in source)
         )
     return source.rename_columns(list(columns))

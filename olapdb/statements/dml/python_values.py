@@ -52,8 +52,8 @@ def python_column(
             array = _record_array(values, target, environment, cast)
         return _cast_by_type(values, target, environment, cast) if array is None else array
     except DataError as error:
-        place = f"Column {column.name}" + ("" if error.row is None else f", row {error.row + 1}")
-        error.message = f"{place}: {error.message}"
+        location = f"Column {column.name}" + ("" if error.row is None else f", row {error.row + 1}")
+        error.message = f"{location}: {error.message}"
         raise
 
 
@@ -89,8 +89,8 @@ def mapping_columns(
         types.append(type_of_arrow(arrays[-1].type))
     lengths = {name: len(array) for name, array in zip(names, arrays, strict=True)}
     if len(set(lengths.values())) > 1:
-        shown = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-        raise BadArguments(f"The columns differ in their number of values: {shown}.")
+        counts = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise BadArguments(f"The columns differ in their number of values: {counts}.")
     return pa.Table.from_arrays(arrays, names=names), types
 
 

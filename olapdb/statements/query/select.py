@@ -78,8 +78,8 @@ def describe(query: nodes.Query, context: StatementContext) -> tuple[tuple[str, 
 def _is_current(plan: Plan, snapshot: Snapshot) -> bool:
     """Return whether all objects that the plan names still have the revision that was bound."""
     for object_id, revision in plan.tables:
-        found = snapshot.by_id(object_id)
-        if found is None or found.revision != revision:
+        item = snapshot.by_id(object_id)
+        if item is None or item.revision != revision:
             return False
     return True
 
