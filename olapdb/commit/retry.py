@@ -64,22 +64,22 @@ def retry_commit(
     as the event CommitRetry.  Raises what the attempt raises, CatalogBusy where the turn does not
     come, and CommitConflict after `attempts_max` attempts.
     """
-    turns = FairRetry(services, policy.what)
+    fair_retry = FairRetry(services, policy.what)
     for number in range(policy.attempts_max):
         if number:
             services.activity.count("CommitRetry")
         try:
             with (
-                turns.attempt() if policy.fair else nullcontext(),
+                fair_retry.attempt() if policy.fair else nullcontext(),
                 _snapshot(services, policy, None if number else first) as snapshot,
             ):
                 return attempt(snapshot)
         except CommitConflict as conflict:
             policy.on_conflict(conflict)
-            lost = conflict
+            last_conflict = conflict
     if not policy.message:
-        raise lost
-    raise CommitConflict(policy.message, hint=policy.hint) from lost
+        raise last_conflict
+    raise CommitConflict(policy.message, hint=policy.hint) from last_conflict
 
 
 def _snapshot(
@@ -104,11 +104,13 @@ class FairRetry:
         """Hold the catalog's turn around one attempt, from its snapshot to its commit, if the
         statement has lost `FREE_ATTEMPTS_MAX` races. Raises CatalogBusy where the turn does not
         come."""
-        held = self._attempts >= FREE_ATTEMPTS_MAX and self._slowest_seconds <= HELD_SECONDS_MAX
+        takes_turn = (
+            self._attempts >= FREE_ATTEMPTS_MAX and self._slowest_seconds <= HELD_SECONDS_MAX
+        )
         self._attempts += 1
-        with self.services.catalog.turn(self.what) if held else nullcontext():
-            began = time.monotonic()
+        with self.services.catalog.turn(self.what) if takes_turn else nullcontext():
+            started = time.monotonic()
             try:
                 yield
             finally:
-                self._slowest_seconds = max(self._slowest_seconds, time.monotonic() - began)
+                self._slowest_seconds = max(self._slowest_seconds, time.monotonic() - started)

@@ -28,7 +28,7 @@ def broadcast(column: Column, rows: int, data_type: DataType) -> pa.Array:
 
 def arrow_schema(schema: Schema) -> pa.Schema:
     """Return the Arrow schema of a node's schema."""
-    return pa.schema([pa.field(f.name, f.type.arrow) for f in schema])
+    return pa.schema([pa.field(field.name, field.type.arrow) for field in schema])
 
 
 def make_batch(columns: Sequence[pa.Array], schema: Schema, rows: int) -> pa.RecordBatch:

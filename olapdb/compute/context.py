@@ -208,32 +208,32 @@ class ExecutionContext:
         thread, so that a small query starts none.  At most `threads * 2` answers wait.
         """
         source = iter(items)
-        waiting: deque[Future[Answer]] = deque()
+        futures: deque[Future[Answer]] = deque()
         try:
-            first = next(source, _NOTHING)
-            second = next(source, _NOTHING) if self.threads > 1 else _NOTHING
-            if isinstance(first, _Nothing):
+            first_item = next(source, _NOTHING)
+            second_item = next(source, _NOTHING) if self.threads > 1 else _NOTHING
+            if isinstance(first_item, _Nothing):
                 return
-            if isinstance(second, _Nothing):
+            if isinstance(second_item, _Nothing):
                 self.check()
-                yield work(first)
+                yield work(first_item)
                 for item in source:
                     self.check()
                     yield work(item)
                 return
             pool = self._threads()
-            waiting.append(pool.submit(work, first))
-            waiting.append(pool.submit(work, second))
+            futures.append(pool.submit(work, first_item))
+            futures.append(pool.submit(work, second_item))
             for item in source:
-                waiting.append(pool.submit(work, item))
-                if len(waiting) > self.threads * LOOK_AHEAD_PER_THREAD:
+                futures.append(pool.submit(work, item))
+                if len(futures) > self.threads * LOOK_AHEAD_PER_THREAD:
                     self.check()
-                    yield waiting.popleft().result()
-            while waiting:
+                    yield futures.popleft().result()
+            while futures:
                 self.check()
-                yield waiting.popleft().result()
+                yield futures.popleft().result()
         finally:
-            for future in waiting:
+            for future in futures:
                 future.cancel()
             close = getattr(source, "close", None)
             if close is not None:

@@ -124,9 +124,9 @@ def _condition(
                 value = combine(value, _condition(argument, batch, environment, subqueries))
             return value
         case expressions.Call(name=name, arguments=(left, right)) if name in _COMPARISONS:
-            direct = _compare(name, left, right, batch, environment, subqueries)
-            if direct is not None:
-                return direct
+            compared = _compare(name, left, right, batch, environment, subqueries)
+            if compared is not None:
+                return compared
     return _to_booleans(evaluate(expression, batch, environment, subqueries), expression.type)
 
 
@@ -152,35 +152,35 @@ def _compare(
     """Compare by an Arrow function; return None where only the function's own kernel is right."""
     if not _comparable(left.type, right.type):
         return None
-    first = evaluate(left, batch, environment, subqueries)
-    second = evaluate(right, batch, environment, subqueries)
-    if first.type != second.type:
-        if isinstance(second, pa.Scalar):
-            narrowed = _fit(second, first.type)
-            if narrowed is None:
+    left_value = evaluate(left, batch, environment, subqueries)
+    right_value = evaluate(right, batch, environment, subqueries)
+    if left_value.type != right_value.type:
+        if isinstance(right_value, pa.Scalar):
+            fitted = _fit(right_value, left_value.type)
+            if fitted is None:
                 return None
-            second = narrowed
-        elif isinstance(first, pa.Scalar):
-            narrowed = _fit(first, second.type)
-            if narrowed is None:
+            right_value = fitted
+        elif isinstance(left_value, pa.Scalar):
+            fitted = _fit(left_value, right_value.type)
+            if fitted is None:
                 return None
-            first = narrowed
+            left_value = fitted
         else:
             return None
-    return _COMPARISONS[name](first, second)
+    return _COMPARISONS[name](left_value, right_value)
 
 
 def _comparable(left: DataType, right: DataType) -> bool:
     """Return whether Arrow compares these types as ClickHouse does: integers of any width, else one
     Arrow type of floats, texts, dates or times."""
-    ours, theirs = plain(left), plain(right)
-    if isinstance(ours, Integer) and isinstance(theirs, Integer):
+    left_type, right_type = plain(left), plain(right)
+    if isinstance(left_type, Integer) and isinstance(right_type, Integer):
         return True
-    arrow = ours.arrow
-    if arrow != theirs.arrow or type(ours) is not type(theirs):
+    arrow = left_type.arrow
+    if arrow != right_type.arrow or type(left_type) is not type(right_type):
         return False
     return bool(
-        isinstance(ours, Float)
+        isinstance(left_type, Float)
         or pa.types.is_string(arrow)
         or pa.types.is_date(arrow)
         or pa.types.is_timestamp(arrow)
@@ -208,7 +208,7 @@ def _call(
             environment,
             lambda argument, rows: evaluate(argument, rows, environment, subqueries),
         )
-    arguments = [evaluate(a, batch, environment, subqueries) for a in call.arguments]
+    arguments = [evaluate(operand, batch, environment, subqueries) for operand in call.arguments]
     if call.function.volatility == "row" and environment.random_seed:
         environment = replace(environment, random_seed=seed_of(batch, environment.random_seed))
     value = call.function.kernel(arguments, batch.num_rows, environment)
@@ -225,16 +225,20 @@ def _lambda_function(
 
     The body sees the elements beside the columns that it reads, repeated for each element of their
     row."""
-    values = [evaluate(a, batch, environment, subqueries) for a in expression.arguments]
+    values = [
+        evaluate(argument, batch, environment, subqueries) for argument in expression.arguments
+    ]
     names = [parameter.name for parameter in expression.parameters]
     captured = sorted(expressions.inputs_of(expression.body) - set(names))
-    constant = not captured and all(isinstance(v, pa.Scalar) for v in values)
+    constant = not captured and all(isinstance(value, pa.Scalar) for value in values)
 
     def body(elements: Sequence[pa.Array], owners: np.ndarray) -> pa.Array:
         rows = pa.array(owners)
-        outer = [single_chunk(batch.column(name)).take(rows) for name in captured]
-        inner = pa.RecordBatch.from_arrays([*elements, *outer], names=[*names, *captured])
-        return evaluate_array(expression.body, inner, environment, subqueries)
+        outer_columns = [single_chunk(batch.column(name)).take(rows) for name in captured]
+        element_batch = pa.RecordBatch.from_arrays(
+            [*elements, *outer_columns], names=[*names, *captured]
+        )
+        return evaluate_array(expression.body, element_batch, environment, subqueries)
 
     rows = 1 if constant and not _varies(expression.body) else batch.num_rows
     return expression.function.run(values, rows, environment, body)
@@ -243,8 +247,8 @@ def _lambda_function(
 def _varies(expression: expressions.Expression) -> bool:
     """Return whether the expression may differ from row to row without reading any column."""
     return any(
-        isinstance(e, expressions.Call) and e.function.volatility == "row"
-        for e in expressions.walk(expression)
+        isinstance(subexpression, expressions.Call) and subexpression.function.volatility == "row"
+        for subexpression in expressions.walk(expression)
     )
 
 
@@ -275,7 +279,10 @@ def _in_subquery(
     members = _answer(subqueries, expression.number)
     if not isinstance(members, Lookup):
         raise InternalError("The set of an IN was run as a scalar subquery.")
-    columns = [evaluate_array(a, batch, environment, subqueries) for a in expression.arguments]
+    columns = [
+        evaluate_array(argument, batch, environment, subqueries)
+        for argument in expression.arguments
+    ]
     is_member = pa.array(members.find(columns, batch.num_rows) >= 0)
     nullable_columns = columns if is_nullable(expression.type) else []
     return _in_with_nulls(is_member, nullable_columns, expression.negated)

@@ -63,8 +63,8 @@ def factorise(columns: Sequence[pa.Array], rows: int, *, threads: int = 0) -> Fa
 def _by_hashing(flat: Sequence[pa.Array]) -> Factorised:
     codes, count = encode(flat[0])
     for leaf in flat[1:]:
-        more, more_count = encode(leaf)
-        codes, count = _combine(codes, count, more, more_count)
+        leaf_codes, leaf_count = encode(leaf)
+        codes, count = _combine(codes, count, leaf_codes, leaf_count)
     if len(flat) > 1:
         codes, count = encode(pa.array(codes))
     return Factorised(codes, first_rows(codes))

@@ -75,8 +75,8 @@ def group_by_code(codes: np.ndarray, count: int) -> GroupedRows:
         order = np.empty(count, row_number)
         order[codes] = np.arange(count)
         return GroupedRows(order, None, None)
-    narrow = codes.astype(np.uint16) if count <= 1 << 16 else codes  # sorted by counting
-    order = np.argsort(narrow, kind="stable").astype(row_number)
+    sort_keys = codes.astype(np.uint16) if count <= 1 << 16 else codes  # sorted by counting
+    order = np.argsort(sort_keys, kind="stable").astype(row_number)
     starts = np.zeros(count + 1, row_number)
     np.cumsum(np.bincount(codes, minlength=count), out=starts[1:])
     return GroupedRows(order, starts, None)
@@ -115,10 +115,10 @@ def sort_by_hash(hashes: np.ndarray, threads: int) -> np.ndarray:
     def sort(start: int, stop: int) -> None:
         part = partitioned[start:stop]
         # numpy sorts 16 bits by counting; its stable sort then profits from nearly sorted hashes
-        rough = np.argsort((part >> next_bits).astype(np.uint16), kind="stable")
-        within = rough[np.argsort(part[rough], kind="stable")]
-        np.take(part, within, out=hashes[start:stop], mode="clip")
-        order[start:stop] = order[start:stop][within]
+        rough_order = np.argsort((part >> next_bits).astype(np.uint16), kind="stable")
+        order_within = rough_order[np.argsort(part[rough_order], kind="stable")]
+        np.take(part, order_within, out=hashes[start:stop], mode="clip")
+        order[start:stop] = order[start:stop][order_within]
 
     starts = [0, *ends[:-1]]
     if threads == 1 or len(starts) <= 2:
@@ -204,15 +204,20 @@ class HashIndex:
         searched = np.flatnonzero(group < stop)
         group, stop, hashes = group[searched], stop[searched], hashes[searched]
         while len(searched):
-            hit = np.take(self.hashes, group) == hashes
-            if not is_exact and hit.any():
-                at = np.flatnonzero(hit)
-                ours = group[at] if self.rows is None else np.take(self.rows, group[at])
-                hit[at] = _equal_rows(self.leaves, ours, leaves, searched[at])
-            groups[searched[hit]] = group[hit]
+            is_match = np.take(self.hashes, group) == hashes
+            if not is_exact and is_match.any():
+                matches = np.flatnonzero(is_match)
+                ours = group[matches] if self.rows is None else np.take(self.rows, group[matches])
+                is_match[matches] = _equal_rows(self.leaves, ours, leaves, searched[matches])
+            groups[searched[is_match]] = group[is_match]
             group = group + 1
-            more = np.flatnonzero(~hit & (group < stop))
-            searched, group, stop, hashes = searched[more], group[more], stop[more], hashes[more]
+            unfinished = np.flatnonzero(~is_match & (group < stop))
+            searched, group, stop, hashes = (
+                searched[unfinished],
+                group[unfinished],
+                stop[unfinished],
+                hashes[unfinished],
+            )
         return groups
 
 

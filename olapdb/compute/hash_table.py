@@ -38,10 +38,10 @@ def build_bytes(columns: Sequence[pa.Array], rows: int) -> int:
     several copies of arrays, whose elements are numbered first."""
     if not columns:
         return rows * BUILD_BYTES_PER_COLUMN
-    needed = rows * (BUILD_BYTES_PER_ROW + BUILD_BYTES_PER_COLUMN * len(columns))
+    total_bytes = rows * (BUILD_BYTES_PER_ROW + BUILD_BYTES_PER_COLUMN * len(columns))
     for column in columns:
-        needed += int(column.nbytes) * (BUILD_ARRAY_COPIES if _has_list(column.type) else 1)
-    return needed
+        total_bytes += int(column.nbytes) * (BUILD_ARRAY_COPIES if _has_list(column.type) else 1)
+    return total_bytes
 
 
 class Lookup:
@@ -64,10 +64,10 @@ class Lookup:
     ) -> None:
         self.matches_null = matches_null
         self.has_null = any(column.null_count > 0 for column in columns)
-        only = None
+        rows_without_null = None
         if self.has_null and not matches_null:
-            only = np.flatnonzero(~any_null(columns, rows))
-        grouped = _grouped(columns, rows, only, threads or cores())
+            rows_without_null = np.flatnonzero(~any_null(columns, rows))
+        grouped = _grouped(columns, rows, rows_without_null, threads or cores())
         self.count = grouped.count
         self.starts = grouped.starts
         self.order = grouped.order if keeps_rows else None
@@ -96,7 +96,11 @@ class Lookup:
     @property
     def nbytes(self) -> int:
         """The size, without columns that the caller keeps."""
-        numbers = {id(a): a for a in (self.starts, self.order, self._at) if a is not None}
+        numbers = {
+            id(numbering): numbering
+            for numbering in (self.starts, self.order, self._at)
+            if numbering is not None
+        }
         size = sum(array.nbytes for array in numbers.values())
         if not self._is_held_by_caller:
             size += sum(column.nbytes for column in self._columns)
@@ -115,11 +119,15 @@ class Lookup:
     def find(self, columns: Sequence[pa.Array], rows: int) -> np.ndarray:
         """Return the code of each row, -1 where the set has no such row; int64, shape (rows,)."""
         if self._index is not None:
-            cast = [
-                theirs if theirs.type == ours.type else theirs.cast(ours.type)
-                for ours, theirs in zip(self._columns, columns, strict=True)
+            cast_columns = [
+                other_column
+                if other_column.type == own_column.type
+                else other_column.cast(own_column.type)
+                for own_column, other_column in zip(self._columns, columns, strict=True)
             ]
-            codes = self._index.find(_hashed_leaves(cast), rows, with_null=self.matches_null)
+            codes = self._index.find(
+                _hashed_leaves(cast_columns), rows, with_null=self.matches_null
+            )
             return self._without_null(codes, columns, rows)
         if self._steps is None:
             return self._find_jointly(columns, rows)
@@ -147,12 +155,12 @@ class Lookup:
 
     def _find_jointly(self, columns: Sequence[pa.Array], rows: int) -> np.ndarray:
         """Find rows with arrays or maps, which must be encoded together with the set's."""
-        joint = [
-            pa.concat_arrays([ours, theirs.cast(ours.type)])
-            for ours, theirs in zip(self._columns, columns, strict=True)
+        joint_columns = [
+            pa.concat_arrays([own_column, other_column.cast(own_column.type)])
+            for own_column, other_column in zip(self._columns, columns, strict=True)
         ]
         # The set's rows come first and are distinct, so their joint codes are 0, 1, … in order.
-        codes = factorise(joint, self.count + rows).codes[self.count :]
+        codes = factorise(joint_columns, self.count + rows).codes[self.count :]
         return self._without_null(np.where(codes < self.count, codes, -1), columns, rows)
 
     @staticmethod
@@ -166,13 +174,13 @@ class Lookup:
             return [_LookupStep(_Values(leaves[0]), len(leaves[0]), None)]
         for leaf in leaves:
             encoded = leaf.dictionary_encode("encode")
-            own = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+            leaf_codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
             values = encoded.dictionary
             if codes is None:
                 steps.append(_LookupStep(_Values(values), len(values), None))
-                codes = own
+                codes = leaf_codes
                 continue
-            pairs = pa.array(codes * len(values) + own).dictionary_encode("encode")
+            pairs = pa.array(codes * len(values) + leaf_codes).dictionary_encode("encode")
             steps.append(_LookupStep(_Values(values), len(values), _Values(pairs.dictionary)))
             codes = pairs.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         return steps
@@ -219,8 +227,8 @@ class _Values:
             return np.where(column.is_null().to_numpy(zero_copy_only=False), 0, -1)
         if column.type != self.values.type:
             column = column.cast(self.values.type)
-        found = pc.fill_null(pc.index_in(column, value_set=self.values), -1)
-        positions: np.ndarray = found.to_numpy(zero_copy_only=False).astype(np.int64)
+        matches = pc.fill_null(pc.index_in(column, value_set=self.values), -1)
+        positions: np.ndarray = matches.to_numpy(zero_copy_only=False).astype(np.int64)
         return positions
 
 
@@ -248,7 +256,9 @@ def _grouped(
     codes, hashes = groups.codes, None
     if is_hashed and groups.count >= tuning.INDEXED_VALUES_MIN:
         firsts = pa.array(groups.first)
-        hashes = row_hashes(_hashed_leaves([c.take(firsts) for c in columns]), groups.count)
+        hashes = row_hashes(
+            _hashed_leaves([group_column.take(firsts) for group_column in columns]), groups.count
+        )
         order = sort_by_hash(hashes, threads)
         if (hashes[tuning.EQUAL_HASHES_MAX :] == hashes[: -tuning.EQUAL_HASHES_MAX]).any():
             hashes = None

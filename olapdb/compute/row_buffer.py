@@ -41,16 +41,16 @@ class RowBuffer:
         are released as soon as it is joined, so that the peak is the rows plus one column."""
         rows, self.rows = self.rows, 0
         sizes = [sum(chunk.nbytes for chunk in chunks) for chunks in self._columns]
-        needed = max(sizes, default=0)
-        self._account.grow(needed)
+        largest_bytes = max(sizes, default=0)
+        self._account.grow(largest_bytes)
         columns = []
-        for at, field in enumerate(self._schema):
-            chunks, self._columns[at] = self._columns[at], []
+        for position, field in enumerate(self._schema):
+            chunks, self._columns[position] = self._columns[position], []
             if last:
-                chunks.append(last[at])
+                chunks.append(last[position])
             columns.append(_concatenated(chunks, field.name, field.type.arrow))
             chunks.clear()
-        self._account.grow(-needed)
+        self._account.grow(-largest_bytes)
         return make_batch(columns, self._schema, rows + (1 if last else 0))
 
     def build_lookup(self, *, matches_null: bool = False, threads: int = 0) -> Lookup:

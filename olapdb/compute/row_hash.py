@@ -31,10 +31,10 @@ def row_hashes(leaves: Sequence[pa.Array], rows: int) -> np.ndarray:
     hashes = np.empty(rows, np.uint64)
     step = chunk_rows(leaves, rows)
     for start in range(0, rows, step):
-        total = _hashes(leaves[0].slice(start, step))
-        for more in leaves[1:]:
-            total = mix(total) ^ _hashes(more.slice(start, step))
-        hashes[start : start + len(total)] = total
+        combined = _hashes(leaves[0].slice(start, step))
+        for leaf in leaves[1:]:
+            combined = mix(combined) ^ _hashes(leaf.slice(start, step))
+        hashes[start : start + len(combined)] = combined
     return hashes
 
 

@@ -101,7 +101,7 @@ class SharedCodes:
         in the block's memory."""
         if pa.types.is_nested(column.type) or pa.types.is_dictionary(column.type):
             return None
-        addresses = tuple(b.address for b in column.buffers() if b is not None)
+        addresses = tuple(buffer.address for buffer in column.buffers() if buffer is not None)
         if not self._addresses.issuperset(addresses):
             return None
         return column.type, column.offset, len(column), addresses

@@ -86,7 +86,7 @@ def _is_safe(expression: expressions.Expression) -> bool:
             return (
                 name in _SAFE
                 and all(_is_safe(argument) for argument in arguments)
-                and len({_comparison_kind(a.type) for a in arguments}) <= 1
+                and len({_comparison_kind(operand.type) for operand in arguments}) <= 1
             )
         case _:
             return False
@@ -116,12 +116,12 @@ def _conditional(
     """Yield the arguments of if and multiIf: condition, value, condition, value, …, else."""
     open_rows = np.ones(batch.num_rows, bool)
     arguments = call.arguments
-    for at in range(0, len(arguments) - 1, 2):
-        condition = _spread(arguments[at], batch, open_rows, evaluate)
-        chosen = _is_true(condition, batch.num_rows) & open_rows
+    for position in range(0, len(arguments) - 1, 2):
+        condition = _spread(arguments[position], batch, open_rows, evaluate)
+        is_chosen = _is_true(condition, batch.num_rows) & open_rows
         yield condition
-        yield _spread(arguments[at + 1], batch, chosen, evaluate)
-        open_rows = open_rows & ~chosen
+        yield _spread(arguments[position + 1], batch, is_chosen, evaluate)
+        open_rows = open_rows & ~is_chosen
     yield _spread(arguments[-1], batch, open_rows, evaluate)
 
 
@@ -131,11 +131,11 @@ def _logical(call: expressions.Call, batch: pa.RecordBatch, evaluate: Evaluate) 
     for argument in call.arguments:
         value = _spread(argument, batch, open_rows, evaluate)
         yield value
-        true = _is_true(value, batch.num_rows)
+        is_true = _is_true(value, batch.num_rows)
         if call.name == "or":
-            open_rows = open_rows & ~true
+            open_rows = open_rows & ~is_true
         else:
-            open_rows = open_rows & (true | _is_null(value, batch.num_rows))
+            open_rows = open_rows & (is_true | _is_null(value, batch.num_rows))
 
 
 def _spread(
@@ -154,8 +154,8 @@ def _spread(
     nullable = is_nullable(expression.type)
     if count == 0:
         return pa.nulls(rows, expression.type.arrow) if nullable else default_value(expression.type)
-    read = expressions.inputs_of(expression)
-    names = [name for name in batch.schema.names if name in read]
+    inputs = expressions.inputs_of(expression)
+    names = [name for name in batch.schema.names if name in inputs]
     needed_rows = filter_rows(batch.select(names), pa.array(needed))
     value = broadcast(evaluate(expression, needed_rows), count, expression.type)
     positions = np.cumsum(needed) - 1

@@ -97,35 +97,41 @@ class DefaultColumns:
         defaults, and a DataError that names the column for a failing expression. `storing` (INSERT):
         a value that the column cannot hold raises too; otherwise it is converted as by CAST.
         """
-        full = dict(given)
-        missing = [c for c in self.columns if c.name not in full]
+        values = dict(given)
+        missing_defaults = [default for default in self.columns if default.name not in values]
         if names is not None:
-            needed = self.needed_for(names, full.keys())
-            missing = [c for c in missing if c.name in needed]
-        while missing:
-            ready = [c for c in missing if c.needs <= full.keys()]
-            if not ready:
-                circle = ", ".join(c.name for c in missing)
-                raise IncorrectQuery(f"The defaults of these columns need each other: {circle}.")
-            for column in ready:
-                full[column.name] = _value(column, full, rows, environment, storing)
-            missing = [c for c in missing if c.name not in full]
-        return full
+            needed_names = self.needed_for(names, values.keys())
+            missing_defaults = [
+                default for default in missing_defaults if default.name in needed_names
+            ]
+        while missing_defaults:
+            computable = [default for default in missing_defaults if default.needs <= values.keys()]
+            if not computable:
+                cycle = ", ".join(default.name for default in missing_defaults)
+                raise IncorrectQuery(f"The defaults of these columns need each other: {cycle}.")
+            for column in computable:
+                values[column.name] = _value(column, values, rows, environment, storing)
+            missing_defaults = [
+                default for default in missing_defaults if default.name not in values
+            ]
+        return values
 
     def needed_for(self, names: Collection[str], present: Collection[str]) -> set[str]:
         """Return these columns and all columns that the defaults of missing ones read."""
-        by_name = {c.name: c for c in self.columns}
-        needed: set[str] = set()
-        pending = list(names)
-        while pending:
-            name = pending.pop()
-            if name in needed:
+        by_name = {column.name: column for column in self.columns}
+        needed_names: set[str] = set()
+        pending_names = list(names)
+        while pending_names:
+            name = pending_names.pop()
+            if name in needed_names:
                 continue
-            needed.add(name)
+            needed_names.add(name)
             if name not in present and name in by_name:
-                pending.extend(by_name[name].needs)
-                pending.extend([n for n in by_name[name].sized_like if n in present][:1])
-        return needed
+                pending_names.extend(by_name[name].needs)
+                pending_names.extend(
+                    [sibling for sibling in by_name[name].sized_like if sibling in present][:1]
+                )
+        return needed_names
 
 
 def bind_defaults(table: Table, snapshot: Snapshot, environment: Environment) -> DefaultColumns:
@@ -153,15 +159,17 @@ def _sized_like(column: Column, table: Table) -> tuple[str, ...]:
     """Return the other arrays of the column's nested structure, the oldest first.
 
     A part with any array of the structure has the oldest one."""
-    structure, dot, _ = column.name.partition(".")
-    if not dot or not isinstance(column.type, Array):
+    structure, separator, _ = column.name.partition(".")
+    if not separator or not isinstance(column.type, Array):
         return ()
-    others = [
-        c
-        for c in table.stored_columns
-        if c.id != column.id and isinstance(c.type, Array) and c.name.startswith(f"{structure}.")
+    siblings = [
+        sibling
+        for sibling in table.stored_columns
+        if sibling.id != column.id
+        and isinstance(sibling.type, Array)
+        and sibling.name.startswith(f"{structure}.")
     ]
-    return tuple(c.name for c in sorted(others, key=lambda c: c.since))
+    return tuple(sibling.name for sibling in sorted(siblings, key=lambda sibling: sibling.since))
 
 
 @dataclass(frozen=True)
@@ -188,18 +196,22 @@ def read_filled(
     Columns younger than the part have their defaults, evaluated over the part's other columns.
     `defaults` is called only where there are any. Columns in `coded` may come as dictionaries."""
     reader = part.reader
-    stored = reader.read(names, part.numbers, coded=coded, use_threads=use_threads)
-    columns = {name: stored.column(name) for name in stored.column_names}
+    stored_table = reader.read(names, part.numbers, coded=coded, use_threads=use_threads)
+    columns = {name: stored_table.column(name) for name in stored_table.column_names}
     if len(columns) == len(set(names)):
         return columns
     table_defaults = defaults()
-    missing = [name for name in names if name not in columns]
-    present = {c.name for c in table.stored_columns if reader.has_column(c.name)}
-    inputs = sorted(table_defaults.needed_for(missing, present) & present)
-    extra = reader.read(inputs, part.numbers, use_threads=use_threads)
-    given = {name: single_chunk(extra.column(name)) for name in extra.column_names}
-    full = table_defaults.complete(given, part.rows, environment, names=missing)
-    return {name: columns[name] if name in columns else full[name] for name in names}
+    missing_names = [name for name in names if name not in columns]
+    present_names = {
+        column.name for column in table.stored_columns if reader.has_column(column.name)
+    }
+    input_names = sorted(table_defaults.needed_for(missing_names, present_names) & present_names)
+    input_table = reader.read(input_names, part.numbers, use_threads=use_threads)
+    input_values = {
+        name: single_chunk(input_table.column(name)) for name in input_table.column_names
+    }
+    completed = table_defaults.complete(input_values, part.rows, environment, names=missing_names)
+    return {name: columns[name] if name in columns else completed[name] for name in names}
 
 
 def cached_defaults(
@@ -233,13 +245,15 @@ def _value(
     storing: bool,
 ) -> pa.Array:
     if column.expression is None:
-        like = next((name for name in column.sized_like if name in full), None)
-        if like is not None and isinstance(column.type, Array):
-            return _arrays_of_defaults(column.type, full[like])
+        sibling_name = next((name for name in column.sized_like if name in full), None)
+        if sibling_name is not None and isinstance(column.type, Array):
+            return _arrays_of_defaults(column.type, full[sibling_name])
         return as_array(default_value(column.type), rows)
     names = sorted(column.needs)
     if names:
-        batch = pa.RecordBatch.from_arrays([full[n] for n in names], names=names)
+        batch = pa.RecordBatch.from_arrays(
+            [full[needed_name] for needed_name in names], names=names
+        )
     else:
         batch = pa.RecordBatch.from_arrays([pa.nulls(rows)], names=["_rows"])
     try:

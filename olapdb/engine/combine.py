@@ -67,14 +67,16 @@ def combine(
 def columns_to_combine(layout: TableLayout, names: Iterable[str]) -> frozenset[str]:
     """Return the columns that `combine` must read to give these columns as a merge would."""
     table = layout.table
-    needed = set(names) | layout.sorting_columns
+    needed_names = set(names) | layout.sorting_columns
     if table.engine.name == "SummingMergeTree":
-        needed |= {c.name for c in summed_columns(layout)}
+        needed_names |= {column.name for column in summed_columns(layout)}
         for nested_map in nested_maps(layout):
-            needed |= set(nested_map.names) if needed.intersection(nested_map.names) else set()
+            needed_names |= (
+                set(nested_map.names) if needed_names.intersection(nested_map.names) else set()
+            )
     else:
-        needed |= set(table.engine.arguments)
-    return frozenset(needed)
+        needed_names |= set(table.engine.arguments)
+    return frozenset(needed_names)
 
 
 def summed_columns(layout: TableLayout) -> tuple[Column, ...]:
@@ -82,11 +84,12 @@ def summed_columns(layout: TableLayout) -> tuple[Column, ...]:
     both keys."""
     table = layout.table
     in_keys = layout.sorting_columns | layout.partition_columns
-    named = table.engine.arguments
+    named_columns = table.engine.arguments
     return tuple(
-        c
-        for c in table.stored_columns
-        if _is_summable(c.type) and (c.name in named if named else c.name not in in_keys)
+        column
+        for column in table.stored_columns
+        if _is_summable(column.type)
+        and (column.name in named_columns if named_columns else column.name not in in_keys)
     )
 
 
@@ -100,31 +103,37 @@ def _is_summable(data_type: DataType) -> bool:
 
 
 def _summing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
-    summed = {c.name for c in summed_columns(layout) if c.name in rows.column_names}
+    summed_names = {
+        column.name for column in summed_columns(layout) if column.name in rows.column_names
+    }
     maps = nested_maps(layout)
-    read_maps = [m for m in maps if m.keys[0] in rows.column_names]
+    read_maps = [candidate for candidate in maps if candidate.keys[0] in rows.column_names]
     columns = {name: rows.column(name) for name in rows.column_names}
     if groups.count < rows.num_rows:
         columns.update(_merged_columns(layout, rows, groups))
-        for name in summed:
+        for name in summed_names:
             columns[name] = wrapping_sums(single_chunk(rows.column(name)), groups)
     for nested_map in read_maps:
         columns.update(merge_map(nested_map, rows, groups))
     combined = pa.table([columns[name] for name in rows.column_names], schema=rows.schema)
     if maps or _has_states(layout):
         return combined
-    return _without_zero_rows(layout, combined, summed)
+    return _without_zero_rows(layout, combined, summed_names)
 
 
 def _has_states(layout: TableLayout) -> bool:
     """Return whether the engine also merges states: then it keeps zero rows, as in ClickHouse.
 
     Where the engine names its columns, only these count."""
-    table, named = layout.table, layout.table.engine.arguments
+    table, named_columns = layout.table, layout.table.engine.arguments
     return any(
-        isinstance(c.type, AggregateFunction | SimpleAggregateFunction)
-        and (c.name in named if named else c.name not in layout.sorting_columns)
-        for c in table.stored_columns
+        isinstance(column.type, AggregateFunction | SimpleAggregateFunction)
+        and (
+            column.name in named_columns
+            if named_columns
+            else column.name not in layout.sorting_columns
+        )
+        for column in table.stored_columns
     )
 
 
@@ -147,16 +156,18 @@ _METHODS: Mapping[str, Combine] = {
 
 def _merged_columns(layout: TableLayout, rows: pa.Table, groups: Groups) -> dict[str, pa.Array]:
     """Return each column with merged states, or the first value of each group, by name."""
-    first = pa.array(groups.starts)
-    types = {c.name: c.type for c in layout.table.stored_columns}
+    first_rows = pa.array(groups.starts)
+    types = {
+        stored_column.name: stored_column.type for stored_column in layout.table.stored_columns
+    }
     merged = {}
     for name in rows.column_names:
         column = single_chunk(rows.column(name))
         data_type = types.get(name)
         if data_type is None or name in layout.sorting_columns:
-            merged[name] = column.take(first)
+            merged[name] = column.take(first_rows)
         else:
-            merged[name] = _merge_column(column, data_type, groups, first)
+            merged[name] = _merge_column(column, data_type, groups, first_rows)
     return merged
 
 
@@ -187,13 +198,13 @@ def merge_states(
 def parameter_values(parameters: Sequence[str]) -> list[object]:
     """Return the SQL literals of a type name ("0.9", "'x'") as Python values."""
     values: list[object] = []
-    for text in parameters:
-        if text.startswith("'"):
-            values.append(text[1:-1])
-        elif text.lstrip("-").isdigit():
-            values.append(int(text))
+    for literal in parameters:
+        if literal.startswith("'"):
+            values.append(literal[1:-1])
+        elif literal.lstrip("-").isdigit():
+            values.append(int(literal))
         else:
-            values.append(float(text))
+            values.append(float(literal))
     return values
 
 

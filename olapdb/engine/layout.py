@@ -60,8 +60,10 @@ class TableLayout:
         """Return the values of each skip index's expression, by its name; in the rows' order."""
         if not self.table.indexes or not rows.num_rows:
             return {}
-        used = frozenset().union(*(columns_of(e) for _, e in self.index_expressions))
-        batch = _batch(rows, used)
+        used_columns = frozenset().union(
+            *(columns_of(index_expression) for _, index_expression in self.index_expressions)
+        )
+        batch = _batch(rows, used_columns)
         return {
             # Without the cast, list types may differ in the names of their items.
             index.name: evaluate_array(expression, batch, self._environment).cast(
@@ -73,34 +75,45 @@ class TableLayout:
     @cached_property
     def key_columns(self) -> frozenset[str]:
         """The columns that are themselves items of the sorting key."""
-        return frozenset(e.name for e in self.sorting_expressions if isinstance(e, ColumnRef))
+        return frozenset(
+            expression.name
+            for expression in self.sorting_expressions
+            if isinstance(expression, ColumnRef)
+        )
 
     @cached_property
     def sorting_columns(self) -> frozenset[str]:
         """All columns that the sorting key reads."""
-        return frozenset().union(*(columns_of(e) for e in self.sorting_expressions))
+        return frozenset().union(
+            *(columns_of(expression) for expression in self.sorting_expressions)
+        )
 
     @cached_property
     def partition_columns(self) -> frozenset[str]:
         """All columns that the partition key reads."""
-        return frozenset().union(*(columns_of(e) for e in self.partition_expressions))
+        return frozenset().union(
+            *(columns_of(expression) for expression in self.partition_expressions)
+        )
 
     @cached_property
     def keys_within_partitions(self) -> bool:
         """Whether rows of equal sorting key are always in one partition.
 
         Then the rows of all partitions may be combined together."""
-        exact = {
-            e.name
-            for e in self.sorting_expressions
-            if isinstance(e, ColumnRef) and isinstance(plain(e.type), _EXACT)
+        exact_columns = {
+            expression.name
+            for expression in self.sorting_expressions
+            if isinstance(expression, ColumnRef) and isinstance(plain(expression.type), _EXACT)
         }
-        return self.partition_columns <= exact
+        return self.partition_columns <= exact_columns
 
     def sorting_keys(self, rows: pa.Table) -> list[pa.Array]:
         """Return the sorting key's values, item by item; `rows` must have the columns it reads."""
         batch = _batch(rows, self.sorting_columns)
-        return [evaluate_array(e, batch, self._environment) for e in self.sorting_expressions]
+        return [
+            evaluate_array(expression, batch, self._environment)
+            for expression in self.sorting_expressions
+        ]
 
     # --- sort
 
@@ -133,9 +146,9 @@ class TableLayout:
             return []
         if not self.partition_expressions:
             return [(UNPARTITIONED, (), rows)]
-        only = self._only_partition(rows)
-        if only is not None:
-            return [(*self._identify(only, 0), rows)]
+        only_values = self._only_partition(rows)
+        if only_values is not None:
+            return [(*self._identify(only_values, 0), rows)]
         values = self._partition_values(rows)
         partitions = factorise(values, rows.num_rows)
         if partitions.count == 1:
@@ -168,20 +181,20 @@ class TableLayout:
             return []
         if not self.partition_expressions:
             return [UNPARTITIONED]
-        only = self._only_partition(rows)
-        if only is not None:
-            return [self._identify(only, 0)[0]]
+        only_values = self._only_partition(rows)
+        if only_values is not None:
+            return [self._identify(only_values, 0)[0]]
         values = self._partition_values(rows)
         first = factorise(values, rows.num_rows).first
-        return [self._identify(values, int(at))[0] for at in first]
+        return [self._identify(values, int(row))[0] for row in first]
 
     def partition_id(self, value: Sequence[object]) -> str:
         """Return the id of the partition with this value, in the form that `split` returns."""
         if not self.partition_expressions:
             return UNPARTITIONED
         arrays = [
-            pa.array([v], type=e.type.arrow)
-            for v, e in zip(value, self.partition_expressions, strict=True)
+            pa.array([element], type=expression.type.arrow)
+            for element, expression in zip(value, self.partition_expressions, strict=True)
         ]
         return self._identify(arrays, 0)[0]
 
@@ -198,11 +211,14 @@ class TableLayout:
 
     def _partition_values(self, rows: pa.Table) -> list[pa.Array]:
         batch = _batch(rows, self.partition_columns)
-        return [key_values(e, batch, self._environment) for e in self.partition_expressions]
+        return [
+            key_values(expression, batch, self._environment)
+            for expression in self.partition_expressions
+        ]
 
     def _identify(self, values: Sequence[pa.Array], row: int) -> tuple[str, tuple[object, ...]]:
         """Return the id and the value of a row's partition; dates are days, timestamps ticks."""
-        types = [e.type for e in self.partition_expressions]
+        types = [expression.type for expression in self.partition_expressions]
         plain_values = tuple(json_value(column[row]) for column in values)
         return partition_id(plain_values, types), plain_values
 
@@ -279,9 +295,9 @@ def json_value(value: pa.Scalar) -> object:
 
 def _batch(rows: pa.Table, names: frozenset[str]) -> pa.RecordBatch:
     """Return the named columns as one batch with the right number of rows, even without a column."""
-    present = [name for name in rows.column_names if name in names]
-    if not present:
+    present_names = [name for name in rows.column_names if name in names]
+    if not present_names:
         return pa.RecordBatch.from_arrays([pa.nulls(rows.num_rows)], names=["-"])
     return pa.RecordBatch.from_arrays(
-        [single_chunk(rows.column(name)) for name in present], names=present
+        [single_chunk(rows.column(name)) for name in present_names], names=present_names
     )

@@ -87,7 +87,7 @@ def _monotonic_argument(expression: Expression) -> str | None:
         return None
     if expression.function.volatility != "pure":
         return None
-    columns = [a for a in expression.arguments if not isinstance(a, Constant)]
+    columns = [argument for argument in expression.arguments if not isinstance(argument, Constant)]
     if len(columns) != 1 or not isinstance(columns[0], ColumnRef):
         return None
     return columns[0].name
