@@ -22,17 +22,17 @@ def insert_delay_ms(snapshot: Snapshot, table: Table, partition_ids: Iterable[st
     """
     delay_at = int(table.setting("parts_to_delay_insert"))
     throw_at = int(table.setting("parts_to_throw_insert"))
-    part_count = max(
+    count = max(
         (snapshot.part_count(table.id, partition_id) for partition_id in set(partition_ids)),
         default=0,
     )
-    if part_count >= throw_at:
+    if count >= throw_at:
         raise TooManyParts(
-            f"Too many parts ({part_count}) in a partition of {table.database}.{table.name}: merges are"
+            f"Too many parts ({count}) in a partition of {table.database}.{table.name}: merges are"
             " slower than INSERTs.",
             hint="Insert fewer, larger blocks; OPTIMIZE TABLE merges now.",
         )
-    if part_count < delay_at:
+    if count < delay_at:
         return 0
-    exponent = (part_count - delay_at + 1) / max(1, throw_at - delay_at)
+    exponent = (count - delay_at + 1) / max(1, throw_at - delay_at)
     return min(DELAY_MS_MAX, max(_DELAY_MS_MIN, round(math.pow(DELAY_MS_MAX, exponent))))

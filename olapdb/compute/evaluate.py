@@ -247,8 +247,8 @@ def _lambda_function(
 def _varies(expression: expressions.Expression) -> bool:
     """Return whether the expression may differ from row to row without reading any column."""
     return any(
-        isinstance(subexpression, expressions.Call) and subexpression.function.volatility == "row"
-        for subexpression in expressions.walk(expression)
+        isinstance(node, expressions.Call) and node.function.volatility == "row"
+        for node in expressions.walk(expression)
     )
 
 

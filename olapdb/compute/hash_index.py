@@ -211,12 +211,12 @@ class HashIndex:
                 is_match[matches] = _equal_rows(self.leaves, ours, leaves, searched[matches])
             groups[searched[is_match]] = group[is_match]
             group = group + 1
-            unfinished = np.flatnonzero(~is_match & (group < stop))
+            open_rows = np.flatnonzero(~is_match & (group < stop))
             searched, group, stop, hashes = (
-                searched[unfinished],
-                group[unfinished],
-                stop[unfinished],
-                hashes[unfinished],
+                searched[open_rows],
+                group[open_rows],
+                stop[open_rows],
+                hashes[open_rows],
             )
         return groups
 

@@ -120,10 +120,8 @@ class Lookup:
         """Return the code of each row, -1 where the set has no such row; int64, shape (rows,)."""
         if self._index is not None:
             cast_columns = [
-                other_column
-                if other_column.type == own_column.type
-                else other_column.cast(own_column.type)
-                for own_column, other_column in zip(self._columns, columns, strict=True)
+                other if other.type == own.type else other.cast(own.type)
+                for own, other in zip(self._columns, columns, strict=True)
             ]
             codes = self._index.find(
                 _hashed_leaves(cast_columns), rows, with_null=self.matches_null
@@ -156,8 +154,8 @@ class Lookup:
     def _find_jointly(self, columns: Sequence[pa.Array], rows: int) -> np.ndarray:
         """Find rows with arrays or maps, which must be encoded together with the set's."""
         joint_columns = [
-            pa.concat_arrays([own_column, other_column.cast(own_column.type)])
-            for own_column, other_column in zip(self._columns, columns, strict=True)
+            pa.concat_arrays([own, other.cast(own.type)])
+            for own, other in zip(self._columns, columns, strict=True)
         ]
         # The set's rows come first and are distinct, so their joint codes are 0, 1, … in order.
         codes = factorise(joint_columns, self.count + rows).codes[self.count :]

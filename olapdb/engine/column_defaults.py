@@ -98,40 +98,36 @@ class DefaultColumns:
         a value that the column cannot hold raises too; otherwise it is converted as by CAST.
         """
         values = dict(given)
-        missing_defaults = [default for default in self.columns if default.name not in values]
+        missing = [default for default in self.columns if default.name not in values]
         if names is not None:
-            needed_names = self.needed_for(names, values.keys())
-            missing_defaults = [
-                default for default in missing_defaults if default.name in needed_names
-            ]
-        while missing_defaults:
-            computable = [default for default in missing_defaults if default.needs <= values.keys()]
+            needed = self.needed_for(names, values.keys())
+            missing = [default for default in missing if default.name in needed]
+        while missing:
+            computable = [default for default in missing if default.needs <= values.keys()]
             if not computable:
-                cycle = ", ".join(default.name for default in missing_defaults)
+                cycle = ", ".join(default.name for default in missing)
                 raise IncorrectQuery(f"The defaults of these columns need each other: {cycle}.")
             for column in computable:
                 values[column.name] = _value(column, values, rows, environment, storing)
-            missing_defaults = [
-                default for default in missing_defaults if default.name not in values
-            ]
+            missing = [default for default in missing if default.name not in values]
         return values
 
     def needed_for(self, names: Collection[str], present: Collection[str]) -> set[str]:
         """Return these columns and all columns that the defaults of missing ones read."""
         by_name = {column.name: column for column in self.columns}
-        needed_names: set[str] = set()
-        pending_names = list(names)
-        while pending_names:
-            name = pending_names.pop()
-            if name in needed_names:
+        needed: set[str] = set()
+        pending = list(names)
+        while pending:
+            name = pending.pop()
+            if name in needed:
                 continue
-            needed_names.add(name)
+            needed.add(name)
             if name not in present and name in by_name:
-                pending_names.extend(by_name[name].needs)
-                pending_names.extend(
+                pending.extend(by_name[name].needs)
+                pending.extend(
                     [sibling for sibling in by_name[name].sized_like if sibling in present][:1]
                 )
-        return needed_names
+        return needed
 
 
 def bind_defaults(table: Table, snapshot: Snapshot, environment: Environment) -> DefaultColumns:
@@ -201,16 +197,12 @@ def read_filled(
     if len(columns) == len(set(names)):
         return columns
     table_defaults = defaults()
-    missing_names = [name for name in names if name not in columns]
-    present_names = {
-        column.name for column in table.stored_columns if reader.has_column(column.name)
-    }
-    input_names = sorted(table_defaults.needed_for(missing_names, present_names) & present_names)
+    missing = [name for name in names if name not in columns]
+    present = {column.name for column in table.stored_columns if reader.has_column(column.name)}
+    input_names = sorted(table_defaults.needed_for(missing, present) & present)
     input_table = reader.read(input_names, part.numbers, use_threads=use_threads)
-    input_values = {
-        name: single_chunk(input_table.column(name)) for name in input_table.column_names
-    }
-    completed = table_defaults.complete(input_values, part.rows, environment, names=missing_names)
+    given = {name: single_chunk(input_table.column(name)) for name in input_table.column_names}
+    completed = table_defaults.complete(given, part.rows, environment, names=missing)
     return {name: columns[name] if name in columns else completed[name] for name in names}
 
 

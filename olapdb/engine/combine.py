@@ -67,16 +67,14 @@ def combine(
 def columns_to_combine(layout: TableLayout, names: Iterable[str]) -> frozenset[str]:
     """Return the columns that `combine` must read to give these columns as a merge would."""
     table = layout.table
-    needed_names = set(names) | layout.sorting_columns
+    needed = set(names) | layout.sorting_columns
     if table.engine.name == "SummingMergeTree":
-        needed_names |= {column.name for column in summed_columns(layout)}
+        needed |= {column.name for column in summed_columns(layout)}
         for nested_map in nested_maps(layout):
-            needed_names |= (
-                set(nested_map.names) if needed_names.intersection(nested_map.names) else set()
-            )
+            needed |= set(nested_map.names) if needed.intersection(nested_map.names) else set()
     else:
-        needed_names |= set(table.engine.arguments)
-    return frozenset(needed_names)
+        needed |= set(table.engine.arguments)
+    return frozenset(needed)
 
 
 def summed_columns(layout: TableLayout) -> tuple[Column, ...]:
@@ -84,12 +82,12 @@ def summed_columns(layout: TableLayout) -> tuple[Column, ...]:
     both keys."""
     table = layout.table
     in_keys = layout.sorting_columns | layout.partition_columns
-    named_columns = table.engine.arguments
+    named = table.engine.arguments
     return tuple(
         column
         for column in table.stored_columns
         if _is_summable(column.type)
-        and (column.name in named_columns if named_columns else column.name not in in_keys)
+        and (column.name in named if named else column.name not in in_keys)
     )
 
 
@@ -125,14 +123,10 @@ def _has_states(layout: TableLayout) -> bool:
     """Return whether the engine also merges states: then it keeps zero rows, as in ClickHouse.
 
     Where the engine names its columns, only these count."""
-    table, named_columns = layout.table, layout.table.engine.arguments
+    table, named = layout.table, layout.table.engine.arguments
     return any(
         isinstance(column.type, AggregateFunction | SimpleAggregateFunction)
-        and (
-            column.name in named_columns
-            if named_columns
-            else column.name not in layout.sorting_columns
-        )
+        and (column.name in named if named else column.name not in layout.sorting_columns)
         for column in table.stored_columns
     )
 

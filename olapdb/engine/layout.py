@@ -295,9 +295,9 @@ def json_value(value: pa.Scalar) -> object:
 
 def _batch(rows: pa.Table, names: frozenset[str]) -> pa.RecordBatch:
     """Return the named columns as one batch with the right number of rows, even without a column."""
-    present_names = [name for name in rows.column_names if name in names]
-    if not present_names:
+    present = [name for name in rows.column_names if name in names]
+    if not present:
         return pa.RecordBatch.from_arrays([pa.nulls(rows.num_rows)], names=["-"])
     return pa.RecordBatch.from_arrays(
-        [single_chunk(rows.column(name)) for name in present_names], names=present_names
+        [single_chunk(rows.column(name)) for name in present], names=present
     )

@@ -326,12 +326,8 @@ def unknown_table(
             f"Database {database} does not exist.", hint=f"CREATE DATABASE {database} makes it."
         )
     names = [item.name for item in snapshot.objects(database)]
-    close_names = difflib.get_close_matches(name, names, n=1)
-    hint = (
-        f"Did you mean {database}.{close_names[0]}?"
-        if close_names
-        else "SHOW TABLES lists those there are."
-    )
+    close = difflib.get_close_matches(name, names, n=1)
+    hint = f"Did you mean {database}.{close[0]}?" if close else "SHOW TABLES lists those there are."
     return errors.UnknownTable(f"Table {database}.{name} does not exist.", hint=hint)
 
 

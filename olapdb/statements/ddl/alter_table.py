@@ -32,23 +32,19 @@ def modify_order_by(draft: ColumnsDraft, action: nodes.ModifyOrderBy, scope: Bin
             f"{table_name} has no ORDER BY: {table.engine.name} does not sort.",
             position=action.position,
         )
-    old_key, new_key = _declared_sorting_key(draft), tuple(key_items(action.order_by))
-    common_count = next(
-        (
-            position
-            for position, (old_item, new_item) in enumerate(zip(old_key, new_key))
-            if old_item != new_item
-        ),
-        min(len(old_key), len(new_key)),
+    old, new = _declared_sorting_key(draft), tuple(key_items(action.order_by))
+    common = next(
+        (i for i, (old_item, new_item) in enumerate(zip(old, new)) if old_item != new_item),
+        min(len(old), len(new)),
     )
-    primary_count = min(table.primary_key, len(old_key))
-    if common_count < primary_count:
+    primary = min(table.primary_key, len(old))
+    if common < primary:
         raise BadArguments(
-            f"The primary key of {table_name}, {_key_text(old_key[:primary_count])}, must stay at the head of ORDER BY.",
+            f"The primary key of {table_name}, {_key_text(old[:primary])}, must stay at the head of ORDER BY.",
             hint="CREATE a new table, INSERT … SELECT the rows, and EXCHANGE TABLES.",
             position=action.position,
         )
-    for item in new_key[common_count:]:
+    for item in new[common:]:
         bound = bind_expression(parse_expression(item.expression), table, scope)
         for name in sorted(columns_of(bound)):
             column = table.column(name)
@@ -69,7 +65,7 @@ def modify_order_by(draft: ColumnsDraft, action: nodes.ModifyOrderBy, scope: Bin
         if not columns_of(bound):
             raise BadArguments(f"{item.expression} in ORDER BY is a constant.")
     draft.table = replace(
-        table, sorting_key=with_version(table.engine, new_key), primary_key=table.primary_key
+        table, sorting_key=with_version(table.engine, new), primary_key=table.primary_key
     )
 
 
@@ -79,27 +75,24 @@ def modify_settings(draft: ColumnsDraft, action: nodes.ModifySetting) -> None:
     table = draft.table
     if not table.engine.is_merge_tree:
         raise NotSupportedError(f"{table.engine.name} has no settings.", position=action.position)
-    changed_settings: dict[str, SettingValue | None] = {
+    changes: dict[str, SettingValue | None] = {
         setting.name: setting.value for setting in action.settings
     }
-    for name in (*changed_settings, *action.reset):
+    for name in (*changes, *action.reset):
         if name in _READONLY:
             raise ReadonlySetting(
                 f"Setting {name} is fixed when the table is made.",
                 hint="CREATE a new table with it, INSERT … SELECT the rows, and EXCHANGE TABLES.",
                 position=action.position,
             )
-    unknown_name = next((name for name in action.reset if name not in TABLE_SETTINGS), None)
-    if unknown_name is not None:
+    unknown = next((name for name in action.reset if name not in TABLE_SETTINGS), None)
+    if unknown is not None:
         raise BadArguments(
-            f"Cannot reset setting {unknown_name}: there is none of this name.",
-            position=action.position,
+            f"Cannot reset setting {unknown}: there is none of this name.", position=action.position
         )
-    settings = {**dict(table.settings), **dict(table_settings(changed_settings))}
-    remaining_settings = tuple(
-        (name, value) for name, value in settings.items() if name not in action.reset
-    )
-    draft.table = replace(table, settings=remaining_settings)
+    settings = {**dict(table.settings), **dict(table_settings(changes))}
+    remaining = tuple((name, value) for name, value in settings.items() if name not in action.reset)
+    draft.table = replace(table, settings=remaining)
 
 
 def _declared_sorting_key(draft: ColumnsDraft) -> tuple[KeyItem, ...]:

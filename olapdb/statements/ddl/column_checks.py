@@ -112,17 +112,15 @@ def _check_keys(table: Table) -> None:
 
 def _check_cyclic_defaults(table: Table) -> None:
     """Raise CyclicAliases if default expressions use each other in a circle."""
-    dependencies = {
+    reads_of = {
         column.name: column_names_in(column.default, table)
         for column in table.columns
         if column.default
     }
-    pending = dict(dependencies)
+    pending = dict(reads_of)
     while pending:
         resolvable = [
-            column_name
-            for column_name, used_names in pending.items()
-            if not used_names & pending.keys()
+            column_name for column_name, reads in pending.items() if not reads & pending.keys()
         ]
         if not resolvable:
             names = ", ".join(sorted(pending))
@@ -167,8 +165,8 @@ def _check_storable(bound: Expression, column: Column, scope: BindScope) -> None
 def _is_volatile(expression: Expression) -> bool:
     """Return whether the expression calls a function that is not pure, such as now()."""
     return any(
-        isinstance(subexpression, Call) and subexpression.function.volatility != "pure"
-        for subexpression in walk_expression(expression)
+        isinstance(node, Call) and node.function.volatility != "pure"
+        for node in walk_expression(expression)
     )
 
 

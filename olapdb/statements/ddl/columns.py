@@ -56,30 +56,20 @@ class ColumnsDraft:
 
     def is_new(self, column: Column) -> bool:
         """Return whether this ALTER adds the column."""
-        return all(column.id != old_column.id for old_column in self.before.columns)
+        return all(column.id != old.id for old in self.before.columns)
 
     def finished(self) -> Table:
         """Return the altered table with the next version, and with the former names and types of
         its columns in `past`."""
-        columns_by_id = {column.id: column for column in self.table.columns}
-        past = [
-            past_column for past_column in self.table.past if past_column.column_id in columns_by_id
-        ]
-        for old_column in self.before.stored_columns:
-            new_column = columns_by_id.get(old_column.id)
-            if new_column is None or not new_column.stored:
+        current = {column.id: column for column in self.table.columns}
+        past = [former for former in self.table.past if former.column_id in current]
+        for old in self.before.stored_columns:
+            new = current.get(old.id)
+            if new is None or not new.stored:
                 continue
-            keeps_bounds = bounds_hold(old_column.type, new_column.type)
-            if old_column.name != new_column.name or old_column.type != new_column.type:
-                past.append(
-                    PastColumn(
-                        old_column.id,
-                        self.version,
-                        old_column.name,
-                        old_column.type.name,
-                        keeps_bounds,
-                    )
-                )
+            keeps_bounds = bounds_hold(old.type, new.type)
+            if old.name != new.name or old.type != new.type:
+                past.append(PastColumn(old.id, self.version, old.name, old.type.name, keeps_bounds))
         return replace(
             self.table,
             past=tuple(past),
@@ -124,16 +114,12 @@ class ColumnsDraft:
         if column is None:
             return
         self._refuse_key(column, "DROP", action)
-        computed_columns = [
-            other_column
-            for other_column in self.table.columns
-            if other_column.default and other_column.id != column.id
-        ]
+        others = [other for other in self.table.columns if other.default and other.id != column.id]
         dependent = next(
             (
-                other_column
-                for other_column in computed_columns
-                if column.name in column_names_in(other_column.default, self.table)
+                other
+                for other in others
+                if column.name in column_names_in(other.default, self.table)
             ),
             None,
         )
@@ -151,9 +137,7 @@ class ColumnsDraft:
                     hint=f"Remove {label} first.",
                     position=action.position,
                 )
-        remaining = tuple(
-            other_column for other_column in self.table.columns if other_column.id != column.id
-        )
+        remaining = tuple(other for other in self.table.columns if other.id != column.id)
         if not remaining:
             raise errors.BadArguments(
                 f"Cannot drop all columns of {self._where}.",
@@ -253,30 +237,24 @@ class ColumnsDraft:
         """Apply MODIFY COLUMN: another type, default, comment, codec or position, or REMOVE of one
         of these."""
         definition = action.column
-        old_column = self._column(definition.name, action.if_exists, "modify", action)
-        if old_column is None:
+        old = self._column(definition.name, action.if_exists, "modify", action)
+        if old is None:
             return
         _refuse_ttl(definition)
-        new_column = (
-            self._removed(old_column, action)
-            if action.remove
-            else self._redefined(old_column, definition)
-        )
-        if new_column.type != old_column.type:
-            self._check_type(old_column, new_column, action)
-        if old_column.stored and not new_column.stored:
-            self._refuse_key(old_column, f"MODIFY to {new_column.default_kind}", action)
-        if new_column.stored and not old_column.stored:
+        new = self._removed(old, action) if action.remove else self._redefined(old, definition)
+        if new.type != old.type:
+            self._check_type(old, new, action)
+        if old.stored and not new.stored:
+            self._refuse_key(old, f"MODIFY to {new.default_kind}", action)
+        if new.stored and not old.stored:
             # A new id: older parts have no values of the column, or outdated ones.
-            new_column = replace(new_column, id=next_column_id(self.table), since=self.version)
-        if action.first or action.after not in (None, old_column.name):
-            remaining = tuple(column for column in self.table.columns if column.id != old_column.id)
+            new = replace(new, id=next_column_id(self.table), since=self.version)
+        if action.first or action.after not in (None, old.name):
+            remaining = tuple(column for column in self.table.columns if column.id != old.id)
             self.table = replace(self.table, columns=remaining, last_column_id=self._ids_so_far())
-            self._put(new_column, action.first, action.after, action)
+            self._put(new, action.first, action.after, action)
             return
-        columns = tuple(
-            new_column if column.id == old_column.id else column for column in self.table.columns
-        )
+        columns = tuple(new if column.id == old.id else column for column in self.table.columns)
         self.table = replace(self.table, columns=columns, last_column_id=self._ids_so_far())
 
     def comment(self, action: nodes.CommentColumn) -> None:
@@ -287,19 +265,17 @@ class ColumnsDraft:
 
     def _redefined(self, old: Column, definition: nodes.ColumnDefinition) -> Column:
         """Return the column with what the definition gives; other properties stay."""
-        new_column = replace(
+        new = replace(
             old,
             type=old.type if definition.type is None else definition.type,
             comment=definition.comment or old.comment,
             codec=_codec_text(definition) or old.codec,
         )
         if definition.default_kind:
-            new_column = replace(
-                new_column,
-                default_kind=definition.default_kind,
-                default=_sql_text(definition.default),
+            new = replace(
+                new, default_kind=definition.default_kind, default=_sql_text(definition.default)
             )
-        return new_column
+        return new
 
     def _removed(self, old: Column, action: nodes.ModifyColumn) -> Column:
         """Return the column without its COMMENT, CODEC or default. Raise BadArguments if it has

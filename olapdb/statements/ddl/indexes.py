@@ -170,20 +170,17 @@ def _check_expression(definition: nodes.IndexDefinition, bound: Expression, tabl
             f"The expression of the index {definition.name} names no column.",
             position=definition.position,
         )
-    if any(
-        isinstance(subexpression, Call) and subexpression.function.volatility != "pure"
-        for subexpression in walk(bound)
-    ):
+    if any(isinstance(node, Call) and node.function.volatility != "pure" for node in walk(bound)):
         raise BadArguments(
             f"The expression of the index {definition.name} gives another value each time.",
             position=definition.position,
         )
-    unstored_names = [
+    unstored = [
         column.name for column in table.columns if column.name in used_columns and not column.stored
     ]
-    if unstored_names:
+    if unstored:
         raise IllegalColumn(
-            f"The index {definition.name} is over {unstored_names[0]}, which no part stores.",
+            f"The index {definition.name} is over {unstored[0]}, which no part stores.",
             hint="Write out what the ALIAS stands for.",
             position=definition.position,
         )

@@ -54,19 +54,19 @@ def _rename_tables(statement: nodes.Rename, context: StatementContext, snapshot:
         for named_object in snapshot.objects()
     }
     renamed_items: dict[str, SchemaObject] = {}
-    for (old_name, new_name), if_exists in _pairs(statement):
-        old_key, new_key = context.locate(old_name), context.locate(new_name)
+    for (old, new), if_exists in _pairs(statement):
+        old_key, new_key = context.locate(old), context.locate(new)
         item = names.get(old_key)
         if item is None and if_exists:
             continue
         if item is None:
-            raise unknown_table(snapshot, *old_key).at(old_name.position)
-        require_own_database(new_key[0], snapshot, new_name.position)
+            raise unknown_table(snapshot, *old_key).at(old.position)
+        require_own_database(new_key[0], snapshot, new.position)
         if new_key in names:
             raise TableAlreadyExists(
                 f"{new_key[0]}.{new_key[1]} exists.",
                 hint="EXCHANGE TABLES swaps two tables.",
-                position=new_name.position,
+                position=new.position,
             )
         names[new_key] = names.pop(old_key)
         renamed_items[item.id] = item
@@ -90,44 +90,30 @@ def _rename_databases(
     database; the statement is then retried.
     """
     databases = dict(snapshot.databases)
-    for (old_name, new_name), if_exists in _pairs(statement):
-        if if_exists and old_name.name not in databases:
+    for (old, new), if_exists in _pairs(statement):
+        if if_exists and old.name not in databases:
             continue
         reserved = next(
-            (
-                pair_name.name
-                for pair_name in (old_name, new_name)
-                if pair_name.name in SYSTEM_DATABASES
-            ),
-            None,
+            (pair_name.name for pair_name in (old, new) if pair_name.name in SYSTEM_DATABASES), None
         )
         if reserved is not None:
             raise IncorrectQuery(
                 f"The database {reserved} keeps its name, and no other has it.",
-                position=old_name.position,
+                position=old.position,
             )
-        if old_name.name not in databases:
-            require_database(old_name.name, snapshot, old_name.position)
-        if new_name.name in databases:
+        if old.name not in databases:
+            require_database(old.name, snapshot, old.position)
+        if new.name in databases:
             raise DatabaseAlreadyExists(
-                f"Database {new_name.name} exists.",
-                hint="Choose another name.",
-                position=new_name.position,
+                f"Database {new.name} exists.", hint="Choose another name.", position=new.position
             )
-        databases[new_name.name] = databases.pop(old_name.name)
-    names_by_id = {database.id: name for name, database in databases.items()}
-    renamed_databases = [
-        database
-        for database in snapshot.databases.values()
-        if names_by_id[database.id] != database.name
-    ]
-    new_by_old = {database.name: names_by_id[database.id] for database in renamed_databases}
+        databases[new.name] = databases.pop(old.name)
+    new_names = {entry.id: name for name, entry in databases.items()}
+    renamed = [entry for entry in snapshot.databases.values() if new_names[entry.id] != entry.name]
+    new_by_old = {entry.name: new_names[entry.id] for entry in renamed}
     items = [item for item in snapshot.objects() if item.database in new_by_old]
-    changes: list[Change] = [DropDatabase(database.name) for database in renamed_databases]
-    changes += [
-        CreateDatabase(replace(database, name=names_by_id[database.id]))
-        for database in renamed_databases
-    ]
+    changes: list[Change] = [DropDatabase(entry.name) for entry in renamed]
+    changes += [CreateDatabase(replace(entry, name=new_names[entry.id])) for entry in renamed]
     _commit_renames(
         context,
         "RENAME DATABASE",
@@ -161,11 +147,11 @@ def _commit_renames(
     view was created or changed since the snapshot: such a view could name an object by its old
     name.
     """
-    moved_items = [item for item in items if names[item.id] != (item.database, item.name)]
-    if not moved_items and not databases:
+    moved = [item for item in items if names[item.id] != (item.database, item.name)]
+    if not moved and not databases:
         return
-    new_names = {(item.database, item.name): names[item.id] for item in moved_items}
-    requirements: list[Requirement] = [RevisionIs(item.id, item.revision) for item in moved_items]
+    new_names = {(item.database, item.name): names[item.id] for item in moved}
+    requirements: list[Requirement] = [RevisionIs(item.id, item.revision) for item in moved]
     requirements.append(NoViewSince(snapshot.number))
     if not databases:
         requirements += [
@@ -173,7 +159,7 @@ def _commit_renames(
             for database in dict.fromkeys(database for database, _ in new_names.values())
         ]
     requirements += [NameIsFree(*name) for name in new_names.values() if name not in new_names]
-    renamed_items = _renamed_objects(snapshot, moved_items, new_names)
+    renamed_items = _renamed_objects(snapshot, moved, new_names)
     commit_schema_change(
         context, kind, requirements, [*databases, *(PutObject(item) for item in renamed_items)]
     )

@@ -126,20 +126,16 @@ def _views_of_replaced_columns(made: Table, existing: Table, snapshot: Snapshot)
     """Return the ids of views that read a column which has a new id. Old and new rows have
     different columns there, so these views' slices cannot be compared row by row."""
     new_ids = {column.name: column.id for column in made.columns}
-    changed_names = {
-        old_column.name
-        for old_column in existing.columns
-        if new_ids.get(old_column.name) != old_column.id
-    }
+    changed = {old.name for old in existing.columns if new_ids.get(old.name) != old.id}
     if _aliases(existing) - _aliases(made):  # plans contain alias expressions, not names
         return frozenset(view.id for view in dimension_views(snapshot, {existing.id}))
     view_ids: set[str] = set()
-    for view in dimension_views(snapshot, {existing.id}) if changed_names else ():
+    for view in dimension_views(snapshot, {existing.id}) if changed else ():
         try:
             read_names = columns_read(bind_view(view, snapshot).root, existing.id)
         except Error:
-            read_names = frozenset(changed_names)
-        if read_names & changed_names:
+            read_names = frozenset(changed)
+        if read_names & changed:
             view_ids.add(view.id)
     return frozenset(view_ids)
 

@@ -58,12 +58,10 @@ def build_table(
     storage = statement.storage
     engine = engine_of(storage, like)
     sorting_key, primary_key, partition_key = _keys(storage, like, engine)
-    storage_settings: dict[str, SettingValue | None] = {
+    changes: dict[str, SettingValue | None] = {
         setting.name: setting.value for setting in storage.settings
     }
-    settings = (
-        table_settings(storage_settings) if storage.settings else (like.settings if like else ())
-    )
+    settings = table_settings(changes) if storage.settings else (like.settings if like else ())
     if not engine.is_merge_tree:
         settings = tuple(
             setting
@@ -120,9 +118,7 @@ def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> 
         bound = bind_expression(parsed, table, scope)
         _check_key(item.expression, bound, "sorting key", nullable_ok)
         is_column = isinstance(parsed, nodes.Identifier)  # an ALIAS may be a constant
-        if not is_column and not any(
-            isinstance(subexpression, ColumnRef) for subexpression in walk(bound)
-        ):
+        if not is_column and not any(isinstance(node, ColumnRef) for node in walk(bound)):
             raise IllegalColumn(
                 f"The sorting key cannot contain a constant, {item.expression}.",
                 hint="Leave it out; ORDER BY tuple() sorts by nothing.",
@@ -149,9 +145,9 @@ def _check_key(text: str, bound: Expression, what: str, nullable_ok: bool) -> No
     data_type = bound.type
     volatile = next(
         (
-            subexpression.name
-            for subexpression in walk(bound)
-            if isinstance(subexpression, Call) and subexpression.function.volatility != "pure"
+            node.name
+            for node in walk(bound)
+            if isinstance(node, Call) and node.function.volatility != "pure"
         ),
         None,
     )

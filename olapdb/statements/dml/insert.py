@@ -126,12 +126,10 @@ def insert_query(
     table: Table, columns: Sequence[str] | None, query: nodes.Query, context: StatementContext
 ) -> InsertedRows:
     """Insert the rows of a SELECT, block by block; its columns match by position."""
-    present_context = context.of_the_present()
-    snapshot = present_context.snapshot()
+    present = context.of_the_present()
+    snapshot = present.snapshot()
     blocks = query_blocks(table, columns, query, context, snapshot)
-    return _commit(
-        table, blocks, _token(present_context), _offsets(present_context), present_context, snapshot
-    )
+    return _commit(table, blocks, _token(present), _offsets(present), present, snapshot)
 
 
 def query_blocks(
@@ -342,11 +340,9 @@ def _literal_rows(
     """
 
     fields = _target_columns(table, columns)
-    small_values = read_small_values(values.text, [column.type for column in fields])
-    if small_values is not None:
-        return pa.Table.from_arrays(
-            small_values[0], names=[column.name for column in fields]
-        ), small_values[1]
+    small = read_small_values(values.text, [column.type for column in fields])
+    if small is not None:
+        return pa.Table.from_arrays(small[0], names=[column.name for column in fields]), small[1]
     parsed = read_values(
         values.text,
         [column.name for column in fields],
