@@ -1,1 +1,1 @@
-"""How a statement changes a warehouse: stage files, commit once, retry when another commit came first."""
+"""How a statement changes a warehouse: stage files, commit once, retry after a conflict."""

@@ -1,4 +1,4 @@
-"""A commit while it is composed: what it requires and what it changes, from several sources.
+"""The draft of a commit: its requirements and its changes, collected from several sources.
 
 draft = CommitDraft()
 draft.require(origin.lease, SchemaIs(table.id, table.version))
@@ -18,7 +18,8 @@ from olapdb.model.part import is_detached
 
 
 class CommitDraft:
-    """Requirements without repetition and changes, both in the order in which they were added."""
+    """The distinct requirements and the changes of a commit, both in the order of their
+    addition."""
 
     def __init__(
         self, requirements: Iterable[Requirement] = (), changes: Iterable[Change] = ()
@@ -31,20 +32,20 @@ class CommitDraft:
         return tuple(self._requirements)
 
     def require(self, *requirements: Requirement) -> None:
-        """Add requirements; one that the draft has already is not repeated."""
+        """Add requirements; a requirement that the draft already has is not added again."""
         self._requirements.update(dict.fromkeys(requirements))
 
     def change(self, *changes: Change) -> None:
-        """Add changes behind those that the draft has."""
+        """Append changes."""
         self.changes += changes
 
     def merge(self, other: CommitDraft) -> None:
-        """Add all that the other draft requires and changes."""
+        """Add the requirements and the changes of the other draft."""
         self._requirements.update(other._requirements)
         self.changes += other.changes
 
     def commit(self, origin: CommitOrigin) -> Commit:
-        """Return the commit, of the origin's kind."""
+        """Return the commit of this draft, with the origin's kind, query id and statement."""
         return Commit(
             self.requirements, tuple(self.changes), origin.kind, origin.query_id, origin.statement
         )
@@ -53,8 +54,8 @@ class CommitDraft:
 def publish(draft: CommitDraft, origin: CommitOrigin, *, notify: bool = True) -> Committed:
     """Apply the draft as one commit, and wake the merges of the tables whose parts it changes.
 
-    A merge passes `notify` False: it must not wake itself.  Raises all that `Catalog.apply` raises;
-    a CommitConflict counts as the event CommitConflict.
+    A merge passes `notify` False: it must not wake itself.  Raises the errors of
+    `Catalog.apply`; a CommitConflict is counted as the event CommitConflict.
     """
     services = origin.services
     try:
@@ -72,7 +73,7 @@ def publish(draft: CommitDraft, origin: CommitOrigin, *, notify: bool = True) ->
 def publish_if_current(draft: CommitDraft, origin: CommitOrigin) -> Committed | None:
     """Apply the draft once; return None, with nothing changed, on CommitConflict.
 
-    For notes about a state that a concurrent commit may have ended: then there is nothing to note.
+    For records about a state that a concurrent commit may have ended; they are useless then.
     """
     try:
         return publish(draft, origin)

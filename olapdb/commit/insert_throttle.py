@@ -1,5 +1,5 @@
-"""How full a partition is of parts: an INSERT is first slowed, then refused, so that merges keep
-up. The limits and the error are ClickHouse's."""
+"""The limit on the parts of a partition: INSERTs are first slowed, then refused, so that merges
+keep up. The limits and the error are ClickHouse's."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _DELAY_MS_MIN = 10
 
 
 def insert_delay_ms(snapshot: Snapshot, table: Table, partition_ids: Iterable[str]) -> int:
-    """Milliseconds to wait before an INSERT into these partitions, mostly 0.
+    """Return the milliseconds to wait before an INSERT into these partitions, mostly 0.
 
-    Grows exponentially from `parts_to_delay_insert` parts in a partition to a second at
-    `parts_to_throw_insert`, where TooManyParts is raised.
+    The delay grows exponentially from `parts_to_delay_insert` parts in a partition to a second
+    before `parts_to_throw_insert`. From there on TooManyParts is raised.
     """
     delay_at = int(table.setting("parts_to_delay_insert"))
     throw_at = int(table.setting("parts_to_throw_insert"))

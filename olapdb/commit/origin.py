@@ -1,4 +1,4 @@
-"""Who makes a commit, and why: what a statement hands to every function that commits for it."""
+"""The origin of a commit: the statement or background work that makes it, and its environment."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _OF_THE_WAREHOUSE = Environment()
 class CommitOrigin:
     """The statement, or the background work, for which a commit is made.
 
-    `kind` is the commit's in system.snapshots ("INSERT", "REPLAY"); the function that commits sets
-    it with `of_kind`.  `statement` is cut to `STATEMENT_CHARACTERS_MAX` characters.  `settings` are
-    the statement's.  `environment` is that of the warehouse now unless it is given.  Another
-    thread sets `cancelled` to end the statement.
+    `kind` is the commit's kind in system.snapshots ("INSERT", "REPLAY"); the function that commits
+    sets it with `of_kind`.  `statement` is cut to `STATEMENT_CHARACTERS_MAX` characters.
+    `settings` are the statement's.  `environment` is by default that of the warehouse at this
+    moment.  Another thread sets `cancelled` to end the statement.
     """
 
     services: Services
@@ -46,12 +46,13 @@ class CommitOrigin:
 
     @property
     def lease(self) -> LeaseLive:
-        """The requirement of every commit that refers to files staged by this process."""
+        """Return the requirement of every commit that refers to files staged by this process."""
         return LeaseLive(self.services.lease_id)
 
     @property
     def threads(self) -> int:
-        """Threads that may encode and decode files for the statement; 0 means all cores."""
+        """Return the number of threads that encode and decode the statement's files; 0 means all
+        cores."""
         return Settings.of(self.settings).threads
 
     def now_ms(self) -> int:

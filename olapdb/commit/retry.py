@@ -1,12 +1,12 @@
 """The one loop that repeats a statement's work when a concurrent commit came first.
 
-    attempt 1..3   takes the newest snapshot, computes, commits; CommitConflict: a rival was faster
-    attempt 4      takes the catalog's turn first: rivals wait while it computes and commits
+    attempt 1..3   take the newest snapshot, compute, commit; a concurrent commit: CommitConflict
+    attempt 4      take the catalog's turn first: other writers wait until the commit
 
-Without the turn a statement that needs longer than the pauses between its rivals' commits would
-never succeed.  A statement whose attempts are so slow that rivals would give up waiting never gets
-the turn, and goes on trying.  A revoked lease is Aborted, not CommitConflict, so it ends the loop
-at once.
+Without the turn a statement that needs longer than the pauses between concurrent commits would
+never succeed.  A statement with attempts so slow that waiting writers would time out never gets
+the turn, and retries without it.  A revoked lease is Aborted, not CommitConflict, so it ends the
+loop at once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.services import Services
 
 ATTEMPTS_MAX = 10
-"""How often a statement is tried, unless its policy says otherwise."""
+"""The most attempts of a statement, unless its policy has another limit."""
 FREE_ATTEMPTS_MAX = 3
 """How many attempts a statement makes before it asks for the catalog's turn."""
 HELD_SECONDS_MAX = 10.0
@@ -33,13 +33,13 @@ Outcome = TypeVar("Outcome")
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How a statement is retried, and the CommitConflict that it ends with.
+    """The retries of a statement, and the CommitConflict after the last of them.
 
     `what` names the statement for writers that wait for its turn.  `message` and `hint` are those of
     the final error; "" raises the last conflict itself.  `pinned` keeps the parts of each attempt's
     snapshot from vacuum, for work that reads them for long.  `fair` False never takes the turn.
-    `on_conflict` runs after each lost attempt, outside of its pin and turn; what it raises ends the
-    loop.
+    `on_conflict` runs after each lost attempt, outside of its pin and turn; an error that it raises
+    ends the loop.
     """
 
     what: str
@@ -60,9 +60,9 @@ def retry_commit(
 ) -> Outcome:
     """Return `attempt(newest snapshot)`, which commits once; repeat it after each CommitConflict.
 
-    `first` is the first attempt's snapshot where the caller has it already.  Every repetition counts
-    as the event CommitRetry.  Raises what the attempt raises, CatalogBusy where the turn does not
-    come, and CommitConflict after `attempts_max` attempts.
+    `first` is the first attempt's snapshot, if the caller has it already.  Each retry is counted as
+    the event CommitRetry.  Raises the attempt's errors, CatalogBusy if the wait for the turn times
+    out, and CommitConflict after `attempts_max` attempts.
     """
     fair_retry = FairRetry(services, policy.what)
     for number in range(policy.attempts_max):
@@ -102,8 +102,8 @@ class FairRetry:
     @contextmanager
     def attempt(self) -> Iterator[None]:
         """Hold the catalog's turn around one attempt, from its snapshot to its commit, if the
-        statement has lost `FREE_ATTEMPTS_MAX` races. Raises CatalogBusy where the turn does not
-        come."""
+        statement has lost `FREE_ATTEMPTS_MAX` races. Raise CatalogBusy if the wait for the turn
+        times out."""
         takes_turn = (
             self._attempts >= FREE_ATTEMPTS_MAX and self._slowest_seconds <= HELD_SECONDS_MAX
         )

@@ -5,8 +5,8 @@
         draft.change(added)
         staging.publish(draft)
 
-After CommitUnknown, or an interrupt during the commit, nothing is deleted: the files may be the
-table's now.  Vacuum finds out, once the lease has ended.
+After CommitUnknown, or an interrupt during the commit, nothing is deleted: the commit may have
+happened.  Vacuum decides about these files after the lease has ended.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class Staging:
         *,
         contributions: Sequence[Contribution] | None = None,
     ) -> AddPart:
-        """Write a part that takes the place of `part`, with other rows, and with other
-        `contributions` where they are given."""
+        """Write a part that replaces `part`, with other rows, and with `contributions` unless they
+        are None; return the change that adds it."""
         plan = PartPlan.replacing(part, table, index_values)
         if contributions is not None:
             plan = replace(plan, contributions=contributions)
@@ -77,22 +77,22 @@ class Staging:
         self._paths += paths
 
     def drop(self, staged: AddPart) -> None:
-        """Delete the file of a part that no commit will name any more."""
+        """Delete the file of a staged part that will not be committed."""
         if staged.part.path:
             self._paths.remove(staged.part.path)
             self._origin.services.store.delete(staged.part.path)
 
     def publish(self, draft: CommitDraft, *, notify: bool = True) -> Committed:
-        """Apply the draft as `olapdb.commit.draft.publish` does; the files are the warehouse's then.
+        """Apply the draft as `olapdb.commit.draft.publish` does; the warehouse then owns the files.
 
-        After an error other than CommitUnknown the statement may try again, or leave."""
+        After an error other than CommitUnknown the statement may retry or give up."""
         with self.committing():
             return publish(draft, self._origin, notify=notify)
 
     @contextmanager
     def committing(self) -> Iterator[None]:
-        """Hand the files over to the commit inside; they are the statement's again after an error
-        other than CommitUnknown."""
+        """Give the files to the commit inside the block; the statement owns them again after an
+        error other than CommitUnknown."""
         if self._settled:
             raise InternalError("Staged files are committed once.")
         self._settled = True  # an interrupt during the commit leaves its outcome unknown
@@ -105,7 +105,7 @@ class Staging:
             raise
 
     def discard(self) -> None:
-        """Delete what was staged, unless it was, or may have been, committed. Idempotent."""
+        """Delete the staged files, unless they were, or may have been, committed. Idempotent."""
         if self._settled:
             return
         paths, self._paths = self._paths, []

@@ -13,8 +13,8 @@ _known: dict[int, tuple[weakref.ref[pa.RecordBatch], int]] = {}
 
 
 def seed_of(batch: pa.RecordBatch, seed: int) -> int:
-    """Return the seed, positive, for random functions over this very batch in a query of `seed`: the
-    same at each call, so that `rand() AS a, a` are equal, and another one for any other batch."""
+    """Return a positive seed for random functions over this batch in a query with `seed`. Each call
+    returns the same, so that `rand() AS a, a` are equal; every other batch has another seed."""
     key = id(batch)
     entry = _known.get(key)
     if entry is None or entry[0]() is not batch:

@@ -59,9 +59,9 @@ def single_batch(table: pa.Table) -> pa.RecordBatch:
 
 
 def single_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """Return the column as one array, without a copy where it is one already.
+    """Return the column as one array, without a copy if it is one already.
 
-    Raises NotSupportedError where its text or its list elements pass 2 GiB, which is the most
+    Raises NotSupportedError if its text or its list elements exceed 2 GiB, which is the most
     that one Arrow array of 32-bit offsets holds.
     """
     if isinstance(column, pa.Array):
@@ -78,7 +78,7 @@ def single_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 
 def cut(batch: pa.RecordBatch, rows_max: int) -> Iterator[pa.RecordBatch]:
-    """Yield the batch in pieces of at most `rows_max` rows; an empty batch gives none."""
+    """Yield the batch in pieces of at most `rows_max` rows; nothing for an empty batch."""
     if 0 < batch.num_rows <= rows_max:
         yield batch
         return

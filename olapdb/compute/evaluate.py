@@ -1,7 +1,7 @@
 """Evaluation of expressions over a batch, one Arrow kernel after the other.
 
-`evaluate` gives a column of the expression's type, or a scalar where the value is constant.
-Conditions are evaluated to Arrow booleans where that is possible, so that a filter does not go
+`evaluate` returns a column of the expression's type, or a scalar if the value is constant.
+Conditions are evaluated to Arrow booleans if that is possible, so that a filter does not go
 through ClickHouse's UInt8.
 """
 
@@ -43,8 +43,8 @@ def evaluate(
 ) -> Column:
     """Return the expression's value for each row: an array of `batch.num_rows`, or a scalar.
 
-    `subqueries` has the answers of its subqueries, see `olapdb.execute.operators.subqueries`.
-    Raises what functions raise (DataError subclasses), InternalError for an unknown expression.
+    `subqueries` has the results of its subqueries, see `olapdb.execute.operators.subqueries`.
+    Raises the errors of functions (DataError subclasses), InternalError for an unknown expression.
     """
     match expression:
         case expressions.ColumnRef(name=name) | expressions.LambdaParameter(name=name):
@@ -107,7 +107,7 @@ def _condition(
     environment: Environment,
     subqueries: Subqueries | None,
 ) -> Column:
-    """Return the condition as Arrow booleans with Kleene's null; a scalar where it is constant."""
+    """Return the condition as Arrow booleans with Kleene's null; a scalar if it is constant."""
     match expression:
         case expressions.InValues():
             return _in_values(expression, batch, environment, subqueries)
@@ -149,7 +149,7 @@ def _compare(
     environment: Environment,
     subqueries: Subqueries | None,
 ) -> Column | None:
-    """Compare by an Arrow function; return None where only the function's own kernel is right."""
+    """Compare with an Arrow kernel; return None if its result would differ from the function's."""
     if not _comparable(left.type, right.type):
         return None
     left_value = evaluate(left, batch, environment, subqueries)
@@ -188,7 +188,7 @@ def _comparable(left: DataType, right: DataType) -> bool:
 
 
 def _fit(value: pa.Scalar, arrow: pa.DataType) -> pa.Scalar | None:
-    """Return a constant integer in another width, None where it does not fit."""
+    """Return a constant integer in another width, None if it does not fit."""
     try:
         return value.cast(arrow)
     except pa.ArrowInvalid:

@@ -36,17 +36,17 @@ class Factorised:
 
     @property
     def count(self) -> int:
-        """The number of groups."""
+        """Return the number of groups."""
         return len(self.first)
 
     @cached_property
     def groups(self) -> Groups:
-        """The groups as aggregate functions take them."""
+        """Return the groups as aggregate functions take them."""
         return Groups(self.codes, self.count)
 
 
 def factorise(columns: Sequence[pa.Array], rows: int, *, threads: int = 0) -> Factorised:
-    """Group equal rows. Without columns all rows are one group, and no rows are no group.
+    """Group equal rows. Without columns all rows are one group; zero rows make zero groups.
 
     `threads` is for many rows; 0 means the number of cores."""
     flat = [leaf for column in columns for leaf in leaves_of(column)]
@@ -178,7 +178,7 @@ def _offsets(values: np.ndarray, low: int) -> np.ndarray:
 
 
 def _whole_numbers(leaf: pa.Array) -> np.ndarray | None:
-    """Return integers, days or ticks; None for other types and where there are NULLs."""
+    """Return integers, days or ticks; None for other types and for a column with NULLs."""
     if leaf.null_count:
         return None
     arrow = leaf.type
@@ -202,14 +202,16 @@ def encode(column: pa.Array) -> tuple[np.ndarray, int]:
 def _combine(
     left: np.ndarray, left_count: int, right: np.ndarray, right_count: int
 ) -> tuple[np.ndarray, int]:
-    """Return one code for each pair of codes; renumbered first where the product would not fit."""
+    """Return one code for each pair of codes. The left ones are renumbered first if the product
+    would not fit."""
     if left_count * max(right_count, 1) >= RADIX_MAX:
         left, left_count = encode(pa.array(left))
     return left * right_count + right, left_count * right_count
 
 
 def leaves_of(column: pa.Array) -> list[pa.Array]:
-    """Return flat columns that Arrow can hash; they are equal where the column's values are."""
+    """Return flat columns that Arrow can hash; rows have equal leaves if and only if their values
+    are equal."""
     arrow = column.type
     if pa.types.is_struct(arrow):
         leaves = [leaf for child in column.flatten() for leaf in leaves_of(child)]
@@ -224,7 +226,7 @@ def leaves_of(column: pa.Array) -> list[pa.Array]:
 def lists_as_bytes(column: pa.Array, number: Callable[[pa.Array], np.ndarray]) -> pa.Array:
     """Return lists and maps as binary values: the numbers of their elements, 8 bytes each.
 
-    `number(elements)` numbers all elements. The bytes are big-endian: where greater elements have
+    `number(elements)` numbers all elements. The bytes are big-endian: if greater elements have
     greater numbers, the bytes compare as the lists do. A list that is a prefix of another is smaller,
     as in ClickHouse."""
     if pa.types.is_map(column.type):

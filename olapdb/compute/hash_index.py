@@ -29,7 +29,7 @@ class GroupedRows:
 
     `order` lists the rows of each group, ascending, group after group. Group g is
     `order[starts[g]:starts[g + 1]]`; `starts` None means that each group is one row. `hashes` are the
-    groups' hashes, ascending, where the groups are in that order."""
+    groups' hashes, ascending; None if the groups are in another order."""
 
     order: np.ndarray
     starts: np.ndarray | None
@@ -37,19 +37,19 @@ class GroupedRows:
 
     @property
     def count(self) -> int:
-        """The number of groups."""
+        """Return the number of groups."""
         return len(self.order) if self.starts is None else len(self.starts) - 1
 
     @property
     def firsts(self) -> np.ndarray:
-        """The first row of each group."""
+        """Return the first row of each group."""
         return self.order if self.starts is None else self.order[self.starts[:-1]]
 
 
 def group_by_hash(
     leaves: Sequence[pa.Array], rows: int, threads: int, only: np.ndarray | None = None
 ) -> GroupedRows | None:
-    """Group equal rows by their hashes; return None where different rows have one hash.
+    """Group equal rows by their hashes; return None if different rows have the same hash.
 
     Groups all rows, or those in `only` (ascending), in which no leaf may be NULL."""
     hashes = row_hashes(leaves, rows)
@@ -83,7 +83,7 @@ def group_by_code(codes: np.ndarray, count: int) -> GroupedRows:
 
 
 def _starts(begins: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Return the starts of groups; `begins[i]` is true where row i + 1 is the first of a group."""
+    """Return the starts of groups; `begins[i]` is true if row i + 1 is the first of a group."""
     firsts = np.flatnonzero(begins)
     starts = np.empty(len(firsts) + 2, dtype)
     starts[0], starts[-1] = 0, len(begins) + 1
@@ -183,11 +183,11 @@ class HashIndex:
 
     @property
     def nbytes(self) -> int:
-        """The size without the leaves and the rows."""
+        """Return the size without the leaves and the rows."""
         return self.hashes.nbytes + self.buckets.nbytes
 
     def find(self, leaves: Sequence[pa.Array], rows: int, *, with_null: bool) -> np.ndarray:
-        """Return the group of each row, -1 where it is in none; int64, shape (rows,).
+        """Return the group of each row, -1 if it is in none; int64, shape (rows,).
 
         Without `with_null`, the result for a row with a NULL has no meaning."""
         leaves = [

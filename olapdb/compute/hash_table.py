@@ -90,12 +90,12 @@ class Lookup:
 
     @property
     def sizes(self) -> np.ndarray:
-        """The number of rows of each code."""
+        """Return the number of rows of each code."""
         return np.ones(self.count, np.int64) if self.starts is None else np.diff(self.starts)
 
     @property
     def nbytes(self) -> int:
-        """The size, without columns that the caller keeps."""
+        """Return the size, without columns that the caller keeps."""
         numbers = {
             id(numbering): numbering
             for numbering in (self.starts, self.order, self._at)
@@ -117,7 +117,7 @@ class Lookup:
         )
 
     def find(self, columns: Sequence[pa.Array], rows: int) -> np.ndarray:
-        """Return the code of each row, -1 where the set has no such row; int64, shape (rows,)."""
+        """Return the code of each row, -1 if the set lacks the row; int64, shape (rows,)."""
         if self._index is not None:
             cast_columns = [
                 other if other.type == own.type else other.cast(own.type)
@@ -139,7 +139,7 @@ class Lookup:
 
     @property
     def rescans_for_each_batch(self) -> bool:
-        """Whether `find` passes over the whole set for each batch."""
+        """Return whether `find` passes over the whole set for each batch."""
         return (
             self._steps is None if self.count < tuning.INDEXED_VALUES_MIN else self._index is None
         )
@@ -218,7 +218,7 @@ class _Values:
         return int(self.values.nbytes)
 
     def find(self, column: pa.Array) -> np.ndarray:
-        """Return the position of each value, -1 where it is not here; int64."""
+        """Return the position of each value, -1 for a missing value; int64."""
         if not len(self.values):
             return np.full(len(column), -1, np.int64)
         if pa.types.is_null(self.values.type):
@@ -235,7 +235,7 @@ def _grouped(
 ) -> GroupedRows:
     """Group equal rows (only those in `only`, if given).
 
-    Uses hashes where most of many rows are distinct, else group codes."""
+    Uses hashes if most of many rows are distinct, else group codes."""
     if not columns:  # all rows are equal
         order = np.arange(rows, dtype=row_number_type(rows))
         return GroupedRows(order, np.array([0, rows]) if rows else None, None)

@@ -26,8 +26,8 @@ def can_be_hashed(leaves: Sequence[pa.Array]) -> bool:
 def row_hashes(leaves: Sequence[pa.Array], rows: int) -> np.ndarray:
     """Return a hash of each row, equal for equal rows; uint64, shape (rows,).
 
-    NULL equals NULL, and floats are equal by their bits (0 / 0 is another NaN than a literal one), as
-    in Arrow's hash tables."""
+    NULL equals NULL, and floats are equal by their bits (the NaN of 0 / 0 differs from a literal
+    NaN), as in Arrow's hash tables."""
     hashes = np.empty(rows, np.uint64)
     step = chunk_rows(leaves, rows)
     for start in range(0, rows, step):

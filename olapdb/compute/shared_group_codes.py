@@ -90,7 +90,7 @@ class SharedCodes:
         return encoded
 
     def _reserve(self, more_bytes: int) -> bool:
-        """Count more bytes of the cache; return False where they would pass the limit."""
+        """Count more bytes of the cache; return False if they would exceed the limit."""
         if self._held_bytes + more_bytes > HELD_BYTES_MAX:
             return False
         self._held_bytes += more_bytes

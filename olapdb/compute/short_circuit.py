@@ -1,8 +1,8 @@
 """if, multiIf, and, or: a branch is evaluated only on the rows that need it.
 
-`if(b = 0, 0, intDiv(a, b))` must not divide by zero.  A branch is computed on its rows and spread to
-the batch's length, with NULL or the type's default on the other rows.  The function's own kernel then
-chooses, so a lazy call has the same result as an eager one.
+`if(b = 0, 0, intDiv(a, b))` must not divide by zero.  A branch is computed on its rows and spread
+to the batch's length, with NULL or the type's default on the other rows.  The function's kernel
+chooses among these columns, so a lazy call has the same result as an eager one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Values of missing columns: DEFAULT and MATERIALIZED expressions, else the type's default.
 
-A column is missing where an INSERT leaves it out, or a part was written before it was added.  INSERT,
+A column is missing if an INSERT omits it, or if a part was written before it was added.  INSERT,
 reads and merges all use this module, so a row reads the same before and after its part is rewritten.
 """
 
@@ -35,12 +35,12 @@ class Remembers(Protocol):
     """A cache of values that can be computed again."""
 
     def get_or_make(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """Return the cached value of the key, or `make()`, which is then cached."""
+        """Return the cached value of the key; if there is none, cache and return `make()`."""
 
 
 @dataclass(frozen=True)
 class DefaultColumn:
-    """How one column is computed where it is missing: by `expression`, or None, the type's default.
+    """The default of one column: `expression` computes it; None means the type's default.
 
     The default of an array in a nested structure has as many elements as another array of the
     structure: the first of `sized_like` that is present. These are sorted, the oldest first."""
@@ -53,7 +53,7 @@ class DefaultColumn:
 
     @property
     def needs(self) -> frozenset[str]:
-        """The columns that the expression reads."""
+        """Return the columns that the expression reads."""
         return frozenset() if self.expression is None else columns_of(self.expression)
 
 
@@ -154,7 +154,7 @@ def bind_defaults(table: Table, snapshot: Snapshot, environment: Environment) ->
 def _sized_like(column: Column, table: Table) -> tuple[str, ...]:
     """Return the other arrays of the column's nested structure, the oldest first.
 
-    A part with any array of the structure has the oldest one."""
+    A part that has any array of the structure has the oldest one."""
     structure, separator, _ = column.name.partition(".")
     if not separator or not isinstance(column.type, Array):
         return ()
@@ -190,7 +190,8 @@ def read_filled(
     """Read the named stored columns of a part's row groups.
 
     Columns younger than the part have their defaults, evaluated over the part's other columns.
-    `defaults` is called only where there are any. Columns in `coded` may come as dictionaries."""
+    `defaults` is called only if a column is missing. Columns in `coded` may come as
+    dictionaries."""
     reader = part.reader
     stored_table = reader.read(names, part.numbers, coded=coded, use_threads=use_threads)
     columns = {name: stored_table.column(name) for name in stored_table.column_names}

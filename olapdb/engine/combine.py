@@ -1,6 +1,7 @@
 """Combining rows of equal sorting key: the one function in which the engines differ.
 
-Merges, FINAL and optimize_on_insert all call it, so FINAL reads what a full merge would leave.
+Merges, FINAL and optimize_on_insert all call it, so FINAL reads the rows that a full merge would
+leave.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def combine(
     Summing adds numbers and nested maps, and drops a row whose sums are all zero, unless there are
     states or maps.  Aggregating merges states.  Other columns keep their first value.  Replacing and
     Collapsing keep whole rows, see `replacing_collapsing`; FINAL hides some of them, see `visible`
-    there.  Raises IncorrectData where a sign is not 1 or -1, or an is_deleted not 0 or 1.
+    there.  Raises IncorrectData if a sign is not 1 or -1, or an is_deleted not 0 or 1.
     """
     if not table.engine.combines or not rows.num_rows:
         return rows
@@ -65,7 +66,7 @@ def combine(
 
 
 def columns_to_combine(layout: TableLayout, names: Iterable[str]) -> frozenset[str]:
-    """Return the columns that `combine` must read to give these columns as a merge would."""
+    """Return the columns that `combine` must read to compute these columns as a merge does."""
     table = layout.table
     needed = set(names) | layout.sorting_columns
     if table.engine.name == "SummingMergeTree":
@@ -92,7 +93,7 @@ def summed_columns(layout: TableLayout) -> tuple[Column, ...]:
 
 
 def _is_summable(data_type: DataType) -> bool:
-    """Return whether a type is a number or Bool, whose sum is OR, and has no function of its own."""
+    """Return whether a type is a number or Bool, whose sum is OR, and no aggregate type."""
     if isinstance(data_type, SimpleAggregateFunction):
         return False
     if isinstance(data_type, Nullable | LowCardinality):
@@ -120,9 +121,9 @@ def _summing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
 
 
 def _has_states(layout: TableLayout) -> bool:
-    """Return whether the engine also merges states: then it keeps zero rows, as in ClickHouse.
+    """Return whether the engine also merges states; if so it keeps zero rows, as in ClickHouse.
 
-    Where the engine names its columns, only these count."""
+    If the engine names its columns, only these are checked."""
     table, named = layout.table, layout.table.engine.arguments
     return any(
         isinstance(column.type, AggregateFunction | SimpleAggregateFunction)

@@ -41,7 +41,8 @@ def collapsing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
         more state rows                         -> the last state row
         more cancel rows                        -> the first cancel row
 
-    Where each state is cancelled before the next one is inserted, any tree of merges gives the same.
+    If each state is cancelled before the next one is inserted, the result does not depend on the
+    order of the merges.
     """
     check_markers(layout.table, rows)
     states = _signs(layout.table, rows) > 0

@@ -1,4 +1,4 @@
-"""Sums in a column's own type, as in SummingMergeTree: integers wrap, decimals may exceed their
+"""Sums in the type of the column, as in SummingMergeTree: integers wrap, decimals may exceed their
 precision."""
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from olapdb.functions.kernels.decimal_width import decimal_bits, decimal_within_
 
 
 def wrapping_sums(column: pa.Array, groups: Groups) -> pa.Array:
-    """Return one sum for each group; NULL is ignored, a group of only NULLs gives NULL.
+    """Return one sum for each group; NULL is ignored, and the sum of only NULLs is NULL.
 
-    Raises DecimalOverflow where a decimal does not fit 32 or 64 bits."""
+    Raises DecimalOverflow if a decimal does not fit 32 or 64 bits."""
     arrow = column.type
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     if pa.types.is_decimal(arrow):

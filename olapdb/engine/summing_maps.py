@@ -47,7 +47,7 @@ class NestedMap:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All columns of the map."""
+        """Return all columns of the map."""
         return self.keys + self.values
 
 
@@ -70,7 +70,7 @@ def nested_maps(layout: TableLayout) -> tuple[NestedMap, ...]:
 
 
 def _map_of(columns: list[Column]) -> NestedMap | None:
-    """Return the map of these arrays, None where the type of a key or value is not suitable."""
+    """Return the map of these arrays, None if the type of a key or value is not suitable."""
     keys = tuple(
         column
         for position, column in enumerate(columns)
@@ -151,7 +151,7 @@ def _lengths(nested_map: NestedMap, lists: Mapping[str, pa.Array]) -> np.ndarray
 
 
 def _within_precision(sums: pa.Array) -> pa.Array:
-    """Return the sums; raise DecimalOverflow where a decimal exceeds its precision.
+    """Return the sums; raise DecimalOverflow if a decimal exceeds its precision.
 
     Parquet would cut such decimals in arrays to the bytes of the precision."""
     if not pa.types.is_decimal(sums.type):

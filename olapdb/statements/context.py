@@ -1,4 +1,4 @@
-"""The context of a running statement: what it can reach."""
+"""The context of a running statement: warehouse, settings, parameters, name resolution."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ class StatementContext:
         return snapshot.find(*self.locate(name))
 
     def require(self, snapshot: Snapshot, name: nodes.TableName) -> SchemaObject:
-        """Return the object of that name. Raise what `unknown_table` returns if there is none."""
+        """Return the object of that name. Raise the error of `unknown_table` if there is none."""
         item = self.find(snapshot, name)
         if item is None:
             raise unknown_table(snapshot, *self.locate(name)).at(name.position)
@@ -220,8 +220,8 @@ class StatementContext:
     def require_table(self, snapshot: Snapshot, name: nodes.TableName, action: str) -> Table:
         """Return the stored table of that name; for a materialized view its inner table.
 
-        Raises what `require` raises, IncorrectQuery for a view with a TO target, UnsupportedMethod
-        for a plain view. `action` names the statement in these errors.
+        Raises the errors of `require`, IncorrectQuery for a view with a TO target,
+        UnsupportedMethod for a plain view. `action` names the statement in these errors.
         """
         item = self.require(snapshot, name)
         match item:
@@ -249,7 +249,7 @@ class StatementContext:
 
     def require_view(self, snapshot: Snapshot, name: nodes.TableName) -> MaterializedView:
         """Return the materialized view of that name. Raise QueryNotSupportedInMaterializedView for
-        another object, and what `require` raises."""
+        another object, and the errors of `require`."""
         view = self.require(snapshot, name)
         if not isinstance(view, MaterializedView):
             raise errors.QueryNotSupportedInMaterializedView(
@@ -333,7 +333,7 @@ def unknown_table(
 
 def refuse_dependents(snapshot: Snapshot, item: SchemaObject, action: str) -> None:
     """Raise HaveDependentObjects if a materialized view reads or writes the object. The error names
-    the views; `action` names what was refused."""
+    the views; `action` is the verb of the error."""
     dependents = [
         view
         for view in snapshot.objects()

@@ -1,4 +1,5 @@
-"""CHECK TABLE: read every byte of the parts, and compare it with what was written."""
+"""CHECK TABLE: read every byte of the parts, and compare it with its recorded checksum and
+bounds."""
 
 from __future__ import annotations
 

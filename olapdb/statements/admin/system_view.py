@@ -1,7 +1,7 @@
 """SYSTEM BACKFILL | REPLAY | RECONCILE | ADOPT | REBUILD | … VIEW: the commands and the columns of
 their results.
 
-Most commands return frozen dataclasses that record what was done, chunk by chunk or slice by slice.
+Most commands return frozen dataclasses, one for each chunk or slice that they worked on.
 SQL shows them as a table; the Python API returns them unchanged.
 """
 

@@ -122,7 +122,7 @@ def _action_words(action: nodes.AlterAction) -> str:
 
 def _alter_partitions(statement: nodes.Alter, context: StatementContext) -> Result:
     """Run partition actions, each in a commit of its own, since each changes other rows. Raise
-    NotSupportedError if other actions stand beside them."""
+    NotSupportedError if the statement has other actions too."""
     actions = [action for action in statement.actions if isinstance(action, nodes.PartitionAction)]
     other_action = next((action for action in statement.actions if action not in actions), None)
     if other_action is not None:
@@ -157,7 +157,7 @@ def _attempt(
 def _table(
     found: SchemaObject, statement: nodes.Alter, context: StatementContext, snapshot: Snapshot
 ) -> Table:
-    """Return the table to alter, for a view with an inner table that one. Raise NotSupportedError
+    """Return the table to alter, for a view its inner table. Raise NotSupportedError
     for changes of a view's columns, which its query defines, and for Log engines."""
     if not isinstance(found, Table) and any(
         isinstance(action, _COLUMNS) for action in statement.actions

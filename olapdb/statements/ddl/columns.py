@@ -264,7 +264,7 @@ class ColumnsDraft:
             self._replace(replace(column, comment=action.comment))
 
     def _redefined(self, old: Column, definition: nodes.ColumnDefinition) -> Column:
-        """Return the column with what the definition gives; other properties stay."""
+        """Return the column with the properties of the definition; omitted ones stay."""
         new = replace(
             old,
             type=old.type if definition.type is None else definition.type,
@@ -413,7 +413,7 @@ class ColumnsDraft:
             )
 
     def _expressions(self) -> Iterator[tuple[str, str]]:
-        """Yield (what, text) of each expression over columns: constraints, indexes, TTL."""
+        """Yield (label, text) of each expression over columns: constraints, indexes, TTL."""
         for name, text in self.table.constraints:
             yield f"constraint {name}", text
         for index in self.table.indexes:
@@ -441,7 +441,7 @@ def rename_column_in(text: str, table: Table, old: str, new: str) -> str:
     qualifiers = ((), (table.name,), (table.database, table.name))
 
     def change(hidden: frozenset[str]) -> Callable[[nodes.Node], nodes.Node | None]:
-        """Return the rewriting of one node below lambdas with the arguments `hidden`."""
+        """Return the function that rewrites a node below lambdas with the arguments `hidden`."""
 
         def one(node: nodes.Node) -> nodes.Node | None:
             match node:

@@ -137,7 +137,7 @@ def _commit_object(
 
     `existing` is the object to replace, `staged` the first rows and `keys` their deduplication
     keys. `reads` are (id, revision) of the objects that a view's query names; they must be
-    unchanged. A table that is its own successor keeps its identity (`publish_successor`).
+    unchanged. A table with the id of `existing` keeps its identity (`publish_replacement`).
     """
     requirements: list[Requirement] = [DatabaseExists(made.database)]
     requirements += [RevisionIs(*read) for read in reads]

@@ -119,7 +119,7 @@ def alter_index(
             remaining = tuple(index for index in table.indexes if index.name != action.name)
             return replace(table, indexes=remaining)
         case "MATERIALIZE" | "CLEAR":
-            return table  # `rewriting` rewrites the parts
+            return table  # `rewrite_steps` rewrites the parts
 
 
 def rewrite_steps(

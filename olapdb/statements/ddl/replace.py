@@ -86,8 +86,8 @@ def publish_replacement(
     """Commit at once: replace definition and rows of the table, and invalidate the view slices that
     differ.
 
-    `made` is from `successor`; `requirements` and `changes` are those of the new rows. Detached
-    parts are dropped too, since their keys may be those of the old definition.
+    `made` is from `with_identity_of`; `requirements` and `changes` are those of the new rows.
+    Detached parts are dropped too, since their keys may be those of the old definition.
     """
     detached_table_id = detached_table(existing.id)
     detached_ids = tuple(sorted(part.id for part in snapshot.parts(detached_table_id)))

@@ -126,11 +126,11 @@ def _literal_value(value: nodes.Expression | None) -> object:
 def alter_partition(
     statement: nodes.Alter, action: nodes.PartitionAction, context: StatementContext
 ) -> int:
-    """Run one partition action in one commit. Return the number of rows removed, or of rows that
-    came if none was removed.
+    """Run one partition action in one commit. Return the number of rows removed, or of rows
+    added if none was removed.
 
-    Raises what `olapdb.dml.move_parts` and `attach_parts` raise, NotSupportedError for FREEZE and
-    FETCH, SupportIsDisabled for what ClickHouse disables.
+    Raises the errors of `olapdb.dml.move_parts` and `attach_parts`, NotSupportedError for FREEZE
+    and FETCH, SupportIsDisabled for actions that ClickHouse disables.
     """
 
     check_partition_action(action, context)

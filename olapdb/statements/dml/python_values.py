@@ -69,7 +69,7 @@ def mapping_columns(
 
     Lists and tuples are Python values; other values are Arrow or NumPy arrays. `names` replaces the
     mapping's keys by position. Raises NumberOfColumnsDoesntMatch, BadArguments for columns of
-    different lengths, and what `python_column` raises.
+    different lengths, and the errors of `python_column`.
     """
     if names is not None and len(names) != len(data):
         raise NumberOfColumnsDoesntMatch(
@@ -110,7 +110,7 @@ def _arrow_column(name: str, values: Any) -> pa.Array | pa.ChunkedArray:
 def _same_class_array(
     values: Sequence[object], column: DataType, target: DataType, lossy: bool
 ) -> pa.Array | None:
-    """Return the values as an array where all have the column's own Python class; None else. Raise
+    """Return the values as an array if all have the column's Python class, else None. Raise
     CannotConvertType for an integer out of range, unless `lossy`."""
     classes = frozenset(map(type, values)) - {type(None)}
     if not classes:
@@ -130,7 +130,7 @@ def _same_class_array(
         case String() if classes == {str}:
             try:
                 return pa.array(values, target.arrow)
-            except UnicodeError:  # `_by_type` raises the error that names the value
+            except UnicodeError:  # `_cast_by_type` raises the error that names the value
                 return None
         case _:
             return None

@@ -43,7 +43,7 @@ def require_database(name: str, snapshot: Snapshot, position: errors.Position | 
 
 
 def require_own_database(name: str, snapshot: Snapshot, position: errors.Position | None) -> None:
-    """Raise UnsupportedMethod for a system database, and what `require_database` raises. For a
+    """Raise UnsupportedMethod for a system database, and the errors of `require_database`. For a
     database that will contain a new object."""
     if name in SYSTEM_DATABASES:
         raise errors.UnsupportedMethod(

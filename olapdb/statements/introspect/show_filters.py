@@ -132,7 +132,7 @@ ONLY_USER = "default"
 
 
 def grant_listing(named: str | None, read_only: bool, position: Position | None) -> Listing:
-    """Return the listing of SHOW GRANTS: the one user may do what the connection may."""
+    """Return the listing of SHOW GRANTS: the privileges of the only user on this connection."""
     if named is not None and named not in (ONLY_USER, "CURRENT_USER", "ALL"):
         raise UnknownRole(
             f"There is no user or role {named}.",

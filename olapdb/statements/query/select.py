@@ -21,7 +21,7 @@ from olapdb.types import DataType
 
 
 def run_query(query: nodes.Query, context: StatementContext) -> Result:
-    """Run the query; return its rows as a stream over one snapshot, the one of SETTINGS snapshot or
+    """Run the query; return its rows as a stream over one snapshot: that of SETTINGS snapshot, or
     the newest. Raise NotSupportedError for a FORMAT that is not Arrow."""
     context = with_query_settings(query, context)
     _refuse_format(query)
