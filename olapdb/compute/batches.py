@@ -32,7 +32,7 @@ def arrow_schema(schema: Schema) -> pa.Schema:
 
 
 def make_batch(columns: Sequence[pa.Array], schema: Schema, rows: int) -> pa.RecordBatch:
-    """Return a batch of the schema; `rows` is its length where the schema has no column."""
+    """Return a batch of the schema; `rows` is its length if the schema has no column."""
     if not schema:
         return rows_only(rows)
     return pa.RecordBatch.from_arrays(list(columns), schema=arrow_schema(schema))

@@ -92,7 +92,7 @@ def evaluate_predicate(
     environment: Environment,
     subqueries: Subqueries | None = None,
 ) -> pa.BooleanArray:
-    """Return a mask of the rows that a condition keeps: true where it is not zero, else false or
+    """Return a mask of the rows that a condition keeps: true if it is not zero, else false or
     null."""
     value = _condition(expression, batch, environment, subqueries)
     if isinstance(value, pa.Scalar):
@@ -308,7 +308,7 @@ def _to_numbers(value: Column, data_type: DataType) -> Column:
 
 
 def _to_booleans(value: Column, data_type: DataType) -> Column:
-    """Return a number as a condition: true where it is not zero (NaN is true, as in ClickHouse)."""
+    """Return a number as a condition: true if it is not zero (NaN is true, as in ClickHouse)."""
     if pa.types.is_boolean(value.type):
         return value
     if pa.types.is_null(value.type):

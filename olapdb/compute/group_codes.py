@@ -132,9 +132,9 @@ def first_rows(codes: np.ndarray) -> np.ndarray:
 def number_by_table(codes: np.ndarray, radix: int) -> Factorised:
     """Number codes below `radix` (int64) by first appearance, through a table of that size."""
     rows = len(codes)
-    first = np.full(radix, rows, np.int64)
-    np.minimum.at(first, codes, progression(0, 1, rows, np.int64))
-    firsts = np.sort(first[first < rows])
+    first_row_of_code = np.full(radix, rows, np.int64)
+    np.minimum.at(first_row_of_code, codes, progression(0, 1, rows, np.int64))
+    firsts = np.sort(first_row_of_code[first_row_of_code < rows])
     order = codes[firsts]
     if len(order) == radix and (order[1:] > order[:-1]).all():
         return Factorised(codes, firsts)
@@ -168,8 +168,8 @@ def _dense(leaves: Sequence[pa.Array], radix_max: int) -> tuple[np.ndarray, int]
 
 
 def _offsets(values: np.ndarray, low: int) -> np.ndarray:
-    """Return the distances of integers from the least of them, int64; the caller knows they fit."""
-    if values.dtype == np.uint64:  # wraps around, to the same
+    """Return the distances of integers from the least of them, int64. They must fit."""
+    if values.dtype == np.uint64:  # int64 wraps around to the same differences
         values = values.view(np.int64)
         low -= 1 << 64 if low >= 1 << 63 else 0
     offsets = empty(len(values), np.int64)

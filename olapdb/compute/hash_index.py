@@ -191,8 +191,8 @@ class HashIndex:
 
         Without `with_null`, the result for a row with a NULL has no meaning."""
         leaves = [
-            leaf if leaf.type == ours.type else leaf.cast(ours.type)
-            for leaf, ours in zip(leaves, self.leaves, strict=True)
+            leaf if leaf.type == indexed.type else leaf.cast(indexed.type)
+            for leaf, indexed in zip(leaves, self.leaves, strict=True)
         ]
         hashes = row_hashes(leaves, rows)
         is_exact = self.is_exact and not (with_null and leaves[0].null_count)
@@ -207,8 +207,10 @@ class HashIndex:
             is_match = np.take(self.hashes, group) == hashes
             if not is_exact and is_match.any():
                 matches = np.flatnonzero(is_match)
-                ours = group[matches] if self.rows is None else np.take(self.rows, group[matches])
-                is_match[matches] = _equal_rows(self.leaves, ours, leaves, searched[matches])
+                indexed = (
+                    group[matches] if self.rows is None else np.take(self.rows, group[matches])
+                )
+                is_match[matches] = _equal_rows(self.leaves, indexed, leaves, searched[matches])
             groups[searched[is_match]] = group[is_match]
             group = group + 1
             open_rows = np.flatnonzero(~is_match & (group < stop))

@@ -120,8 +120,10 @@ class Lookup:
         """Return the code of each row, -1 if the set lacks the row; int64, shape (rows,)."""
         if self._index is not None:
             cast_columns = [
-                other if other.type == own.type else other.cast(own.type)
-                for own, other in zip(self._columns, columns, strict=True)
+                column_to_find
+                if column_to_find.type == set_column.type
+                else column_to_find.cast(set_column.type)
+                for set_column, column_to_find in zip(self._columns, columns, strict=True)
             ]
             codes = self._index.find(
                 _hashed_leaves(cast_columns), rows, with_null=self.matches_null
@@ -154,8 +156,8 @@ class Lookup:
     def _find_jointly(self, columns: Sequence[pa.Array], rows: int) -> np.ndarray:
         """Find rows with arrays or maps, which must be encoded together with the set's."""
         joint_columns = [
-            pa.concat_arrays([own, other.cast(own.type)])
-            for own, other in zip(self._columns, columns, strict=True)
+            pa.concat_arrays([set_column, column_to_find.cast(set_column.type)])
+            for set_column, column_to_find in zip(self._columns, columns, strict=True)
         ]
         # The set's rows come first and are distinct, so their joint codes are 0, 1, … in order.
         codes = factorise(joint_columns, self.count + rows).codes[self.count :]
@@ -293,5 +295,5 @@ def any_null(columns: Sequence[pa.Array], rows: int) -> np.ndarray:
 
 def _has_list(arrow: pa.DataType) -> bool:
     if pa.types.is_struct(arrow):
-        return any(_has_list(arrow.field(i).type) for i in range(arrow.num_fields))
+        return any(_has_list(arrow.field(index).type) for index in range(arrow.num_fields))
     return bool(pa.types.is_list(arrow) or pa.types.is_map(arrow) or pa.types.is_large_list(arrow))

@@ -44,7 +44,7 @@ class SharedCodes:
     ) -> Factorised | None:
         """Group equal rows as `group_codes.factorise`, from the cache if possible.
 
-        Returns None where a column is not the block's own, where there are few rows, or where one
+        Returns None if a column is not one of the block's, if there are few rows, or if a single
         user could group without codes (`grouped_anyway`)."""
         if (
             rows < tuning.SHARED_CODES_ROWS_MIN

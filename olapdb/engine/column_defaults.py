@@ -199,11 +199,13 @@ def read_filled(
         return columns
     table_defaults = defaults()
     missing = [name for name in names if name not in columns]
-    present = {column.name for column in table.stored_columns if reader.has_column(column.name)}
-    input_names = sorted(table_defaults.needed_for(missing, present) & present)
+    stored_names = {
+        column.name for column in table.stored_columns if reader.has_column(column.name)
+    }
+    input_names = sorted(table_defaults.needed_for(missing, stored_names) & stored_names)
     input_table = reader.read(input_names, part.numbers, use_threads=use_threads)
-    given = {name: single_chunk(input_table.column(name)) for name in input_table.column_names}
-    completed = table_defaults.complete(given, part.rows, environment, names=missing)
+    inputs = {name: single_chunk(input_table.column(name)) for name in input_table.column_names}
+    completed = table_defaults.complete(inputs, part.rows, environment, names=missing)
     return {name: columns[name] if name in columns else completed[name] for name in names}
 
 

@@ -83,12 +83,12 @@ def summed_columns(layout: TableLayout) -> tuple[Column, ...]:
     both keys."""
     table = layout.table
     in_keys = layout.sorting_columns | layout.partition_columns
-    named = table.engine.arguments
+    arguments = table.engine.arguments
     return tuple(
         column
         for column in table.stored_columns
         if _is_summable(column.type)
-        and (column.name in named if named else column.name not in in_keys)
+        and (column.name in arguments if arguments else column.name not in in_keys)
     )
 
 
@@ -124,10 +124,10 @@ def _has_states(layout: TableLayout) -> bool:
     """Return whether the engine also merges states; if so it keeps zero rows, as in ClickHouse.
 
     If the engine names its columns, only these are checked."""
-    table, named = layout.table, layout.table.engine.arguments
+    table, arguments = layout.table, layout.table.engine.arguments
     return any(
         isinstance(column.type, AggregateFunction | SimpleAggregateFunction)
-        and (column.name in named if named else column.name not in layout.sorting_columns)
+        and (column.name in arguments if arguments else column.name not in layout.sorting_columns)
         for column in table.stored_columns
     )
 

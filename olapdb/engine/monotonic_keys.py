@@ -63,8 +63,8 @@ class _MonotonicColumn:
     @property
     def positions(self) -> pa.Array:
         """Return the position of each row's value in low, low + 1, …"""
-        wide = pa.uint64() if pa.types.is_unsigned_integer(self.ticks.type) else pa.int64()
-        return pc.subtract(self.ticks.cast(wide), pa.scalar(self.low, wide))
+        integer_type = pa.uint64() if pa.types.is_unsigned_integer(self.ticks.type) else pa.int64()
+        return pc.subtract(self.ticks.cast(integer_type), pa.scalar(self.low, integer_type))
 
 
 def _monotonic(expression: Expression, batch: pa.RecordBatch) -> _MonotonicColumn | None:

@@ -26,11 +26,11 @@ def replacing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
     check_markers(layout.table, rows)
     if groups.count == rows.num_rows:
         return rows
-    last = groups.starts + groups.sizes - 1
+    last_rows = groups.starts + groups.sizes - 1
     version = layout.table.engine.version
     if version is not None:
-        last = _last_greatest(_comparable(rows, version), groups)
-    return rows.take(pa.array(last))
+        last_rows = _last_greatest(_comparable(rows, version), groups)
+    return rows.take(pa.array(last_rows))
 
 
 def collapsing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
@@ -126,8 +126,8 @@ def _never_undone(steps: np.ndarray, level: np.ndarray, lift: np.ndarray) -> np.
 def _last_greatest(values: np.ndarray, groups: Groups) -> np.ndarray:
     """Return the last position of each group's greatest value."""
     greatest = np.maximum.reduceat(values, groups.starts)
-    at = np.where(values == greatest[groups.codes], np.arange(len(values)), -1)
-    positions: np.ndarray = np.maximum.reduceat(at, groups.starts)
+    candidates = np.where(values == greatest[groups.codes], np.arange(len(values)), -1)
+    positions: np.ndarray = np.maximum.reduceat(candidates, groups.starts)
     return positions
 
 

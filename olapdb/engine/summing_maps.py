@@ -101,9 +101,9 @@ def merge_map(nested_map: NestedMap, rows: pa.Table, groups: Groups) -> Mapping[
     alone in its group is unchanged, and only keys that were added up to zero are dropped.  `rows` are
     in the order of their groups.
     """
-    lists = {name: single_chunk(rows.column(name)) for name in nested_map.names}
-    entries = {name: values.flatten() for name, values in lists.items()}
-    owners = np.repeat(groups.codes, _lengths(nested_map, lists))
+    map_columns = {name: single_chunk(rows.column(name)) for name in nested_map.names}
+    entries = {name: values.flatten() for name, values in map_columns.items()}
+    owners = np.repeat(groups.codes, _lengths(nested_map, map_columns))
     several_keys = len(nested_map.keys) > 1
     # Entries with different numbers stay separate, in their order: those of rows to leave unchanged.
     entry_numbers = np.arange(owners.size) if several_keys else np.zeros(owners.size, np.int64)
@@ -133,7 +133,7 @@ def merge_map(nested_map: NestedMap, rows: pa.Table, groups: Groups) -> Mapping[
     sizes = np.bincount(owners[merged.starts][~is_zero_entry], minlength=groups.count)
     offsets = pa.array(np.concatenate(([0], np.cumsum(sizes))).astype(np.int32))
     return {
-        name: pa.ListArray.from_arrays(offsets, values.take(remaining), type=lists[name].type)
+        name: pa.ListArray.from_arrays(offsets, values.take(remaining), type=map_columns[name].type)
         for name, values in columns.items()
     }
 

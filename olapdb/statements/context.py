@@ -134,8 +134,8 @@ class StatementContext:
         )
 
     def snapshot(self) -> Snapshot:
-        """Return the newest snapshot. A statement that changes something takes one, and uses no
-        other.
+        """Return the newest snapshot. A statement that changes something takes one snapshot, and
+        uses no other.
 
         Raises BadArguments for SETTINGS snapshot, which reads the past.
         """
@@ -326,8 +326,12 @@ def unknown_table(
             f"Database {database} does not exist.", hint=f"CREATE DATABASE {database} makes it."
         )
     names = [item.name for item in snapshot.objects(database)]
-    close = difflib.get_close_matches(name, names, n=1)
-    hint = f"Did you mean {database}.{close[0]}?" if close else "SHOW TABLES lists those there are."
+    similar_names = difflib.get_close_matches(name, names, n=1)
+    hint = (
+        f"Did you mean {database}.{similar_names[0]}?"
+        if similar_names
+        else "SHOW TABLES lists those there are."
+    )
     return errors.UnknownTable(f"Table {database}.{name} does not exist.", hint=hint)
 
 

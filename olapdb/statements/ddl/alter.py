@@ -308,7 +308,9 @@ def _check_views(
         OverlaySnapshot.of(snapshot, after, *rewritten_views.values()),
         after,
     )
-    rejudged_ids = {judgement.view.id for judgement in rejudged}  # these have the new text already
+    rejudged_ids = {
+        judgement.view.id for judgement in rejudged
+    }  # the rejudged views have the new text already
     return [view for view in rewritten_views.values() if view.id not in rejudged_ids], rejudged
 
 

@@ -112,15 +112,15 @@ def _check_keys(table: Table) -> None:
 
 def _check_cyclic_defaults(table: Table) -> None:
     """Raise CyclicAliases if default expressions use each other in a circle."""
-    reads_of = {
+    inputs_of = {
         column.name: column_names_in(column.default, table)
         for column in table.columns
         if column.default
     }
-    pending = dict(reads_of)
+    pending = dict(inputs_of)
     while pending:
         resolvable = [
-            column_name for column_name, reads in pending.items() if not reads & pending.keys()
+            column_name for column_name, inputs in pending.items() if not inputs & pending.keys()
         ]
         if not resolvable:
             names = ", ".join(sorted(pending))

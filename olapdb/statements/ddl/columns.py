@@ -61,10 +61,10 @@ class ColumnsDraft:
     def finished(self) -> Table:
         """Return the altered table with the next version, and with the former names and types of
         its columns in `past`."""
-        current = {column.id: column for column in self.table.columns}
-        past = [former for former in self.table.past if former.column_id in current]
+        by_id = {column.id: column for column in self.table.columns}
+        past = [former for former in self.table.past if former.column_id in by_id]
         for old in self.before.stored_columns:
-            new = current.get(old.id)
+            new = by_id.get(old.id)
             if new is None or not new.stored:
                 continue
             keeps_bounds = bounds_hold(old.type, new.type)
@@ -176,11 +176,11 @@ class ColumnsDraft:
 
         columns = tuple(
             replace(
-                c,
-                name=action.new_name if c.id == column.id else c.name,
-                default=text(c.default) if c.default else "",
+                existing,
+                name=action.new_name if existing.id == column.id else existing.name,
+                default=text(existing.default) if existing.default else "",
             )
-            for c in self.table.columns
+            for existing in self.table.columns
         )
         constraints = tuple((name, text(condition)) for name, condition in self.table.constraints)
         indexes = tuple(
@@ -188,7 +188,10 @@ class ColumnsDraft:
                 index,
                 expression=text(index.expression),
                 columns=tuple(
-                    sorted(action.new_name if c == action.name else c for c in index.columns)
+                    sorted(
+                        action.new_name if existing == action.name else existing
+                        for existing in index.columns
+                    )
                 ),
             )
             for index in self.table.indexes

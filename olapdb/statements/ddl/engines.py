@@ -132,7 +132,7 @@ def _arguments(name: str, clause: nodes.EngineClause) -> tuple[str, ...]:
     """Return the column names between the parentheses. Raise NumberOfArgumentsDoesntMatch,
     BadArguments for other expressions."""
     arguments = list(clause.arguments)
-    if clause.name != name:  # ReplicatedX('/path', 'replica', …): a warehouse is its own replica
+    if clause.name != name:  # ReplicatedX('/path', 'replica', …): these two are ignored
         while arguments and isinstance(arguments[0], nodes.Literal):
             arguments.pop(0)
     required, allowed = _argument_counts(name)

@@ -147,11 +147,11 @@ def _commit_renames(
     view was created or changed since the snapshot: such a view could name an object by its old
     name.
     """
-    moved = [item for item in items if names[item.id] != (item.database, item.name)]
-    if not moved and not databases:
+    renamed = [item for item in items if names[item.id] != (item.database, item.name)]
+    if not renamed and not databases:
         return
-    new_names = {(item.database, item.name): names[item.id] for item in moved}
-    requirements: list[Requirement] = [RevisionIs(item.id, item.revision) for item in moved]
+    new_names = {(item.database, item.name): names[item.id] for item in renamed}
+    requirements: list[Requirement] = [RevisionIs(item.id, item.revision) for item in renamed]
     requirements.append(NoViewSince(snapshot.number))
     if not databases:
         requirements += [
@@ -159,7 +159,7 @@ def _commit_renames(
             for database in dict.fromkeys(database for database, _ in new_names.values())
         ]
     requirements += [NameIsFree(*name) for name in new_names.values() if name not in new_names]
-    renamed_items = _renamed_objects(snapshot, moved, new_names)
+    renamed_items = _renamed_objects(snapshot, renamed, new_names)
     commit_schema_change(
         context, kind, requirements, [*databases, *(PutObject(item) for item in renamed_items)]
     )

@@ -27,7 +27,7 @@ def create_materialized_view(
     gap until a backfill."""
 
     context = context.with_settings(statement.settings, takes_engine=statement.populate)
-    created = create_view(
+    creation = create_view(
         context.origin(),
         statement,
         database=context.database,
@@ -35,7 +35,7 @@ def create_materialized_view(
         executor=chunk_executor(context),
         progress=context.progress,
     )
-    context.statistics.warnings += created.warnings
+    context.statistics.warnings += creation.warnings
     return Result()
 
 

@@ -37,8 +37,8 @@ ALTER_RETRIES_MAX = 3
 
 
 def run_insert(statement: nodes.Insert, context: StatementContext) -> Result:
-    """Run INSERT … VALUES or INSERT … SELECT: one atomic commit of all blocks and of all that views
-    make of them.
+    """Run INSERT … VALUES or INSERT … SELECT: one atomic commit of all blocks and of the rows
+    that views compute from them.
 
     If a concurrent ALTER changed the table, run the statement again on the new definition, up to
     ALTERED_MAX times.
@@ -59,8 +59,8 @@ def _retry_on_alter(run: Callable[[], Outcome]) -> Outcome:
 def _run_insert(statement: nodes.Insert, context: StatementContext) -> Result:
     """Make one attempt of `run_insert` on the newest snapshot."""
     context = context.with_settings(statement.settings)
-    past_is_read = statement.query is not None
-    snapshot = (context.of_the_present() if past_is_read else context).snapshot()
+    reads_rows = statement.query is not None
+    snapshot = (context.of_the_present() if reads_rows else context).snapshot()
     table = context.require_table(snapshot, statement.table, "INSERT")
     columns = _column_list(statement, table)
     if statement.query is not None:

@@ -168,11 +168,11 @@ def _set_background(statement: nodes.System, context: StatementContext) -> Resul
 
 
 def _back_up_or_restore(statement: nodes.System, context: StatementContext) -> Result:
-    """Run SYSTEM BACKUP TO 'folder' or RESTORE FROM 'folder'; return one row that describes what
-    was copied."""
+    """Run SYSTEM BACKUP TO 'folder' or RESTORE FROM 'folder'; return one row that describes the
+    copy."""
 
-    copy = back_up if statement.command == "BACKUP TO" else restore
-    report = copy(context.services, statement.argument or "", context.progress)
+    copy_files = back_up if statement.command == "BACKUP TO" else restore
+    report = copy_files(context.services, statement.argument or "", context.progress)
     names = [field.name for field in fields(report)]
     types = [STRING, *[UINT64] * (len(names) - 1)]
     return from_columns(names, types, [[getattr(report, name)] for name in names])

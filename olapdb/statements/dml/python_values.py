@@ -202,7 +202,7 @@ def _cast_by_type(
         order += rows
     if len(pieces) == 1:
         return pieces[0]
-    places = [0] * len(order)
-    for at, row in enumerate(order):
-        places[row] = at
-    return pa.concat_arrays(pieces).take(pa.array(places, pa.int64()))
+    positions = [0] * len(order)
+    for position, row in enumerate(order):
+        positions[row] = position
+    return pa.concat_arrays(pieces).take(pa.array(positions, pa.int64()))

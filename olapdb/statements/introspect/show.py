@@ -37,8 +37,12 @@ def require_database(name: str, snapshot: Snapshot, position: errors.Position | 
     """Raise UnknownDatabase, with the nearest name, unless the database exists."""
     if name in snapshot.databases or name in SYSTEM_DATABASES:
         return
-    close = difflib.get_close_matches(name, snapshot.databases, n=1)
-    hint = f"Did you mean {close[0]}?" if close else "SHOW DATABASES lists those there are."
+    similar_names = difflib.get_close_matches(name, snapshot.databases, n=1)
+    hint = (
+        f"Did you mean {similar_names[0]}?"
+        if similar_names
+        else "SHOW DATABASES lists those there are."
+    )
     raise errors.UnknownDatabase(f"Database {name} does not exist.", hint=hint, position=position)
 
 
