@@ -85,6 +85,7 @@ def retry_commit(
 def _snapshot(
     services: Services, policy: RetryPolicy, first: Snapshot | None
 ) -> AbstractContextManager[Snapshot]:
+    """Return a block around `first` or the newest snapshot, pinned if the policy says so."""
     if policy.pinned:
         return services.catalog.pinned(None if first is None else first.number)
     return nullcontext(services.catalog.snapshot() if first is None else first)

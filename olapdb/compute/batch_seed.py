@@ -24,6 +24,7 @@ def seed_of(batch: pa.RecordBatch, seed: int) -> int:
 
 
 def _forget(key: int, ended: weakref.ref[pa.RecordBatch]) -> None:
+    """Delete the entry of a batch that was garbage-collected."""
     entry = _known.get(key)
     if entry is not None and entry[0] is ended:
         del _known[key]

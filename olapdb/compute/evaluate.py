@@ -201,6 +201,7 @@ def _call(
     environment: Environment,
     subqueries: Subqueries | None,
 ) -> Column:
+    """Evaluate the arguments and run the function's kernel; lazily for `if`, `and` and the like."""
     if needs_laziness(call):
         return evaluate_lazily(
             call,
@@ -258,6 +259,7 @@ def _in_values(
     environment: Environment,
     subqueries: Subqueries | None,
 ) -> Column:
+    """Return IN or NOT IN a list of constants, as Arrow booleans."""
     argument = evaluate(expression.argument, batch, environment, subqueries)
     constant = isinstance(argument, pa.Scalar)
     column = broadcast(argument, 1 if constant else batch.num_rows, expression.argument.type)
@@ -276,6 +278,7 @@ def _in_subquery(
     environment: Environment,
     subqueries: Subqueries | None,
 ) -> Column:
+    """Return IN or NOT IN a subquery, as Arrow booleans."""
     members = _answer(subqueries, expression.number)
     if not isinstance(members, Lookup):
         raise InternalError("The set of an IN was run as a scalar subquery.")
@@ -321,6 +324,7 @@ def _to_booleans(value: Column, data_type: DataType) -> Column:
 
 
 def _answer(subqueries: Subqueries | None, number: int) -> pa.Scalar | Lookup:
+    """Return the result of the subquery; raise InternalError if it has not run."""
     if subqueries is None or number not in subqueries:
         raise InternalError("A subquery was not run before the plan around it.")
     return subqueries[number]

@@ -61,6 +61,7 @@ def factorise(columns: Sequence[pa.Array], rows: int, *, threads: int = 0) -> Fa
 
 
 def _by_hashing(flat: Sequence[pa.Array]) -> Factorised:
+    """Group the rows of flat columns: encode each column, then combine the codes."""
     codes, count = encode(flat[0])
     for leaf in flat[1:]:
         leaf_codes, leaf_count = encode(leaf)

@@ -146,6 +146,7 @@ def _equal_rows(
     theirs: Sequence[pa.Array],
     their_rows: np.ndarray,
 ) -> np.ndarray:
+    """Return whether row `our_rows[i]` of ours equals row `their_rows[i]` of theirs; bool."""
     equal = np.ones(len(our_rows), bool)
     for our_leaf, their_leaf in zip(ours, theirs, strict=True):
         equal &= equal_values(
@@ -224,6 +225,7 @@ class HashIndex:
 
 
 def _have_distinct_hashes(leaves: Sequence[pa.Array], *, without_null: bool) -> bool:
+    """Return whether distinct rows of these columns always have distinct hashes."""
     if len(leaves) != 1 or not (without_null or not leaves[0].null_count):
         return False
     return has_distinct_hashes(leaves[0].type)

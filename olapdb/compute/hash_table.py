@@ -149,6 +149,7 @@ class Lookup:
     def _without_null(
         self, codes: np.ndarray, columns: Sequence[pa.Array], rows: int
     ) -> np.ndarray:
+        """Return the codes with -1 for rows with a NULL, unless NULL equals NULL in this set."""
         if self.matches_null or not any(column.null_count for column in columns):
             return codes
         return np.where(any_null(columns, rows), -1, codes)
@@ -165,6 +166,7 @@ class Lookup:
 
     @staticmethod
     def _build(unique: Sequence[pa.Array]) -> list[_LookupStep] | None:
+        """Return a step for each flat column of the distinct rows; None for arrays and maps."""
         if any(_has_list(column.type) for column in unique):
             return None
         steps: list[_LookupStep] = []
@@ -201,6 +203,7 @@ class _LookupStep:
         return self.values.nbytes + (self.pairs.nbytes if self.pairs is not None else 0)
 
     def apply(self, codes: np.ndarray, column: pa.Array) -> np.ndarray:
+        """Return the codes of rows from their codes so far and their values; -1 if missing."""
         positions = self.values.find(column)
         if self.pairs is None:
             return np.where(codes < 0, -1, positions)
@@ -294,6 +297,7 @@ def any_null(columns: Sequence[pa.Array], rows: int) -> np.ndarray:
 
 
 def _has_list(arrow: pa.DataType) -> bool:
+    """Return whether the type is, or as a struct contains, a list or a map."""
     if pa.types.is_struct(arrow):
         return any(_has_list(arrow.field(index).type) for index in range(arrow.num_fields))
     return bool(pa.types.is_list(arrow) or pa.types.is_map(arrow) or pa.types.is_large_list(arrow))

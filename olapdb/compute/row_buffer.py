@@ -84,6 +84,7 @@ def evaluate_in_batches(
 
 
 def _concatenated(chunks: Sequence[pa.Array], name: str, arrow: pa.DataType) -> pa.Array:
+    """Return the chunks as one array; raise NotSupportedError for more than 2 GiB of text."""
     if len(chunks) == 1:
         return chunks[0]
     if not chunks:

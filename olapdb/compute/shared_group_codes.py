@@ -67,6 +67,7 @@ class SharedCodes:
     def _compute(
         self, columns: Sequence[pa.Array], keys: Sequence[Hashable], rows: int
     ) -> Factorised:
+        """Group the rows by the cached codes of each column, combined into one number."""
         encoded = [self._encode(column, key) for column, key in zip(columns, keys, strict=True)]
         radix = 1
         for _, count in encoded:
@@ -81,6 +82,7 @@ class SharedCodes:
         return number_by_table(codes, radix)
 
     def _encode(self, column: pa.Array, key: Hashable) -> tuple[np.ndarray, int]:
+        """Return (codes, number of codes) of the column, from the cache if possible."""
         encoded = self._encoded.get(key)
         if encoded is None:
             encoded = encode(column)

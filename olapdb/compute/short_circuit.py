@@ -93,6 +93,7 @@ def _is_safe(expression: expressions.Expression) -> bool:
 
 
 def _is_simple(data_type: DataType) -> bool:
+    """Return whether the type is a number or Bool, perhaps Nullable."""
     return isinstance(plain(data_type), Integer | Float | Boolean)
 
 
@@ -167,6 +168,7 @@ def _spread(
 
 
 def _is_true(value: Column, rows: int) -> np.ndarray:
+    """Return a mask of the rows whose condition is neither zero nor NULL; bool, shape (rows,)."""
     if isinstance(value, pa.Scalar):
         return np.full(rows, bool(value.as_py()))
     if pa.types.is_null(value.type):

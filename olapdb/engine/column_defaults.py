@@ -239,6 +239,7 @@ def _value(
     environment: Environment,
     storing: bool,
 ) -> pa.Array:
+    """Return the default of the column for each row; `full` has the columns that it reads."""
     if column.expression is None:
         sibling_name = next((name for name in column.sized_like if name in full), None)
         if sibling_name is not None and isinstance(column.type, Array):

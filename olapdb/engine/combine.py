@@ -102,6 +102,7 @@ def _is_summable(data_type: DataType) -> bool:
 
 
 def _summing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
+    """Combine the groups as SummingMergeTree does."""
     summed_names = {
         column.name for column in summed_columns(layout) if column.name in rows.column_names
     }
@@ -133,6 +134,7 @@ def _has_states(layout: TableLayout) -> bool:
 
 
 def _aggregating(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
+    """Combine the groups as AggregatingMergeTree does."""
     if groups.count == rows.num_rows:
         return rows
     columns = _merged_columns(layout, rows, groups)
@@ -169,6 +171,7 @@ def _merged_columns(layout: TableLayout, rows: pa.Table, groups: Groups) -> dict
 def _merge_column(
     column: pa.Array, data_type: DataType, groups: Groups, first: pa.Array
 ) -> pa.Array:
+    """Return one value for each group: the merged states, or the value at `first`."""
     match data_type:
         case AggregateFunction(function=function, parameters=parameters, arguments=arguments):
             return merge_states(function, parameters, arguments, column, groups)

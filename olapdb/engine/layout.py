@@ -210,6 +210,7 @@ class TableLayout:
         return values
 
     def _partition_values(self, rows: pa.Table) -> list[pa.Array]:
+        """Return the partition key's values, item by item, in the rows' order."""
         batch = _batch(rows, self.partition_columns)
         return [
             key_values(expression, batch, self._environment)

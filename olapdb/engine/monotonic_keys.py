@@ -68,6 +68,7 @@ class _MonotonicColumn:
 
 
 def _monotonic(expression: Expression, batch: pa.RecordBatch) -> _MonotonicColumn | None:
+    """Return the column of a monotonic expression; None for other expressions and few rows."""
     name = _monotonic_argument(expression)
     if name is None or batch.num_rows < tuning.MONOTONIC_ROWS_MIN:
         return None

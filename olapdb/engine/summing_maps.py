@@ -90,6 +90,7 @@ def _element(column: Column) -> types.DataType:
 
 
 def _is_summable(data_type: types.DataType) -> bool:
+    """Return whether values of the type, perhaps Nullable, can be added up."""
     inner = data_type.inner if isinstance(data_type, types.Nullable) else data_type
     return isinstance(inner, _VALUE_TYPES)
 
@@ -139,6 +140,7 @@ def merge_map(nested_map: NestedMap, rows: pa.Table, groups: Groups) -> Mapping[
 
 
 def _lengths(nested_map: NestedMap, lists: Mapping[str, pa.Array]) -> np.ndarray:
+    """Return the number of entries of each row; raise SizesOfArraysDoNotMatch if arrays differ."""
     first_name, *other_names = nested_map.names
     lengths: np.ndarray = lists[first_name].value_lengths().to_numpy(zero_copy_only=False)
     for name in other_names:

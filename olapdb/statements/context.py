@@ -177,7 +177,6 @@ class StatementContext:
 
     def scope(self, snapshot: Snapshot) -> BindScope:
         """Return the scope in which the binder resolves names at the snapshot."""
-
         return BindScope(
             snapshot=snapshot,
             database=self.database,
@@ -189,7 +188,6 @@ class StatementContext:
 
     def execution(self, snapshot: Snapshot) -> ExecutionContext:
         """Return the context in which plans over the snapshot are executed."""
-
         return ExecutionContext(
             snapshot=snapshot,
             store=self.services.store,
@@ -270,7 +268,6 @@ class StatementContext:
 
     def _system_fields(self, database: str, name: str) -> Any:
         """Return the fields of a system table for the binder; None if there is none."""
-
         system_table = self.system_table(database, name)
         return (
             None
@@ -304,7 +301,6 @@ def _is_single_case(name: str) -> bool:
 
 def incorrect_query(message: str, hint: str, name: nodes.TableName) -> errors.ProgrammingError:
     """Return an IncorrectQuery at the position of the name."""
-
     return IncorrectQuery(message, hint=hint, position=name.position)
 
 
@@ -315,7 +311,6 @@ def unknown_table(
 
     UnsupportedMethod for a name in a system database, which contains no stored tables.
     """
-
     if database in SYSTEM_DATABASES:
         return errors.UnsupportedMethod(
             f"{database}.{name} is no stored table: the database {database} has system tables only.",

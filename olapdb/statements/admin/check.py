@@ -91,7 +91,6 @@ def _check_parts(
 ) -> Iterator[tuple[object, ...]]:
     """Check the parts with rows in block order; yield (part name, is_passed, message) for each.
     Each verdict is recorded in the catalog at once. Raise QueryWasCancelled between two parts."""
-
     services = context.services
     for part in sorted(parts, key=lambda candidate: candidate.block_range):
         if not part.rows:

@@ -234,7 +234,6 @@ def _create_view(
     statement: nodes.CreateView, context: StatementContext, snapshot: Snapshot
 ) -> Result:
     """Make one attempt of `create_view` at the snapshot."""
-
     database, name = context.locate(statement.name)
     require_own_database(database, snapshot, statement.name.position)
     existing = _object_to_replace(statement.name, statement, context, snapshot)

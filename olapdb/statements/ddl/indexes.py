@@ -48,7 +48,6 @@ def skip_index(
 ) -> SkipIndex:
     """Return the index that the definition describes. Raise the errors of ClickHouse for types,
     expressions and arguments that are not possible."""
-
     kind = _TYPES.get(definition.type.name.lower())
     if kind is None:
         raise NotSupportedError(

@@ -26,7 +26,6 @@ def rebuild(
 ) -> tuple[Any, ...]:
     """Run SYSTEM REBUILD VIEW; return a row for each step. ENGINE, PARTITION BY and ORDER BY shape
     the new target; an omitted clause is that of the old target."""
-
     storage = statement.storage
     engine = "" if storage is None or storage.engine is None else engine_of(storage, None).name
     request = RebuildRequest(
@@ -47,14 +46,12 @@ def rebuild(
 def cancel(view: MaterializedView, context: StatementContext) -> None:
     """Run SYSTEM CANCEL REBUILD VIEW: drop the unfinished version with its target. Raise
     BadArguments if there is none."""
-
     cancel_rebuild(context.origin(), view.id)
 
 
 def rollback(view: MaterializedView, context: StatementContext) -> tuple[Any, ...]:
     """Run SYSTEM ROLLBACK VIEW: give the name back to the version that the last rebuild replaced;
     return one row about it."""
-
     return roll_back(context.origin(), view.id)
 
 

@@ -170,7 +170,6 @@ def _renamed_objects(
 ) -> list[SchemaObject]:
     """Return the objects under their new names, then the other views whose text changes. `version`
     stays, since no meaning changes."""
-
     rewritten: dict[str, View | MaterializedView] = {
         view.id: view for view in rewrite_references(snapshot, moved)
     }

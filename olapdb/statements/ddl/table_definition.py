@@ -98,7 +98,6 @@ def _ttl(
 ) -> str:
     """Return the table's TTL text; without a TTL clause that of AS `like`, unless the statement
     names an engine."""
-
     items = statement.storage.ttl
     if not items and like is not None and table.engine.is_merge_tree:
         return like.ttl if statement.storage.engine is None else ""
@@ -108,7 +107,6 @@ def _ttl(
 def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> None:
     """Check engine, deduplication, keys and columns of the table: their expressions bind, and their
     types are allowed. Raise the errors of ClickHouse."""
-
     check_engine(table)
     check_deduplication(table, snapshot)
     scope = context.scope(snapshot)
@@ -262,7 +260,6 @@ def _default_type(
     snapshot: Snapshot,
 ) -> types.DataType:
     """Return the type of the default expression over the columns `before`."""
-
     if definition.default is None:
         raise BadArguments(
             f"Column {definition.name} has no type.",

@@ -72,7 +72,6 @@ def _interval_as_function(node: nodes.Node) -> nodes.Node | None:
 def _check_rule(item: nodes.TtlItem, table: Table, scope: BindScope) -> None:
     """Raise an error for a rule that cannot work: another action than DELETE, a subquery, no
     column, a result that is no date or time, a WHERE that is no condition."""
-
     if item.action != "DELETE":
         actions = {"GROUP BY": "GROUP BY", "RECOMPRESS": "RECOMPRESS", "MOVE": f"TO {item.detail}"}
         raise NotSupportedError(
@@ -148,7 +147,6 @@ def materialize_ttl(
 ) -> Result:
     """Run MATERIALIZE TTL: remove expired rows now, in one commit; return their number. Raise
     IncorrectQuery for a table without TTL."""
-
     snapshot = context.snapshot()
     table = context.require_table(snapshot, name, "MATERIALIZE TTL")
     if not table.ttl:

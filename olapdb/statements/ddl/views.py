@@ -25,7 +25,6 @@ def create_materialized_view(
 ) -> Result:
     """Run CREATE MATERIALIZED VIEW. INSERTs after its commit fire the trigger; older rows are its
     gap until a backfill."""
-
     context = context.with_settings(statement.settings, takes_engine=statement.populate)
     creation = create_view(
         context.origin(),
@@ -43,7 +42,6 @@ def judged_statement(
     statement: nodes.CreateMaterializedView, context: StatementContext
 ) -> Judgement:
     """Return the judgement that CREATE would make of the definition; nothing is created."""
-
     context = context.with_settings(statement.settings)
     return judge_statement(
         context.origin(), statement, database=context.database, build_inner=_inner_builder(context)
@@ -137,13 +135,11 @@ def _cannot_attach(statement: nodes.Attach | nodes.Detach, what: str) -> NotSupp
 
 def set_trigger(view: MaterializedView, attached: bool, context: StatementContext) -> None:
     """Set whether INSERTs fire the view's trigger; SYSTEM STOP and START VIEW do the same."""
-
     set_attached(context.origin(), view.id, attached)
 
 
 def alter_query(statement: nodes.Alter, context: StatementContext) -> Result:
     """Run ALTER TABLE view MODIFY QUERY. Rows that the old query made are stale until a replay."""
-
     if len(statement.actions) > 1:
         raise NotSupportedError(
             "MODIFY QUERY stands alone in its ALTER TABLE.",

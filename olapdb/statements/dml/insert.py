@@ -141,7 +141,6 @@ def query_blocks(
 ) -> Iterator[pa.Table]:
     """Yield blocks of the table from the rows of a SELECT; columns match by position. Raise
     NumberOfColumnsDoesntMatch before any row is read."""
-
     result = run_query(query, context)
     fields = _target_columns(table, columns)
     if len(result.names) != len(fields):
@@ -182,7 +181,6 @@ def _run_insert_data(
     offsets: Mapping[str, Sequence[int]] | None,
 ) -> InsertedRows:
     """Make one attempt of `run_insert_data` on the newest snapshot."""
-
     snapshot = context.snapshot()
     table = context.require_table(snapshot, parse_table_name(name), "INSERT")
     types: Sequence[DataType] | None = None
@@ -338,7 +336,6 @@ def _literal_rows(
 
     Tries the JSON reader for small texts, then the CSV reader, then the grammar for expressions.
     """
-
     fields = _target_columns(table, columns)
     small = read_small_values(values.text, [column.type for column in fields])
     if small is not None:
@@ -364,7 +361,6 @@ def _expression_rows(
 ) -> tuple[pa.Table, Sequence[DataType]]:
     """Return the rows of VALUES with expressions or parameters, and their types. Each expression is
     bound, folded and cast by itself; a column of parameters only is cast as a whole."""
-
     scope = context.scope(snapshot)
     arrays = []
     types = [_nullable(field.type) for field in fields]
@@ -426,7 +422,6 @@ def _is_parameter(expression: nodes.Expression | None) -> bool:
 
 
 def _nullable(data_type: DataType) -> DataType:
-
     return make_nullable(data_type)
 
 

@@ -47,7 +47,6 @@ def partition_value(given: nodes.Expression, key: types.DataType, scope: BindSco
     Raises TypeMismatch for a value of another kind, ArgumentOutOfBound for a number that the type
     cannot represent.
     """
-
     value = bind_value(given, scope)
     _check_kind(given, value, key)
     _check_number(given, value, types.plain(key))

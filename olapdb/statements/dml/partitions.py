@@ -110,7 +110,6 @@ def select_parts(
     reference: nodes.PartitionReference, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> PartSelection:
     """Return the parts that a reference of any kind names: ALL, PART, or a partition."""
-
     if reference.kind == "ALL":
         return PartSelection()
     if reference.kind == "PART":
@@ -132,7 +131,6 @@ def alter_partition(
     Raises the errors of `olapdb.dml.move_parts` and `attach_parts`, NotSupportedError for FREEZE
     and FETCH, SupportIsDisabled for actions that ClickHouse disables.
     """
-
     check_partition_action(action, context)
     snapshot = context.snapshot()
     table = context.require_table(snapshot, statement.table, f"{action.action} PARTITION")
@@ -210,7 +208,6 @@ def _unsupported(action: nodes.PartitionAction) -> NotSupportedError:
 
 def _row_change(action: nodes.PartitionAction, context: StatementContext) -> RowChange:
     """Return the change of rows for the action, with the retention settings of the statement."""
-
     causes = {
         "DROP": "DROP PARTITION",
         "DETACH": "DETACH PARTITION",

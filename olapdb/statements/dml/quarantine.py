@@ -14,7 +14,6 @@ from olapdb.types import STRING, UINT64
 
 def quarantine(statement: nodes.System, context: StatementContext) -> Result:
     """Quarantine the part; return one row that describes it."""
-
     assert statement.table is not None
     table = context.require_table(context.snapshot(), statement.table, "QUARANTINE PART")
     change = RowChange(context.origin(), "QUARANTINE PART")

@@ -167,7 +167,6 @@ FROM system.merges ORDER BY elapsed DESC
 
 def _merges(statement: nodes.Show, context: StatementContext) -> Result:
     """Run SHOW MERGES, the longest first; LIKE applies to the table."""
-
     query = parse_query(_MERGES)
     assert isinstance(query, nodes.Select)
     if statement.like is not None:
@@ -199,7 +198,6 @@ def _shown_table(
 def _create_statement(statement: nodes.Show, context: StatementContext, snapshot: Snapshot) -> str:
     """Return the CREATE statement of the object. Raise BadArguments for SHOW CREATE VIEW of a
     table."""
-
     if statement.kind == "CREATE DATABASE":
         name = statement.database or context.database
         require_database(name, snapshot, statement.position)

@@ -72,7 +72,6 @@ def _satisfies_where(
     snapshot: Snapshot,
 ) -> list[bool]:
     """Evaluate the WHERE condition over the displayed columns; return one bool a row."""
-
     columns = tuple(
         Column(position, column_name, data_type)
         for position, (column_name, data_type) in enumerate(fields, 1)

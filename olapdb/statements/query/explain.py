@@ -101,7 +101,6 @@ _PROVENANCE_COLUMNS = (
 
 def _dependencies(name: nodes.Node, context: StatementContext) -> Result:
     """Return a row for each object that a change of `name` affects, by level."""
-
     assert isinstance(name, nodes.TableName)
     snapshot = context.reading_snapshot()
     dependents = impact_of(context.require(snapshot, name), snapshot)
@@ -114,7 +113,6 @@ def _dependencies(name: nodes.Node, context: StatementContext) -> Result:
 def _provenance(statement: nodes.Node, context: StatementContext) -> Result:
     """Return a row for each source block that the selected rows of a view's target come from. The
     query's select list does not matter."""
-
     query, reference = _target_select(statement)
     context = select.with_query_settings(query, context)
     snapshot = context.reading_snapshot()

@@ -31,7 +31,6 @@ def run_query(query: nodes.Query, context: StatementContext) -> Result:
 def run_at(query: nodes.Query, context: StatementContext, snapshot: Snapshot) -> Result:
     """Run the query at the given snapshot; return its rows as a stream. The snapshot stays pinned
     until the stream ends or is closed. More than max_result_rows rows raise TooManyRows."""
-
     plan = plan_query(query, context, snapshot)
     catalog = context.services.catalog
     catalog.pin(snapshot.number)
@@ -52,7 +51,6 @@ def plan_query(query: nodes.Query, context: StatementContext, snapshot: Snapshot
     Plans of statements without parameters are cached. Plans with now(), rand() and the like are
     not: their constants differ from run to run.
     """
-
     key = None
     if context.parameters is None:
         key = (context.text, query, context.database, context.settings)
@@ -86,7 +84,6 @@ def _is_current(plan: Plan, snapshot: Snapshot) -> bool:
 
 def _is_volatile(query: nodes.Query) -> bool:
     """Return whether a constant of the plan could differ between two runs (now(), rand())."""
-
     return not is_deterministic(query)
 
 
