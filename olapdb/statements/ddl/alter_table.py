@@ -33,18 +33,18 @@ def modify_order_by(draft: ColumnsDraft, action: nodes.ModifyOrderBy, scope: Bin
             position=action.position,
         )
     old, new = _declared_sorting_key(draft), tuple(key_items(action.order_by))
-    common_items = next(
+    common_length = next(
         (i for i, (old_item, new_item) in enumerate(zip(old, new)) if old_item != new_item),
         min(len(old), len(new)),
     )
-    primary_items = min(table.primary_key, len(old))
-    if common_items < primary_items:
+    primary_length = min(table.primary_key, len(old))
+    if common_length < primary_length:
         raise BadArguments(
-            f"The primary key of {table_name}, {_key_text(old[:primary_items])}, must stay at the head of ORDER BY.",
+            f"The primary key of {table_name}, {_key_text(old[:primary_length])}, must stay at the head of ORDER BY.",
             hint="CREATE a new table, INSERT … SELECT the rows, and EXCHANGE TABLES.",
             position=action.position,
         )
-    for item in new[common_items:]:
+    for item in new[common_length:]:
         bound = bind_expression(parse_expression(item.expression), table, scope)
         for name in sorted(columns_of(bound)):
             column = table.column(name)

@@ -94,7 +94,12 @@ def _rename_databases(
         if if_exists and old.name not in databases:
             continue
         reserved = next(
-            (pair_name.name for pair_name in (old, new) if pair_name.name in SYSTEM_DATABASES), None
+            (
+                database_name.name
+                for database_name in (old, new)
+                if database_name.name in SYSTEM_DATABASES
+            ),
+            None,
         )
         if reserved is not None:
             raise IncorrectQuery(
@@ -128,8 +133,8 @@ def _pairs(
     statement: nodes.Rename,
 ) -> Iterator[tuple[tuple[nodes.TableName, nodes.TableName], bool]]:
     """Yield each (old name, new name), and whether it has IF EXISTS."""
-    missing_flags = len(statement.pairs) - len(statement.if_exists)
-    return zip(statement.pairs, (*statement.if_exists, *[False] * missing_flags), strict=True)
+    missing = len(statement.pairs) - len(statement.if_exists)
+    return zip(statement.pairs, (*statement.if_exists, *[False] * missing), strict=True)
 
 
 def _commit_renames(
