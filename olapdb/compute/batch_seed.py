@@ -13,17 +13,18 @@ _known: dict[int, tuple[weakref.ref[pa.RecordBatch], int]] = {}
 
 
 def seed_of(batch: pa.RecordBatch, seed: int) -> int:
-    """Return the seed, positive, for random functions over this very batch in a query of `seed`: the
-    same at each call, so that `rand() AS a, a` are equal, and another one for any other batch."""
+    """Return a positive seed for random functions over this batch in a query with `seed`. Each call
+    returns the same, so that `rand() AS a, a` are equal; every other batch has another seed."""
     key = id(batch)
-    known = _known.get(key)
-    if known is None or known[0]() is not batch:
+    entry = _known.get(key)
+    if entry is None or entry[0]() is not batch:
         number = next(_numbers)
-        _known[key] = known = (weakref.ref(batch, lambda ended: _forget(key, ended)), number)
-    return (seed * 0x9E3779B97F4A7C15 + known[1]) % (2**63 - 1) + 1
+        _known[key] = entry = (weakref.ref(batch, lambda ended: _forget(key, ended)), number)
+    return (seed * 0x9E3779B97F4A7C15 + entry[1]) % (2**63 - 1) + 1
 
 
 def _forget(key: int, ended: weakref.ref[pa.RecordBatch]) -> None:
-    known = _known.get(key)
-    if known is not None and known[0] is ended:
+    """Delete the entry of a batch that was garbage-collected."""
+    entry = _known.get(key)
+    if entry is not None and entry[0] is ended:
         del _known[key]

@@ -28,11 +28,11 @@ def broadcast(column: Column, rows: int, data_type: DataType) -> pa.Array:
 
 def arrow_schema(schema: Schema) -> pa.Schema:
     """Return the Arrow schema of a node's schema."""
-    return pa.schema([pa.field(f.name, f.type.arrow) for f in schema])
+    return pa.schema([pa.field(field.name, field.type.arrow) for field in schema])
 
 
 def make_batch(columns: Sequence[pa.Array], schema: Schema, rows: int) -> pa.RecordBatch:
-    """Return a batch of the schema; `rows` is its length where the schema has no column."""
+    """Return a batch of the schema; `rows` is its length if the schema has no column."""
     if not schema:
         return rows_only(rows)
     return pa.RecordBatch.from_arrays(list(columns), schema=arrow_schema(schema))
@@ -59,9 +59,9 @@ def single_batch(table: pa.Table) -> pa.RecordBatch:
 
 
 def single_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """Return the column as one array, without a copy where it is one already.
+    """Return the column as one array, without a copy if it is one already.
 
-    Raises NotSupportedError where its text or its list elements pass 2 GiB, which is the most
+    Raises NotSupportedError if its text or its list elements exceed 2 GiB, which is the most
     that one Arrow array of 32-bit offsets holds.
     """
     if isinstance(column, pa.Array):
@@ -78,7 +78,7 @@ def single_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 
 def cut(batch: pa.RecordBatch, rows_max: int) -> Iterator[pa.RecordBatch]:
-    """Yield the batch in pieces of at most `rows_max` rows; an empty batch gives none."""
+    """Yield the batch in pieces of at most `rows_max` rows; nothing for an empty batch."""
     if 0 < batch.num_rows <= rows_max:
         yield batch
         return

@@ -75,7 +75,7 @@ class MemoryTracker:
     def add(self, more_bytes: int, what: str) -> None:
         """Count more bytes (or fewer, if negative) for the operator `what`.
 
-        Raises MemoryLimitExceeded where this would pass the limit."""
+        Raises MemoryLimitExceeded if this would exceed the limit."""
         with self._lock:
             total = self.used_bytes + more_bytes
             if more_bytes > 0 and self.limit_bytes and total > self.limit_bytes:
@@ -102,7 +102,7 @@ class MemoryAccount:
     def set(self, held_bytes: int) -> None:
         """Count `held_bytes` for the operator instead of the last amount.
 
-        Raises MemoryLimitExceeded where this would pass the query's limit."""
+        Raises MemoryLimitExceeded if this would exceed the query's limit."""
         change = held_bytes - self._held_bytes
         self._tracker.add(change, self._what)
         self._held_bytes = held_bytes
@@ -120,11 +120,11 @@ class MemoryAccount:
 
 @dataclass
 class ExecutionContext:
-    """Everything that one query needs to run; nothing of it outlives the query.
+    """The state of one running query, discarded at its end.
 
     `blocks[table id]` is read instead of the table (a view's trigger); `parts[table id]` restricts
     a table to those parts (a backfill chunk, a replay); `codes` are group codes that several queries
-    over one block share.  `store` may be None where no stored table is read.  `close`, or the end of
+    over one block share.  `store` may be None if no stored table is read.  `close`, or the end of
     the result, ends its threads.
     """
 
@@ -169,13 +169,13 @@ class ExecutionContext:
             )
 
     def require_store(self) -> Store:
-        """Return the store; raise InternalError where the context has none."""
+        """Return the store; raise InternalError if the context has none."""
         if self.store is None:
             raise errors.InternalError("A stored table is read, but the context has no store.")
         return self.store
 
     def require_snapshot(self) -> Snapshot:
-        """Return the snapshot; raise InternalError where the context has none."""
+        """Return the snapshot; raise InternalError if the context has none."""
         if self.snapshot is None:
             raise errors.InternalError("A stored table is read, but the context has no snapshot.")
         return self.snapshot
@@ -208,32 +208,32 @@ class ExecutionContext:
         thread, so that a small query starts none.  At most `threads * 2` answers wait.
         """
         source = iter(items)
-        waiting: deque[Future[Answer]] = deque()
+        futures: deque[Future[Answer]] = deque()
         try:
-            first = next(source, _NOTHING)
-            second = next(source, _NOTHING) if self.threads > 1 else _NOTHING
-            if isinstance(first, _Nothing):
+            first_item = next(source, _NOTHING)
+            second_item = next(source, _NOTHING) if self.threads > 1 else _NOTHING
+            if isinstance(first_item, _Nothing):
                 return
-            if isinstance(second, _Nothing):
+            if isinstance(second_item, _Nothing):
                 self.check()
-                yield work(first)
+                yield work(first_item)
                 for item in source:
                     self.check()
                     yield work(item)
                 return
             pool = self._threads()
-            waiting.append(pool.submit(work, first))
-            waiting.append(pool.submit(work, second))
+            futures.append(pool.submit(work, first_item))
+            futures.append(pool.submit(work, second_item))
             for item in source:
-                waiting.append(pool.submit(work, item))
-                if len(waiting) > self.threads * LOOK_AHEAD_PER_THREAD:
+                futures.append(pool.submit(work, item))
+                if len(futures) > self.threads * LOOK_AHEAD_PER_THREAD:
                     self.check()
-                    yield waiting.popleft().result()
-            while waiting:
+                    yield futures.popleft().result()
+            while futures:
                 self.check()
-                yield waiting.popleft().result()
+                yield futures.popleft().result()
         finally:
-            for future in waiting:
+            for future in futures:
                 future.cancel()
             close = getattr(source, "close", None)
             if close is not None:
@@ -255,7 +255,8 @@ class ExecutionContext:
 
 @cache
 def _half_of_memory() -> int:
-    """Return the default of max_memory_usage in bytes; 0 (no limit) where the system hides it."""
+    """Return the default of max_memory_usage in bytes; 0 (no limit) if the system does not report
+    it."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     except (AttributeError, ValueError, OSError):
@@ -263,7 +264,7 @@ def _half_of_memory() -> int:
 
 
 class _Nothing:
-    """The default of `next` for an ended iterator; no item has this class."""
+    """A marker that `next` returns for an ended iterator; no item has this class."""
 
 
 _NOTHING = _Nothing()

@@ -1,7 +1,7 @@
 """Evaluation of expressions over a batch, one Arrow kernel after the other.
 
-`evaluate` gives a column of the expression's type, or a scalar where the value is constant.
-Conditions are evaluated to Arrow booleans where that is possible, so that a filter does not go
+`evaluate` returns a column of the expression's type, or a scalar if the value is constant.
+Conditions are evaluated to Arrow booleans if that is possible, so that a filter does not go
 through ClickHouse's UInt8.
 """
 
@@ -43,8 +43,8 @@ def evaluate(
 ) -> Column:
     """Return the expression's value for each row: an array of `batch.num_rows`, or a scalar.
 
-    `subqueries` has the answers of its subqueries, see `olapdb.execute.operators.subqueries`.
-    Raises what functions raise (DataError subclasses), InternalError for an unknown expression.
+    `subqueries` has the results of its subqueries, see `olapdb.execute.operators.subqueries`.
+    Raises the errors of functions (DataError subclasses), InternalError for an unknown expression.
     """
     match expression:
         case expressions.ColumnRef(name=name) | expressions.LambdaParameter(name=name):
@@ -92,7 +92,7 @@ def evaluate_predicate(
     environment: Environment,
     subqueries: Subqueries | None = None,
 ) -> pa.BooleanArray:
-    """Return a mask of the rows that a condition keeps: true where it is not zero, else false or
+    """Return a mask of the rows that a condition keeps: true if it is not zero, else false or
     null."""
     value = _condition(expression, batch, environment, subqueries)
     if isinstance(value, pa.Scalar):
@@ -107,7 +107,7 @@ def _condition(
     environment: Environment,
     subqueries: Subqueries | None,
 ) -> Column:
-    """Return the condition as Arrow booleans with Kleene's null; a scalar where it is constant."""
+    """Return the condition as Arrow booleans with Kleene's null; a scalar if it is constant."""
     match expression:
         case expressions.InValues():
             return _in_values(expression, batch, environment, subqueries)
@@ -124,9 +124,9 @@ def _condition(
                 value = combine(value, _condition(argument, batch, environment, subqueries))
             return value
         case expressions.Call(name=name, arguments=(left, right)) if name in _COMPARISONS:
-            direct = _compare(name, left, right, batch, environment, subqueries)
-            if direct is not None:
-                return direct
+            compared = _compare(name, left, right, batch, environment, subqueries)
+            if compared is not None:
+                return compared
     return _to_booleans(evaluate(expression, batch, environment, subqueries), expression.type)
 
 
@@ -149,38 +149,38 @@ def _compare(
     environment: Environment,
     subqueries: Subqueries | None,
 ) -> Column | None:
-    """Compare by an Arrow function; return None where only the function's own kernel is right."""
+    """Compare with an Arrow kernel; return None if its result would differ from the function's."""
     if not _comparable(left.type, right.type):
         return None
-    first = evaluate(left, batch, environment, subqueries)
-    second = evaluate(right, batch, environment, subqueries)
-    if first.type != second.type:
-        if isinstance(second, pa.Scalar):
-            narrowed = _fit(second, first.type)
-            if narrowed is None:
+    left_value = evaluate(left, batch, environment, subqueries)
+    right_value = evaluate(right, batch, environment, subqueries)
+    if left_value.type != right_value.type:
+        if isinstance(right_value, pa.Scalar):
+            fitted = _fit(right_value, left_value.type)
+            if fitted is None:
                 return None
-            second = narrowed
-        elif isinstance(first, pa.Scalar):
-            narrowed = _fit(first, second.type)
-            if narrowed is None:
+            right_value = fitted
+        elif isinstance(left_value, pa.Scalar):
+            fitted = _fit(left_value, right_value.type)
+            if fitted is None:
                 return None
-            first = narrowed
+            left_value = fitted
         else:
             return None
-    return _COMPARISONS[name](first, second)
+    return _COMPARISONS[name](left_value, right_value)
 
 
 def _comparable(left: DataType, right: DataType) -> bool:
     """Return whether Arrow compares these types as ClickHouse does: integers of any width, else one
     Arrow type of floats, texts, dates or times."""
-    ours, theirs = plain(left), plain(right)
-    if isinstance(ours, Integer) and isinstance(theirs, Integer):
+    left_type, right_type = plain(left), plain(right)
+    if isinstance(left_type, Integer) and isinstance(right_type, Integer):
         return True
-    arrow = ours.arrow
-    if arrow != theirs.arrow or type(ours) is not type(theirs):
+    arrow = left_type.arrow
+    if arrow != right_type.arrow or type(left_type) is not type(right_type):
         return False
     return bool(
-        isinstance(ours, Float)
+        isinstance(left_type, Float)
         or pa.types.is_string(arrow)
         or pa.types.is_date(arrow)
         or pa.types.is_timestamp(arrow)
@@ -188,7 +188,7 @@ def _comparable(left: DataType, right: DataType) -> bool:
 
 
 def _fit(value: pa.Scalar, arrow: pa.DataType) -> pa.Scalar | None:
-    """Return a constant integer in another width, None where it does not fit."""
+    """Return a constant integer in another width, None if it does not fit."""
     try:
         return value.cast(arrow)
     except pa.ArrowInvalid:
@@ -201,6 +201,7 @@ def _call(
     environment: Environment,
     subqueries: Subqueries | None,
 ) -> Column:
+    """Evaluate the arguments and run the function's kernel; lazily for `if`, `and` and the like."""
     if needs_laziness(call):
         return evaluate_lazily(
             call,
@@ -208,7 +209,7 @@ def _call(
             environment,
             lambda argument, rows: evaluate(argument, rows, environment, subqueries),
         )
-    arguments = [evaluate(a, batch, environment, subqueries) for a in call.arguments]
+    arguments = [evaluate(operand, batch, environment, subqueries) for operand in call.arguments]
     if call.function.volatility == "row" and environment.random_seed:
         environment = replace(environment, random_seed=seed_of(batch, environment.random_seed))
     value = call.function.kernel(arguments, batch.num_rows, environment)
@@ -225,16 +226,20 @@ def _lambda_function(
 
     The body sees the elements beside the columns that it reads, repeated for each element of their
     row."""
-    values = [evaluate(a, batch, environment, subqueries) for a in expression.arguments]
+    values = [
+        evaluate(argument, batch, environment, subqueries) for argument in expression.arguments
+    ]
     names = [parameter.name for parameter in expression.parameters]
     captured = sorted(expressions.inputs_of(expression.body) - set(names))
-    constant = not captured and all(isinstance(v, pa.Scalar) for v in values)
+    constant = not captured and all(isinstance(value, pa.Scalar) for value in values)
 
     def body(elements: Sequence[pa.Array], owners: np.ndarray) -> pa.Array:
         rows = pa.array(owners)
-        outer = [single_chunk(batch.column(name)).take(rows) for name in captured]
-        inner = pa.RecordBatch.from_arrays([*elements, *outer], names=[*names, *captured])
-        return evaluate_array(expression.body, inner, environment, subqueries)
+        outer_columns = [single_chunk(batch.column(name)).take(rows) for name in captured]
+        element_batch = pa.RecordBatch.from_arrays(
+            [*elements, *outer_columns], names=[*names, *captured]
+        )
+        return evaluate_array(expression.body, element_batch, environment, subqueries)
 
     rows = 1 if constant and not _varies(expression.body) else batch.num_rows
     return expression.function.run(values, rows, environment, body)
@@ -243,8 +248,8 @@ def _lambda_function(
 def _varies(expression: expressions.Expression) -> bool:
     """Return whether the expression may differ from row to row without reading any column."""
     return any(
-        isinstance(e, expressions.Call) and e.function.volatility == "row"
-        for e in expressions.walk(expression)
+        isinstance(node, expressions.Call) and node.function.volatility == "row"
+        for node in expressions.walk(expression)
     )
 
 
@@ -254,6 +259,7 @@ def _in_values(
     environment: Environment,
     subqueries: Subqueries | None,
 ) -> Column:
+    """Return IN or NOT IN a list of constants, as Arrow booleans."""
     argument = evaluate(expression.argument, batch, environment, subqueries)
     constant = isinstance(argument, pa.Scalar)
     column = broadcast(argument, 1 if constant else batch.num_rows, expression.argument.type)
@@ -272,10 +278,14 @@ def _in_subquery(
     environment: Environment,
     subqueries: Subqueries | None,
 ) -> Column:
+    """Return IN or NOT IN a subquery, as Arrow booleans."""
     members = _answer(subqueries, expression.number)
     if not isinstance(members, Lookup):
         raise InternalError("The set of an IN was run as a scalar subquery.")
-    columns = [evaluate_array(a, batch, environment, subqueries) for a in expression.arguments]
+    columns = [
+        evaluate_array(argument, batch, environment, subqueries)
+        for argument in expression.arguments
+    ]
     is_member = pa.array(members.find(columns, batch.num_rows) >= 0)
     nullable_columns = columns if is_nullable(expression.type) else []
     return _in_with_nulls(is_member, nullable_columns, expression.negated)
@@ -301,7 +311,7 @@ def _to_numbers(value: Column, data_type: DataType) -> Column:
 
 
 def _to_booleans(value: Column, data_type: DataType) -> Column:
-    """Return a number as a condition: true where it is not zero (NaN is true, as in ClickHouse)."""
+    """Return a number as a condition: true if it is not zero (NaN is true, as in ClickHouse)."""
     if pa.types.is_boolean(value.type):
         return value
     if pa.types.is_null(value.type):
@@ -314,6 +324,7 @@ def _to_booleans(value: Column, data_type: DataType) -> Column:
 
 
 def _answer(subqueries: Subqueries | None, number: int) -> pa.Scalar | Lookup:
+    """Return the result of the subquery; raise InternalError if it has not run."""
     if subqueries is None or number not in subqueries:
         raise InternalError("A subquery was not run before the plan around it.")
     return subqueries[number]

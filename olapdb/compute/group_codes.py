@@ -36,17 +36,17 @@ class Factorised:
 
     @property
     def count(self) -> int:
-        """The number of groups."""
+        """Return the number of groups."""
         return len(self.first)
 
     @cached_property
     def groups(self) -> Groups:
-        """The groups as aggregate functions take them."""
+        """Return the groups as aggregate functions take them."""
         return Groups(self.codes, self.count)
 
 
 def factorise(columns: Sequence[pa.Array], rows: int, *, threads: int = 0) -> Factorised:
-    """Group equal rows. Without columns all rows are one group, and no rows are no group.
+    """Group equal rows. Without columns all rows are one group; zero rows make zero groups.
 
     `threads` is for many rows; 0 means the number of cores."""
     flat = [leaf for column in columns for leaf in leaves_of(column)]
@@ -61,10 +61,11 @@ def factorise(columns: Sequence[pa.Array], rows: int, *, threads: int = 0) -> Fa
 
 
 def _by_hashing(flat: Sequence[pa.Array]) -> Factorised:
+    """Group the rows of flat columns: encode each column, then combine the codes."""
     codes, count = encode(flat[0])
     for leaf in flat[1:]:
-        more, more_count = encode(leaf)
-        codes, count = _combine(codes, count, more, more_count)
+        leaf_codes, leaf_count = encode(leaf)
+        codes, count = _combine(codes, count, leaf_codes, leaf_count)
     if len(flat) > 1:
         codes, count = encode(pa.array(codes))
     return Factorised(codes, first_rows(codes))
@@ -132,9 +133,9 @@ def first_rows(codes: np.ndarray) -> np.ndarray:
 def number_by_table(codes: np.ndarray, radix: int) -> Factorised:
     """Number codes below `radix` (int64) by first appearance, through a table of that size."""
     rows = len(codes)
-    first = np.full(radix, rows, np.int64)
-    np.minimum.at(first, codes, progression(0, 1, rows, np.int64))
-    firsts = np.sort(first[first < rows])
+    first_row_of_code = np.full(radix, rows, np.int64)
+    np.minimum.at(first_row_of_code, codes, progression(0, 1, rows, np.int64))
+    firsts = np.sort(first_row_of_code[first_row_of_code < rows])
     order = codes[firsts]
     if len(order) == radix and (order[1:] > order[:-1]).all():
         return Factorised(codes, firsts)
@@ -168,8 +169,8 @@ def _dense(leaves: Sequence[pa.Array], radix_max: int) -> tuple[np.ndarray, int]
 
 
 def _offsets(values: np.ndarray, low: int) -> np.ndarray:
-    """Return the distances of integers from the least of them, int64; the caller knows they fit."""
-    if values.dtype == np.uint64:  # wraps around, to the same
+    """Return the distances of integers from the least of them, int64. They must fit."""
+    if values.dtype == np.uint64:  # int64 wraps around to the same differences
         values = values.view(np.int64)
         low -= 1 << 64 if low >= 1 << 63 else 0
     offsets = empty(len(values), np.int64)
@@ -178,7 +179,7 @@ def _offsets(values: np.ndarray, low: int) -> np.ndarray:
 
 
 def _whole_numbers(leaf: pa.Array) -> np.ndarray | None:
-    """Return integers, days or ticks; None for other types and where there are NULLs."""
+    """Return integers, days or ticks; None for other types and for a column with NULLs."""
     if leaf.null_count:
         return None
     arrow = leaf.type
@@ -202,14 +203,16 @@ def encode(column: pa.Array) -> tuple[np.ndarray, int]:
 def _combine(
     left: np.ndarray, left_count: int, right: np.ndarray, right_count: int
 ) -> tuple[np.ndarray, int]:
-    """Return one code for each pair of codes; renumbered first where the product would not fit."""
+    """Return one code for each pair of codes. The left ones are renumbered first if the product
+    would not fit."""
     if left_count * max(right_count, 1) >= RADIX_MAX:
         left, left_count = encode(pa.array(left))
     return left * right_count + right, left_count * right_count
 
 
 def leaves_of(column: pa.Array) -> list[pa.Array]:
-    """Return flat columns that Arrow can hash; they are equal where the column's values are."""
+    """Return flat columns that Arrow can hash; rows have equal leaves if and only if their values
+    are equal."""
     arrow = column.type
     if pa.types.is_struct(arrow):
         leaves = [leaf for child in column.flatten() for leaf in leaves_of(child)]
@@ -224,7 +227,7 @@ def leaves_of(column: pa.Array) -> list[pa.Array]:
 def lists_as_bytes(column: pa.Array, number: Callable[[pa.Array], np.ndarray]) -> pa.Array:
     """Return lists and maps as binary values: the numbers of their elements, 8 bytes each.
 
-    `number(elements)` numbers all elements. The bytes are big-endian: where greater elements have
+    `number(elements)` numbers all elements. The bytes are big-endian: if greater elements have
     greater numbers, the bytes compare as the lists do. A list that is a prefix of another is smaller,
     as in ClickHouse."""
     if pa.types.is_map(column.type):

@@ -29,7 +29,7 @@ class GroupedRows:
 
     `order` lists the rows of each group, ascending, group after group. Group g is
     `order[starts[g]:starts[g + 1]]`; `starts` None means that each group is one row. `hashes` are the
-    groups' hashes, ascending, where the groups are in that order."""
+    groups' hashes, ascending; None if the groups are in another order."""
 
     order: np.ndarray
     starts: np.ndarray | None
@@ -37,19 +37,19 @@ class GroupedRows:
 
     @property
     def count(self) -> int:
-        """The number of groups."""
+        """Return the number of groups."""
         return len(self.order) if self.starts is None else len(self.starts) - 1
 
     @property
     def firsts(self) -> np.ndarray:
-        """The first row of each group."""
+        """Return the first row of each group."""
         return self.order if self.starts is None else self.order[self.starts[:-1]]
 
 
 def group_by_hash(
     leaves: Sequence[pa.Array], rows: int, threads: int, only: np.ndarray | None = None
 ) -> GroupedRows | None:
-    """Group equal rows by their hashes; return None where different rows have one hash.
+    """Group equal rows by their hashes; return None if different rows have the same hash.
 
     Groups all rows, or those in `only` (ascending), in which no leaf may be NULL."""
     hashes = row_hashes(leaves, rows)
@@ -75,15 +75,15 @@ def group_by_code(codes: np.ndarray, count: int) -> GroupedRows:
         order = np.empty(count, row_number)
         order[codes] = np.arange(count)
         return GroupedRows(order, None, None)
-    narrow = codes.astype(np.uint16) if count <= 1 << 16 else codes  # sorted by counting
-    order = np.argsort(narrow, kind="stable").astype(row_number)
+    sort_keys = codes.astype(np.uint16) if count <= 1 << 16 else codes  # sorted by counting
+    order = np.argsort(sort_keys, kind="stable").astype(row_number)
     starts = np.zeros(count + 1, row_number)
     np.cumsum(np.bincount(codes, minlength=count), out=starts[1:])
     return GroupedRows(order, starts, None)
 
 
 def _starts(begins: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Return the starts of groups; `begins[i]` is true where row i + 1 is the first of a group."""
+    """Return the starts of groups; `begins[i]` is true if row i + 1 is the first of a group."""
     firsts = np.flatnonzero(begins)
     starts = np.empty(len(firsts) + 2, dtype)
     starts[0], starts[-1] = 0, len(begins) + 1
@@ -115,10 +115,10 @@ def sort_by_hash(hashes: np.ndarray, threads: int) -> np.ndarray:
     def sort(start: int, stop: int) -> None:
         part = partitioned[start:stop]
         # numpy sorts 16 bits by counting; its stable sort then profits from nearly sorted hashes
-        rough = np.argsort((part >> next_bits).astype(np.uint16), kind="stable")
-        within = rough[np.argsort(part[rough], kind="stable")]
-        np.take(part, within, out=hashes[start:stop], mode="clip")
-        order[start:stop] = order[start:stop][within]
+        rough_order = np.argsort((part >> next_bits).astype(np.uint16), kind="stable")
+        order_within = rough_order[np.argsort(part[rough_order], kind="stable")]
+        np.take(part, order_within, out=hashes[start:stop], mode="clip")
+        order[start:stop] = order[start:stop][order_within]
 
     starts = [0, *ends[:-1]]
     if threads == 1 or len(starts) <= 2:
@@ -146,6 +146,7 @@ def _equal_rows(
     theirs: Sequence[pa.Array],
     their_rows: np.ndarray,
 ) -> np.ndarray:
+    """Return whether row `our_rows[i]` of ours equals row `their_rows[i]` of theirs; bool."""
     equal = np.ones(len(our_rows), bool)
     for our_leaf, their_leaf in zip(ours, theirs, strict=True):
         equal &= equal_values(
@@ -183,16 +184,16 @@ class HashIndex:
 
     @property
     def nbytes(self) -> int:
-        """The size without the leaves and the rows."""
+        """Return the size without the leaves and the rows."""
         return self.hashes.nbytes + self.buckets.nbytes
 
     def find(self, leaves: Sequence[pa.Array], rows: int, *, with_null: bool) -> np.ndarray:
-        """Return the group of each row, -1 where it is in none; int64, shape (rows,).
+        """Return the group of each row, -1 if it is in none; int64, shape (rows,).
 
         Without `with_null`, the result for a row with a NULL has no meaning."""
         leaves = [
-            leaf if leaf.type == ours.type else leaf.cast(ours.type)
-            for leaf, ours in zip(leaves, self.leaves, strict=True)
+            leaf if leaf.type == indexed.type else leaf.cast(indexed.type)
+            for leaf, indexed in zip(leaves, self.leaves, strict=True)
         ]
         hashes = row_hashes(leaves, rows)
         is_exact = self.is_exact and not (with_null and leaves[0].null_count)
@@ -204,19 +205,27 @@ class HashIndex:
         searched = np.flatnonzero(group < stop)
         group, stop, hashes = group[searched], stop[searched], hashes[searched]
         while len(searched):
-            hit = np.take(self.hashes, group) == hashes
-            if not is_exact and hit.any():
-                at = np.flatnonzero(hit)
-                ours = group[at] if self.rows is None else np.take(self.rows, group[at])
-                hit[at] = _equal_rows(self.leaves, ours, leaves, searched[at])
-            groups[searched[hit]] = group[hit]
+            is_match = np.take(self.hashes, group) == hashes
+            if not is_exact and is_match.any():
+                matches = np.flatnonzero(is_match)
+                indexed = (
+                    group[matches] if self.rows is None else np.take(self.rows, group[matches])
+                )
+                is_match[matches] = _equal_rows(self.leaves, indexed, leaves, searched[matches])
+            groups[searched[is_match]] = group[is_match]
             group = group + 1
-            more = np.flatnonzero(~hit & (group < stop))
-            searched, group, stop, hashes = searched[more], group[more], stop[more], hashes[more]
+            open_rows = np.flatnonzero(~is_match & (group < stop))
+            searched, group, stop, hashes = (
+                searched[open_rows],
+                group[open_rows],
+                stop[open_rows],
+                hashes[open_rows],
+            )
         return groups
 
 
 def _have_distinct_hashes(leaves: Sequence[pa.Array], *, without_null: bool) -> bool:
+    """Return whether distinct rows of these columns always have distinct hashes."""
     if len(leaves) != 1 or not (without_null or not leaves[0].null_count):
         return False
     return has_distinct_hashes(leaves[0].type)

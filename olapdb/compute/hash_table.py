@@ -38,10 +38,10 @@ def build_bytes(columns: Sequence[pa.Array], rows: int) -> int:
     several copies of arrays, whose elements are numbered first."""
     if not columns:
         return rows * BUILD_BYTES_PER_COLUMN
-    needed = rows * (BUILD_BYTES_PER_ROW + BUILD_BYTES_PER_COLUMN * len(columns))
+    total_bytes = rows * (BUILD_BYTES_PER_ROW + BUILD_BYTES_PER_COLUMN * len(columns))
     for column in columns:
-        needed += int(column.nbytes) * (BUILD_ARRAY_COPIES if _has_list(column.type) else 1)
-    return needed
+        total_bytes += int(column.nbytes) * (BUILD_ARRAY_COPIES if _has_list(column.type) else 1)
+    return total_bytes
 
 
 class Lookup:
@@ -64,10 +64,10 @@ class Lookup:
     ) -> None:
         self.matches_null = matches_null
         self.has_null = any(column.null_count > 0 for column in columns)
-        only = None
+        rows_without_null = None
         if self.has_null and not matches_null:
-            only = np.flatnonzero(~any_null(columns, rows))
-        grouped = _grouped(columns, rows, only, threads or cores())
+            rows_without_null = np.flatnonzero(~any_null(columns, rows))
+        grouped = _grouped(columns, rows, rows_without_null, threads or cores())
         self.count = grouped.count
         self.starts = grouped.starts
         self.order = grouped.order if keeps_rows else None
@@ -90,13 +90,17 @@ class Lookup:
 
     @property
     def sizes(self) -> np.ndarray:
-        """The number of rows of each code."""
+        """Return the number of rows of each code."""
         return np.ones(self.count, np.int64) if self.starts is None else np.diff(self.starts)
 
     @property
     def nbytes(self) -> int:
-        """The size, without columns that the caller keeps."""
-        numbers = {id(a): a for a in (self.starts, self.order, self._at) if a is not None}
+        """Return the size, without columns that the caller keeps."""
+        numbers = {
+            id(numbering): numbering
+            for numbering in (self.starts, self.order, self._at)
+            if numbering is not None
+        }
         size = sum(array.nbytes for array in numbers.values())
         if not self._is_held_by_caller:
             size += sum(column.nbytes for column in self._columns)
@@ -113,13 +117,17 @@ class Lookup:
         )
 
     def find(self, columns: Sequence[pa.Array], rows: int) -> np.ndarray:
-        """Return the code of each row, -1 where the set has no such row; int64, shape (rows,)."""
+        """Return the code of each row, -1 if the set lacks the row; int64, shape (rows,)."""
         if self._index is not None:
-            cast = [
-                theirs if theirs.type == ours.type else theirs.cast(ours.type)
-                for ours, theirs in zip(self._columns, columns, strict=True)
+            cast_columns = [
+                column_to_find
+                if column_to_find.type == set_column.type
+                else column_to_find.cast(set_column.type)
+                for set_column, column_to_find in zip(self._columns, columns, strict=True)
             ]
-            codes = self._index.find(_hashed_leaves(cast), rows, with_null=self.matches_null)
+            codes = self._index.find(
+                _hashed_leaves(cast_columns), rows, with_null=self.matches_null
+            )
             return self._without_null(codes, columns, rows)
         if self._steps is None:
             return self._find_jointly(columns, rows)
@@ -133,7 +141,7 @@ class Lookup:
 
     @property
     def rescans_for_each_batch(self) -> bool:
-        """Whether `find` passes over the whole set for each batch."""
+        """Return whether `find` passes over the whole set for each batch."""
         return (
             self._steps is None if self.count < tuning.INDEXED_VALUES_MIN else self._index is None
         )
@@ -141,22 +149,24 @@ class Lookup:
     def _without_null(
         self, codes: np.ndarray, columns: Sequence[pa.Array], rows: int
     ) -> np.ndarray:
+        """Return the codes with -1 for rows with a NULL, unless NULL equals NULL in this set."""
         if self.matches_null or not any(column.null_count for column in columns):
             return codes
         return np.where(any_null(columns, rows), -1, codes)
 
     def _find_jointly(self, columns: Sequence[pa.Array], rows: int) -> np.ndarray:
         """Find rows with arrays or maps, which must be encoded together with the set's."""
-        joint = [
-            pa.concat_arrays([ours, theirs.cast(ours.type)])
-            for ours, theirs in zip(self._columns, columns, strict=True)
+        joint_columns = [
+            pa.concat_arrays([set_column, column_to_find.cast(set_column.type)])
+            for set_column, column_to_find in zip(self._columns, columns, strict=True)
         ]
         # The set's rows come first and are distinct, so their joint codes are 0, 1, … in order.
-        codes = factorise(joint, self.count + rows).codes[self.count :]
+        codes = factorise(joint_columns, self.count + rows).codes[self.count :]
         return self._without_null(np.where(codes < self.count, codes, -1), columns, rows)
 
     @staticmethod
     def _build(unique: Sequence[pa.Array]) -> list[_LookupStep] | None:
+        """Return a step for each flat column of the distinct rows; None for arrays and maps."""
         if any(_has_list(column.type) for column in unique):
             return None
         steps: list[_LookupStep] = []
@@ -166,13 +176,13 @@ class Lookup:
             return [_LookupStep(_Values(leaves[0]), len(leaves[0]), None)]
         for leaf in leaves:
             encoded = leaf.dictionary_encode("encode")
-            own = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+            leaf_codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
             values = encoded.dictionary
             if codes is None:
                 steps.append(_LookupStep(_Values(values), len(values), None))
-                codes = own
+                codes = leaf_codes
                 continue
-            pairs = pa.array(codes * len(values) + own).dictionary_encode("encode")
+            pairs = pa.array(codes * len(values) + leaf_codes).dictionary_encode("encode")
             steps.append(_LookupStep(_Values(values), len(values), _Values(pairs.dictionary)))
             codes = pairs.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         return steps
@@ -193,6 +203,7 @@ class _LookupStep:
         return self.values.nbytes + (self.pairs.nbytes if self.pairs is not None else 0)
 
     def apply(self, codes: np.ndarray, column: pa.Array) -> np.ndarray:
+        """Return the codes of rows from their codes so far and their values; -1 if missing."""
         positions = self.values.find(column)
         if self.pairs is None:
             return np.where(codes < 0, -1, positions)
@@ -212,15 +223,15 @@ class _Values:
         return int(self.values.nbytes)
 
     def find(self, column: pa.Array) -> np.ndarray:
-        """Return the position of each value, -1 where it is not here; int64."""
+        """Return the position of each value, -1 for a missing value; int64."""
         if not len(self.values):
             return np.full(len(column), -1, np.int64)
         if pa.types.is_null(self.values.type):
             return np.where(column.is_null().to_numpy(zero_copy_only=False), 0, -1)
         if column.type != self.values.type:
             column = column.cast(self.values.type)
-        found = pc.fill_null(pc.index_in(column, value_set=self.values), -1)
-        positions: np.ndarray = found.to_numpy(zero_copy_only=False).astype(np.int64)
+        matches = pc.fill_null(pc.index_in(column, value_set=self.values), -1)
+        positions: np.ndarray = matches.to_numpy(zero_copy_only=False).astype(np.int64)
         return positions
 
 
@@ -229,7 +240,7 @@ def _grouped(
 ) -> GroupedRows:
     """Group equal rows (only those in `only`, if given).
 
-    Uses hashes where most of many rows are distinct, else group codes."""
+    Uses hashes if most of many rows are distinct, else group codes."""
     if not columns:  # all rows are equal
         order = np.arange(rows, dtype=row_number_type(rows))
         return GroupedRows(order, np.array([0, rows]) if rows else None, None)
@@ -248,7 +259,9 @@ def _grouped(
     codes, hashes = groups.codes, None
     if is_hashed and groups.count >= tuning.INDEXED_VALUES_MIN:
         firsts = pa.array(groups.first)
-        hashes = row_hashes(_hashed_leaves([c.take(firsts) for c in columns]), groups.count)
+        hashes = row_hashes(
+            _hashed_leaves([group_column.take(firsts) for group_column in columns]), groups.count
+        )
         order = sort_by_hash(hashes, threads)
         if (hashes[tuning.EQUAL_HASHES_MAX :] == hashes[: -tuning.EQUAL_HASHES_MAX]).any():
             hashes = None
@@ -284,6 +297,7 @@ def any_null(columns: Sequence[pa.Array], rows: int) -> np.ndarray:
 
 
 def _has_list(arrow: pa.DataType) -> bool:
+    """Return whether the type is, or as a struct contains, a list or a map."""
     if pa.types.is_struct(arrow):
-        return any(_has_list(arrow.field(i).type) for i in range(arrow.num_fields))
+        return any(_has_list(arrow.field(index).type) for index in range(arrow.num_fields))
     return bool(pa.types.is_list(arrow) or pa.types.is_map(arrow) or pa.types.is_large_list(arrow))

@@ -56,14 +56,16 @@ def is_sorted(columns: Sequence[OrderColumn], rows: int) -> bool:
         return False
     values = columns[0].values
     arrow = values.type
-    simple = pa.types.is_integer(arrow) or pa.types.is_date(arrow) or pa.types.is_timestamp(arrow)
-    if not simple or values.null_count:
+    is_simple = (
+        pa.types.is_integer(arrow) or pa.types.is_date(arrow) or pa.types.is_timestamp(arrow)
+    )
+    if not is_simple or values.null_count:
         return False
-    width = pa.int32() if pa.types.is_date32(arrow) else pa.int64()
+    integer_type = pa.int32() if pa.types.is_date32(arrow) else pa.int64()
     if not pa.types.is_integer(arrow):
-        values = values.view(width)
-    plain = values.to_numpy()
-    return bool((plain[1:] >= plain[:-1]).all())
+        values = values.view(integer_type)
+    numbers = values.to_numpy()
+    return bool((numbers[1:] >= numbers[:-1]).all())
 
 
 def _sortable(column: pa.Array) -> list[pa.Array]:
@@ -75,7 +77,11 @@ def _sortable(column: pa.Array) -> list[pa.Array]:
         leaves = [leaf for child in column.flatten() for leaf in _sortable(child)]
         return [column.is_null(), *leaves] if column.null_count else leaves
     if pa.types.is_list(arrow) or pa.types.is_map(arrow) or pa.types.is_large_list(arrow):
-        return [lists_as_bytes(column, lambda some: dense_ranks([OrderColumn(some)], len(some)))]
+        return [
+            lists_as_bytes(
+                column, lambda elements: dense_ranks([OrderColumn(elements)], len(elements))
+            )
+        ]
     return [column]
 
 
@@ -83,9 +89,9 @@ def dense_ranks(columns: Sequence[OrderColumn], rows: int) -> np.ndarray:
     """Return the rank of each row: 0 for the smallest, equal for equal rows, without gaps; int64,
     shape (rows,)."""
     order = sort_indices(columns, rows)
-    changed = ~equal_to_previous([c.values.take(order) for c in columns], rows)
+    is_new_rank = ~equal_to_previous([column.values.take(order) for column in columns], rows)
     ranks = np.empty(rows, np.int64)
-    ranks[order.to_numpy()] = np.cumsum(changed) - 1
+    ranks[order.to_numpy()] = np.cumsum(is_new_rank) - 1
     return ranks
 
 

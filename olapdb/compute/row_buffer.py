@@ -28,7 +28,7 @@ class RowBuffer:
         self.rows = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Append a batch. Raises MemoryLimitExceeded where it would pass the limit."""
+        """Append a batch. Raises MemoryLimitExceeded if it would exceed the limit."""
         self._account.grow(batch.nbytes)
         for chunks, column in zip(self._columns, batch.columns, strict=True):
             chunks.append(column)
@@ -41,16 +41,16 @@ class RowBuffer:
         are released as soon as it is joined, so that the peak is the rows plus one column."""
         rows, self.rows = self.rows, 0
         sizes = [sum(chunk.nbytes for chunk in chunks) for chunks in self._columns]
-        needed = max(sizes, default=0)
-        self._account.grow(needed)
+        largest_bytes = max(sizes, default=0)
+        self._account.grow(largest_bytes)
         columns = []
-        for at, field in enumerate(self._schema):
-            chunks, self._columns[at] = self._columns[at], []
+        for position, field in enumerate(self._schema):
+            chunks, self._columns[position] = self._columns[position], []
             if last:
-                chunks.append(last[at])
+                chunks.append(last[position])
             columns.append(_concatenated(chunks, field.name, field.type.arrow))
             chunks.clear()
-        self._account.grow(-needed)
+        self._account.grow(-largest_bytes)
         return make_batch(columns, self._schema, rows + (1 if last else 0))
 
     def build_lookup(self, *, matches_null: bool = False, threads: int = 0) -> Lookup:
@@ -84,6 +84,7 @@ def evaluate_in_batches(
 
 
 def _concatenated(chunks: Sequence[pa.Array], name: str, arrow: pa.DataType) -> pa.Array:
+    """Return the chunks as one array; raise NotSupportedError for more than 2 GiB of text."""
     if len(chunks) == 1:
         return chunks[0]
     if not chunks:

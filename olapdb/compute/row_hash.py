@@ -26,15 +26,15 @@ def can_be_hashed(leaves: Sequence[pa.Array]) -> bool:
 def row_hashes(leaves: Sequence[pa.Array], rows: int) -> np.ndarray:
     """Return a hash of each row, equal for equal rows; uint64, shape (rows,).
 
-    NULL equals NULL, and floats are equal by their bits (0 / 0 is another NaN than a literal one), as
-    in Arrow's hash tables."""
+    NULL equals NULL, and floats are equal by their bits (the NaN of 0 / 0 differs from a literal
+    NaN), as in Arrow's hash tables."""
     hashes = np.empty(rows, np.uint64)
     step = chunk_rows(leaves, rows)
     for start in range(0, rows, step):
-        total = _hashes(leaves[0].slice(start, step))
-        for more in leaves[1:]:
-            total = mix(total) ^ _hashes(more.slice(start, step))
-        hashes[start : start + len(total)] = total
+        combined = _hashes(leaves[0].slice(start, step))
+        for leaf in leaves[1:]:
+            combined = mix(combined) ^ _hashes(leaf.slice(start, step))
+        hashes[start : start + len(combined)] = combined
     return hashes
 
 
@@ -45,6 +45,7 @@ def chunk_rows(columns: Sequence[pa.Array], rows: int) -> int:
 
 
 def _hashes(leaf: pa.Array) -> np.ndarray:
+    """Return the hash of each value, 0 for NULL; uint64."""
     if pa.types.is_floating(leaf.type):
         leaf = leaf.view(pa.int64() if leaf.type.bit_width == 64 else pa.int32())
     if not leaf.null_count:

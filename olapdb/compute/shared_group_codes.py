@@ -44,7 +44,7 @@ class SharedCodes:
     ) -> Factorised | None:
         """Group equal rows as `group_codes.factorise`, from the cache if possible.
 
-        Returns None where a column is not the block's own, where there are few rows, or where one
+        Returns None if a column is not one of the block's, if there are few rows, or if a single
         user could group without codes (`grouped_anyway`)."""
         if (
             rows < tuning.SHARED_CODES_ROWS_MIN
@@ -67,6 +67,7 @@ class SharedCodes:
     def _compute(
         self, columns: Sequence[pa.Array], keys: Sequence[Hashable], rows: int
     ) -> Factorised:
+        """Group the rows by the cached codes of each column, combined into one number."""
         encoded = [self._encode(column, key) for column, key in zip(columns, keys, strict=True)]
         radix = 1
         for _, count in encoded:
@@ -81,6 +82,7 @@ class SharedCodes:
         return number_by_table(codes, radix)
 
     def _encode(self, column: pa.Array, key: Hashable) -> tuple[np.ndarray, int]:
+        """Return (codes, number of codes) of the column, from the cache if possible."""
         encoded = self._encoded.get(key)
         if encoded is None:
             encoded = encode(column)
@@ -90,7 +92,7 @@ class SharedCodes:
         return encoded
 
     def _reserve(self, more_bytes: int) -> bool:
-        """Count more bytes of the cache; return False where they would pass the limit."""
+        """Count more bytes of the cache; return False if they would exceed the limit."""
         if self._held_bytes + more_bytes > HELD_BYTES_MAX:
             return False
         self._held_bytes += more_bytes
@@ -101,7 +103,7 @@ class SharedCodes:
         in the block's memory."""
         if pa.types.is_nested(column.type) or pa.types.is_dictionary(column.type):
             return None
-        addresses = tuple(b.address for b in column.buffers() if b is not None)
+        addresses = tuple(buffer.address for buffer in column.buffers() if buffer is not None)
         if not self._addresses.issuperset(addresses):
             return None
         return column.type, column.offset, len(column), addresses

@@ -1,8 +1,8 @@
 """if, multiIf, and, or: a branch is evaluated only on the rows that need it.
 
-`if(b = 0, 0, intDiv(a, b))` must not divide by zero.  A branch is computed on its rows and spread to
-the batch's length, with NULL or the type's default on the other rows.  The function's own kernel then
-chooses, so a lazy call has the same result as an eager one.
+`if(b = 0, 0, intDiv(a, b))` must not divide by zero.  A branch is computed on its rows and spread
+to the batch's length, with NULL or the type's default on the other rows.  The function's kernel
+chooses among these columns, so a lazy call has the same result as an eager one.
 """
 
 from __future__ import annotations
@@ -86,13 +86,14 @@ def _is_safe(expression: expressions.Expression) -> bool:
             return (
                 name in _SAFE
                 and all(_is_safe(argument) for argument in arguments)
-                and len({_comparison_kind(a.type) for a in arguments}) <= 1
+                and len({_comparison_kind(operand.type) for operand in arguments}) <= 1
             )
         case _:
             return False
 
 
 def _is_simple(data_type: DataType) -> bool:
+    """Return whether the type is a number or Bool, perhaps Nullable."""
     return isinstance(plain(data_type), Integer | Float | Boolean)
 
 
@@ -116,12 +117,12 @@ def _conditional(
     """Yield the arguments of if and multiIf: condition, value, condition, value, …, else."""
     open_rows = np.ones(batch.num_rows, bool)
     arguments = call.arguments
-    for at in range(0, len(arguments) - 1, 2):
-        condition = _spread(arguments[at], batch, open_rows, evaluate)
-        chosen = _is_true(condition, batch.num_rows) & open_rows
+    for position in range(0, len(arguments) - 1, 2):
+        condition = _spread(arguments[position], batch, open_rows, evaluate)
+        is_chosen = _is_true(condition, batch.num_rows) & open_rows
         yield condition
-        yield _spread(arguments[at + 1], batch, chosen, evaluate)
-        open_rows = open_rows & ~chosen
+        yield _spread(arguments[position + 1], batch, is_chosen, evaluate)
+        open_rows = open_rows & ~is_chosen
     yield _spread(arguments[-1], batch, open_rows, evaluate)
 
 
@@ -131,11 +132,11 @@ def _logical(call: expressions.Call, batch: pa.RecordBatch, evaluate: Evaluate) 
     for argument in call.arguments:
         value = _spread(argument, batch, open_rows, evaluate)
         yield value
-        true = _is_true(value, batch.num_rows)
+        is_true = _is_true(value, batch.num_rows)
         if call.name == "or":
-            open_rows = open_rows & ~true
+            open_rows = open_rows & ~is_true
         else:
-            open_rows = open_rows & (true | _is_null(value, batch.num_rows))
+            open_rows = open_rows & (is_true | _is_null(value, batch.num_rows))
 
 
 def _spread(
@@ -154,8 +155,8 @@ def _spread(
     nullable = is_nullable(expression.type)
     if count == 0:
         return pa.nulls(rows, expression.type.arrow) if nullable else default_value(expression.type)
-    read = expressions.inputs_of(expression)
-    names = [name for name in batch.schema.names if name in read]
+    inputs = expressions.inputs_of(expression)
+    names = [name for name in batch.schema.names if name in inputs]
     needed_rows = filter_rows(batch.select(names), pa.array(needed))
     value = broadcast(evaluate(expression, needed_rows), count, expression.type)
     positions = np.cumsum(needed) - 1
@@ -167,6 +168,7 @@ def _spread(
 
 
 def _is_true(value: Column, rows: int) -> np.ndarray:
+    """Return a mask of the rows whose condition is neither zero nor NULL; bool, shape (rows,)."""
     if isinstance(value, pa.Scalar):
         return np.full(rows, bool(value.as_py()))
     if pa.types.is_null(value.type):

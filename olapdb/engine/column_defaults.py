@@ -1,6 +1,6 @@
 """Values of missing columns: DEFAULT and MATERIALIZED expressions, else the type's default.
 
-A column is missing where an INSERT leaves it out, or a part was written before it was added.  INSERT,
+A column is missing if an INSERT omits it, or if a part was written before it was added.  INSERT,
 reads and merges all use this module, so a row reads the same before and after its part is rewritten.
 """
 
@@ -35,12 +35,12 @@ class Remembers(Protocol):
     """A cache of values that can be computed again."""
 
     def get_or_make(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """Return the cached value of the key, or `make()`, which is then cached."""
+        """Return the cached value of the key; if there is none, cache and return `make()`."""
 
 
 @dataclass(frozen=True)
 class DefaultColumn:
-    """How one column is computed where it is missing: by `expression`, or None, the type's default.
+    """The default of one column: `expression` computes it; None means the type's default.
 
     The default of an array in a nested structure has as many elements as another array of the
     structure: the first of `sized_like` that is present. These are sorted, the oldest first."""
@@ -53,7 +53,7 @@ class DefaultColumn:
 
     @property
     def needs(self) -> frozenset[str]:
-        """The columns that the expression reads."""
+        """Return the columns that the expression reads."""
         return frozenset() if self.expression is None else columns_of(self.expression)
 
 
@@ -97,24 +97,24 @@ class DefaultColumns:
         defaults, and a DataError that names the column for a failing expression. `storing` (INSERT):
         a value that the column cannot hold raises too; otherwise it is converted as by CAST.
         """
-        full = dict(given)
-        missing = [c for c in self.columns if c.name not in full]
+        values = dict(given)
+        missing = [default for default in self.columns if default.name not in values]
         if names is not None:
-            needed = self.needed_for(names, full.keys())
-            missing = [c for c in missing if c.name in needed]
+            needed = self.needed_for(names, values.keys())
+            missing = [default for default in missing if default.name in needed]
         while missing:
-            ready = [c for c in missing if c.needs <= full.keys()]
-            if not ready:
-                circle = ", ".join(c.name for c in missing)
-                raise IncorrectQuery(f"The defaults of these columns need each other: {circle}.")
-            for column in ready:
-                full[column.name] = _value(column, full, rows, environment, storing)
-            missing = [c for c in missing if c.name not in full]
-        return full
+            computable = [default for default in missing if default.needs <= values.keys()]
+            if not computable:
+                cycle = ", ".join(default.name for default in missing)
+                raise IncorrectQuery(f"The defaults of these columns need each other: {cycle}.")
+            for column in computable:
+                values[column.name] = _value(column, values, rows, environment, storing)
+            missing = [default for default in missing if default.name not in values]
+        return values
 
     def needed_for(self, names: Collection[str], present: Collection[str]) -> set[str]:
         """Return these columns and all columns that the defaults of missing ones read."""
-        by_name = {c.name: c for c in self.columns}
+        by_name = {column.name: column for column in self.columns}
         needed: set[str] = set()
         pending = list(names)
         while pending:
@@ -124,7 +124,9 @@ class DefaultColumns:
             needed.add(name)
             if name not in present and name in by_name:
                 pending.extend(by_name[name].needs)
-                pending.extend([n for n in by_name[name].sized_like if n in present][:1])
+                pending.extend(
+                    [sibling for sibling in by_name[name].sized_like if sibling in present][:1]
+                )
         return needed
 
 
@@ -152,16 +154,18 @@ def bind_defaults(table: Table, snapshot: Snapshot, environment: Environment) ->
 def _sized_like(column: Column, table: Table) -> tuple[str, ...]:
     """Return the other arrays of the column's nested structure, the oldest first.
 
-    A part with any array of the structure has the oldest one."""
-    structure, dot, _ = column.name.partition(".")
-    if not dot or not isinstance(column.type, Array):
+    A part that has any array of the structure has the oldest one."""
+    structure, separator, _ = column.name.partition(".")
+    if not separator or not isinstance(column.type, Array):
         return ()
-    others = [
-        c
-        for c in table.stored_columns
-        if c.id != column.id and isinstance(c.type, Array) and c.name.startswith(f"{structure}.")
+    siblings = [
+        sibling
+        for sibling in table.stored_columns
+        if sibling.id != column.id
+        and isinstance(sibling.type, Array)
+        and sibling.name.startswith(f"{structure}.")
     ]
-    return tuple(c.name for c in sorted(others, key=lambda c: c.since))
+    return tuple(sibling.name for sibling in sorted(siblings, key=lambda sibling: sibling.since))
 
 
 @dataclass(frozen=True)
@@ -186,20 +190,23 @@ def read_filled(
     """Read the named stored columns of a part's row groups.
 
     Columns younger than the part have their defaults, evaluated over the part's other columns.
-    `defaults` is called only where there are any. Columns in `coded` may come as dictionaries."""
+    `defaults` is called only if a column is missing. Columns in `coded` may come as
+    dictionaries."""
     reader = part.reader
-    stored = reader.read(names, part.numbers, coded=coded, use_threads=use_threads)
-    columns = {name: stored.column(name) for name in stored.column_names}
+    stored_table = reader.read(names, part.numbers, coded=coded, use_threads=use_threads)
+    columns = {name: stored_table.column(name) for name in stored_table.column_names}
     if len(columns) == len(set(names)):
         return columns
     table_defaults = defaults()
     missing = [name for name in names if name not in columns]
-    present = {c.name for c in table.stored_columns if reader.has_column(c.name)}
-    inputs = sorted(table_defaults.needed_for(missing, present) & present)
-    extra = reader.read(inputs, part.numbers, use_threads=use_threads)
-    given = {name: single_chunk(extra.column(name)) for name in extra.column_names}
-    full = table_defaults.complete(given, part.rows, environment, names=missing)
-    return {name: columns[name] if name in columns else full[name] for name in names}
+    stored_names = {
+        column.name for column in table.stored_columns if reader.has_column(column.name)
+    }
+    input_names = sorted(table_defaults.needed_for(missing, stored_names) & stored_names)
+    input_table = reader.read(input_names, part.numbers, use_threads=use_threads)
+    inputs = {name: single_chunk(input_table.column(name)) for name in input_table.column_names}
+    completed = table_defaults.complete(inputs, part.rows, environment, names=missing)
+    return {name: columns[name] if name in columns else completed[name] for name in names}
 
 
 def cached_defaults(
@@ -232,14 +239,17 @@ def _value(
     environment: Environment,
     storing: bool,
 ) -> pa.Array:
+    """Return the default of the column for each row; `full` has the columns that it reads."""
     if column.expression is None:
-        like = next((name for name in column.sized_like if name in full), None)
-        if like is not None and isinstance(column.type, Array):
-            return _arrays_of_defaults(column.type, full[like])
+        sibling_name = next((name for name in column.sized_like if name in full), None)
+        if sibling_name is not None and isinstance(column.type, Array):
+            return _arrays_of_defaults(column.type, full[sibling_name])
         return as_array(default_value(column.type), rows)
     names = sorted(column.needs)
     if names:
-        batch = pa.RecordBatch.from_arrays([full[n] for n in names], names=names)
+        batch = pa.RecordBatch.from_arrays(
+            [full[needed_name] for needed_name in names], names=names
+        )
     else:
         batch = pa.RecordBatch.from_arrays([pa.nulls(rows)], names=["_rows"])
     try:

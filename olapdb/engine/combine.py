@@ -1,6 +1,7 @@
 """Combining rows of equal sorting key: the one function in which the engines differ.
 
-Merges, FINAL and optimize_on_insert all call it, so FINAL reads what a full merge would leave.
+Merges, FINAL and optimize_on_insert all call it, so FINAL reads the rows that a full merge would
+leave.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def combine(
     Summing adds numbers and nested maps, and drops a row whose sums are all zero, unless there are
     states or maps.  Aggregating merges states.  Other columns keep their first value.  Replacing and
     Collapsing keep whole rows, see `replacing_collapsing`; FINAL hides some of them, see `visible`
-    there.  Raises IncorrectData where a sign is not 1 or -1, or an is_deleted not 0 or 1.
+    there.  Raises IncorrectData if a sign is not 1 or -1, or an is_deleted not 0 or 1.
     """
     if not table.engine.combines or not rows.num_rows:
         return rows
@@ -65,11 +66,11 @@ def combine(
 
 
 def columns_to_combine(layout: TableLayout, names: Iterable[str]) -> frozenset[str]:
-    """Return the columns that `combine` must read to give these columns as a merge would."""
+    """Return the columns that `combine` must read to compute these columns as a merge does."""
     table = layout.table
     needed = set(names) | layout.sorting_columns
     if table.engine.name == "SummingMergeTree":
-        needed |= {c.name for c in summed_columns(layout)}
+        needed |= {column.name for column in summed_columns(layout)}
         for nested_map in nested_maps(layout):
             needed |= set(nested_map.names) if needed.intersection(nested_map.names) else set()
     else:
@@ -82,16 +83,17 @@ def summed_columns(layout: TableLayout) -> tuple[Column, ...]:
     both keys."""
     table = layout.table
     in_keys = layout.sorting_columns | layout.partition_columns
-    named = table.engine.arguments
+    arguments = table.engine.arguments
     return tuple(
-        c
-        for c in table.stored_columns
-        if _is_summable(c.type) and (c.name in named if named else c.name not in in_keys)
+        column
+        for column in table.stored_columns
+        if _is_summable(column.type)
+        and (column.name in arguments if arguments else column.name not in in_keys)
     )
 
 
 def _is_summable(data_type: DataType) -> bool:
-    """Return whether a type is a number or Bool, whose sum is OR, and has no function of its own."""
+    """Return whether a type is a number or Bool, whose sum is OR, and no aggregate type."""
     if isinstance(data_type, SimpleAggregateFunction):
         return False
     if isinstance(data_type, Nullable | LowCardinality):
@@ -100,35 +102,39 @@ def _is_summable(data_type: DataType) -> bool:
 
 
 def _summing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
-    summed = {c.name for c in summed_columns(layout) if c.name in rows.column_names}
+    """Combine the groups as SummingMergeTree does."""
+    summed_names = {
+        column.name for column in summed_columns(layout) if column.name in rows.column_names
+    }
     maps = nested_maps(layout)
-    read_maps = [m for m in maps if m.keys[0] in rows.column_names]
+    read_maps = [candidate for candidate in maps if candidate.keys[0] in rows.column_names]
     columns = {name: rows.column(name) for name in rows.column_names}
     if groups.count < rows.num_rows:
         columns.update(_merged_columns(layout, rows, groups))
-        for name in summed:
+        for name in summed_names:
             columns[name] = wrapping_sums(single_chunk(rows.column(name)), groups)
     for nested_map in read_maps:
         columns.update(merge_map(nested_map, rows, groups))
     combined = pa.table([columns[name] for name in rows.column_names], schema=rows.schema)
     if maps or _has_states(layout):
         return combined
-    return _without_zero_rows(layout, combined, summed)
+    return _without_zero_rows(layout, combined, summed_names)
 
 
 def _has_states(layout: TableLayout) -> bool:
-    """Return whether the engine also merges states: then it keeps zero rows, as in ClickHouse.
+    """Return whether the engine also merges states; if so it keeps zero rows, as in ClickHouse.
 
-    Where the engine names its columns, only these count."""
-    table, named = layout.table, layout.table.engine.arguments
+    If the engine names its columns, only these are checked."""
+    table, arguments = layout.table, layout.table.engine.arguments
     return any(
-        isinstance(c.type, AggregateFunction | SimpleAggregateFunction)
-        and (c.name in named if named else c.name not in layout.sorting_columns)
-        for c in table.stored_columns
+        isinstance(column.type, AggregateFunction | SimpleAggregateFunction)
+        and (column.name in arguments if arguments else column.name not in layout.sorting_columns)
+        for column in table.stored_columns
     )
 
 
 def _aggregating(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
+    """Combine the groups as AggregatingMergeTree does."""
     if groups.count == rows.num_rows:
         return rows
     columns = _merged_columns(layout, rows, groups)
@@ -147,22 +153,25 @@ _METHODS: Mapping[str, Combine] = {
 
 def _merged_columns(layout: TableLayout, rows: pa.Table, groups: Groups) -> dict[str, pa.Array]:
     """Return each column with merged states, or the first value of each group, by name."""
-    first = pa.array(groups.starts)
-    types = {c.name: c.type for c in layout.table.stored_columns}
+    first_rows = pa.array(groups.starts)
+    types = {
+        stored_column.name: stored_column.type for stored_column in layout.table.stored_columns
+    }
     merged = {}
     for name in rows.column_names:
         column = single_chunk(rows.column(name))
         data_type = types.get(name)
         if data_type is None or name in layout.sorting_columns:
-            merged[name] = column.take(first)
+            merged[name] = column.take(first_rows)
         else:
-            merged[name] = _merge_column(column, data_type, groups, first)
+            merged[name] = _merge_column(column, data_type, groups, first_rows)
     return merged
 
 
 def _merge_column(
     column: pa.Array, data_type: DataType, groups: Groups, first: pa.Array
 ) -> pa.Array:
+    """Return one value for each group: the merged states, or the value at `first`."""
     match data_type:
         case AggregateFunction(function=function, parameters=parameters, arguments=arguments):
             return merge_states(function, parameters, arguments, column, groups)
@@ -187,13 +196,13 @@ def merge_states(
 def parameter_values(parameters: Sequence[str]) -> list[object]:
     """Return the SQL literals of a type name ("0.9", "'x'") as Python values."""
     values: list[object] = []
-    for text in parameters:
-        if text.startswith("'"):
-            values.append(text[1:-1])
-        elif text.lstrip("-").isdigit():
-            values.append(int(text))
+    for literal in parameters:
+        if literal.startswith("'"):
+            values.append(literal[1:-1])
+        elif literal.lstrip("-").isdigit():
+            values.append(int(literal))
         else:
-            values.append(float(text))
+            values.append(float(literal))
     return values
 
 

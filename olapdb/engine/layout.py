@@ -37,12 +37,12 @@ class TableLayout:
 
     @cached_property
     def sorting_expressions(self) -> tuple[Expression, ...]:
-        """The sorting key's items over the table's columns."""
+        """Return the sorting key's items over the table's columns."""
         return tuple(self._bind(item.expression) for item in self.table.sorting_key)
 
     @cached_property
     def partition_expressions(self) -> tuple[Expression, ...]:
-        """The items of the partition key; a tuple's elements one by one."""
+        """Return the items of the partition key; a tuple's elements one by one."""
         text = self.table.partition_key.strip()
         if not text or text.replace(" ", "").lower() == "tuple()":
             return ()
@@ -53,15 +53,17 @@ class TableLayout:
 
     @cached_property
     def index_expressions(self) -> tuple[tuple[SkipIndex, Expression], ...]:
-        """The skip indexes with their expressions over the table's columns."""
+        """Return the skip indexes with their expressions over the table's columns."""
         return tuple((index, self._bind(index.expression)) for index in self.table.indexes)
 
     def index_values(self, rows: pa.Table) -> dict[str, pa.Array]:
         """Return the values of each skip index's expression, by its name; in the rows' order."""
         if not self.table.indexes or not rows.num_rows:
             return {}
-        used = frozenset().union(*(columns_of(e) for _, e in self.index_expressions))
-        batch = _batch(rows, used)
+        used_columns = frozenset().union(
+            *(columns_of(index_expression) for _, index_expression in self.index_expressions)
+        )
+        batch = _batch(rows, used_columns)
         return {
             # Without the cast, list types may differ in the names of their items.
             index.name: evaluate_array(expression, batch, self._environment).cast(
@@ -72,35 +74,46 @@ class TableLayout:
 
     @cached_property
     def key_columns(self) -> frozenset[str]:
-        """The columns that are themselves items of the sorting key."""
-        return frozenset(e.name for e in self.sorting_expressions if isinstance(e, ColumnRef))
+        """Return the columns that are themselves items of the sorting key."""
+        return frozenset(
+            expression.name
+            for expression in self.sorting_expressions
+            if isinstance(expression, ColumnRef)
+        )
 
     @cached_property
     def sorting_columns(self) -> frozenset[str]:
-        """All columns that the sorting key reads."""
-        return frozenset().union(*(columns_of(e) for e in self.sorting_expressions))
+        """Return all columns that the sorting key reads."""
+        return frozenset().union(
+            *(columns_of(expression) for expression in self.sorting_expressions)
+        )
 
     @cached_property
     def partition_columns(self) -> frozenset[str]:
-        """All columns that the partition key reads."""
-        return frozenset().union(*(columns_of(e) for e in self.partition_expressions))
+        """Return all columns that the partition key reads."""
+        return frozenset().union(
+            *(columns_of(expression) for expression in self.partition_expressions)
+        )
 
     @cached_property
     def keys_within_partitions(self) -> bool:
-        """Whether rows of equal sorting key are always in one partition.
+        """Return whether rows of equal sorting key are always in one partition.
 
-        Then the rows of all partitions may be combined together."""
-        exact = {
-            e.name
-            for e in self.sorting_expressions
-            if isinstance(e, ColumnRef) and isinstance(plain(e.type), _EXACT)
+        If so, the rows of all partitions may be combined together."""
+        exact_columns = {
+            expression.name
+            for expression in self.sorting_expressions
+            if isinstance(expression, ColumnRef) and isinstance(plain(expression.type), _EXACT)
         }
-        return self.partition_columns <= exact
+        return self.partition_columns <= exact_columns
 
     def sorting_keys(self, rows: pa.Table) -> list[pa.Array]:
         """Return the sorting key's values, item by item; `rows` must have the columns it reads."""
         batch = _batch(rows, self.sorting_columns)
-        return [evaluate_array(e, batch, self._environment) for e in self.sorting_expressions]
+        return [
+            evaluate_array(expression, batch, self._environment)
+            for expression in self.sorting_expressions
+        ]
 
     # --- sort
 
@@ -112,7 +125,7 @@ class TableLayout:
         return rows.combine_chunks() if order is None else rows.take(order).combine_chunks()
 
     def order(self, rows: pa.Table) -> pa.Array | None:
-        """Return the positions that sort the rows, None where they are already sorted."""
+        """Return the positions that sort the rows, None if they are already sorted."""
         if not self.table.sorting_key or rows.num_rows <= 1:
             return None
         columns = [
@@ -133,9 +146,9 @@ class TableLayout:
             return []
         if not self.partition_expressions:
             return [(UNPARTITIONED, (), rows)]
-        only = self._only_partition(rows)
-        if only is not None:
-            return [(*self._identify(only, 0), rows)]
+        only_values = self._only_partition(rows)
+        if only_values is not None:
+            return [(*self._identify(only_values, 0), rows)]
         values = self._partition_values(rows)
         partitions = factorise(values, rows.num_rows)
         if partitions.count == 1:
@@ -168,20 +181,20 @@ class TableLayout:
             return []
         if not self.partition_expressions:
             return [UNPARTITIONED]
-        only = self._only_partition(rows)
-        if only is not None:
-            return [self._identify(only, 0)[0]]
+        only_values = self._only_partition(rows)
+        if only_values is not None:
+            return [self._identify(only_values, 0)[0]]
         values = self._partition_values(rows)
         first = factorise(values, rows.num_rows).first
-        return [self._identify(values, int(at))[0] for at in first]
+        return [self._identify(values, int(row))[0] for row in first]
 
     def partition_id(self, value: Sequence[object]) -> str:
         """Return the id of the partition with this value, in the form that `split` returns."""
         if not self.partition_expressions:
             return UNPARTITIONED
         arrays = [
-            pa.array([v], type=e.type.arrow)
-            for v, e in zip(value, self.partition_expressions, strict=True)
+            pa.array([element], type=expression.type.arrow)
+            for element, expression in zip(value, self.partition_expressions, strict=True)
         ]
         return self._identify(arrays, 0)[0]
 
@@ -197,12 +210,16 @@ class TableLayout:
         return values
 
     def _partition_values(self, rows: pa.Table) -> list[pa.Array]:
+        """Return the partition key's values, item by item, in the rows' order."""
         batch = _batch(rows, self.partition_columns)
-        return [key_values(e, batch, self._environment) for e in self.partition_expressions]
+        return [
+            key_values(expression, batch, self._environment)
+            for expression in self.partition_expressions
+        ]
 
     def _identify(self, values: Sequence[pa.Array], row: int) -> tuple[str, tuple[object, ...]]:
         """Return the id and the value of a row's partition; dates are days, timestamps ticks."""
-        types = [e.type for e in self.partition_expressions]
+        types = [expression.type for expression in self.partition_expressions]
         plain_values = tuple(json_value(column[row]) for column in values)
         return partition_id(plain_values, types), plain_values
 

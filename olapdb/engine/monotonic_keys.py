@@ -24,7 +24,7 @@ def constant_value(
 ) -> pa.Array | None:
     """Return the value of a monotonic expression that is equal for all rows; an array of length 1.
 
-    Returns None where this is not known."""
+    Returns None if this is not known."""
     column = _monotonic(expression, batch)
     if column is None:
         return None
@@ -62,12 +62,13 @@ class _MonotonicColumn:
 
     @property
     def positions(self) -> pa.Array:
-        """The position of each row's value in low, low + 1, …"""
-        wide = pa.uint64() if pa.types.is_unsigned_integer(self.ticks.type) else pa.int64()
-        return pc.subtract(self.ticks.cast(wide), pa.scalar(self.low, wide))
+        """Return the position of each row's value in low, low + 1, …"""
+        integer_type = pa.uint64() if pa.types.is_unsigned_integer(self.ticks.type) else pa.int64()
+        return pc.subtract(self.ticks.cast(integer_type), pa.scalar(self.low, integer_type))
 
 
 def _monotonic(expression: Expression, batch: pa.RecordBatch) -> _MonotonicColumn | None:
+    """Return the column of a monotonic expression; None for other expressions and few rows."""
     name = _monotonic_argument(expression)
     if name is None or batch.num_rows < tuning.MONOTONIC_ROWS_MIN:
         return None
@@ -87,14 +88,14 @@ def _monotonic_argument(expression: Expression) -> str | None:
         return None
     if expression.function.volatility != "pure":
         return None
-    columns = [a for a in expression.arguments if not isinstance(a, Constant)]
+    columns = [argument for argument in expression.arguments if not isinstance(argument, Constant)]
     if len(columns) != 1 or not isinstance(columns[0], ColumnRef):
         return None
     return columns[0].name
 
 
 def _ticks(values: pa.Array) -> pa.Array | None:
-    """Return integers, days or ticks; None for other types and where there are NULLs."""
+    """Return integers, days or ticks; None for other types and for a column with NULLs."""
     arrow = values.type
     if values.null_count:
         return None
@@ -110,7 +111,7 @@ def _evaluate_at(
 ) -> pa.Array | None:
     """Evaluate the expression for these values of its column.
 
-    Returns None where it fails on one, since perhaps no row has that value."""
+    Returns None if it fails for a value, since perhaps no row has that value."""
     values = pa.array(ticks, column.ticks.type).view(column.arrow)
     try:
         batch = pa.RecordBatch.from_arrays([values], names=[column.name])

@@ -26,11 +26,11 @@ def replacing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
     check_markers(layout.table, rows)
     if groups.count == rows.num_rows:
         return rows
-    last = groups.starts + groups.sizes - 1
+    last_rows = groups.starts + groups.sizes - 1
     version = layout.table.engine.version
     if version is not None:
-        last = _last_greatest(_comparable(rows, version), groups)
-    return rows.take(pa.array(last))
+        last_rows = _last_greatest(_comparable(rows, version), groups)
+    return rows.take(pa.array(last_rows))
 
 
 def collapsing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
@@ -41,21 +41,22 @@ def collapsing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
         more state rows                         -> the last state row
         more cancel rows                        -> the first cancel row
 
-    Where each state is cancelled before the next one is inserted, any tree of merges gives the same.
+    If each state is cancelled before the next one is inserted, the result does not depend on the
+    order of the merges.
     """
     check_markers(layout.table, rows)
     states = _signs(layout.table, rows) > 0
     starts, count = groups.starts, rows.num_rows
-    at = np.arange(count)
-    stating = np.add.reduceat(states.astype(np.int64), starts)
-    cancelling = groups.sizes - stating
-    last_stating = np.maximum.reduceat(np.where(states, at, -1), starts)
-    first_cancelling = np.minimum.reduceat(np.where(states, count, at), starts)
-    stays = states[starts + groups.sizes - 1] | (stating != cancelling)
+    row_numbers = np.arange(count)
+    state_counts = np.add.reduceat(states.astype(np.int64), starts)
+    cancel_counts = groups.sizes - state_counts
+    last_state_rows = np.maximum.reduceat(np.where(states, row_numbers, -1), starts)
+    first_cancel_rows = np.minimum.reduceat(np.where(states, count, row_numbers), starts)
+    keep = states[starts + groups.sizes - 1] | (state_counts != cancel_counts)
     positions = np.concatenate(
         (
-            first_cancelling[stays & (stating <= cancelling)],
-            last_stating[stays & (stating >= cancelling)],
+            first_cancel_rows[keep & (state_counts <= cancel_counts)],
+            last_state_rows[keep & (state_counts >= cancel_counts)],
         )
     )
     return _take(rows, np.sort(positions))
@@ -72,12 +73,12 @@ def versioned_collapsing(layout: TableLayout, rows: pa.Table, groups: Groups) ->
     """
     check_markers(layout.table, rows)
     signs = np.where(_signs(layout.table, rows) > 0, 1, -1)
-    total = np.cumsum(signs)
-    level = total - (total - signs)[groups.starts][groups.codes]
+    running_sums = np.cumsum(signs)
+    levels = running_sums - (running_sums - signs)[groups.starts][groups.codes]
     # Each key is lifted above all earlier keys, so that one running minimum serves all.
-    lift = groups.codes * (2 * int(groups.sizes.max()) + 1)
-    stays = _never_undone(signs, level, lift) | _never_undone(-signs, -level, lift)
-    return _take(rows, np.flatnonzero(stays))
+    lifts = groups.codes * (2 * int(groups.sizes.max()) + 1)
+    keep = _never_undone(signs, levels, lifts) | _never_undone(-signs, -levels, lifts)
+    return _take(rows, np.flatnonzero(keep))
 
 
 def visible(table: Table, rows: pa.Table) -> pa.Table:
@@ -103,9 +104,9 @@ def check_markers(table: Table, rows: pa.Table) -> None:
         column = single_chunk(rows.column(name))
         if pa.types.is_boolean(column.type):
             continue
-        wrong = pc.invert(pc.is_in(column, value_set=pa.array(allowed, column.type)))
-        if wrong.true_count:
-            value = column[int(pc.index(wrong, True).as_py())]
+        is_wrong = pc.invert(pc.is_in(column, value_set=pa.array(allowed, column.type)))
+        if is_wrong.true_count:
+            value = column[int(pc.index(is_wrong, True).as_py())]
             raise IncorrectData(
                 f"Column {name} of {table.database}.{table.name} is {value}, where"
                 f" {table.engine.name} needs {allowed[0]} or {allowed[1]}.",
@@ -125,8 +126,8 @@ def _never_undone(steps: np.ndarray, level: np.ndarray, lift: np.ndarray) -> np.
 def _last_greatest(values: np.ndarray, groups: Groups) -> np.ndarray:
     """Return the last position of each group's greatest value."""
     greatest = np.maximum.reduceat(values, groups.starts)
-    at = np.where(values == greatest[groups.codes], np.arange(len(values)), -1)
-    positions: np.ndarray = np.maximum.reduceat(at, groups.starts)
+    candidates = np.where(values == greatest[groups.codes], np.arange(len(values)), -1)
+    positions: np.ndarray = np.maximum.reduceat(candidates, groups.starts)
     return positions
 
 

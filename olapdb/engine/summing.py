@@ -1,4 +1,4 @@
-"""Sums in a column's own type, as in SummingMergeTree: integers wrap, decimals may exceed their
+"""Sums in the type of the column, as in SummingMergeTree: integers wrap, decimals may exceed their
 precision."""
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from olapdb.functions.kernels.decimal_width import decimal_bits, decimal_within_
 
 
 def wrapping_sums(column: pa.Array, groups: Groups) -> pa.Array:
-    """Return one sum for each group; NULL is ignored, a group of only NULLs gives NULL.
+    """Return one sum for each group; NULL is ignored, and the sum of only NULLs is NULL.
 
-    Raises DecimalOverflow where a decimal does not fit 32 or 64 bits."""
+    Raises DecimalOverflow if a decimal does not fit 32 or 64 bits."""
     arrow = column.type
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     if pa.types.is_decimal(arrow):
         table = pa.table({"code": groups.codes, "value": column})
         sums = table.group_by("code", use_threads=False).aggregate([("value", "sum")])
         return _narrowed(single_chunk(sums.column("value_sum")), arrow)
-    plain = pc.fill_null(column, _zero(arrow))
-    ordered = plain.to_numpy(zero_copy_only=False)[groups.order]
+    filled = pc.fill_null(column, _zero(arrow))
+    ordered = filled.to_numpy(zero_copy_only=False)[groups.order]
     if pa.types.is_boolean(arrow):
         any_valid = np.logical_or.reduceat(valid[groups.order], groups.starts)
         return pa.array(np.logical_or.reduceat(ordered, groups.starts), mask=~any_valid)
-    wide: type = np.float64 if pa.types.is_floating(arrow) else ordered.dtype.type
-    totals = np.add.reduceat(ordered, groups.starts, dtype=wide)
+    sum_type: type = np.float64 if pa.types.is_floating(arrow) else ordered.dtype.type
+    totals = np.add.reduceat(ordered, groups.starts, dtype=sum_type)
     any_valid = np.add.reduceat(valid[groups.order].astype(np.int64), groups.starts) > 0
     return pa.array(totals.astype(ordered.dtype), mask=~any_valid).cast(arrow)
 

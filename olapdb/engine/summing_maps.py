@@ -47,7 +47,7 @@ class NestedMap:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All columns of the map."""
+        """Return all columns of the map."""
         return self.keys + self.values
 
 
@@ -57,23 +57,31 @@ def nested_maps(layout: TableLayout) -> tuple[NestedMap, ...]:
     The first array is a key, and others whose names end with ID, Key or Type."""
     arrays: dict[str, list[Column]] = {}
     for column in layout.table.stored_columns:
-        name, dot, _ = column.name.partition(".")
-        if dot and name.endswith("Map") and isinstance(column.type, types.Array):
+        name, separator, _ = column.name.partition(".")
+        if separator and name.endswith("Map") and isinstance(column.type, types.Array):
             arrays.setdefault(name, []).append(column)
     in_keys = layout.sorting_columns | layout.partition_columns
     maps = (_map_of(columns) for columns in arrays.values())
-    return tuple(m for m in maps if m is not None and not in_keys.intersection(m.names))
+    return tuple(
+        nested_map
+        for nested_map in maps
+        if nested_map is not None and not in_keys.intersection(nested_map.names)
+    )
 
 
 def _map_of(columns: list[Column]) -> NestedMap | None:
-    """Return the map of these arrays, None where the type of a key or value is not suitable."""
-    keys = tuple(c for i, c in enumerate(columns) if not i or c.name.endswith(_KEY_ENDINGS))
-    values = tuple(c for c in columns if c not in keys)
-    if not values or not all(isinstance(_element(c), _KEY_TYPES) for c in keys):
+    """Return the map of these arrays, None if the type of a key or value is not suitable."""
+    keys = tuple(
+        column
+        for position, column in enumerate(columns)
+        if not position or column.name.endswith(_KEY_ENDINGS)
+    )
+    values = tuple(column for column in columns if column not in keys)
+    if not values or not all(isinstance(_element(column), _KEY_TYPES) for column in keys):
         return None
-    if not all(_is_summable(_element(c)) for c in values):
+    if not all(_is_summable(_element(column)) for column in values):
         return None
-    return NestedMap(tuple(c.name for c in keys), tuple(c.name for c in values))
+    return NestedMap(tuple(column.name for column in keys), tuple(column.name for column in values))
 
 
 def _element(column: Column) -> types.DataType:
@@ -82,6 +90,7 @@ def _element(column: Column) -> types.DataType:
 
 
 def _is_summable(data_type: types.DataType) -> bool:
+    """Return whether values of the type, perhaps Nullable, can be added up."""
     inner = data_type.inner if isinstance(data_type, types.Nullable) else data_type
     return isinstance(inner, _VALUE_TYPES)
 
@@ -93,23 +102,25 @@ def merge_map(nested_map: NestedMap, rows: pa.Table, groups: Groups) -> Mapping[
     alone in its group is unchanged, and only keys that were added up to zero are dropped.  `rows` are
     in the order of their groups.
     """
-    lists = {name: single_chunk(rows.column(name)) for name in nested_map.names}
-    entries = {name: values.flatten() for name, values in lists.items()}
-    owners = np.repeat(groups.codes, _lengths(nested_map, lists))
+    map_columns = {name: single_chunk(rows.column(name)) for name in nested_map.names}
+    entries = {name: values.flatten() for name, values in map_columns.items()}
+    owners = np.repeat(groups.codes, _lengths(nested_map, map_columns))
     several_keys = len(nested_map.keys) > 1
     # Entries with different numbers stay separate, in their order: those of rows to leave unchanged.
-    separate = np.arange(owners.size) if several_keys else np.zeros(owners.size, np.int64)
-    separate[groups.sizes[owners] > 1] = 0
+    entry_numbers = np.arange(owners.size) if several_keys else np.zeros(owners.size, np.int64)
+    entry_numbers[groups.sizes[owners] > 1] = 0
     order = sort_indices(
-        [OrderColumn(pa.array(owners)), OrderColumn(pa.array(separate))]
+        [OrderColumn(pa.array(owners)), OrderColumn(pa.array(entry_numbers))]
         + [OrderColumn(entries[name]) for name in nested_map.keys],
         owners.size,
     )
     sorted_keys = [entries[name].take(order) for name in nested_map.keys]
-    at = order.to_numpy(zero_copy_only=False)
-    owners, separate = owners[at], separate[at]
-    changed = ~equal_to_previous([pa.array(owners), pa.array(separate), *sorted_keys], owners.size)
-    merged = Groups(np.cumsum(changed) - 1, int(changed.sum()))
+    positions = order.to_numpy(zero_copy_only=False)
+    owners, entry_numbers = owners[positions], entry_numbers[positions]
+    begins_group = ~equal_to_previous(
+        [pa.array(owners), pa.array(entry_numbers), *sorted_keys], owners.size
+    )
+    merged = Groups(np.cumsum(begins_group) - 1, int(begins_group.sum()))
     columns = {
         name: values.take(pa.array(merged.starts))
         for name, values in zip(nested_map.keys, sorted_keys, strict=True)
@@ -123,25 +134,26 @@ def merge_map(nested_map: NestedMap, rows: pa.Table, groups: Groups) -> Mapping[
     sizes = np.bincount(owners[merged.starts][~is_zero_entry], minlength=groups.count)
     offsets = pa.array(np.concatenate(([0], np.cumsum(sizes))).astype(np.int32))
     return {
-        name: pa.ListArray.from_arrays(offsets, values.take(remaining), type=lists[name].type)
+        name: pa.ListArray.from_arrays(offsets, values.take(remaining), type=map_columns[name].type)
         for name, values in columns.items()
     }
 
 
 def _lengths(nested_map: NestedMap, lists: Mapping[str, pa.Array]) -> np.ndarray:
-    first, *others = nested_map.names
-    lengths: np.ndarray = lists[first].value_lengths().to_numpy(zero_copy_only=False)
-    for name in others:
+    """Return the number of entries of each row; raise SizesOfArraysDoNotMatch if arrays differ."""
+    first_name, *other_names = nested_map.names
+    lengths: np.ndarray = lists[first_name].value_lengths().to_numpy(zero_copy_only=False)
+    for name in other_names:
         if not np.array_equal(lengths, lists[name].value_lengths().to_numpy(zero_copy_only=False)):
             raise SizesOfArraysDoNotMatch(
-                f"Arrays of {first} and {name}, columns of one map, differ in length.",
+                f"Arrays of {first_name} and {name}, columns of one map, differ in length.",
                 hint="DELETE these rows, or UPDATE the shorter arrays.",
             )
     return lengths
 
 
 def _within_precision(sums: pa.Array) -> pa.Array:
-    """Return the sums; raise DecimalOverflow where a decimal exceeds its precision.
+    """Return the sums; raise DecimalOverflow if a decimal exceeds its precision.
 
     Parquet would cut such decimals in arrays to the bytes of the precision."""
     if not pa.types.is_decimal(sums.type):

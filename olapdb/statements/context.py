@@ -1,4 +1,4 @@
-"""The context of a running statement: what it can reach."""
+"""The context of a running statement: warehouse, settings, parameters, name resolution."""
 
 from __future__ import annotations
 
@@ -134,8 +134,8 @@ class StatementContext:
         )
 
     def snapshot(self) -> Snapshot:
-        """Return the newest snapshot. A statement that changes something takes one, and uses no
-        other.
+        """Return the newest snapshot. A statement that changes something takes one snapshot, and
+        uses no other.
 
         Raises BadArguments for SETTINGS snapshot, which reads the past.
         """
@@ -169,7 +169,7 @@ class StatementContext:
         """
         if not settings:
             return self
-        changes = {s.name: s.value for s in settings}
+        changes = {setting.name: setting.value for setting in settings}
         if not takes_engine:
             self.settings.refuse_engine(changes)
         self.settings.refuse_if_readonly(changes)
@@ -177,7 +177,6 @@ class StatementContext:
 
     def scope(self, snapshot: Snapshot) -> BindScope:
         """Return the scope in which the binder resolves names at the snapshot."""
-
         return BindScope(
             snapshot=snapshot,
             database=self.database,
@@ -189,7 +188,6 @@ class StatementContext:
 
     def execution(self, snapshot: Snapshot) -> ExecutionContext:
         """Return the context in which plans over the snapshot are executed."""
-
         return ExecutionContext(
             snapshot=snapshot,
             store=self.services.store,
@@ -211,33 +209,33 @@ class StatementContext:
         return snapshot.find(*self.locate(name))
 
     def require(self, snapshot: Snapshot, name: nodes.TableName) -> SchemaObject:
-        """Return the object of that name. Raise what `unknown_table` returns if there is none."""
-        found = self.find(snapshot, name)
-        if found is None:
+        """Return the object of that name. Raise the error of `unknown_table` if there is none."""
+        item = self.find(snapshot, name)
+        if item is None:
             raise unknown_table(snapshot, *self.locate(name)).at(name.position)
-        return found
+        return item
 
     def require_table(self, snapshot: Snapshot, name: nodes.TableName, action: str) -> Table:
         """Return the stored table of that name; for a materialized view its inner table.
 
-        Raises what `require` raises, IncorrectQuery for a view with a TO target, UnsupportedMethod
-        for a plain view. `action` names the statement in these errors.
+        Raises the errors of `require`, IncorrectQuery for a view with a TO target,
+        UnsupportedMethod for a plain view. `action` names the statement in these errors.
         """
-        found = self.require(snapshot, name)
-        match found:
+        item = self.require(snapshot, name)
+        match item:
             case Table():
-                return found
+                return item
             case MaterializedView(inner=True):
-                inner = snapshot.by_id(found.target_id)
+                inner = snapshot.by_id(item.target_id)
                 if isinstance(inner, Table):
                     return inner
-                raise unknown_table(snapshot, found.database, found.name)
+                raise unknown_table(snapshot, item.database, item.name)
             case MaterializedView():
-                target = snapshot.by_id(found.target_id)
-                where = f"{target.database}.{target.name}" if target else "its target"
+                target = snapshot.by_id(item.target_id)
+                target_name = f"{target.database}.{target.name}" if target else "its target"
                 raise incorrect_query(
-                    f"{action}: materialized view {name} writes to {where}.",
-                    f"Run the statement on {where}.",
+                    f"{action}: materialized view {name} writes to {target_name}.",
+                    f"Run the statement on {target_name}.",
                     name,
                 )
             case View():
@@ -249,15 +247,15 @@ class StatementContext:
 
     def require_view(self, snapshot: Snapshot, name: nodes.TableName) -> MaterializedView:
         """Return the materialized view of that name. Raise QueryNotSupportedInMaterializedView for
-        another object, and what `require` raises."""
-        found = self.require(snapshot, name)
-        if not isinstance(found, MaterializedView):
+        another object, and the errors of `require`."""
+        view = self.require(snapshot, name)
+        if not isinstance(view, MaterializedView):
             raise errors.QueryNotSupportedInMaterializedView(
                 f"{name} is not a materialized view.",
                 hint="system.views lists the materialized views.",
                 position=name.position,
             )
-        return found
+        return view
 
     # --- system tables
 
@@ -270,9 +268,14 @@ class StatementContext:
 
     def _system_fields(self, database: str, name: str) -> Any:
         """Return the fields of a system table for the binder; None if there is none."""
-
-        found = self.system_table(database, name)
-        return None if found is None else tuple(Field(n, t) for n, t in found.fields)
+        system_table = self.system_table(database, name)
+        return (
+            None
+            if system_table is None
+            else tuple(
+                Field(field_name, data_type) for field_name, data_type in system_table.fields
+            )
+        )
 
     def _read_system(self, snapshot: Snapshot) -> Callable[[str, Sequence[str]], Any]:
         """Return a function that reads columns of a system table: (name, columns) -> Arrow table.
@@ -283,9 +286,9 @@ class StatementContext:
 
         def read(name: str, columns: Sequence[str]) -> Any:
             """Return these columns of the system table."""
-            database, _, inside = name.rpartition(".")
-            known = information_tables() if database else self.engine.system
-            return known[inside].read(context, columns)
+            database, _, table_name = name.rpartition(".")
+            system_tables = information_tables() if database else self.engine.system
+            return system_tables[table_name].read(context, columns)
 
         return read
 
@@ -298,7 +301,6 @@ def _is_single_case(name: str) -> bool:
 
 def incorrect_query(message: str, hint: str, name: nodes.TableName) -> errors.ProgrammingError:
     """Return an IncorrectQuery at the position of the name."""
-
     return IncorrectQuery(message, hint=hint, position=name.position)
 
 
@@ -309,7 +311,6 @@ def unknown_table(
 
     UnsupportedMethod for a name in a system database, which contains no stored tables.
     """
-
     if database in SYSTEM_DATABASES:
         return errors.UnsupportedMethod(
             f"{database}.{name} is no stored table: the database {database} has system tables only.",
@@ -319,24 +320,28 @@ def unknown_table(
         return errors.UnknownDatabase(
             f"Database {database} does not exist.", hint=f"CREATE DATABASE {database} makes it."
         )
-    names = [o.name for o in snapshot.objects(database)]
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f"Did you mean {database}.{near[0]}?" if near else "SHOW TABLES lists those there are."
+    names = [item.name for item in snapshot.objects(database)]
+    similar_names = difflib.get_close_matches(name, names, n=1)
+    hint = (
+        f"Did you mean {database}.{similar_names[0]}?"
+        if similar_names
+        else "SHOW TABLES lists those there are."
+    )
     return errors.UnknownTable(f"Table {database}.{name} does not exist.", hint=hint)
 
 
 def refuse_dependents(snapshot: Snapshot, item: SchemaObject, action: str) -> None:
     """Raise HaveDependentObjects if a materialized view reads or writes the object. The error names
-    the views; `action` names what was refused."""
+    the views; `action` is the verb of the error."""
     dependents = [
-        v
-        for v in snapshot.objects()
-        if isinstance(v, MaterializedView) and v.id != item.id and v.needs(item.id)
+        view
+        for view in snapshot.objects()
+        if isinstance(view, MaterializedView) and view.id != item.id and view.needs(item.id)
     ]
     if dependents:
-        names = [f"{v.database}.{v.name}" for v in dependents]
-        depend = "depends" if len(names) == 1 else "depend"
+        names = [f"{view.database}.{view.name}" for view in dependents]
+        verb = "depends" if len(names) == 1 else "depend"
         raise errors.HaveDependentObjects(
-            f"Cannot {action} {item.database}.{item.name}: {', '.join(names)} {depend} on it.",
+            f"Cannot {action} {item.database}.{item.name}: {', '.join(names)} {verb} on it.",
             hint=f"{'; '.join(f'DROP VIEW {name}' for name in names)} first.",
         )

@@ -1,4 +1,5 @@
-"""CHECK TABLE: read every byte of the parts, and compare it with what was written."""
+"""CHECK TABLE: read every byte of the parts, and compare it with its recorded checksum and
+bounds."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ def check_tables(statement: nodes.CheckTable, context: StatementContext) -> Resu
     with context.services.catalog.pinned() as snapshot:
         if statement.table is not None:
             table = _checkable_table(statement.table, context, snapshot)
-            chosen = _selected_parts(statement, table, context, snapshot)
-            rows = list(_check_parts(table, chosen, snapshot, context))
+            selected_parts = _selected_parts(statement, table, context, snapshot)
+            rows = list(_check_parts(table, selected_parts, snapshot, context))
             names, types = ["part_path", "is_passed", "message"], [STRING, UINT8, STRING]
         else:
             rows = [
@@ -47,17 +48,17 @@ def check_tables(statement: nodes.CheckTable, context: StatementContext) -> Resu
 def _checkable_table(name: nodes.TableName, context: StatementContext, snapshot: Snapshot) -> Table:
     """Return the table to check, for a materialized view its target. Raise NotSupportedError for an
     object that stores no rows."""
-    found = context.require(snapshot, name)
-    if isinstance(found, MaterializedView):
-        found = snapshot.by_id(found.target_id) or found
-    if not isinstance(found, Table) or not found.engine.stores_rows:
-        engine = found.engine.name if isinstance(found, Table) else "View"
+    table = context.require(snapshot, name)
+    if isinstance(table, MaterializedView):
+        table = snapshot.by_id(table.target_id) or table
+    if not isinstance(table, Table) or not table.engine.stores_rows:
+        engine = table.engine.name if isinstance(table, Table) else "View"
         raise NotSupportedError(
             f"CHECK TABLE: {name} is of the engine {engine}, which stores nothing.",
             hint="Name a table that stores rows, or use CHECK ALL TABLES.",
             position=name.position,
         )
-    return found
+    return table
 
 
 def _selected_parts(
@@ -72,14 +73,14 @@ def _selected_parts(
     if reference.kind != "PART":
         partition = find_partition(reference, table, context, snapshot)
         return [part for part in parts if part.partition_id == partition]
-    found = [part for part in parts if reference.id in (part.name, part.id)]
-    if not found:
+    named_parts = [part for part in parts if reference.id in (part.name, part.id)]
+    if not named_parts:
         raise NoSuchDataPart(
             f"{table.database}.{table.name} has no part {reference.id}.",
             hint="system.parts lists those there are.",
             position=reference.position,
         )
-    return found
+    return named_parts
 
 
 def _check_parts(
@@ -90,9 +91,8 @@ def _check_parts(
 ) -> Iterator[tuple[object, ...]]:
     """Check the parts with rows in block order; yield (part name, is_passed, message) for each.
     Each verdict is recorded in the catalog at once. Raise QueryWasCancelled between two parts."""
-
     services = context.services
-    for part in sorted(parts, key=lambda one: one.block_range):
+    for part in sorted(parts, key=lambda candidate: candidate.block_range):
         if not part.rows:
             continue
         if context.cancelled.is_set():

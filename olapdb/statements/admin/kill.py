@@ -25,13 +25,13 @@ def kill(statement: nodes.Kill, context: StatementContext) -> Result:
             hint="KILL QUERY WHERE query_id = '…' ends the statement; nothing is half done then.",
             position=statement.position,
         )
-    chosen = _matching_query_ids(statement.where, context)
-    told = []
+    query_ids = _matching_query_ids(statement.where, context)
+    cancelled_rows = []
     for running in context.services.activity.running():
-        if running.query_id in chosen and running.query_id != context.query_id:
+        if running.query_id in query_ids and running.query_id != context.query_id:
             running.cancelled.set()
-            told.append(("waiting", running.query_id, running.query))
-    columns = [list(column) for column in zip(*told, strict=True)] or [[], [], []]
+            cancelled_rows.append(("waiting", running.query_id, running.query))
+    columns = [list(column) for column in zip(*cancelled_rows, strict=True)] or [[], [], []]
     return from_columns(_NAMES, [STRING] * 3, columns)
 
 
@@ -42,5 +42,5 @@ def _matching_query_ids(where: nodes.Expression, context: StatementContext) -> s
         where=where,
         source=nodes.TableReference(nodes.TableName("processes", "system")),
     )
-    found = select.run_at(query, context, context.snapshot())
-    return {row[0] for row in found.to_rows()}
+    result = select.run_at(query, context, context.snapshot())
+    return {row[0] for row in result.to_rows()}

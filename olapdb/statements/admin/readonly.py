@@ -25,8 +25,12 @@ def refuse_if_readonly(statement: nodes.Statement | None, context: StatementCont
     SETTINGS have `readonly`. `statement` None is an INSERT of Python data."""
     if isinstance(statement, _READING):
         return
-    own = {s.name: s.value for s in getattr(statement, "settings", ()) if s.name == "readonly"}
-    level = context.settings.with_changes(own).integer("readonly")
+    changes = {
+        setting.name: setting.value
+        for setting in getattr(statement, "settings", ())
+        if setting.name == "readonly"
+    }
+    level = context.settings.with_changes(changes).integer("readonly")
     if level:
         raise ReadOnly(
             "Cannot execute query in readonly mode.",

@@ -1,7 +1,7 @@
 """SYSTEM BACKFILL | REPLAY | RECONCILE | ADOPT | REBUILD | … VIEW: the commands and the columns of
 their results.
 
-Most commands return frozen dataclasses that record what was done, chunk by chunk or slice by slice.
+Most commands return frozen dataclasses, one for each chunk or slice that they worked on.
 SQL shows them as a table; the Python API returns them unchanged.
 """
 
@@ -135,9 +135,11 @@ def system_view(statement: nodes.SystemView, context: StatementContext) -> Resul
         context = context.with_settings(statement.settings)
         rebuild.cancel(context.require_view(context.snapshot(), statement.view), context)
         return Result()
-    found = run_command(statement, context)
+    command_rows = run_command(statement, context)
     columns = _COLUMNS[_command_key(statement)]
-    values: list[Sequence[object]] = [[_value(getattr(r, n)) for r in found] for n in columns]
+    values: list[Sequence[object]] = [
+        [_value(getattr(row, name)) for row in command_rows] for name in columns
+    ]
     return from_columns(list(columns), list(columns.values()), values)
 
 
@@ -210,19 +212,18 @@ def _backfill(
 ) -> tuple[Any, ...]:
     """Run BACKFILL; raise BackfillIncomplete if chunks failed. DISCARD BYPASS replays the target
     first."""
-
     if statement.discard_bypass:
         _replay_discarding_bypass(statement, view, context)
-    rows = backfill(
+    chunk_stream = backfill(
         context.origin(),
         view.id,
         partition=_partition(statement, view.source_id, context, snapshot),
         executor=chunk_executor(context),
         progress=context.progress,
     )
-    done = tuple(rows)
-    refuse_incomplete(view, done, context.query_id)
-    return done
+    chunks = tuple(chunk_stream)
+    refuse_incomplete(view, chunks, context.query_id)
+    return chunks
 
 
 def _replay_discarding_bypass(
@@ -230,7 +231,6 @@ def _replay_discarding_bypass(
 ) -> None:
     """Run the replay that BACKFILL … DISCARD BYPASS begins with. It covers the whole target:
     BACKFILL's PARTITION names a partition of the source, so PARTITION raises BadArguments here."""
-
     if statement.partition is not None:
         raise BadArguments(
             "BACKFILL … DISCARD BYPASS is about all of the target, and takes no PARTITION.",
@@ -255,7 +255,6 @@ def _dry_run(
     snapshot: Snapshot,
 ) -> tuple[Any, ...]:
     """Return the chunks that BACKFILL … DRY RUN would compute."""
-
     if statement.discard_bypass:
         raise BadArguments(
             "DRY RUN names the chunks of the gap, and discards nothing.",
@@ -271,7 +270,6 @@ def _cancel(
 ) -> tuple[Any, ...]:
     """Run CANCEL of the view's jobs, or of the one job that is named; return a row for each
     cancelled job."""
-
     return cancel_jobs(context.services, view, statement.job)
 
 
@@ -282,7 +280,6 @@ def _replay(
     snapshot: Snapshot,
 ) -> tuple[Any, ...]:
     """Run REPLAY; return a row for each target partition."""
-
     return replay(
         context.origin(),
         view.id,
@@ -297,7 +294,6 @@ def _replay(
 
 def _condition(statement: nodes.SystemView, context: StatementContext) -> KeyCondition | None:
     """Return the condition of REPLAY … WHERE or FROM; None without either."""
-
     if statement.where is not None:
         return KeyCondition(statement.where, parameters=context.parameters)
     if statement.from_value is not None:
@@ -307,7 +303,6 @@ def _condition(statement: nodes.SystemView, context: StatementContext) -> KeyCon
 
 def _adopt(view: MaterializedView, context: StatementContext) -> tuple[Any, ...]:
     """Run ADOPT; return a row for each partition of the target that had bypass rows."""
-
     return adopt(
         context.origin(), view.id, executor=chunk_executor(context), progress=context.progress
     )
@@ -315,7 +310,6 @@ def _adopt(view: MaterializedView, context: StatementContext) -> tuple[Any, ...]
 
 def _reconcile_metadata(view: MaterializedView, snapshot: Snapshot) -> tuple[Any, ...]:
     """Run RECONCILE … METADATA: compare the ledger with the parts without reading rows."""
-
     require_stored(view, snapshot, "RECONCILE … METADATA")
     return check_ledger(view, snapshot)
 
@@ -327,7 +321,6 @@ def _reconcile(
     snapshot: Snapshot,
 ) -> tuple[Any, ...]:
     """Run RECONCILE; return a row for each target partition that was compared."""
-
     return reconcile(
         context.origin(),
         view.id,

@@ -77,13 +77,13 @@ def alter(statement: nodes.Alter, context: StatementContext) -> Result:
             return materialize_ttl(statement.table, partition, context)
         case (nodes.DeleteWhere(where=where, partition=partition),):
             return delete(nodes.Delete(statement.table, where, partition), context)
-    tried: set[str] = set()
+    tried_part_ids: set[str] = set()
     rows = retry_on_conflict(
-        context, lambda snapshot: _attempt(statement, context, snapshot, tried)
+        context, lambda snapshot: _attempt(statement, context, snapshot, tried_part_ids)
     )
-    if any(isinstance(a, nodes.ModifyTtl) and a.ttl for a in actions) and context.settings.boolean(
-        "materialize_ttl_after_modify"
-    ):
+    if any(
+        isinstance(ttl_action, nodes.ModifyTtl) and ttl_action.ttl for ttl_action in actions
+    ) and context.settings.boolean("materialize_ttl_after_modify"):
         rows += materialize_ttl(statement.table, None, context).affected_rows
     return Result(affected_rows=rows)
 
@@ -99,9 +99,11 @@ def _require_supported(
     if isinstance(action, nodes.MaterializeTtl) and alone:
         return
     if not isinstance(action, _COMMENTS | _COLUMNS | _ROWS):
-        what = action.text if isinstance(action, nodes.OtherAction) else _action_words(action)
+        action_text = (
+            action.text if isinstance(action, nodes.OtherAction) else _action_words(action)
+        )
         raise errors.NotSupportedError(
-            f"ALTER TABLE … {what} is not supported.",
+            f"ALTER TABLE … {action_text} is not supported.",
             hint="Columns, constraints, ORDER BY, settings, partitions, UPDATE and DELETE can be"
             " altered; see docs/differences.md.",
             position=action.position,
@@ -111,21 +113,27 @@ def _require_supported(
 def _action_words(action: nodes.AlterAction) -> str:
     """Return the SQL words of an action's class: DropColumn -> DROP COLUMN."""
     name = type(action).__name__
-    return "".join(f" {c}" if c.isupper() else c.upper() for c in name).strip().upper()
+    return (
+        "".join(f" {letter}" if letter.isupper() else letter.upper() for letter in name)
+        .strip()
+        .upper()
+    )
 
 
 def _alter_partitions(statement: nodes.Alter, context: StatementContext) -> Result:
     """Run partition actions, each in a commit of its own, since each changes other rows. Raise
-    NotSupportedError if other actions stand beside them."""
-    actions = [one for one in statement.actions if isinstance(one, nodes.PartitionAction)]
-    other = next((one for one in statement.actions if one not in actions), None)
-    if other is not None:
+    NotSupportedError if the statement has other actions too."""
+    actions = [action for action in statement.actions if isinstance(action, nodes.PartitionAction)]
+    other_action = next((action for action in statement.actions if action not in actions), None)
+    if other_action is not None:
         raise errors.NotSupportedError(
             "An action on partitions stands apart from other actions.",
             hint="Make two ALTER TABLE of it.",
-            position=other.position,
+            position=other_action.position,
         )
-    return Result(affected_rows=sum(alter_partition(statement, one, context) for one in actions))
+    return Result(
+        affected_rows=sum(alter_partition(statement, action, context) for action in actions)
+    )
 
 
 # --- one attempt ---------------------------------------------------------------------------------
@@ -136,12 +144,12 @@ def _attempt(
 ) -> int:
     """Make one attempt of the ALTER at the snapshot; return the number of changed rows. `tried`
     collects the ids of parts whose values convert, over all attempts."""
-    found = context.require(snapshot, statement.table)
+    item = context.require(snapshot, statement.table)
     only_comments = all(isinstance(action, _COMMENTS) for action in statement.actions)
     if only_comments:
-        _commit_object(context, _with_comments(found, statement))
+        _commit_object(context, _with_comments(item, statement))
         return 0
-    table = _table(found, statement, context, snapshot)
+    table = _table(item, statement, context, snapshot)
     draft, steps = _apply_actions(statement, table, context, snapshot)
     return _publish(draft, steps, statement, context, snapshot, tried)
 
@@ -149,9 +157,11 @@ def _attempt(
 def _table(
     found: SchemaObject, statement: nodes.Alter, context: StatementContext, snapshot: Snapshot
 ) -> Table:
-    """Return the table to alter, for a view with an inner table that one. Raise NotSupportedError
+    """Return the table to alter, for a view its inner table. Raise NotSupportedError
     for changes of a view's columns, which its query defines, and for Log engines."""
-    if not isinstance(found, Table) and any(isinstance(a, _COLUMNS) for a in statement.actions):
+    if not isinstance(found, Table) and any(
+        isinstance(action, _COLUMNS) for action in statement.actions
+    ):
         fix = "ALTER TABLE … MODIFY QUERY changes what the view makes"
         raise errors.NotSupportedError(
             f"{found.database}.{found.name} is a view: its columns are those of its query.",
@@ -235,30 +245,30 @@ def _publish(
     The commit requires that the table and all views are unchanged since the snapshot. A statement
     that changes nothing commits nothing.
     """
-    before = draft.before
-    after = before if draft.table == before else draft.finished()
-    if after is before and not steps:
+    old_table = draft.before
+    new_table = old_table if draft.table == old_table else draft.finished()
+    if new_table is old_table and not steps:
         return 0
-    views, rejudged = _check_views(draft, after, context, snapshot)
+    views, rejudged = _check_views(draft, new_table, context, snapshot)
     services = context.services
     origin = context.origin(_kind(statement))
     with Pin(services, snapshot.number), Staging(origin) as staging:
-        mutation = Mutation(origin, staging, snapshot, after, context.parameters)
-        rereading = ColumnReinterpretation(before, after, tried)
-        rereading.apply(mutation)
+        mutation = Mutation(origin, staging, snapshot, new_table, context.parameters)
+        reinterpretation = ColumnReinterpretation(old_table, new_table, tried)
+        reinterpretation.apply(mutation)
         for step in steps:
             mutation.run(step)
-        composed = CommitDraft((origin.lease, RevisionIs(before.id, before.revision)))
-        if after is not before:
-            composed.change(*(PutObject(one) for one in (after, *views)))
-            composed.merge(rejudged_draft(origin, snapshot, rejudged))
-            composed.require(NoViewSince(snapshot.number))
-        composed.merge(mutation.draft())
-        composed.change(*rereading.told_by_writers(mutation))
-        if composed.changes:
+        combined_draft = CommitDraft((origin.lease, RevisionIs(old_table.id, old_table.revision)))
+        if new_table is not old_table:
+            combined_draft.change(*(PutObject(item) for item in (new_table, *views)))
+            combined_draft.merge(rejudged_draft(origin, snapshot, rejudged))
+            combined_draft.require(NoViewSince(snapshot.number))
+        combined_draft.merge(mutation.draft())
+        combined_draft.change(*reinterpretation.told_by_writers(mutation))
+        if combined_draft.changes:
             failpoint("alter.before_commit")
-            staging.publish(composed)
-    services.notify_written(before.id)
+            staging.publish(combined_draft)
+    services.notify_written(old_table.id)
     return mutation.rows
 
 
@@ -280,22 +290,28 @@ def _check_views(
     check_table(after, context, snapshot)
     rules = [nodes.TtlItem(rule.expires, where=rule.where) for rule in rules_of(after)]
     ttl_text(rules, after, context.scope(snapshot))
-    kept = {column.id for column in after.columns}
+    kept_ids = {column.id for column in after.columns}
     for column in draft.before.columns:
-        if column.id not in kept and after.column(column.name) is None:
+        if column.id not in kept_ids and after.column(column.name) is None:
             refuse_needed_column(snapshot, draft.before, column.name)
-    moved: dict[str, MaterializedView | View] = {}
-    for (old, new), (had, made) in zip(draft.renamed, draft.renames, strict=True):
-        seen = OverlaySnapshot.of(snapshot, had, *moved.values())
-        for view in views_after_column_rename(seen, made, old, new):
-            moved[view.id] = view
-    seen = OverlaySnapshot.of(snapshot, *moved.values())
-    rejudged = check_altered(seen, after, "alter")
+    rewritten_views: dict[str, MaterializedView | View] = {}
+    for (old_name, new_name), (table_before, table_after) in zip(
+        draft.renamed, draft.renames, strict=True
+    ):
+        overlay = OverlaySnapshot.of(snapshot, table_before, *rewritten_views.values())
+        for view in views_after_column_rename(overlay, table_after, old_name, new_name):
+            rewritten_views[view.id] = view
+    overlay = OverlaySnapshot.of(snapshot, *rewritten_views.values())
+    rejudged = check_altered(overlay, after, "alter")
     _check_rewritten_views(
-        list(moved.values()), OverlaySnapshot.of(snapshot, after, *moved.values()), after
+        list(rewritten_views.values()),
+        OverlaySnapshot.of(snapshot, after, *rewritten_views.values()),
+        after,
     )
-    judged = {one.view.id for one in rejudged}  # these have the new text already
-    return [view for view in moved.values() if view.id not in judged], rejudged
+    rejudged_ids = {
+        judgement.view.id for judgement in rejudged
+    }  # the rejudged views have the new text already
+    return [view for view in rewritten_views.values() if view.id not in rejudged_ids], rejudged
 
 
 def _check_rewritten_views(
@@ -349,15 +365,16 @@ def _with_comments(item: SchemaObject, statement: nodes.Alter) -> SchemaObject:
 def _with_column_comment(item: SchemaObject, action: nodes.CommentColumn) -> SchemaObject:
     """Return the object with the column's comment; raise NotFoundColumnInBlock for a missing
     column."""
-    if all(c.name != action.name for c in item.columns):
+    if all(column.name != action.name for column in item.columns):
         if action.if_exists:
             return item
         raise errors.NotFoundColumnInBlock(
             f"{item.database}.{item.name} has no column {action.name}.",
-            hint=f"It has {', '.join(c.name for c in item.columns)}.",
+            hint=f"It has {', '.join(column.name for column in item.columns)}.",
             position=action.position,
         )
     columns = tuple(
-        replace(c, comment=action.comment) if c.name == action.name else c for c in item.columns
+        replace(column, comment=action.comment) if column.name == action.name else column
+        for column in item.columns
     )
     return replace(item, columns=columns)

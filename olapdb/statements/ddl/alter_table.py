@@ -26,34 +26,38 @@ def modify_order_by(draft: ColumnsDraft, action: nodes.ModifyOrderBy, scope: Bin
     Raises BadArguments for other keys.
     """
     table = draft.table
-    where = f"{table.database}.{table.name}"
+    table_name = f"{table.database}.{table.name}"
     if not table.engine.is_merge_tree:
         raise NotSupportedError(
-            f"{where} has no ORDER BY: {table.engine.name} does not sort.", position=action.position
+            f"{table_name} has no ORDER BY: {table.engine.name} does not sort.",
+            position=action.position,
         )
     old, new = _declared_sorting_key(draft), tuple(key_items(action.order_by))
-    same = next((i for i, (a, b) in enumerate(zip(old, new)) if a != b), min(len(old), len(new)))
-    primary = min(table.primary_key, len(old))
-    if same < primary:
+    common_length = next(
+        (i for i, (old_item, new_item) in enumerate(zip(old, new)) if old_item != new_item),
+        min(len(old), len(new)),
+    )
+    primary_length = min(table.primary_key, len(old))
+    if common_length < primary_length:
         raise BadArguments(
-            f"The primary key of {where}, {_key_text(old[:primary])}, must stay at the head of ORDER BY.",
+            f"The primary key of {table_name}, {_key_text(old[:primary_length])}, must stay at the head of ORDER BY.",
             hint="CREATE a new table, INSERT … SELECT the rows, and EXCHANGE TABLES.",
             position=action.position,
         )
-    for item in new[same:]:
+    for item in new[common_length:]:
         bound = bind_expression(parse_expression(item.expression), table, scope)
         for name in sorted(columns_of(bound)):
             column = table.column(name)
             if column is None or not draft.is_new(column):
                 raise BadArguments(
-                    f"{item.expression} cannot be added to ORDER BY of {where}: the rows are not"
+                    f"{item.expression} cannot be added to ORDER BY of {table_name}: the rows are not"
                     f" sorted by {name}, which is there already.",
                     hint="Only columns that the same ALTER adds can be appended.",
                     position=action.position,
                 )
             if column.default or column.default_kind:
                 raise BadArguments(
-                    f"{item.expression} cannot be added to ORDER BY of {where}: {name} has a"
+                    f"{item.expression} cannot be added to ORDER BY of {table_name}: {name} has a"
                     " default, by which older rows are not sorted.",
                     hint="ADD COLUMN without one.",
                     position=action.position,
@@ -71,8 +75,10 @@ def modify_settings(draft: ColumnsDraft, action: nodes.ModifySetting) -> None:
     table = draft.table
     if not table.engine.is_merge_tree:
         raise NotSupportedError(f"{table.engine.name} has no settings.", position=action.position)
-    given: dict[str, SettingValue | None] = {s.name: s.value for s in action.settings}
-    for name in (*given, *action.reset):
+    changes: dict[str, SettingValue | None] = {
+        setting.name: setting.value for setting in action.settings
+    }
+    for name in (*changes, *action.reset):
         if name in _READONLY:
             raise ReadonlySetting(
                 f"Setting {name} is fixed when the table is made.",
@@ -84,9 +90,9 @@ def modify_settings(draft: ColumnsDraft, action: nodes.ModifySetting) -> None:
         raise BadArguments(
             f"Cannot reset setting {unknown}: there is none of this name.", position=action.position
         )
-    settings = {**dict(table.settings), **dict(table_settings(given))}
-    kept = tuple((name, value) for name, value in settings.items() if name not in action.reset)
-    draft.table = replace(table, settings=kept)
+    settings = {**dict(table.settings), **dict(table_settings(changes))}
+    remaining = tuple((name, value) for name, value in settings.items() if name not in action.reset)
+    draft.table = replace(table, settings=remaining)
 
 
 def _declared_sorting_key(draft: ColumnsDraft) -> tuple[KeyItem, ...]:

@@ -18,7 +18,7 @@ from olapdb.statements.context import StatementContext
 
 def retry_on_conflict(context: StatementContext, attempt: Callable[[Snapshot], Outcome]) -> Outcome:
     """Call `attempt(snapshot)`, which commits once, on the newest snapshot, and again after each
-    CommitConflict, at most ATTEMPTS_MAX times. Return its result; raise what it raises."""
+    CommitConflict, at most ATTEMPTS_MAX times. Return its result; its errors propagate."""
     policy = RetryPolicy(
         context.text[:60],
         f"Other statements changed the same objects {ATTEMPTS_MAX} times while this one ran.",

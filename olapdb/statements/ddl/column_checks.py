@@ -47,8 +47,10 @@ def check_columns(table: Table, scope: BindScope) -> None:
 def column_names_in(text: str, table: Table) -> set[str]:
     """Return the columns of the table that the expression names; a lambda's arguments hide columns
     of the same name."""
-    known = {c.name for c in table.columns}
-    return {name for name in _identifiers(parse_expression(text), frozenset()) if name in known}
+    column_names = {column.name for column in table.columns}
+    return {
+        name for name in _identifiers(parse_expression(text), frozenset()) if name in column_names
+    }
 
 
 def _identifiers(node: nodes.Node, hidden: frozenset[str]) -> Iterator[str]:
@@ -71,21 +73,23 @@ def _identifiers(node: nodes.Node, hidden: frozenset[str]) -> Iterator[str]:
 def _check_names(table: Table) -> None:
     """Raise DuplicateColumn for a repeated column, IllegalColumn for a repeated constraint,
     EmptyListOfColumns if no column is stored or none can be inserted."""
-    seen: set[str] = set()
+    seen_names: set[str] = set()
     for column in table.columns:
-        if column.name in seen:
+        if column.name in seen_names:
             raise errors.DuplicateColumn(f"Column {column.name} appears twice.")
-        seen.add(column.name)
+        seen_names.add(column.name)
     names = [name for name, _ in table.constraints]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise errors.IllegalColumn(f"There are two constraints called {twice}.")
+    repeated_name = next((name for name in names if names.count(name) > 1), None)
+    if repeated_name is not None:
+        raise errors.IllegalColumn(f"There are two constraints called {repeated_name}.")
     if not table.stored_columns:
         raise errors.EmptyListOfColumns(
             f"{table.database}.{table.name} would have no column that is stored.",
             hint="Give it one that is neither ALIAS nor EPHEMERAL.",
         )
-    if all(c.default_kind in ("ALIAS", "MATERIALIZED") for c in table.columns):
+    if all(
+        table_column.default_kind in ("ALIAS", "MATERIALIZED") for table_column in table.columns
+    ):
         raise errors.EmptyListOfColumns(
             f"{table.database}.{table.name} would have no column that can be inserted.",
             hint="Give it one that is neither ALIAS nor MATERIALIZED.",
@@ -108,17 +112,23 @@ def _check_keys(table: Table) -> None:
 
 def _check_cyclic_defaults(table: Table) -> None:
     """Raise CyclicAliases if default expressions use each other in a circle."""
-    needs = {c.name: column_names_in(c.default, table) for c in table.columns if c.default}
-    open_columns = dict(needs)
-    while open_columns:
-        ready = [n for n, used in open_columns.items() if not used & open_columns.keys()]
-        if not ready:
-            names = ", ".join(sorted(open_columns))
+    inputs_of = {
+        column.name: column_names_in(column.default, table)
+        for column in table.columns
+        if column.default
+    }
+    pending = dict(inputs_of)
+    while pending:
+        resolvable = [
+            column_name for column_name, inputs in pending.items() if not inputs & pending.keys()
+        ]
+        if not resolvable:
+            names = ", ".join(sorted(pending))
             raise errors.CyclicAliases(
                 f"The default expressions of these columns need each other: {names}."
             )
-        for name in ready:
-            del open_columns[name]
+        for name in resolvable:
+            del pending[name]
 
 
 def _check_default(table: Table, column: Column, scope: BindScope) -> None:
@@ -155,7 +165,8 @@ def _check_storable(bound: Expression, column: Column, scope: BindScope) -> None
 def _is_volatile(expression: Expression) -> bool:
     """Return whether the expression calls a function that is not pure, such as now()."""
     return any(
-        isinstance(e, Call) and e.function.volatility != "pure" for e in walk_expression(expression)
+        isinstance(node, Call) and node.function.volatility != "pure"
+        for node in walk_expression(expression)
     )
 
 

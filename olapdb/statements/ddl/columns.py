@@ -56,20 +56,20 @@ class ColumnsDraft:
 
     def is_new(self, column: Column) -> bool:
         """Return whether this ALTER adds the column."""
-        return all(column.id != one.id for one in self.before.columns)
+        return all(column.id != old.id for old in self.before.columns)
 
     def finished(self) -> Table:
         """Return the altered table with the next version, and with the former names and types of
         its columns in `past`."""
-        kept = {column.id: column for column in self.table.columns}
-        past = [one for one in self.table.past if one.column_id in kept]
+        by_id = {column.id: column for column in self.table.columns}
+        past = [former for former in self.table.past if former.column_id in by_id]
         for old in self.before.stored_columns:
-            new = kept.get(old.id)
+            new = by_id.get(old.id)
             if new is None or not new.stored:
                 continue
-            holds = bounds_hold(old.type, new.type)
+            keeps_bounds = bounds_hold(old.type, new.type)
             if old.name != new.name or old.type != new.type:
-                past.append(PastColumn(old.id, self.version, old.name, old.type.name, holds))
+                past.append(PastColumn(old.id, self.version, old.name, old.type.name, keeps_bounds))
         return replace(
             self.table,
             past=tuple(past),
@@ -95,7 +95,7 @@ class ColumnsDraft:
                 f"Column {definition.name} needs a type to be added.", position=action.position
             )
         _refuse_ttl(definition)
-        made = Column(
+        column = Column(
             next_column_id(self.table),
             definition.name,
             make_nullable(definition.type) if self.nullable else definition.type,
@@ -105,7 +105,7 @@ class ColumnsDraft:
             _codec_text(definition),
             self.version,
         )
-        self._put(made, action.first, action.after, action)
+        self._put(column, action.first, action.after, action)
 
     def drop(self, action: nodes.DropColumn) -> None:
         """Apply DROP COLUMN. Raise an error for the last column, and for one that a key, default,
@@ -114,33 +114,38 @@ class ColumnsDraft:
         if column is None:
             return
         self._refuse_key(column, "DROP", action)
-        others = [c for c in self.table.columns if c.default and c.id != column.id]
-        user = next(
-            (c for c in others if column.name in column_names_in(c.default, self.table)), None
+        others = [other for other in self.table.columns if other.default and other.id != column.id]
+        dependent = next(
+            (
+                other
+                for other in others
+                if column.name in column_names_in(other.default, self.table)
+            ),
+            None,
         )
-        if user is not None:
+        if dependent is not None:
             raise errors.IllegalColumn(
-                f"Cannot drop column {column.name} of {self._where}: column {user.name} depends on"
+                f"Cannot drop column {column.name} of {self._where}: column {dependent.name} depends on"
                 " it.",
-                hint=f"Drop {user.name} first, or give it another default.",
+                hint=f"Drop {dependent.name} first, or give it another default.",
                 position=action.position,
             )
-        for what, text in self._expressions():
+        for label, text in self._expressions():
             if column.name in column_names_in(text, self.table):
                 raise errors.UnknownIdentifier(
-                    f"Cannot drop column {column.name} of {self._where}: {what} names it.",
-                    hint=f"Remove {what} first.",
+                    f"Cannot drop column {column.name} of {self._where}: {label} names it.",
+                    hint=f"Remove {label} first.",
                     position=action.position,
                 )
-        left = tuple(c for c in self.table.columns if c.id != column.id)
-        if not left:
+        remaining = tuple(other for other in self.table.columns if other.id != column.id)
+        if not remaining:
             raise errors.BadArguments(
                 f"Cannot drop all columns of {self._where}.",
                 hint="DROP TABLE drops the table.",
                 position=action.position,
             )
         self.table = replace(
-            self.table, columns=left, last_column_id=next_column_id(self.table) - 1
+            self.table, columns=remaining, last_column_id=next_column_id(self.table) - 1
         )
 
     # --- RENAME
@@ -158,7 +163,7 @@ class ColumnsDraft:
                 f"Cannot rename {action.name} to {action.new_name}: {self._where} has such a column.",
                 position=action.position,
             )
-        if any(new == action.name for _, new in self.renamed):
+        if any(new_name == action.name for _, new_name in self.renamed):
             raise errors.NotSupportedError(
                 f"{action.name} got this name in the same ALTER.",
                 hint="Rename it at once.",
@@ -171,19 +176,22 @@ class ColumnsDraft:
 
         columns = tuple(
             replace(
-                c,
-                name=action.new_name if c.id == column.id else c.name,
-                default=text(c.default) if c.default else "",
+                existing,
+                name=action.new_name if existing.id == column.id else existing.name,
+                default=text(existing.default) if existing.default else "",
             )
-            for c in self.table.columns
+            for existing in self.table.columns
         )
-        constraints = tuple((name, text(check)) for name, check in self.table.constraints)
+        constraints = tuple((name, text(condition)) for name, condition in self.table.constraints)
         indexes = tuple(
             replace(
                 index,
                 expression=text(index.expression),
                 columns=tuple(
-                    sorted(action.new_name if c == action.name else c for c in index.columns)
+                    sorted(
+                        action.new_name if existing == action.name else existing
+                        for existing in index.columns
+                    )
                 ),
             )
             for index in self.table.indexes
@@ -194,9 +202,9 @@ class ColumnsDraft:
             + (f" WHERE {text(to_sql(rule.where))}" if rule.where else "")
             for rule in rules_of(self.table)
         )
-        had = self.table
+        old_table = self.table
         self.table = replace(
-            had,
+            old_table,
             columns=columns,
             constraints=constraints,
             indexes=indexes,
@@ -204,7 +212,7 @@ class ColumnsDraft:
             ttl=ttl,
         )
         self.renamed.append((action.name, action.new_name))
-        self.renames.append((had, self.table))
+        self.renames.append((old_table, self.table))
 
     def _check_structure(self, action: nodes.RenameColumn) -> None:
         """Raise an error for renaming a whole nested structure, and for moving an array into or out
@@ -216,9 +224,9 @@ class ColumnsDraft:
                 position=action.position,
             )
         column = self.table.column(action.name)
-        old, new = (name.partition(".") for name in (action.name, action.new_name))
-        same = old[:2] == new[:2] or not (old[1] or new[1])
-        if column is None or not isinstance(column.type, Array) or same:
+        old_parts, new_parts = (name.partition(".") for name in (action.name, action.new_name))
+        stays_in_structure = old_parts[:2] == new_parts[:2] or not (old_parts[1] or new_parts[1])
+        if column is None or not isinstance(column.type, Array) or stays_in_structure:
             return
         raise errors.BadArguments(
             f"Cannot rename {action.name} to {action.new_name}: a column of a nested structure stays"
@@ -245,11 +253,11 @@ class ColumnsDraft:
             # A new id: older parts have no values of the column, or outdated ones.
             new = replace(new, id=next_column_id(self.table), since=self.version)
         if action.first or action.after not in (None, old.name):
-            left = tuple(c for c in self.table.columns if c.id != old.id)
-            self.table = replace(self.table, columns=left, last_column_id=self._ids_so_far())
+            remaining = tuple(column for column in self.table.columns if column.id != old.id)
+            self.table = replace(self.table, columns=remaining, last_column_id=self._ids_so_far())
             self._put(new, action.first, action.after, action)
             return
-        columns = tuple(new if c.id == old.id else c for c in self.table.columns)
+        columns = tuple(new if column.id == old.id else column for column in self.table.columns)
         self.table = replace(self.table, columns=columns, last_column_id=self._ids_so_far())
 
     def comment(self, action: nodes.CommentColumn) -> None:
@@ -259,7 +267,7 @@ class ColumnsDraft:
             self._replace(replace(column, comment=action.comment))
 
     def _redefined(self, old: Column, definition: nodes.ColumnDefinition) -> Column:
-        """Return the column with what the definition gives; other properties stay."""
+        """Return the column with the properties of the definition; omitted ones stay."""
         new = replace(
             old,
             type=old.type if definition.type is None else definition.type,
@@ -275,16 +283,16 @@ class ColumnsDraft:
     def _removed(self, old: Column, action: nodes.ModifyColumn) -> Column:
         """Return the column without its COMMENT, CODEC or default. Raise BadArguments if it has
         none, or for TTL and SETTINGS."""
-        what = str(action.remove)
-        there = {"COMMENT": old.comment, "CODEC": old.codec, "TTL": "", "SETTINGS": ""}
-        if not there.get(what, old.default_kind == what):
+        property_name = str(action.remove)
+        properties = {"COMMENT": old.comment, "CODEC": old.codec, "TTL": "", "SETTINGS": ""}
+        if not properties.get(property_name, old.default_kind == property_name):
             raise errors.BadArguments(
-                f"Column {old.name} of {self._where} has no {what}: it cannot be removed.",
+                f"Column {old.name} of {self._where} has no {property_name}: it cannot be removed.",
                 position=action.position,
             )
-        if what == "COMMENT":
+        if property_name == "COMMENT":
             return replace(old, comment="")
-        if what == "CODEC":
+        if property_name == "CODEC":
             return replace(old, codec="")
         return replace(old, default_kind="", default="")
 
@@ -310,29 +318,31 @@ class ColumnsDraft:
 
     def constraint(self, action: nodes.ConstraintAction) -> None:
         """Apply ADD or DROP CONSTRAINT."""
-        known = dict(self.table.constraints)
+        constraints = dict(self.table.constraints)
         if action.action == "DROP":
-            if action.name not in known:
+            if action.name not in constraints:
                 if action.if_exists:
                     return
                 raise errors.BadArguments(
                     f"{self._where} has no constraint {action.name}.",
-                    hint=f"It has {', '.join(known) or 'none'}.",
+                    hint=f"It has {', '.join(constraints) or 'none'}.",
                     position=action.position,
                 )
-            left = tuple(c for c in self.table.constraints if c[0] != action.name)
-            self.table = replace(self.table, constraints=left)
+            remaining = tuple(
+                constraint for constraint in self.table.constraints if constraint[0] != action.name
+            )
+            self.table = replace(self.table, constraints=remaining)
             return
         assert action.constraint is not None
-        if action.name in known and action.if_exists:
+        if action.name in constraints and action.if_exists:
             return
-        if action.name in known:
+        if action.name in constraints:
             raise errors.IllegalColumn(
                 f"Cannot add constraint {action.name}: {self._where} has one of this name.",
                 position=action.position,
             )
-        made = constraint_from(action.constraint)
-        self.table = replace(self.table, constraints=(*self.table.constraints, made))
+        new_constraint = constraint_from(action.constraint)
+        self.table = replace(self.table, constraints=(*self.table.constraints, new_constraint))
 
     # --- helpers
 
@@ -346,18 +356,20 @@ class ColumnsDraft:
     ) -> Column | None:
         """Return the column; None if it is missing and `if_exists`. Raise NotFoundColumnInBlock;
         `what` is the verb of its message."""
-        found = self.table.column(name)
-        if found is None and not if_exists:
+        column = self.table.column(name)
+        if column is None and not if_exists:
             raise errors.NotFoundColumnInBlock(
                 f"There is no column {name} in {self._where} to {what}.",
-                hint=f"It has {', '.join(c.name for c in self.table.columns)}.",
+                hint=f"It has {', '.join(existing.name for existing in self.table.columns)}.",
                 position=action.position,
             )
-        return found
+        return column
 
     def _replace(self, column: Column) -> None:
         """Put the column in place of the one with its id."""
-        columns = tuple(column if c.id == column.id else c for c in self.table.columns)
+        columns = tuple(
+            column if existing.id == column.id else existing for existing in self.table.columns
+        )
         self.table = replace(self.table, columns=columns)
 
     def _put(
@@ -365,17 +377,17 @@ class ColumnsDraft:
     ) -> None:
         """Insert the column FIRST, AFTER another column, or at the end. Raise NoSuchColumn."""
         columns = list(self.table.columns)
-        at = 0 if first else len(columns)
+        position = 0 if first else len(columns)
         if after is not None:
-            names = [c.name for c in columns]
+            names = [existing.name for existing in columns]
             if after not in names:
                 raise errors.NoSuchColumn(
                     f"There is no column {after} in {self._where} to put {column.name} after.",
                     hint=f"It has {', '.join(names)}.",
                     position=action.position,
                 )
-            at = names.index(after) + 1
-        columns.insert(at, column)
+            position = names.index(after) + 1
+        columns.insert(position, column)
         self.table = replace(self.table, columns=tuple(columns))
 
     def _ids_so_far(self) -> int:
@@ -404,7 +416,7 @@ class ColumnsDraft:
             )
 
     def _expressions(self) -> Iterator[tuple[str, str]]:
-        """Yield (what, text) of each expression over columns: constraints, indexes, TTL."""
+        """Yield (label, text) of each expression over columns: constraints, indexes, TTL."""
         for name, text in self.table.constraints:
             yield f"constraint {name}", text
         for index in self.table.indexes:
@@ -420,7 +432,9 @@ def nested_columns(table: Table, name: str) -> tuple[str, ...]:
     if table.column(name) is not None:
         return ()
     return tuple(
-        c.name for c in table.columns if c.name.startswith(f"{name}.") and isinstance(c.type, Array)
+        column.name
+        for column in table.columns
+        if column.name.startswith(f"{name}.") and isinstance(column.type, Array)
     )
 
 
@@ -430,7 +444,7 @@ def rename_column_in(text: str, table: Table, old: str, new: str) -> str:
     qualifiers = ((), (table.name,), (table.database, table.name))
 
     def change(hidden: frozenset[str]) -> Callable[[nodes.Node], nodes.Node | None]:
-        """Return the rewriting of one node below lambdas with the arguments `hidden`."""
+        """Return the function that rewrites a node below lambdas with the arguments `hidden`."""
 
         def one(node: nodes.Node) -> nodes.Node | None:
             match node:
@@ -441,16 +455,16 @@ def rename_column_in(text: str, table: Table, old: str, new: str) -> str:
                         return node
                     return replace(node, parts=(*qualifier, new))
                 case nodes.Lambda(arguments=arguments, body=body):
-                    inner = change(hidden | set(arguments))
-                    return replace(node, body=rewrite(body, inner))
+                    rewrite_node = change(hidden | set(arguments))
+                    return replace(node, body=rewrite(body, rewrite_node))
                 case _:
                     return None
 
         return one
 
     parsed = parse_expression(text)
-    made = rewrite(parsed, change(frozenset()))
-    return text if made == parsed else to_sql(made)
+    renamed = rewrite(parsed, change(frozenset()))
+    return text if renamed == parsed else to_sql(renamed)
 
 
 def _same_key_order(old: DataType, new: DataType) -> bool:
@@ -466,7 +480,7 @@ def _sql_text(expression: nodes.Expression | None) -> str:
 
 def _codec_text(definition: nodes.ColumnDefinition) -> str:
     """Return the codecs of the definition, comma-separated."""
-    return ", ".join(to_sql(c) for c in definition.codec)
+    return ", ".join(to_sql(codec) for codec in definition.codec)
 
 
 def _refuse_ttl(definition: nodes.ColumnDefinition) -> None:

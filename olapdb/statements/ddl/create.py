@@ -65,8 +65,8 @@ def _create_database(
             hint="Say IF NOT EXISTS.",
             position=statement.position,
         )
-    made = DatabaseEntry(str(uuid.uuid4()), statement.name, statement.comment)
-    commit_schema_change(context, "CREATE DATABASE", (), [CreateDatabase(made)])
+    entry = DatabaseEntry(str(uuid.uuid4()), statement.name, statement.comment)
+    commit_schema_change(context, "CREATE DATABASE", (), [CreateDatabase(entry)])
     return Result()
 
 
@@ -137,10 +137,10 @@ def _commit_object(
 
     `existing` is the object to replace, `staged` the first rows and `keys` their deduplication
     keys. `reads` are (id, revision) of the objects that a view's query names; they must be
-    unchanged. A table that is its own successor keeps its identity (`publish_successor`).
+    unchanged. A table with the id of `existing` keeps its identity (`publish_replacement`).
     """
     requirements: list[Requirement] = [DatabaseExists(made.database)]
-    requirements += [RevisionIs(*one) for one in reads]
+    requirements += [RevisionIs(*read) for read in reads]
     changes: list[Change] = []
     if isinstance(existing, Table) and isinstance(made, Table) and made.id == existing.id:
         rows = join_staged(staged) if staged else None
@@ -162,8 +162,10 @@ def _commit_object(
     changes.append(PutObject(made))
     if staged:
         rows = join_staged(staged)
-        own = SchemaIs(made.id, made.version)  # this commit itself makes it true
-        requirements += [r for r in rows.requirements if r != own]
+        own_schema = SchemaIs(made.id, made.version)  # this commit itself makes it true
+        requirements += [
+            requirement for requirement in rows.requirements if requirement != own_schema
+        ]
         changes += [*rows.changes, *keys]
     commit_schema_change(context, f"CREATE {type(made).__name__.upper()}", requirements, changes)
 
@@ -203,7 +205,7 @@ def _create_filled(
     with Staging(context.origin()) as staging:
         for rows in query_blocks(table, None, statement.query, context, snapshot):
             block = rows if admission is None else admission.admit(rows)
-            one = stage_insert(
+            staged_insert = stage_insert(
                 table,
                 block,
                 snapshot,
@@ -214,12 +216,12 @@ def _create_filled(
                 cache=services.cache,
                 cancelled=context.cancelled,
             )
-            staging.adopt(one.paths)
-            staged.append(one)
+            staging.adopt(staged_insert.paths)
+            staged.append(staged_insert)
         keys = admission.changes() if admission else ()
         with staging.committing():
             _commit_object(table, existing, context, snapshot, staged, keys=keys)
-    return Result(affected_rows=sum(one.rows for one in staged))
+    return Result(affected_rows=sum(staged_insert.rows for staged_insert in staged))
 
 
 def create_view(statement: nodes.CreateView, context: StatementContext) -> Result:
@@ -232,7 +234,6 @@ def _create_view(
     statement: nodes.CreateView, context: StatementContext, snapshot: Snapshot
 ) -> Result:
     """Make one attempt of `create_view` at the snapshot."""
-
     database, name = context.locate(statement.name)
     require_own_database(database, snapshot, statement.name.position)
     existing = _object_to_replace(statement.name, statement, context, snapshot)
@@ -245,10 +246,13 @@ def _create_view(
             position=statement.name.position,
         )
     plan = select.plan_query(statement.query, context, snapshot)
-    columns = tuple(Column(i, n, t) for i, (n, t) in enumerate(zip(plan.names, plan.types), 1))
+    columns = tuple(
+        Column(number, column_name, data_type)
+        for number, (column_name, data_type) in enumerate(zip(plan.names, plan.types), 1)
+    )
     if statement.columns:
         columns = _named_columns(statement, columns)
-    made = View(
+    view = View(
         id=str(uuid.uuid4()),
         database=database,
         name=name,
@@ -257,15 +261,15 @@ def _create_view(
         comment=statement.comment,
         created_ms=context.services.clock_ms(),
     )
-    if existing is not None and (existing.query, existing.columns) == (made.query, made.columns):
+    if existing is not None and (existing.query, existing.columns) == (view.query, view.columns):
         # Views on it are unaffected by the same definition, so they do not block the statement.
-        same = replace(existing, comment=made.comment)
-        needed = [RevisionIs(existing.id, existing.revision)]
-        commit_schema_change(context, "CREATE VIEW", needed, [PutObject(same)])
+        updated_view = replace(existing, comment=view.comment)
+        requirements = [RevisionIs(existing.id, existing.revision)]
+        commit_schema_change(context, "CREATE VIEW", requirements, [PutObject(updated_view)])
         return Result()
     if existing is not None:
         refuse_dependents(snapshot, existing, "replace")
-    _commit_object(made, existing, context, snapshot, reads=plan.tables)
+    _commit_object(view, existing, context, snapshot, reads=plan.tables)
     return Result()
 
 
@@ -277,7 +281,7 @@ def _named_columns(statement: nodes.CreateView, columns: tuple[Column, ...]) -> 
             f"The view lists {len(statement.columns)} columns, its SELECT has {len(columns)}.",
             position=statement.position,
         )
-    named = []
+    commented_columns = []
     for definition, column in zip(statement.columns, columns, strict=True):
         if definition.name != column.name:
             raise BadArguments(
@@ -285,5 +289,5 @@ def _named_columns(statement: nodes.CreateView, columns: tuple[Column, ...]) -> 
                 hint="Use AS to give it that name.",
                 position=definition.position,
             )
-        named.append(replace(column, comment=definition.comment))
-    return tuple(named)
+        commented_columns.append(replace(column, comment=definition.comment))
+    return tuple(commented_columns)

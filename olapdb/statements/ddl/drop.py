@@ -56,31 +56,31 @@ def _drop_object(
     statement: nodes.Drop, name: nodes.TableName, context: StatementContext, snapshot: Snapshot
 ) -> None:
     """Make one attempt to drop a table or a view at the snapshot."""
-    found = context.find(snapshot, name) if statement.if_exists else context.require(snapshot, name)
-    if found is None:
+    item = context.find(snapshot, name) if statement.if_exists else context.require(snapshot, name)
+    if item is None:
         return
-    if statement.kind == "VIEW" and isinstance(found, Table):
+    if statement.kind == "VIEW" and isinstance(item, Table):
         raise IncorrectQuery(
-            f"{found.database}.{found.name} is a table, not a view.",
+            f"{item.database}.{item.name} is a table, not a view.",
             hint="Say DROP TABLE.",
             position=name.position,
         )
-    requirements = unchanged_and_unneeded(found)
-    parts = snapshot.parts(found.id) if statement.if_empty and isinstance(found, Table) else ()
-    if statement.if_empty and isinstance(found, Table):
-        every = tuple(sorted(part.id for part in parts))
-        requirements.append(PartsOfPartitionAre(found.id, None, every))
+    requirements = unchanged_and_unneeded(item)
+    parts = snapshot.parts(item.id) if statement.if_empty and isinstance(item, Table) else ()
+    if statement.if_empty and isinstance(item, Table):
+        part_ids = tuple(sorted(part.id for part in parts))
+        requirements.append(PartsOfPartitionAre(item.id, None, part_ids))
     if any(part.rows for part in parts):
         raise TableNotEmpty(
-            f"{found.database}.{found.name} is not empty.",
+            f"{item.database}.{item.name} is not empty.",
             hint="Leave IF EMPTY out, or TRUNCATE it.",
             position=name.position,
         )
-    refuse_dependents(snapshot, found, "drop")
-    if isinstance(found, MaterializedView):
-        drop_view(context.origin(), found.id)
+    refuse_dependents(snapshot, item, "drop")
+    if isinstance(item, MaterializedView):
+        drop_view(context.origin(), item.id)
         return
-    change = DropObject(found.id, recoverable=not statement.sync)
+    change = DropObject(item.id, recoverable=not statement.sync)
     commit_schema_change(context, f"DROP {statement.kind}", requirements, [change])
 
 
@@ -142,8 +142,8 @@ def _drop_all_objects(
     database."""
     if database in SYSTEM_DATABASES:
         raise IncorrectQuery(f"The database {database} cannot be dropped.", position=position)
-    inside = list(snapshot.objects(database))
-    ids = {o.id for o in inside}
+    members = list(snapshot.objects(database))
+    ids = {member.id for member in members}
     for item in snapshot.objects():
         if not isinstance(item, MaterializedView) or item.id in ids:
             continue
@@ -152,9 +152,11 @@ def _drop_all_objects(
                 f"Cannot drop all of database {database}: {item.database}.{item.name} depends on it.",
                 hint=f"DROP VIEW {item.database}.{item.name} first.",
             )
-    views_first = sorted(inside, key=lambda o: isinstance(o, Table))
-    mine = tuple(sorted(o.id for o in inside if isinstance(o, MaterializedView)))
+    drop_order = sorted(members, key=lambda member: isinstance(member, Table))
+    view_ids = tuple(
+        sorted(member.id for member in members if isinstance(member, MaterializedView))
+    )
     requirements: list[Requirement] = [DatabaseExists(database)]
-    requirements += [RevisionIs(o.id, o.revision) for o in inside]
-    requirements += [NoDependents(o.id, but=mine) for o in inside]
-    return requirements, [DropObject(o.id, recoverable=recoverable) for o in views_first]
+    requirements += [RevisionIs(member.id, member.revision) for member in members]
+    requirements += [NoDependents(member.id, but=view_ids) for member in members]
+    return requirements, [DropObject(member.id, recoverable=recoverable) for member in drop_order]

@@ -131,35 +131,37 @@ def _supported_name(clause: nodes.EngineClause) -> str:
 def _arguments(name: str, clause: nodes.EngineClause) -> tuple[str, ...]:
     """Return the column names between the parentheses. Raise NumberOfArgumentsDoesntMatch,
     BadArguments for other expressions."""
-    given = list(clause.arguments)
-    if clause.name != name:  # ReplicatedX('/path', 'replica', …): a warehouse is its own replica
-        while given and isinstance(given[0], nodes.Literal):
-            given.pop(0)
+    arguments = list(clause.arguments)
+    if clause.name != name:  # ReplicatedX('/path', 'replica', …): these two are ignored
+        while arguments and isinstance(arguments[0], nodes.Literal):
+            arguments.pop(0)
     required, allowed = _argument_counts(name)
-    if not required <= len(given) <= allowed:
+    if not required <= len(arguments) <= allowed:
         raise errors.NumberOfArgumentsDoesntMatch(
-            f"Engine {name} has {len(given)} arguments.",
+            f"Engine {name} has {len(arguments)} arguments.",
             hint=f"Say {_USES[name]}." if name in _USES else f"{name} takes none.",
             position=clause.position,
         )
-    if name == "SummingMergeTree" and given and isinstance(given[0], nodes.TupleLiteral):
-        given = list(given[0].elements)
-    for argument in given:
+    if name == "SummingMergeTree" and arguments and isinstance(arguments[0], nodes.TupleLiteral):
+        arguments = list(arguments[0].elements)
+    for argument in arguments:
         if not isinstance(argument, nodes.Identifier) or len(argument.parts) != 1:
             raise errors.BadArguments(
                 f"Engine {name} takes names of columns.",
                 hint=f"Say {_USES[name]}.",
                 position=clause.position,
             )
-    return tuple(a.parts[0] for a in given if isinstance(a, nodes.Identifier))
+    return tuple(
+        identifier.parts[0] for identifier in arguments if isinstance(identifier, nodes.Identifier)
+    )
 
 
 def _argument_counts(name: str) -> tuple[int, int]:
     """Return the smallest and the largest number of arguments."""
     if name == "SummingMergeTree":
         return 0, 1
-    most = len(ENGINE_ROLES.get(name, ()))
-    return (0 if name == "ReplacingMergeTree" else most), most
+    argument_count = len(ENGINE_ROLES.get(name, ()))
+    return (0 if name == "ReplacingMergeTree" else argument_count), argument_count
 
 
 def _has_key(storage: nodes.StorageClause) -> bool:
@@ -168,7 +170,7 @@ def _has_key(storage: nodes.StorageClause) -> bool:
 
 def _refuse_clauses(engine: Engine, storage: nodes.StorageClause) -> None:
     """Raise BadArguments for clauses that an engine outside the MergeTree family does not take."""
-    for what, given in (
+    for clause, is_given in (
         ("ORDER BY", storage.order_by is not None),
         ("PRIMARY KEY", storage.primary_key is not None),
         ("PARTITION BY", storage.partition_by is not None),
@@ -176,10 +178,10 @@ def _refuse_clauses(engine: Engine, storage: nodes.StorageClause) -> None:
         ("TTL", bool(storage.ttl)),
         ("SETTINGS", bool(storage.settings) and not _deduplicates_only(engine, storage)),
     ):
-        if given:
+        if is_given:
             position = storage.engine.position if storage.engine is not None else None
             raise errors.BadArguments(
-                f"Engine {engine.name} has no {what}.",
+                f"Engine {engine.name} has no {clause}.",
                 hint="Leave the clause out, or use MergeTree.",
                 position=position,
             )
@@ -188,7 +190,9 @@ def _refuse_clauses(engine: Engine, storage: nodes.StorageClause) -> None:
 def _deduplicates_only(engine: Engine, storage: nodes.StorageClause) -> bool:
     """Return whether the settings of a Null table are about deduplication only. Such a table stores
     nothing, but drops redelivered rows before its views read them."""
-    return engine.name == "Null" and all(is_deduplication(s.name) for s in storage.settings)
+    return engine.name == "Null" and all(
+        is_deduplication(setting.name) for setting in storage.settings
+    )
 
 
 # --- columns
@@ -198,19 +202,19 @@ def _check_role_columns(table: Table) -> None:
     """Check that the columns named as version, sign and is_deleted exist, differ and have the right
     types."""
     engine = table.engine
-    words = {"version": "Version", "sign": "Sign", "is_deleted": "is_deleted"}
+    titles = {"version": "Version", "sign": "Sign", "is_deleted": "is_deleted"}
     roles = list(zip(ENGINE_ROLES[engine.name], engine.arguments, strict=False))
     for role, name in roles:
         column = _stored_column(table, name)
         if column is None:
             raise errors.NoSuchColumn(
-                f"{words[role]} column {name} of {engine} is no stored column of the table.",
-                hint=f"The table has {', '.join(c.name for c in table.stored_columns)}.",
+                f"{titles[role]} column {name} of {engine} is no stored column of the table.",
+                hint=f"The table has {', '.join(stored_column.name for stored_column in table.stored_columns)}.",
             )
     if len(set(engine.arguments)) < len(engine.arguments):
-        (first, _), (second, name) = roles
+        (first_role, _), (second_role, name) = roles
         raise errors.BadArguments(
-            f"{name} cannot be both the {first} and the {second} of {engine.name}."
+            f"{name} cannot be both the {first_role} and the {second_role} of {engine.name}."
         )
     for role, name in roles:
         column = _stored_column(table, name)
@@ -221,16 +225,19 @@ def _check_role_columns(table: Table) -> None:
 def _check_role_type(engine: Engine, role: str, name: str, data_type: types.DataType) -> None:
     """Raise BadTypeOfField if the type does not fit the role "version", "sign" or "is_deleted"."""
     if role == "sign":
-        fits, wanted = data_type == types.INT8, "Int8"
+        fits, required_type = data_type == types.INT8, "Int8"
     elif role == "is_deleted":
-        fits, wanted = data_type == types.UINT8 or isinstance(data_type, types.Boolean), "UInt8"
+        fits, required_type = (
+            data_type == types.UINT8 or isinstance(data_type, types.Boolean),
+            "UInt8",
+        )
     else:
         fits = isinstance(data_type, _VERSION_TYPES)
-        wanted = "an integer, a Date, DateTime or DateTime64, not Nullable"
+        required_type = "an integer, a Date, DateTime or DateTime64, not Nullable"
     if not fits:
         raise errors.BadTypeOfField(
             f"The {role} column {name} of {engine.name} is of type {data_type}.",
-            hint=f"Make it {wanted}.",
+            hint=f"Make it {required_type}.",
         )
 
 
@@ -264,7 +271,7 @@ def _check_summing(table: Table) -> None:
 
 def _is_nested(table: Table, name: str) -> bool:
     """Return whether the name is that of a nested structure."""
-    return any(c.name.startswith(f"{name}.") for c in table.stored_columns)
+    return any(column.name.startswith(f"{name}.") for column in table.stored_columns)
 
 
 def _check_aggregating(table: Table) -> None:
@@ -273,14 +280,14 @@ def _check_aggregating(table: Table) -> None:
     keys = [item.expression for item in table.sorting_key]
     measures = _aggregate_columns(table.columns)
     key_text = " ".join((*keys, table.partition_key))
-    loose = [
-        c.name
-        for c in table.stored_columns
-        if c not in measures and c.name not in keys and c.name not in key_text
+    unassigned = [
+        column.name
+        for column in table.stored_columns
+        if column not in measures and column.name not in keys and column.name not in key_text
     ]
-    if measures and loose:
+    if measures and unassigned:
         raise errors.BadArguments(
-            f"Columns {', '.join(loose)} of the AggregatingMergeTree table are neither part of "
+            f"Columns {', '.join(unassigned)} of the AggregatingMergeTree table are neither part of "
             "the sorting key nor aggregates, so a merge would keep an arbitrary value of them.",
             hint="Add them to ORDER BY, or make them SimpleAggregateFunction(any, T).",
         )
@@ -289,7 +296,7 @@ def _check_aggregating(table: Table) -> None:
 def _aggregate_columns(columns: Sequence[Column]) -> list[Column]:
     """Return the columns with aggregate states."""
     return [
-        c
-        for c in columns
-        if isinstance(c.type, types.AggregateFunction | types.SimpleAggregateFunction)
+        column
+        for column in columns
+        if isinstance(column.type, types.AggregateFunction | types.SimpleAggregateFunction)
     ]

@@ -48,7 +48,6 @@ def skip_index(
 ) -> SkipIndex:
     """Return the index that the definition describes. Raise the errors of ClickHouse for types,
     expressions and arguments that are not possible."""
-
     kind = _TYPES.get(definition.type.name.lower())
     if kind is None:
         raise NotSupportedError(
@@ -80,14 +79,14 @@ def add_indexes(
 ) -> Table:
     """Return the table with these indexes too. Raise IllegalIndex if a name is taken."""
     for definition in definitions:
-        made = skip_index(definition, table, context, snapshot)
-        if any(known.name == made.name for known in table.indexes):
+        index = skip_index(definition, table, context, snapshot)
+        if any(existing.name == index.name for existing in table.indexes):
             raise IllegalIndex(
-                f"The index {made.name} is there already.",
+                f"The index {index.name} is there already.",
                 hint="Choose another name.",
                 position=definition.position,
             )
-        table = replace(table, indexes=(*table.indexes, made))
+        table = replace(table, indexes=(*table.indexes, index))
     return table
 
 
@@ -96,13 +95,13 @@ def alter_index(
 ) -> Table:
     """Return the table after ADD or DROP INDEX, which affect parts written from now on. MATERIALIZE
     INDEX and OPTIMIZE … FINAL rewrite older parts."""
-    known = any(index.name == action.name for index in table.indexes)
+    exists = any(index.name == action.name for index in table.indexes)
     match action.action:
         case "ADD":
             assert action.index is not None
-            if known and action.if_exists:
+            if exists and action.if_exists:
                 return table
-            if known:
+            if exists:
                 raise IllegalColumn(
                     f"The index {action.name} is there already.",
                     hint="Choose another name, or say ADD INDEX IF NOT EXISTS.",
@@ -110,16 +109,16 @@ def alter_index(
                 )
             return _move_newest(add_indexes((action.index,), table, context, snapshot), action)
         case "DROP":
-            if not known and not action.if_exists:
+            if not exists and not action.if_exists:
                 raise BadArguments(
                     f"{table.database}.{table.name} has no index {action.name}.",
                     hint="system.data_skipping_indices lists those there are.",
                     position=action.position,
                 )
-            kept = tuple(index for index in table.indexes if index.name != action.name)
-            return replace(table, indexes=kept)
+            remaining = tuple(index for index in table.indexes if index.name != action.name)
+            return replace(table, indexes=remaining)
         case "MATERIALIZE" | "CLEAR":
-            return table  # `rewriting` rewrites the parts
+            return table  # `rewrite_steps` rewrites the parts
 
 
 def rewrite_steps(
@@ -145,37 +144,39 @@ def rewrite_steps(
 
 def _move_newest(table: Table, action: nodes.IndexAction) -> Table:
     """Return the table with its newest index moved FIRST or AFTER another one."""
-    *others, made = table.indexes
+    *others, new_index = table.indexes
     if action.first:
-        return replace(table, indexes=(made, *others))
+        return replace(table, indexes=(new_index, *others))
     if action.after is None:
         return table
     names = [index.name for index in others]
     if action.after not in names:
         raise BadArguments(
-            f"{table.database}.{table.name} has no index {action.after} to add {made.name} after.",
+            f"{table.database}.{table.name} has no index {action.after} to add {new_index.name} after.",
             hint=f"It has {', '.join(names) or 'none'}.",
             position=action.position,
         )
-    at = names.index(action.after) + 1
-    return replace(table, indexes=(*others[:at], made, *others[at:]))
+    position = names.index(action.after) + 1
+    return replace(table, indexes=(*others[:position], new_index, *others[position:]))
 
 
 def _check_expression(definition: nodes.IndexDefinition, bound: Expression, table: Table) -> None:
     """Raise an error for an expression that names no column, is not pure, reads a column that is
     not stored, or has an unsuitable type."""
-    used = columns_of(bound)
-    if not used:
+    used_columns = columns_of(bound)
+    if not used_columns:
         raise IncorrectQuery(
             f"The expression of the index {definition.name} names no column.",
             position=definition.position,
         )
-    if any(isinstance(e, Call) and e.function.volatility != "pure" for e in walk(bound)):
+    if any(isinstance(node, Call) and node.function.volatility != "pure" for node in walk(bound)):
         raise BadArguments(
             f"The expression of the index {definition.name} gives another value each time.",
             position=definition.position,
         )
-    unstored = [c.name for c in table.columns if c.name in used and not c.stored]
+    unstored = [
+        column.name for column in table.columns if column.name in used_columns and not column.stored
+    ]
     if unstored:
         raise IllegalColumn(
             f"The index {definition.name} is over {unstored[0]}, which no part stores.",
@@ -214,9 +215,13 @@ def _check_hashed(definition: nodes.IndexDefinition, data_type: types.DataType) 
 
 def _type_argument(definition: nodes.IndexDefinition, kind: IndexType) -> float:
     """Return the number in TYPE set(n) or bloom_filter(p), or its default; 0 for minmax."""
-    values = [one.value for one in definition.type.arguments if isinstance(one, nodes.Literal)]
-    given = definition.type.arguments
-    if len(values) != len(given) or len(given) > (kind != "minmax"):
+    values = [
+        argument.value
+        for argument in definition.type.arguments
+        if isinstance(argument, nodes.Literal)
+    ]
+    arguments = definition.type.arguments
+    if len(values) != len(arguments) or len(arguments) > (kind != "minmax"):
         raise IncorrectQuery(
             f"TYPE {definition.type.name} takes {'no argument' if kind == 'minmax' else 'one number'}.",
             position=definition.position,

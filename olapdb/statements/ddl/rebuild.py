@@ -26,7 +26,6 @@ def rebuild(
 ) -> tuple[Any, ...]:
     """Run SYSTEM REBUILD VIEW; return a row for each step. ENGINE, PARTITION BY and ORDER BY shape
     the new target; an omitted clause is that of the old target."""
-
     storage = statement.storage
     engine = "" if storage is None or storage.engine is None else engine_of(storage, None).name
     request = RebuildRequest(
@@ -39,7 +38,7 @@ def rebuild(
         database=context.database,
         executor=chunk_executor(context),
         progress=context.progress,
-        named={one.name: one.value for one in statement.settings},
+        named={setting.name: setting.value for setting in statement.settings},
     )
     return Rebuild(request).run()
 
@@ -47,14 +46,12 @@ def rebuild(
 def cancel(view: MaterializedView, context: StatementContext) -> None:
     """Run SYSTEM CANCEL REBUILD VIEW: drop the unfinished version with its target. Raise
     BadArguments if there is none."""
-
     cancel_rebuild(context.origin(), view.id)
 
 
 def rollback(view: MaterializedView, context: StatementContext) -> tuple[Any, ...]:
     """Run SYSTEM ROLLBACK VIEW: give the name back to the version that the last rebuild replaced;
     return one row about it."""
-
     return roll_back(context.origin(), view.id)
 
 
@@ -64,7 +61,7 @@ def _target_builder(storage: nodes.StorageClause | None, context: StatementConte
 
     def build(old: Table, columns: tuple[Column, ...], name: str) -> Table:
         """Return the new target, with the old one's properties where no clause changes them."""
-        fresh = replace(
+        new_target = replace(
             old,
             id=str(uuid.uuid4()),
             name=name,
@@ -77,9 +74,9 @@ def _target_builder(storage: nodes.StorageClause | None, context: StatementConte
         )
         snapshot = context.snapshot()
         if storage is None:
-            check_table(fresh, context, snapshot)
-            return fresh
-        shape = build_table(
+            check_table(new_target, context, snapshot)
+            return new_target
+        reshaped = build_table(
             nodes.CreateTable(
                 table=nodes.TableName(name, old.database),
                 columns=tuple(_definition(column) for column in columns),
@@ -90,12 +87,12 @@ def _target_builder(storage: nodes.StorageClause | None, context: StatementConte
             snapshot,
         )
         return replace(
-            fresh,
-            engine=shape.engine,
-            sorting_key=shape.sorting_key,
-            primary_key=shape.primary_key,
-            partition_key=shape.partition_key,
-            ttl=shape.ttl or old.ttl,
+            new_target,
+            engine=reshaped.engine,
+            sorting_key=reshaped.sorting_key,
+            primary_key=reshaped.primary_key,
+            partition_key=reshaped.partition_key,
+            ttl=reshaped.ttl or old.ttl,
         )
 
     return build

@@ -35,8 +35,8 @@ Name = tuple[str, str]
 def rename(statement: nodes.Rename, context: StatementContext) -> Result:
     """Run RENAME TABLE or DATABASE in one commit. Pairs apply in order: `a TO c, b TO a, c TO b`
     swaps."""
-    run = _rename_databases if statement.kind == "DATABASE" else _rename_tables
-    retry_on_conflict(context, partial(run, statement, context))
+    attempt = _rename_databases if statement.kind == "DATABASE" else _rename_tables
+    retry_on_conflict(context, partial(attempt, statement, context))
     return Result()
 
 
@@ -49,31 +49,34 @@ def exchange(statement: nodes.Exchange, context: StatementContext) -> Result:
 
 def _rename_tables(statement: nodes.Rename, context: StatementContext, snapshot: Snapshot) -> None:
     """Make one attempt of RENAME TABLE at the snapshot. Raise UnknownTable, TableAlreadyExists."""
-    names: dict[Name, SchemaObject] = {(o.database, o.name): o for o in snapshot.objects()}
-    touched: dict[str, SchemaObject] = {}
+    names: dict[Name, SchemaObject] = {
+        (named_object.database, named_object.name): named_object
+        for named_object in snapshot.objects()
+    }
+    renamed_items: dict[str, SchemaObject] = {}
     for (old, new), if_exists in _pairs(statement):
-        before, after = context.locate(old), context.locate(new)
-        item = names.get(before)
+        old_key, new_key = context.locate(old), context.locate(new)
+        item = names.get(old_key)
         if item is None and if_exists:
             continue
         if item is None:
-            raise unknown_table(snapshot, *before).at(old.position)
-        require_own_database(after[0], snapshot, new.position)
-        if after in names:
+            raise unknown_table(snapshot, *old_key).at(old.position)
+        require_own_database(new_key[0], snapshot, new.position)
+        if new_key in names:
             raise TableAlreadyExists(
-                f"{after[0]}.{after[1]} exists.",
+                f"{new_key[0]}.{new_key[1]} exists.",
                 hint="EXCHANGE TABLES swaps two tables.",
                 position=new.position,
             )
-        names[after] = names.pop(before)
-        touched[item.id] = item
-    new_names = {item.id: name for name, item in names.items() if item.id in touched}
-    _commit_renames(context, "RENAME", snapshot, touched.values(), new_names)
+        names[new_key] = names.pop(old_key)
+        renamed_items[item.id] = item
+    new_names = {item.id: name for name, item in names.items() if item.id in renamed_items}
+    _commit_renames(context, "RENAME", snapshot, renamed_items.values(), new_names)
 
 
 def _exchange(statement: nodes.Exchange, context: StatementContext, snapshot: Snapshot) -> None:
     """Make one attempt of `exchange` at the snapshot."""
-    left, right = (context.require(snapshot, n) for n in (statement.left, statement.right))
+    left, right = (context.require(snapshot, name) for name in (statement.left, statement.right))
     names = {left.id: (right.database, right.name), right.id: (left.database, left.name)}
     _commit_renames(context, "EXCHANGE", snapshot, (left, right), names)
 
@@ -90,7 +93,14 @@ def _rename_databases(
     for (old, new), if_exists in _pairs(statement):
         if if_exists and old.name not in databases:
             continue
-        reserved = next((n.name for n in (old, new) if n.name in SYSTEM_DATABASES), None)
+        reserved = next(
+            (
+                database_name.name
+                for database_name in (old, new)
+                if database_name.name in SYSTEM_DATABASES
+            ),
+            None,
+        )
         if reserved is not None:
             raise IncorrectQuery(
                 f"The database {reserved} keeps its name, and no other has it.",
@@ -103,18 +113,18 @@ def _rename_databases(
                 f"Database {new.name} exists.", hint="Choose another name.", position=new.position
             )
         databases[new.name] = databases.pop(old.name)
-    new_name = {one.id: name for name, one in databases.items()}
-    moving = [one for one in snapshot.databases.values() if new_name[one.id] != one.name]
-    renamed = {one.name: new_name[one.id] for one in moving}
-    items = [o for o in snapshot.objects() if o.database in renamed]
-    changes: list[Change] = [DropDatabase(one.name) for one in moving]
-    changes += [CreateDatabase(replace(one, name=new_name[one.id])) for one in moving]
+    new_names = {entry.id: name for name, entry in databases.items()}
+    renamed = [entry for entry in snapshot.databases.values() if new_names[entry.id] != entry.name]
+    new_by_old = {entry.name: new_names[entry.id] for entry in renamed}
+    items = [item for item in snapshot.objects() if item.database in new_by_old]
+    changes: list[Change] = [DropDatabase(entry.name) for entry in renamed]
+    changes += [CreateDatabase(replace(entry, name=new_names[entry.id])) for entry in renamed]
     _commit_renames(
         context,
         "RENAME DATABASE",
         snapshot,
         items,
-        {o.id: (renamed[o.database], o.name) for o in items},
+        {item.id: (new_by_old[item.database], item.name) for item in items},
         changes,
     )
 
@@ -123,8 +133,8 @@ def _pairs(
     statement: nodes.Rename,
 ) -> Iterator[tuple[tuple[nodes.TableName, nodes.TableName], bool]]:
     """Yield each (old name, new name), and whether it has IF EXISTS."""
-    rest = len(statement.pairs) - len(statement.if_exists)
-    return zip(statement.pairs, (*statement.if_exists, *[False] * rest), strict=True)
+    missing = len(statement.pairs) - len(statement.if_exists)
+    return zip(statement.pairs, (*statement.if_exists, *[False] * missing), strict=True)
 
 
 def _commit_renames(
@@ -142,18 +152,21 @@ def _commit_renames(
     view was created or changed since the snapshot: such a view could name an object by its old
     name.
     """
-    moving = [o for o in items if names[o.id] != (o.database, o.name)]
-    if not moving and not databases:
+    renamed = [item for item in items if names[item.id] != (item.database, item.name)]
+    if not renamed and not databases:
         return
-    moved = {(o.database, o.name): names[o.id] for o in moving}
-    requirements: list[Requirement] = [RevisionIs(o.id, o.revision) for o in moving]
+    new_names = {(item.database, item.name): names[item.id] for item in renamed}
+    requirements: list[Requirement] = [RevisionIs(item.id, item.revision) for item in renamed]
     requirements.append(NoViewSince(snapshot.number))
     if not databases:
-        requirements += [DatabaseExists(d) for d in dict.fromkeys(d for d, _ in moved.values())]
-    requirements += [NameIsFree(*name) for name in moved.values() if name not in moved]
-    changed = _renamed_objects(snapshot, moving, moved)
+        requirements += [
+            DatabaseExists(database)
+            for database in dict.fromkeys(database for database, _ in new_names.values())
+        ]
+    requirements += [NameIsFree(*name) for name in new_names.values() if name not in new_names]
+    renamed_items = _renamed_objects(snapshot, renamed, new_names)
     commit_schema_change(
-        context, kind, requirements, [*databases, *(PutObject(o) for o in changed)]
+        context, kind, requirements, [*databases, *(PutObject(item) for item in renamed_items)]
     )
 
 
@@ -162,11 +175,10 @@ def _renamed_objects(
 ) -> list[SchemaObject]:
     """Return the objects under their new names, then the other views whose text changes. `version`
     stays, since no meaning changes."""
-
     rewritten: dict[str, View | MaterializedView] = {
-        v.id: v for v in rewrite_references(snapshot, moved)
+        view.id: view for view in rewrite_references(snapshot, moved)
     }
-    changed: list[SchemaObject] = [
-        rewritten.pop(o.id, o).renamed(*moved[o.database, o.name]) for o in moving
+    renamed_items: list[SchemaObject] = [
+        rewritten.pop(item.id, item).renamed(*moved[item.database, item.name]) for item in moving
     ]
-    return [*changed, *rewritten.values()]
+    return [*renamed_items, *rewritten.values()]

@@ -43,9 +43,9 @@ def is_dimension_only(snapshot: Snapshot, item: SchemaObject) -> bool:
     if item.setting("deduplicate_by"):
         return False  # the remembered keys of the old rows would reject the new ones
     return all(
-        item.id in one.dimension_ids and item.id not in (one.source_id, one.target_id)
-        for one in snapshot.objects()
-        if isinstance(one, MaterializedView) and one.needs(item.id)
+        item.id in view.dimension_ids and item.id not in (view.source_id, view.target_id)
+        for view in snapshot.objects()
+        if isinstance(view, MaterializedView) and view.needs(item.id)
     )
 
 
@@ -54,22 +54,22 @@ def with_identity_of(made: Table, existing: Table, snapshot: Snapshot) -> Table:
 
     Raises AlterOfColumnIsForbidden if a view would not work any more.
     """
-    newest = next_column_id(existing) - 1
+    last_id = next_column_id(existing) - 1
     columns: list[Column] = []
     for column in made.columns:
-        old = existing.column(column.name)
-        if old is not None and old.type == column.type:
-            columns.append(replace(column, id=old.id))
+        old_column = existing.column(column.name)
+        if old_column is not None and old_column.type == column.type:
+            columns.append(replace(column, id=old_column.id))
         else:
-            newest += 1
-            columns.append(replace(column, id=newest))
+            last_id += 1
+            columns.append(replace(column, id=last_id))
     table = replace(
         made,
         id=existing.id,
         columns=tuple(columns),
         version=existing.version + 1,
         revision=existing.revision,
-        last_column_id=newest,
+        last_column_id=last_id,
     )
     check_altered(snapshot, table, "replace")
     return table
@@ -86,34 +86,38 @@ def publish_replacement(
     """Commit at once: replace definition and rows of the table, and invalidate the view slices that
     differ.
 
-    `made` is from `successor`; `requirements` and `changes` are those of the new rows. Detached
-    parts are dropped too, since their keys may be those of the old definition.
+    `made` is from `with_identity_of`; `requirements` and `changes` are those of the new rows.
+    Detached parts are dropped too, since their keys may be those of the old definition.
     """
-    detached = detached_table(existing.id)
-    detached_ids = tuple(sorted(part.id for part in snapshot.parts(detached)))
+    detached_table_id = detached_table(existing.id)
+    detached_ids = tuple(sorted(part.id for part in snapshot.parts(detached_table_id)))
     parts = snapshot.parts(existing.id)
     ids = tuple(sorted(part.id for part in parts))
     rows = sum(part.rows for part in parts)
     views = tuple(view.id for view in dimension_views(snapshot, {existing.id}))
-    own = SchemaIs(made.id, made.version)  # this commit itself makes it true
+    own_schema = SchemaIs(made.id, made.version)  # this commit itself makes it true
     draft = CommitDraft(
         [
             RevisionIs(existing.id, existing.revision),
             NoDependents(existing.id, but=views),
             PartsOfPartitionAre(existing.id, None, ids),
-            PartsOfPartitionAre(detached, None, detached_ids),
-            *(one for one in requirements if one != own),
+            PartsOfPartitionAre(detached_table_id, None, detached_ids),
+            *(entry for entry in requirements if entry != own_schema),
         ],
-        [RemoveParts(*one) for one in ((existing.id, ids), (detached, detached_ids)) if one[1]],
+        [
+            RemoveParts(*entry)
+            for entry in ((existing.id, ids), (detached_table_id, detached_ids))
+            if entry[1]
+        ],
     )
     draft.change(PutObject(made), *raise_data_versions(existing, parts), *changes)
     origin = context.origin("CREATE TABLE")
-    write = TableWrite(
+    table_write = TableWrite(
         frozenset((existing.id,)),
         rows,
         rejoined=_views_of_replaced_columns(made, existing, snapshot),
     )
-    draft.merge(effects_of(origin, snapshot, write, draft.changes))
+    draft.merge(effects_of(origin, snapshot, table_write, draft.changes))
     draft.merge(rejudged_draft(origin, snapshot, check_altered(snapshot, made, "replace")))
     publish(draft, origin)
 
@@ -121,21 +125,23 @@ def publish_replacement(
 def _views_of_replaced_columns(made: Table, existing: Table, snapshot: Snapshot) -> frozenset[str]:
     """Return the ids of views that read a column which has a new id. Old and new rows have
     different columns there, so these views' slices cannot be compared row by row."""
-    kept = {column.name: column.id for column in made.columns}
-    others = {one.name for one in existing.columns if kept.get(one.name) != one.id}
+    new_ids = {column.name: column.id for column in made.columns}
+    changed = {old.name for old in existing.columns if new_ids.get(old.name) != old.id}
     if _aliases(existing) - _aliases(made):  # plans contain alias expressions, not names
         return frozenset(view.id for view in dimension_views(snapshot, {existing.id}))
-    found: set[str] = set()
-    for view in dimension_views(snapshot, {existing.id}) if others else ():
+    view_ids: set[str] = set()
+    for view in dimension_views(snapshot, {existing.id}) if changed else ():
         try:
-            read = columns_read(bind_view(view, snapshot).root, existing.id)
+            read_names = columns_read(bind_view(view, snapshot).root, existing.id)
         except Error:
-            read = frozenset(others)
-        if read & others:
-            found.add(view.id)
-    return frozenset(found)
+            read_names = frozenset(changed)
+        if read_names & changed:
+            view_ids.add(view.id)
+    return frozenset(view_ids)
 
 
 def _aliases(table: Table) -> set[tuple[str, str]]:
     """Return (name, expression) of the ALIAS columns."""
-    return {(one.name, one.default) for one in table.columns if one.default_kind == "ALIAS"}
+    return {
+        (column.name, column.default) for column in table.columns if column.default_kind == "ALIAS"
+    }

@@ -43,13 +43,13 @@ def build_table(
     """
     database, name = context.locate(statement.table)
     require_own_database(database, snapshot, statement.table.position)
-    for what, clause in (
+    for clause_name, clause in (
         ("PROJECTION", statement.projections),
         ("SAMPLE BY", statement.storage.sample_by),
     ):
         if clause:
             raise NotSupportedError(
-                f"{what} in CREATE TABLE is not supported yet.",
+                f"{clause_name} in CREATE TABLE is not supported yet.",
                 hint="Leave the clause out.",
                 position=statement.position,
             )
@@ -58,10 +58,16 @@ def build_table(
     storage = statement.storage
     engine = engine_of(storage, like)
     sorting_key, primary_key, partition_key = _keys(storage, like, engine)
-    given: dict[str, SettingValue | None] = {s.name: s.value for s in storage.settings}
-    settings = table_settings(given) if storage.settings else (like.settings if like else ())
+    changes: dict[str, SettingValue | None] = {
+        setting.name: setting.value for setting in storage.settings
+    }
+    settings = table_settings(changes) if storage.settings else (like.settings if like else ())
     if not engine.is_merge_tree:
-        settings = tuple(s for s in settings if engine.name == "Null" and is_deduplication(s[0]))
+        settings = tuple(
+            setting
+            for setting in settings
+            if engine.name == "Null" and is_deduplication(setting[0])
+        )
     table = Table(
         id=str(uuid.uuid4()),
         database=database,
@@ -92,7 +98,6 @@ def _ttl(
 ) -> str:
     """Return the table's TTL text; without a TTL clause that of AS `like`, unless the statement
     names an engine."""
-
     items = statement.storage.ttl
     if not items and like is not None and table.engine.is_merge_tree:
         return like.ttl if statement.storage.engine is None else ""
@@ -102,17 +107,16 @@ def _ttl(
 def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> None:
     """Check engine, deduplication, keys and columns of the table: their expressions bind, and their
     types are allowed. Raise the errors of ClickHouse."""
-
     check_engine(table)
     check_deduplication(table, snapshot)
     scope = context.scope(snapshot)
     nullable_ok = bool(dict(table.settings).get("allow_nullable_key", False))
     for item in table.sorting_key:
-        written = parse_expression(item.expression)
-        bound = bind_expression(written, table, scope)
+        parsed = parse_expression(item.expression)
+        bound = bind_expression(parsed, table, scope)
         _check_key(item.expression, bound, "sorting key", nullable_ok)
-        reads = isinstance(written, nodes.Identifier)  # an ALIAS may be a constant
-        if not reads and not any(isinstance(e, ColumnRef) for e in walk(bound)):
+        is_column = isinstance(parsed, nodes.Identifier)  # an ALIAS may be a constant
+        if not is_column and not any(isinstance(node, ColumnRef) for node in walk(bound)):
             raise IllegalColumn(
                 f"The sorting key cannot contain a constant, {item.expression}.",
                 hint="Leave it out; ORDER BY tuple() sorts by nothing.",
@@ -128,8 +132,8 @@ def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> 
 
 def _check_distinct(expressions: Sequence[str]) -> None:
     """Raise BadArguments if the sorting key repeats an expression."""
-    for at, text in enumerate(expressions):
-        if text in expressions[:at]:
+    for position, text in enumerate(expressions):
+        if text in expressions[:position]:
             raise BadArguments(f"The sorting key has {text} twice.", hint="Leave one out.")
 
 
@@ -138,7 +142,11 @@ def _check_key(text: str, bound: Expression, what: str, nullable_ok: bool) -> No
     allow_nullable_key, or whose type keys cannot have."""
     data_type = bound.type
     volatile = next(
-        (e.name for e in walk(bound) if isinstance(e, Call) and e.function.volatility != "pure"),
+        (
+            node.name
+            for node in walk(bound)
+            if isinstance(node, Call) and node.function.volatility != "pure"
+        ),
         None,
     )
     if volatile is not None:
@@ -173,14 +181,14 @@ def _columns(
     """Return the columns of the column list, else of the AS table, else of the SELECT. Raise
     IncorrectQuery without any, IllegalColumn for repeated names."""
     if statement.columns:
-        made = columns_from(statement.columns, context, snapshot)
+        columns = columns_from(statement.columns, context, snapshot)
     elif like is not None:
         return fresh_columns(like.columns)
     elif statement.query is not None:
         plan = select.plan_query(statement.query, context, snapshot)
-        made = tuple(
-            Column(i, n, _require_storable(t))
-            for i, (n, t) in enumerate(zip(plan.names, plan.types), 1)
+        columns = tuple(
+            Column(number, name, _require_storable(data_type))
+            for number, (name, data_type) in enumerate(zip(plan.names, plan.types), 1)
         )
     else:
         raise IncorrectQuery(
@@ -188,19 +196,19 @@ def _columns(
             hint="Give a column list, AS SELECT, or AS another table.",
             position=statement.position,
         )
-    seen: set[str] = set()
-    for column in made:
-        if column.name in seen:
+    seen_names: set[str] = set()
+    for column in columns:
+        if column.name in seen_names:
             raise IllegalColumn(f"Column {column.name} appears twice.", position=statement.position)
-        seen.add(column.name)
-    return made
+        seen_names.add(column.name)
+    return columns
 
 
 def _constraints(statement: nodes.CreateTable, like: Table | None) -> tuple[tuple[str, str], ...]:
     """Return the (name, condition) of each constraint; without columns and constraints those of
     `like`."""
     if statement.constraints or like is None or statement.columns:
-        return tuple(constraint_from(one) for one in statement.constraints)
+        return tuple(constraint_from(definition) for definition in statement.constraints)
     return like.constraints
 
 
@@ -219,7 +227,7 @@ def columns_from(
     """Return the columns of a CREATE TABLE list, numbered from 1. A column without a type has that
     of its default. Raise NotSupportedError for a column's TTL."""
     nullable = context.settings.boolean("data_type_default_nullable")
-    made: list[Column] = []
+    columns: list[Column] = []
     for number, definition in enumerate(definitions, 1):
         if definition.ttl is not None:
             raise NotSupportedError(
@@ -228,10 +236,10 @@ def columns_from(
             )
         data_type = definition.type
         if data_type is None:
-            data_type = _default_type(definition, made, context, snapshot)
+            data_type = _default_type(definition, columns, context, snapshot)
         elif nullable and not isinstance(data_type, types.LowCardinality):
             data_type = types.make_nullable(data_type)
-        made.append(
+        columns.append(
             Column(
                 number,
                 definition.name,
@@ -239,10 +247,10 @@ def columns_from(
                 definition.default_kind,
                 to_sql(definition.default) if definition.default is not None else "",
                 definition.comment,
-                ", ".join(to_sql(c) for c in definition.codec),
+                ", ".join(to_sql(codec) for codec in definition.codec),
             )
         )
-    return tuple(made)
+    return tuple(columns)
 
 
 def _default_type(
@@ -252,7 +260,6 @@ def _default_type(
     snapshot: Snapshot,
 ) -> types.DataType:
     """Return the type of the default expression over the columns `before`."""
-
     if definition.default is None:
         raise BadArguments(
             f"Column {definition.name} has no type.",
@@ -268,17 +275,17 @@ def _keys(
 ) -> tuple[tuple[KeyItem, ...], int, str]:
     """Return (sorting key, number of its items in the primary key, partition key); without clauses
     those of `like`. Raise BadArguments if PRIMARY KEY is not a prefix of ORDER BY."""
-    given = storage.order_by is not None or storage.primary_key is not None
+    has_order = storage.order_by is not None or storage.primary_key is not None
     if not engine.is_merge_tree:
         return (), 0, ""
-    if not given and storage.partition_by is None and like is not None:
+    if not has_order and storage.partition_by is None and like is not None:
         return like.sorting_key, like.primary_key, like.partition_key
-    primary = tuple(to_sql(e) for e in _flatten_key(storage.primary_key or ()))
+    primary = tuple(to_sql(expression) for expression in _flatten_key(storage.primary_key or ()))
     if storage.order_by is None:
         sorting = tuple(KeyItem(text) for text in primary)
     else:
         sorting = tuple(key_items(storage.order_by))
-    if primary and primary != tuple(i.expression for i in sorting[: len(primary)]):
+    if primary and primary != tuple(item.expression for item in sorting[: len(primary)]):
         raise BadArguments("The primary key must be a prefix of ORDER BY.")
     partition = "" if storage.partition_by is None else to_sql(storage.partition_by)
     if partition in ("tuple()", "()"):
@@ -288,20 +295,27 @@ def _keys(
 
 def _flatten_key(expressions: Sequence[nodes.Expression]) -> list[nodes.Expression]:
     """Return the key expressions one by one: `(a, b)` is `a, b`, and `tuple()` is empty."""
-    flat: list[nodes.Expression] = []
-    for e in expressions:
-        if isinstance(e, nodes.TupleLiteral):
-            flat.extend(e.elements)
-        elif not (isinstance(e, nodes.Function) and e.name == "tuple" and not e.arguments):
-            flat.append(e)
-    return flat
+    flattened: list[nodes.Expression] = []
+    for expression in expressions:
+        if isinstance(expression, nodes.TupleLiteral):
+            flattened.extend(expression.elements)
+        elif not (
+            isinstance(expression, nodes.Function)
+            and expression.name == "tuple"
+            and not expression.arguments
+        ):
+            flattened.append(expression)
+    return flattened
 
 
 def key_items(items: Sequence[nodes.OrderItem]) -> list[KeyItem]:
     """Return ORDER BY as key items. Raise BadArguments for NULLS FIRST and COLLATE."""
-    made: list[KeyItem] = []
+    result: list[KeyItem] = []
     for item in items:
         if item.nulls_first is not None or item.collate is not None:
             raise BadArguments("NULLS FIRST and COLLATE have no place in a table's ORDER BY.")
-        made.extend(KeyItem(to_sql(e), item.descending) for e in _flatten_key([item.expression]))
-    return made
+        result.extend(
+            KeyItem(to_sql(expression), item.descending)
+            for expression in _flatten_key([item.expression])
+        )
+    return result

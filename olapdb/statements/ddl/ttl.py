@@ -72,16 +72,15 @@ def _interval_as_function(node: nodes.Node) -> nodes.Node | None:
 def _check_rule(item: nodes.TtlItem, table: Table, scope: BindScope) -> None:
     """Raise an error for a rule that cannot work: another action than DELETE, a subquery, no
     column, a result that is no date or time, a WHERE that is no condition."""
-
     if item.action != "DELETE":
-        what = {"GROUP BY": "GROUP BY", "RECOMPRESS": "RECOMPRESS", "MOVE": f"TO {item.detail}"}
+        actions = {"GROUP BY": "GROUP BY", "RECOMPRESS": "RECOMPRESS", "MOVE": f"TO {item.detail}"}
         raise NotSupportedError(
-            f"TTL … {what[item.action]} is not supported: TTL deletes rows.",
+            f"TTL … {actions[item.action]} is not supported: TTL deletes rows.",
             hint="A materialized view keeps aggregates of rows that leave by TTL.",
             position=item.position,
         )
     for expression in filter(None, (item.expression, item.where)):
-        if any(isinstance(one, nodes.Subquery | nodes.Query) for one in walk_syntax(expression)):
+        if any(isinstance(node, nodes.Subquery | nodes.Query) for node in walk_syntax(expression)):
             raise NotSupportedError(
                 "A subquery in TTL is not supported.",
                 hint="Decide by the row's own columns, or DELETE FROM … WHERE by a schedule.",
@@ -115,11 +114,11 @@ def _check_rule(item: nodes.TtlItem, table: Table, scope: BindScope) -> None:
 
 def _check_pure(bound: Expression, text: str, item: nodes.TtlItem) -> None:
     """Raise BadArguments if the expression calls a function that is not pure."""
-    for one in walk(bound):
-        if isinstance(one, Call) and one.function.volatility != "pure":
+    for subexpression in walk(bound):
+        if isinstance(subexpression, Call) and subexpression.function.volatility != "pure":
             raise BadArguments(
                 "TTL expression cannot contain non-deterministic functions, but contains function"
-                f" {one.name}.",
+                f" {subexpression.name}.",
                 hint=f"{text} has to follow from the row's own columns.",
                 position=item.position,
             )
@@ -148,7 +147,6 @@ def materialize_ttl(
 ) -> Result:
     """Run MATERIALIZE TTL: remove expired rows now, in one commit; return their number. Raise
     IncorrectQuery for a table without TTL."""
-
     snapshot = context.snapshot()
     table = context.require_table(snapshot, name, "MATERIALIZE TTL")
     if not table.ttl:
@@ -157,8 +155,8 @@ def materialize_ttl(
             hint="ALTER TABLE … MODIFY TTL sets one.",
             position=name.position,
         )
-    wanted = None
+    partition_id = None
     if partition is not None:
-        wanted = find_partition(partition, table, context, snapshot)
-    done = apply_ttl(context.origin("TTL"), table.id, partition_id=wanted)
-    return Result(affected_rows=done.rows)
+        partition_id = find_partition(partition, table, context, snapshot)
+    result = apply_ttl(context.origin("TTL"), table.id, partition_id=partition_id)
+    return Result(affected_rows=result.rows)

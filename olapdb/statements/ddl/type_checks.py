@@ -85,8 +85,8 @@ def _check_outer_type(data_type: types.DataType, column: str) -> None:
                 else "Write LowCardinality(Nullable(T)).",
             )
         case types.LowCardinality(inner):
-            bare = inner.inner if isinstance(inner, types.Nullable) else inner
-            if not isinstance(bare, _IN_LOW_CARDINALITY):
+            element = inner.inner if isinstance(inner, types.Nullable) else inner
+            if not isinstance(element, _IN_LOW_CARDINALITY):
                 raise IllegalTypeOfArgument(
                     f"Column {column}: LowCardinality is for numbers, strings, Date and DateTime,"
                     f" not {inner}.",
@@ -115,11 +115,11 @@ def _check_outer_type(data_type: types.DataType, column: str) -> None:
 def _check_simple(function: str, inner: types.DataType, column: str) -> None:
     """Raise BadArguments if the function turns two values of the type into a value of another
     type."""
-    made = resolve_aggregate(function, (), (inner,)).result_type
-    if types.plain(made) != types.plain(inner):
+    result_type = resolve_aggregate(function, (), (inner,)).result_type
+    if types.plain(result_type) != types.plain(inner):
         raise BadArguments(
-            f"Column {column}: {function} makes {made} of {inner}, and so it cannot be kept.",
-            hint=f"Write SimpleAggregateFunction({function}, {made}).",
+            f"Column {column}: {function} makes {result_type} of {inner}, and so it cannot be kept.",
+            hint=f"Write SimpleAggregateFunction({function}, {result_type}).",
         )
 
 

@@ -33,12 +33,12 @@ def _undrop(statement: nodes.Undrop, context: StatementContext, snapshot: Snapsh
             hint="RENAME it first; then the dropped one has the name.",
             position=statement.name.position,
         )
-    found = _newest_dropped(statement, context, database, name)
+    dropped = _newest_dropped(statement, context, database, name)
     commit_schema_change(
         context,
         "UNDROP TABLE",
         [DatabaseExists(database), NameIsFree(database, name)],
-        [UndropTable(found.table.id)],
+        [UndropTable(dropped.table.id)],
     )
 
 
@@ -47,23 +47,23 @@ def _newest_dropped(
 ) -> DroppedTable:
     """Return the newest dropped table of that name and UUID. Raise UnknownTable if there is none,
     or if vacuum has deleted its parts."""
-    known = [
-        one
-        for one in context.services.catalog.dropped_tables()
-        if (one.table.database, one.table.name) == (database, name)
-        and statement.uuid in (None, one.table.id)
+    candidates = [
+        dropped
+        for dropped in context.services.catalog.dropped_tables()
+        if (dropped.table.database, dropped.table.name) == (database, name)
+        and statement.uuid in (None, dropped.table.id)
     ]
-    which = f"{database}.{name}" + (f" of UUID {statement.uuid}" if statement.uuid else "")
-    if not known:
+    description = f"{database}.{name}" + (f" of UUID {statement.uuid}" if statement.uuid else "")
+    if not candidates:
         raise UnknownTable(
-            f"No dropped table {which} is kept.",
+            f"No dropped table {description} is kept.",
             hint="system.dropped_tables lists those there are. Views are not kept: create them anew.",
             position=statement.name.position,
         )
-    if not known[-1].complete:
+    if not candidates[-1].complete:
         raise UnknownTable(
-            f"The parts of {which} have been vacuumed: it cannot come back.",
+            f"The parts of {description} have been vacuumed: it cannot come back.",
             hint="old_parts_lifetime is how many seconds they are kept.",
             position=statement.name.position,
         )
-    return known[-1]
+    return candidates[-1]

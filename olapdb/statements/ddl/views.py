@@ -25,9 +25,8 @@ def create_materialized_view(
 ) -> Result:
     """Run CREATE MATERIALIZED VIEW. INSERTs after its commit fire the trigger; older rows are its
     gap until a backfill."""
-
     context = context.with_settings(statement.settings, takes_engine=statement.populate)
-    created = create_view(
+    creation = create_view(
         context.origin(),
         statement,
         database=context.database,
@@ -35,7 +34,7 @@ def create_materialized_view(
         executor=chunk_executor(context),
         progress=context.progress,
     )
-    context.statistics.warnings += created.warnings
+    context.statistics.warnings += creation.warnings
     return Result()
 
 
@@ -43,7 +42,6 @@ def judged_statement(
     statement: nodes.CreateMaterializedView, context: StatementContext
 ) -> Judgement:
     """Return the judgement that CREATE would make of the definition; nothing is created."""
-
     context = context.with_settings(statement.settings)
     return judge_statement(
         context.origin(), statement, database=context.database, build_inner=_inner_builder(context)
@@ -76,14 +74,14 @@ def _inner_columns(
 ) -> tuple[nodes.ColumnDefinition, ...]:
     """Return the column definitions of the inner table: the statement's list, else the columns
     `made` by the query. A declared column without type and default has the query's type."""
-    types = {c.name: c.type for c in made}
+    types = {column.name: column.type for column in made}
     if not declared:
-        return tuple(nodes.ColumnDefinition(n, t) for n, t in types.items())
+        return tuple(nodes.ColumnDefinition(name, data_type) for name, data_type in types.items())
     return tuple(
-        replace(one, type=types[one.name])
-        if one.type is None and one.default is None and one.name in types
-        else one
-        for one in declared
+        replace(definition, type=types[definition.name])
+        if definition.type is None and definition.default is None and definition.name in types
+        else definition
+        for definition in declared
     )
 
 
@@ -99,10 +97,10 @@ def attach_or_detach(statement: nodes.Attach | nodes.Detach, context: StatementC
     attaches = isinstance(statement, nodes.Attach)
     if statement.kind == "DATABASE":
         raise _cannot_attach(statement, f"database {statement.name}")
-    found = context.find(snapshot, statement.name)
-    if found is None and isinstance(statement, nodes.Detach) and statement.if_exists:
+    item = context.find(snapshot, statement.name)
+    if item is None and isinstance(statement, nodes.Detach) and statement.if_exists:
         return Result()
-    if found is None and attaches:
+    if item is None and attaches:
         database, name = context.locate(statement.name)
         error = unknown_table(snapshot, database, name)
         hint = "UNDROP TABLE brings a dropped table back; CREATE makes a view anew."
@@ -137,13 +135,11 @@ def _cannot_attach(statement: nodes.Attach | nodes.Detach, what: str) -> NotSupp
 
 def set_trigger(view: MaterializedView, attached: bool, context: StatementContext) -> None:
     """Set whether INSERTs fire the view's trigger; SYSTEM STOP and START VIEW do the same."""
-
     set_attached(context.origin(), view.id, attached)
 
 
 def alter_query(statement: nodes.Alter, context: StatementContext) -> Result:
     """Run ALTER TABLE view MODIFY QUERY. Rows that the old query made are stale until a replay."""
-
     if len(statement.actions) > 1:
         raise NotSupportedError(
             "MODIFY QUERY stands alone in its ALTER TABLE.",

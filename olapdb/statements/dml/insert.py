@@ -37,8 +37,8 @@ ALTER_RETRIES_MAX = 3
 
 
 def run_insert(statement: nodes.Insert, context: StatementContext) -> Result:
-    """Run INSERT … VALUES or INSERT … SELECT: one atomic commit of all blocks and of all that views
-    make of them.
+    """Run INSERT … VALUES or INSERT … SELECT: one atomic commit of all blocks and of the rows
+    that views compute from them.
 
     If a concurrent ALTER changed the table, run the statement again on the new definition, up to
     ALTERED_MAX times.
@@ -59,8 +59,8 @@ def _retry_on_alter(run: Callable[[], Outcome]) -> Outcome:
 def _run_insert(statement: nodes.Insert, context: StatementContext) -> Result:
     """Make one attempt of `run_insert` on the newest snapshot."""
     context = context.with_settings(statement.settings)
-    past_is_read = statement.query is not None
-    snapshot = (context.of_the_present() if past_is_read else context).snapshot()
+    reads_rows = statement.query is not None
+    snapshot = (context.of_the_present() if reads_rows else context).snapshot()
     table = context.require_table(snapshot, statement.table, "INSERT")
     columns = _column_list(statement, table)
     if statement.query is not None:
@@ -81,7 +81,7 @@ def rows_of_parameters(statement: nodes.Insert) -> Rows | None:
         return None
 
     rows = parse_value_rows(statement.values.text, statement.values.position)
-    return rows if len(rows) == 1 and all(_is_parameter(e) for e in rows[0]) else None
+    return rows if len(rows) == 1 and all(_is_parameter(value) for value in rows[0]) else None
 
 
 def run_insert_many(
@@ -107,12 +107,13 @@ def _run_insert_many(
     lossy = allows_lossy(context.settings)
     for parameter, column in zip(rows[0], fields, strict=True):
         assert isinstance(parameter, nodes.Parameter)
-        values = [lookup_parameter(parameter, one) for one in sets]
+        values = [lookup_parameter(parameter, parameter_set) for parameter_set in sets]
         arrays.append(python_column(column, values, context.environment, lossy=lossy))
-    data = pa.Table.from_arrays(arrays, names=[c.name for c in fields])
-    types = [_nullable(c.type) for c in fields]
+    data = pa.Table.from_arrays(arrays, names=[field.name for field in fields])
+    types = [_nullable(field.type) for field in fields]
     return _result(
-        _insert_rows(table, [c.name for c in fields], data, types, context, snapshot), context
+        _insert_rows(table, [field.name for field in fields], data, types, context, snapshot),
+        context,
     )
 
 
@@ -140,13 +141,12 @@ def query_blocks(
 ) -> Iterator[pa.Table]:
     """Yield blocks of the table from the rows of a SELECT; columns match by position. Raise
     NumberOfColumnsDoesntMatch before any row is read."""
-
     result = run_query(query, context)
     fields = _target_columns(table, columns)
     if len(result.names) != len(fields):
         result.close()
         raise _column_count_error(len(fields), len(result.names))
-    names = [c.name for c in fields]
+    names = [column.name for column in fields]
     batches = result.batches_named(names)
     return _blocks(
         table, columns, batches, result.types, context, snapshot, nulls="insert_null_as_default"
@@ -166,10 +166,10 @@ def run_insert_data(
 
     Retried as `run_insert` is, except for a stream, which can be read only once.
     """
-    given = data if isinstance(data, Mapping) else _as_arrow(data)
-    run = partial(_run_insert_data, name, given, columns, token, context, offsets)
-    lasts = isinstance(given, Mapping | pa.Table | pa.RecordBatch)
-    return _retry_on_alter(run) if lasts else run()
+    source = data if isinstance(data, Mapping) else _as_arrow(data)
+    run = partial(_run_insert_data, name, source, columns, token, context, offsets)
+    is_repeatable = isinstance(source, Mapping | pa.Table | pa.RecordBatch)
+    return _retry_on_alter(run) if is_repeatable else run()
 
 
 def _run_insert_data(
@@ -181,7 +181,6 @@ def _run_insert_data(
     offsets: Mapping[str, Sequence[int]] | None,
 ) -> InsertedRows:
     """Make one attempt of `run_insert_data` on the newest snapshot."""
-
     snapshot = context.snapshot()
     table = context.require_table(snapshot, parse_table_name(name), "INSERT")
     types: Sequence[DataType] | None = None
@@ -236,7 +235,7 @@ def _blocks(
     return make_blocks(
         table,
         data,
-        columns=[c.name for c in _target_columns(table, columns)],
+        columns=[column.name for column in _target_columns(table, columns)],
         types=types,
         settings=context.settings,
         environment=context.environment,
@@ -273,7 +272,7 @@ def _commit(
     )
     context.statistics.rows_written += result.rows
     context.statistics.duplicates_dropped += result.duplicates_dropped
-    context.statistics.warnings += [one for write in result.views for one in write.warnings]
+    context.statistics.warnings += [warning for write in result.views for warning in write.warnings]
     context.statistics.duplicate_inserts += result.duplicate
     return InsertedRows(
         result.rows,
@@ -292,12 +291,16 @@ def _column_list(statement: nodes.Insert, table: Table) -> list[str] | None:
     if statement.columns is None and not statement.excluded:
         return None
     if statement.columns is None:
-        return [c.name for c in insertable_columns(table) if c.name not in statement.excluded]
+        return [
+            column.name
+            for column in insertable_columns(table)
+            if column.name not in statement.excluded
+        ]
     for name in statement.columns:
         if table.column(name) is None:
             raise errors.NoSuchColumn(
                 f"{table.database}.{table.name} has no column {name}.",
-                hint=f"It has {', '.join(c.name for c in table.columns)}.",
+                hint=f"It has {', '.join(column.name for column in table.columns)}.",
                 position=statement.position,
             )
     return list(statement.columns)
@@ -307,8 +310,8 @@ def _target_columns(table: Table, names: Sequence[str] | None) -> list[Column]:
     """Return the columns of these names; all insertable ones for None."""
     if names is None:
         return list(insertable_columns(table))
-    found = [table.column(n) for n in names]
-    return [c for c in found if c is not None]
+    columns = [table.column(name) for name in names]
+    return [column for column in columns if column is not None]
 
 
 def _column_count_error(expected: int, found: int) -> errors.NumberOfColumnsDoesntMatch:
@@ -333,19 +336,21 @@ def _literal_rows(
 
     Tries the JSON reader for small texts, then the CSV reader, then the grammar for expressions.
     """
-
     fields = _target_columns(table, columns)
-    small = read_small_values(values.text, [c.type for c in fields])
+    small = read_small_values(values.text, [column.type for column in fields])
     if small is not None:
-        return pa.Table.from_arrays(small[0], names=[c.name for c in fields]), small[1]
-    literal = read_values(
-        values.text, [c.name for c in fields], [c.type for c in fields], values.position
+        return pa.Table.from_arrays(small[0], names=[column.name for column in fields]), small[1]
+    parsed = read_values(
+        values.text,
+        [column.name for column in fields],
+        [column.type for column in fields],
+        values.position,
     )
-    if literal.columns is not None:
-        names = [c.name for c in fields]
-        return pa.Table.from_arrays(list(literal.columns), names=names), literal.types
-    assert literal.rows is not None
-    return _expression_rows(literal.rows, fields, context, snapshot)
+    if parsed.columns is not None:
+        names = [column.name for column in fields]
+        return pa.Table.from_arrays(list(parsed.columns), names=names), parsed.types
+    assert parsed.rows is not None
+    return _expression_rows(parsed.rows, fields, context, snapshot)
 
 
 def _expression_rows(
@@ -356,23 +361,28 @@ def _expression_rows(
 ) -> tuple[pa.Table, Sequence[DataType]]:
     """Return the rows of VALUES with expressions or parameters, and their types. Each expression is
     bound, folded and cast by itself; a column of parameters only is cast as a whole."""
-
     scope = context.scope(snapshot)
     arrays = []
-    types = [_nullable(c.type) for c in fields]
+    types = [_nullable(field.type) for field in fields]
     null_as_default = context.settings.boolean("input_format_null_as_default")
     lossy = allows_lossy(context.settings)
     for position, (column, data_type) in enumerate(zip(fields, types, strict=True)):
-        given = [row[position] for row in rows]
-        if column.default and None in given:
+        expressions = [row[position] for row in rows]
+        if column.default and None in expressions:
             _refuse_default(column, context)
-        parameters = [e for e in given if isinstance(e, nodes.Parameter) and _is_parameter(e)]
-        if len(parameters) == len(given):
-            python = [lookup_parameter(e, context.parameters) for e in parameters]
-            arrays.append(python_column(column, python, context.environment, lossy=lossy))
+        parameters = [
+            parameter
+            for parameter in expressions
+            if isinstance(parameter, nodes.Parameter) and _is_parameter(parameter)
+        ]
+        if len(parameters) == len(expressions):
+            python_values = [
+                lookup_parameter(parameter, context.parameters) for parameter in parameters
+            ]
+            arrays.append(python_column(column, python_values, context.environment, lossy=lossy))
             continue
         values = []
-        for number, expression in enumerate(given, 1):
+        for number, expression in enumerate(expressions, 1):
             if expression is None:  # DEFAULT: the INSERT replaces NULL by the column's default
                 values.append(pa.scalar(None) if column.default else default_value(column.type))
                 continue
@@ -385,7 +395,7 @@ def _expression_rows(
                 error.message = f"Column {column.name}, row {number}: {error.message}"
                 raise
         arrays.append(from_scalars(values, data_type.arrow))
-    return pa.Table.from_arrays(arrays, names=[c.name for c in fields]), types
+    return pa.Table.from_arrays(arrays, names=[field.name for field in fields]), types
 
 
 def _is_null(expression: nodes.Expression, context: StatementContext) -> bool:
@@ -412,7 +422,6 @@ def _is_parameter(expression: nodes.Expression | None) -> bool:
 
 
 def _nullable(data_type: DataType) -> DataType:
-
     return make_nullable(data_type)
 
 
@@ -454,8 +463,10 @@ def _with_names(source: Any, columns: Sequence[str]) -> Any:
     if len(source.schema.names) != len(columns):
         raise _column_count_error(len(columns), len(source.schema.names))
     if isinstance(source, pa.RecordBatchReader):
-        schema = pa.schema([f.with_name(n) for f, n in zip(source.schema, columns, strict=True)])
+        schema = pa.schema(
+            [field.with_name(name) for field, name in zip(source.schema, columns, strict=True)]
+        )
         return pa.RecordBatchReader.from_batches(
-            schema, (pa.RecordBatch.from_arrays(b.columns, schema=schema) for b in source)
+            schema, (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in source)
         )
     return source.rename_columns(list(columns))

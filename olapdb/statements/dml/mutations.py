@@ -71,21 +71,21 @@ def _deduplication_columns(
     NoSuchColumn, BadArguments for a column that is not stored, ThereIsNoColumn if a key column is
     missing."""
     if not statement.deduplicate_by:
-        return tuple(c.name for c in table.stored_columns)
-    for one in statement.deduplicate_by:
-        if isinstance(one, nodes.Identifier) and table.column(one.parts[-1]) is None:
-            raise _no_such_column(one.parts[-1], table, one)
+        return tuple(column.name for column in table.stored_columns)
+    for expression in statement.deduplicate_by:
+        if isinstance(expression, nodes.Identifier) and table.column(expression.parts[-1]) is None:
+            raise _no_such_column(expression.parts[-1], table, expression)
 
     query = nodes.Select(
         columns=statement.deduplicate_by,
         source=nodes.TableReference(nodes.TableName(table.name, table.database)),
     )
     names = plan_query(query, context, snapshot).names
-    stored = {c.name for c in table.stored_columns}
-    other = next((name for name in names if name not in stored), None)
-    if other is not None:
+    stored_names = {column.name for column in table.stored_columns}
+    unstored_name = next((name for name in names if name not in stored_names), None)
+    if unstored_name is not None:
         raise errors.BadArguments(
-            f"DEDUPLICATE BY {other}: it is no stored column of {table.database}.{table.name}.",
+            f"DEDUPLICATE BY {unstored_name}: it is no stored column of {table.database}.{table.name}.",
             position=statement.position,
         )
     missing = sorted(_key_columns(table) - set(names))
@@ -139,7 +139,7 @@ def _clear_steps(
             return ()
         raise errors.NotFoundColumnInBlock(
             f"There is no column {action.name} in {table.database}.{table.name} to clear.",
-            hint=f"It has {', '.join(c.name for c in table.columns)}.",
+            hint=f"It has {', '.join(existing.name for existing in table.columns)}.",
             position=action.position,
         )
     column = _require_stored(action.name, table, action)
@@ -199,7 +199,7 @@ def _no_such_column(name: str, table: Table, action: nodes.Node) -> errors.NoSuc
     """Return the error for a column that the table lacks."""
     return errors.NoSuchColumn(
         f"There is no column {name} in {table.database}.{table.name}.",
-        hint=f"It has {', '.join(c.name for c in table.columns)}.",
+        hint=f"It has {', '.join(column.name for column in table.columns)}.",
         position=action.position,
     )
 

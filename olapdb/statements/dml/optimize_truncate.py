@@ -28,7 +28,6 @@ from olapdb.types import STRING, UINT64
 def delete(statement: nodes.Delete, context: StatementContext) -> Result:
     """Run DELETE FROM t [IN PARTITION p] WHERE …: one commit removes the rows, and invalidates the
     view slices computed from them."""
-
     context = context.with_settings(statement.settings)
     snapshot = context.snapshot()
     table = context.require_table(snapshot, statement.table, "DELETE")
@@ -48,7 +47,6 @@ def delete(statement: nodes.Delete, context: StatementContext) -> Result:
 def truncate(statement: nodes.Truncate, context: StatementContext) -> Result:
     """Run TRUNCATE TABLE: remove all rows in one commit. With the setting discard_retained also
     rows that a view made from source rows removed by retention."""
-
     snapshot = context.snapshot()
     if statement.if_exists and context.find(snapshot, statement.table) is None:
         return Result()
@@ -68,7 +66,6 @@ def truncate_all(statement: nodes.TruncateAll, context: StatementContext) -> Res
     TRUNCATE DATABASE drops the tables instead, also in one commit. System databases raise
     NotSupportedError.
     """
-
     if statement.drops:
         return drop_all(statement, context)
     snapshot = context.snapshot()
@@ -100,7 +97,6 @@ def optimize(statement: nodes.Optimize, context: StatementContext) -> Result:
     """Run OPTIMIZE TABLE t [PARTITION p] [FINAL] [DEDUPLICATE]: remove duplicates and expired rows,
     then merge, and return when the merges are done. Raise UnsupportedMethod outside the MergeTree
     family."""
-
     if statement.cleanup:
         raise NotSupportedError(
             "OPTIMIZE … CLEANUP is not supported yet.", position=statement.position
@@ -168,11 +164,10 @@ def _set_background(statement: nodes.System, context: StatementContext) -> Resul
 
 
 def _back_up_or_restore(statement: nodes.System, context: StatementContext) -> Result:
-    """Run SYSTEM BACKUP TO 'folder' or RESTORE FROM 'folder'; return one row that describes what
-    was copied."""
-
-    copy = back_up if statement.command == "BACKUP TO" else restore
-    report = copy(context.services, statement.argument or "", context.progress)
+    """Run SYSTEM BACKUP TO 'folder' or RESTORE FROM 'folder'; return one row that describes the
+    copy."""
+    copy_files = back_up if statement.command == "BACKUP TO" else restore
+    report = copy_files(context.services, statement.argument or "", context.progress)
     names = [field.name for field in fields(report)]
     types = [STRING, *[UINT64] * (len(names) - 1)]
     return from_columns(names, types, [[getattr(report, name)] for name in names])

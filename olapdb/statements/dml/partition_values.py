@@ -29,14 +29,16 @@ _DATE_CHARACTERS = len("2024-01-05")
 def partition_id_of(reference: nodes.PartitionReference) -> str:
     """Return the id of `PARTITION ID 'x'`. Raise InvalidPartitionValue if no partition can have
     it."""
-    given = str(reference.id)
-    if not re.fullmatch(r"[A-Za-z0-9-]+", given):
+    partition_id = str(reference.id)
+    if not re.fullmatch(r"[A-Za-z0-9-]+", partition_id):
         raise errors.InvalidPartitionValue(
-            f"{given!r} is no partition id." if given else "The partition id is empty.",
+            f"{partition_id!r} is no partition id."
+            if partition_id
+            else "The partition id is empty.",
             hint="system.parts.partition_id has them; PARTITION without ID takes a value.",
             position=reference.position,
         )
-    return given
+    return partition_id
 
 
 def partition_value(given: nodes.Expression, key: types.DataType, scope: BindScope) -> pa.Scalar:
@@ -45,7 +47,6 @@ def partition_value(given: nodes.Expression, key: types.DataType, scope: BindSco
     Raises TypeMismatch for a value of another kind, ArgumentOutOfBound for a number that the type
     cannot represent.
     """
-
     value = bind_value(given, scope)
     _check_kind(given, value, key)
     _check_number(given, value, types.plain(key))
@@ -61,7 +62,7 @@ def refuse_arithmetic(given: nodes.Expression) -> None:
     """Raise SyntaxError for arithmetic on numbers: 2024-01-01 is a date without its quotes, not the
     partition 2022."""
     elements = given.elements if isinstance(given, nodes.TupleLiteral) else (given,)
-    if any(isinstance(one, nodes.Function) and _is_arithmetic(one) for one in elements):
+    if any(isinstance(element, nodes.Function) and _is_arithmetic(element) for element in elements):
         raise errors.SyntaxError(
             "A partition is named by a value, not by arithmetic on numbers.",
             hint="Put a date in quotes: '2024-01-01'.",
@@ -72,7 +73,7 @@ def refuse_arithmetic(given: nodes.Expression) -> None:
 def _is_arithmetic(given: nodes.Expression) -> bool:
     """Return whether the expression contains only numbers and + - * / %."""
     if isinstance(given, nodes.Function) and given.name in _OPERATORS:
-        return all(_is_arithmetic(one) for one in given.arguments)
+        return all(_is_arithmetic(argument) for argument in given.arguments)
     return isinstance(given, nodes.Literal) and isinstance(given.value, int | float)
 
 
@@ -81,14 +82,14 @@ def _check_kind(given: nodes.Expression, value: Constant, key: types.DataType) -
     text with a time of day for a date, a float for a date or time."""
     kind = types.plain(value.type)
     text = value.value.as_py()
-    wrong = isinstance(kind, types.Array | types.Map | types.Tuple) and type(kind) is not type(
-        types.plain(key)
-    )
+    is_wrong_kind = isinstance(kind, types.Array | types.Map | types.Tuple) and type(
+        kind
+    ) is not type(types.plain(key))
     if isinstance(types.plain(key), types.Date | types.Date32) and isinstance(text, str):
-        wrong = len(text) > _DATE_CHARACTERS
+        is_wrong_kind = len(text) > _DATE_CHARACTERS
     if isinstance(types.plain(key), types.Date | types.Date32 | types.DateTime | types.DateTime64):
-        wrong = wrong or isinstance(kind, types.Float)
-    if wrong:
+        is_wrong_kind = is_wrong_kind or isinstance(kind, types.Float)
+    if is_wrong_kind:
         raise errors.TypeMismatch(
             f"A {types.plain(key)} of the partition key cannot be {text!r}.",
             position=given.position,
@@ -112,11 +113,11 @@ def _check_number(given: nodes.Expression, value: Constant, key: types.DataType)
 def _numeric_value(value: Constant, key: types.DataType) -> int | float | decimal.Decimal | None:
     """Return the given number, or the number that a text of digits has for an integer key; None for
     other values."""
-    held = value.value.as_py()
-    if isinstance(held, str) and isinstance(key, types.Integer):
+    number = value.value.as_py()
+    if isinstance(number, str) and isinstance(key, types.Integer):
         sign = "[+-]?" if key.signed else "[+]?"
-        return int(held) if re.fullmatch(sign + "[0-9]+", held) else None
-    return held if isinstance(types.plain(value.type), _NUMBERS) else None
+        return int(number) if re.fullmatch(sign + "[0-9]+", number) else None
+    return number if isinstance(types.plain(value.type), _NUMBERS) else None
 
 
 def _type_range(key: types.DataType) -> tuple[int, int] | None:

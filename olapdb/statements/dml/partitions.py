@@ -55,10 +55,10 @@ def find_partition(
             hint="Name one partition by its value or by ID.",
             position=reference.position,
         )
-    given = reference.value
-    refuse_arithmetic(given)
+    expression = reference.value
+    refuse_arithmetic(expression)
     if not table.partition_key:
-        if _is_empty_tuple(given):
+        if _is_empty_tuple(expression):
             return "all"
         if not table.engine.is_merge_tree:
             raise UnsupportedMethod(
@@ -73,8 +73,10 @@ def find_partition(
             position=reference.position,
         )
 
-    types = [e.type for e in TableLayout(table, context.environment).partition_expressions]
-    elements = _elements(given)
+    types = [
+        element.type for element in TableLayout(table, context.environment).partition_expressions
+    ]
+    elements = _elements(expression)
     if len(elements) != len(types):
         raise InvalidPartitionValue(
             f"PARTITION BY {table.partition_key} has {len(types)} elements, {len(elements)} are given.",
@@ -82,7 +84,8 @@ def find_partition(
         )
     scope = context.scope(snapshot)
     values = [
-        json_value(partition_value(e, t, scope)) for e, t in zip(elements, types, strict=True)
+        json_value(partition_value(element, data_type, scope))
+        for element, data_type in zip(elements, types, strict=True)
     ]
     return partition_id(values, types)
 
@@ -107,7 +110,6 @@ def select_parts(
     reference: nodes.PartitionReference, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> PartSelection:
     """Return the parts that a reference of any kind names: ALL, PART, or a partition."""
-
     if reference.kind == "ALL":
         return PartSelection()
     if reference.kind == "PART":
@@ -123,43 +125,42 @@ def _literal_value(value: nodes.Expression | None) -> object:
 def alter_partition(
     statement: nodes.Alter, action: nodes.PartitionAction, context: StatementContext
 ) -> int:
-    """Run one partition action in one commit. Return the number of rows removed, or of rows that
-    came if none was removed.
+    """Run one partition action in one commit. Return the number of rows removed, or of rows
+    added if none was removed.
 
-    Raises what `olapdb.dml.move_parts` and `attach_parts` raise, NotSupportedError for FREEZE and
-    FETCH, SupportIsDisabled for what ClickHouse disables.
+    Raises the errors of `olapdb.dml.move_parts` and `attach_parts`, NotSupportedError for FREEZE
+    and FETCH, SupportIsDisabled for actions that ClickHouse disables.
     """
-
     check_partition_action(action, context)
     snapshot = context.snapshot()
     table = context.require_table(snapshot, statement.table, f"{action.action} PARTITION")
     selection = select_parts(action.partition, table, context, snapshot)
-    other = None
+    other_table = None
     if action.table is not None:
-        other = context.require_table(snapshot, action.table, f"{action.action} PARTITION")
+        other_table = context.require_table(snapshot, action.table, f"{action.action} PARTITION")
     change = _row_change(action, context)
     match action.action:
         case "DROP":
             return move_parts.drop_parts(change, table.id, selection).rows
         case "DETACH":
             return move_parts.detach_parts(change, table.id, selection).rows
-        case "ATTACH" if other is None:
+        case "ATTACH" if other_table is None:
             return attach_parts.attach_detached(change, table.id, selection).rows
         case "ATTACH":
-            assert other is not None
-            return attach_parts.attach_from(change, table.id, selection, other.id).rows
+            assert other_table is not None
+            return attach_parts.attach_from(change, table.id, selection, other_table.id).rows
         case "DROP DETACHED":
             return attach_parts.drop_detached(change, table.id, selection).rows
         case "MOVE":
-            assert other is not None
-            return move_parts.move_parts(change, table.id, selection, other.id).rows
+            assert other_table is not None
+            return move_parts.move_parts(change, table.id, selection, other_table.id).rows
         case "REPLACE":
-            assert other is not None
+            assert other_table is not None
             return move_parts.replace_parts(
                 change,
                 table.id,
                 selection,
-                other.id,
+                other_table.id,
                 allow_empty=context.settings.boolean("allow_replace_partition_from_empty_source"),
             ).rows
         case _:
@@ -207,7 +208,6 @@ def _unsupported(action: nodes.PartitionAction) -> NotSupportedError:
 
 def _row_change(action: nodes.PartitionAction, context: StatementContext) -> RowChange:
     """Return the change of rows for the action, with the retention settings of the statement."""
-
     causes = {
         "DROP": "DROP PARTITION",
         "DETACH": "DETACH PARTITION",

@@ -52,8 +52,8 @@ def python_column(
             array = _record_array(values, target, environment, cast)
         return _cast_by_type(values, target, environment, cast) if array is None else array
     except DataError as error:
-        place = f"Column {column.name}" + ("" if error.row is None else f", row {error.row + 1}")
-        error.message = f"{place}: {error.message}"
+        location = f"Column {column.name}" + ("" if error.row is None else f", row {error.row + 1}")
+        error.message = f"{location}: {error.message}"
         raise
 
 
@@ -69,7 +69,7 @@ def mapping_columns(
 
     Lists and tuples are Python values; other values are Arrow or NumPy arrays. `names` replaces the
     mapping's keys by position. Raises NumberOfColumnsDoesntMatch, BadArguments for columns of
-    different lengths, and what `python_column` raises.
+    different lengths, and the errors of `python_column`.
     """
     if names is not None and len(names) != len(data):
         raise NumberOfColumnsDoesntMatch(
@@ -89,8 +89,8 @@ def mapping_columns(
         types.append(type_of_arrow(arrays[-1].type))
     lengths = {name: len(array) for name, array in zip(names, arrays, strict=True)}
     if len(set(lengths.values())) > 1:
-        shown = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-        raise BadArguments(f"The columns differ in their number of values: {shown}.")
+        counts = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise BadArguments(f"The columns differ in their number of values: {counts}.")
     return pa.Table.from_arrays(arrays, names=names), types
 
 
@@ -110,7 +110,7 @@ def _arrow_column(name: str, values: Any) -> pa.Array | pa.ChunkedArray:
 def _same_class_array(
     values: Sequence[object], column: DataType, target: DataType, lossy: bool
 ) -> pa.Array | None:
-    """Return the values as an array where all have the column's own Python class; None else. Raise
+    """Return the values as an array if all have the column's Python class, else None. Raise
     CannotConvertType for an integer out of range, unless `lossy`."""
     classes = frozenset(map(type, values)) - {type(None)}
     if not classes:
@@ -130,7 +130,7 @@ def _same_class_array(
         case String() if classes == {str}:
             try:
                 return pa.array(values, target.arrow)
-            except UnicodeError:  # `_by_type` raises the error that names the value
+            except UnicodeError:  # `_cast_by_type` raises the error that names the value
                 return None
         case _:
             return None
@@ -202,7 +202,7 @@ def _cast_by_type(
         order += rows
     if len(pieces) == 1:
         return pieces[0]
-    places = [0] * len(order)
-    for at, row in enumerate(order):
-        places[row] = at
-    return pa.concat_arrays(pieces).take(pa.array(places, pa.int64()))
+    positions = [0] * len(order)
+    for position, row in enumerate(order):
+        positions[row] = position
+    return pa.concat_arrays(pieces).take(pa.array(positions, pa.int64()))

@@ -13,12 +13,11 @@ from olapdb.types import STRING, UINT64
 
 
 def quarantine(statement: nodes.System, context: StatementContext) -> Result:
-    """Quarantine the part; return one row that describes what was set aside."""
-
+    """Quarantine the part; return one row that describes it."""
     assert statement.table is not None
     table = context.require_table(context.snapshot(), statement.table, "QUARANTINE PART")
     change = RowChange(context.origin(), "QUARANTINE PART")
-    done = quarantine_part(change, table.id, statement.argument or "")
-    names = [field.name for field in fields(done)]
+    quarantined = quarantine_part(change, table.id, statement.argument or "")
+    names = [field.name for field in fields(quarantined)]
     types = [STRING, STRING, STRING, UINT64, UINT64]
-    return from_columns(names, types, [[getattr(done, name)] for name in names])
+    return from_columns(names, types, [[getattr(quarantined, name)] for name in names])

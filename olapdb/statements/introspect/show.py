@@ -37,13 +37,17 @@ def require_database(name: str, snapshot: Snapshot, position: errors.Position | 
     """Raise UnknownDatabase, with the nearest name, unless the database exists."""
     if name in snapshot.databases or name in SYSTEM_DATABASES:
         return
-    near = difflib.get_close_matches(name, snapshot.databases, n=1)
-    hint = f"Did you mean {near[0]}?" if near else "SHOW DATABASES lists those there are."
+    similar_names = difflib.get_close_matches(name, snapshot.databases, n=1)
+    hint = (
+        f"Did you mean {similar_names[0]}?"
+        if similar_names
+        else "SHOW DATABASES lists those there are."
+    )
     raise errors.UnknownDatabase(f"Database {name} does not exist.", hint=hint, position=position)
 
 
 def require_own_database(name: str, snapshot: Snapshot, position: errors.Position | None) -> None:
-    """Raise UnsupportedMethod for a system database, and what `require_database` raises. For a
+    """Raise UnsupportedMethod for a system database, and the errors of `require_database`. For a
     database that will contain a new object."""
     if name in SYSTEM_DATABASES:
         raise errors.UnsupportedMethod(
@@ -81,8 +85,8 @@ def _listing(statement: nodes.Show, context: StatementContext, snapshot: Snapsho
     """Return the rows of a SHOW that lists things, before LIKE, WHERE and LIMIT."""
     match statement.kind:
         case "DATABASES":
-            shown = system_rows("databases", ["name"], "name", context, snapshot)
-            return name_listing([str(name) for (name,) in shown.rows])
+            listing = system_rows("databases", ["name"], "name", context, snapshot)
+            return name_listing([str(name) for (name,) in listing.rows])
         case "TABLES" | "VIEWS":
             return _tables(statement, context, snapshot)
         case "TEMPORARY TABLES" | "DICTIONARIES":
@@ -97,9 +101,9 @@ def _listing(statement: nodes.Show, context: StatementContext, snapshot: Snapsho
             return indexes_of_table(table) if table is not None else no_indexes()
         case "SETTINGS":
             fields = ["name", "type", "value", "changed"]
-            shown = system_rows("settings", fields, "name", context, snapshot)
-            rows = tuple(row[:3] for row in shown.rows if row[3] or not statement.changed)
-            return Listing(shown.fields[:3], rows)
+            listing = system_rows("settings", fields, "name", context, snapshot)
+            rows = tuple(row[:3] for row in listing.rows if row[3] or not statement.changed)
+            return Listing(listing.fields[:3], rows)
         case "FUNCTIONS":
             return system_rows("functions", None, "name", context, snapshot).by_name()
         case "GRANTS":
@@ -123,9 +127,9 @@ def _tables(statement: nodes.Show, context: StatementContext, snapshot: Snapshot
         engines = {name: f"System{camel_case(name)}" for name in context.engine.system}
     else:
         engines = {
-            o.name: o.engine.name if isinstance(o, Table) else type(o).__name__
-            for o in snapshot.objects(database)
-            if statement.kind == "TABLES" or not isinstance(o, Table)
+            item.name: item.engine.name if isinstance(item, Table) else type(item).__name__
+            for item in snapshot.objects(database)
+            if statement.kind == "TABLES" or not isinstance(item, Table)
         }
     if not statement.full:
         return name_listing(list(engines))
@@ -163,13 +167,12 @@ FROM system.merges ORDER BY elapsed DESC
 
 def _merges(statement: nodes.Show, context: StatementContext) -> Result:
     """Run SHOW MERGES, the longest first; LIKE applies to the table."""
-
     query = parse_query(_MERGES)
     assert isinstance(query, nodes.Select)
     if statement.like is not None:
-        like = "ilike" if statement.case_insensitive else "like"
+        match_function = "ilike" if statement.case_insensitive else "like"
         where: nodes.Expression = nodes.Function(
-            like, (nodes.Identifier(("table",)), nodes.Literal(statement.like))
+            match_function, (nodes.Identifier(("table",)), nodes.Literal(statement.like))
         )
         query = replace(
             query, where=nodes.Function("not", (where,)) if statement.negated else where
@@ -195,7 +198,6 @@ def _shown_table(
 def _create_statement(statement: nodes.Show, context: StatementContext, snapshot: Snapshot) -> str:
     """Return the CREATE statement of the object. Raise BadArguments for SHOW CREATE VIEW of a
     table."""
-
     if statement.kind == "CREATE DATABASE":
         name = statement.database or context.database
         require_database(name, snapshot, statement.position)
@@ -204,9 +206,9 @@ def _create_statement(statement: nodes.Show, context: StatementContext, snapshot
     database = context.locate(statement.table)[0]
     if database in SYSTEM_DATABASES:
         columns = _columns(statement.table, context)
-        shown = ", ".join(f"`{c.name}` {c.type.name}" for c in columns)
+        column_list = ", ".join(f"`{column.name}` {column.type.name}" for column in columns)
         name = statement.table.name
-        return f"CREATE TABLE {database}.{name} ({shown}) ENGINE = System{camel_case(name)}"
+        return f"CREATE TABLE {database}.{name} ({column_list}) ENGINE = System{camel_case(name)}"
     item = context.require(snapshot, statement.table)
     if statement.kind == "CREATE VIEW" and isinstance(item, Table):
         raise errors.BadArguments(
@@ -233,19 +235,21 @@ def describe(statement: nodes.Describe, context: StatementContext) -> Result:
     describe_… choose."""
     context = context.with_settings(statement.settings)
     if statement.query is not None:
-        described = select.describe(statement.query, context)
-        rows: list[tuple[object, ...]] = [(n, t.name, "", "", "", "", "") for n, t in described]
-        virtual: list[tuple[object, ...]] = []
+        result_columns = select.describe(statement.query, context)
+        rows: list[tuple[object, ...]] = [
+            (name, data_type.name, "", "", "", "", "") for name, data_type in result_columns
+        ]
+        virtual_rows: list[tuple[object, ...]] = []
     else:
         assert statement.table is not None
-        rows = [_describe_row(c) for c in _columns(statement.table, context)]
-        virtual = _virtual_rows(statement.table, context)
-    shown = 2 if context.settings.boolean("describe_compact_output") else len(_DESCRIBED)
-    names, types = list(_DESCRIBED[:shown]), [STRING] * shown
-    columns = [[row[i] for row in (*rows, *virtual)] for i in range(shown)]
+        rows = [_describe_row(column) for column in _columns(statement.table, context)]
+        virtual_rows = _virtual_rows(statement.table, context)
+    column_count = 2 if context.settings.boolean("describe_compact_output") else len(_DESCRIBED)
+    names, types = list(_DESCRIBED[:column_count]), [STRING] * column_count
+    columns = [[row[i] for row in (*rows, *virtual_rows)] for i in range(column_count)]
     if context.settings.boolean("describe_include_virtual_columns"):
-        marks: list[int] = [0] * len(rows) + [1] * len(virtual)
-        columns.append(list(marks))
+        virtual_marks: list[int] = [0] * len(rows) + [1] * len(virtual_rows)
+        columns.append(list(virtual_marks))
         return from_columns([*names, "is_virtual"], [*types, UINT8], columns)
     return from_columns(names, types, columns)
 
@@ -258,7 +262,10 @@ def _virtual_rows(name: nodes.TableName, context: StatementContext) -> list[tupl
     table = _shown_table(name, context, context.reading_snapshot())
     if table is None:
         return []
-    return [(v.name, v.type.name, "", "", v.comment, "", "") for v in virtual_columns(table)]
+    return [
+        (column.name, column.type.name, "", "", column.comment, "", "")
+        for column in virtual_columns(table)
+    ]
 
 
 def _columns(name: nodes.TableName, context: StatementContext) -> tuple[Column, ...]:
@@ -273,7 +280,10 @@ def _columns(name: nodes.TableName, context: StatementContext) -> tuple[Column, 
                 hint=f"SHOW TABLES FROM {database} lists them.",
                 position=name.position,
             )
-        return tuple(Column(i, n, t) for i, (n, t) in enumerate(system_table.fields))
+        return tuple(
+            Column(number, column_name, data_type)
+            for number, (column_name, data_type) in enumerate(system_table.fields)
+        )
     snapshot = context.reading_snapshot()
     item = context.require(snapshot, name)
     if isinstance(item, MaterializedView) and not item.columns:
@@ -300,8 +310,10 @@ def exists(statement: nodes.ExistsObject, context: StatementContext) -> Result:
     snapshot = context.reading_snapshot()
     if statement.kind == "DATABASE":
         name = statement.name.name
-        is_there = name in snapshot.databases or name in SYSTEM_DATABASES
+        object_exists = name in snapshot.databases or name in SYSTEM_DATABASES
     else:
         item = context.find(snapshot, statement.name)
-        is_there = item is not None and (statement.kind == "TABLE" or not isinstance(item, Table))
-    return from_columns(["result"], [UINT8], [[int(is_there)]])
+        object_exists = item is not None and (
+            statement.kind == "TABLE" or not isinstance(item, Table)
+        )
+    return from_columns(["result"], [UINT8], [[int(object_exists)]])

@@ -40,8 +40,8 @@ class Listing:
         """Return the rows that satisfy LIKE and WHERE, at most LIMIT of them."""
         names = [name for name, _ in self.fields]
         types = [data_type for _, data_type in self.fields]
-        liked_at = names.index(self.liked)
-        rows = [row for row in self.rows if matches(str(row[liked_at]), statement)]
+        liked_position = names.index(self.liked)
+        rows = [row for row in self.rows if matches(str(row[liked_position]), statement)]
         if statement.where is not None:
             selected = _satisfies_where(statement.where, self.fields, rows, context, snapshot)
             rows = [row for row, keep in zip(rows, selected, strict=True) if keep]
@@ -60,8 +60,8 @@ def matches(name: str, statement: nodes.Show | nodes.TruncateAll) -> bool:
     if statement.like is None:
         return True
 
-    matched = pc.match_like([name], statement.like, ignore_case=statement.case_insensitive)
-    return bool(matched[0].as_py()) != statement.negated
+    mask = pc.match_like([name], statement.like, ignore_case=statement.case_insensitive)
+    return bool(mask[0].as_py()) != statement.negated
 
 
 def _satisfies_where(
@@ -72,11 +72,16 @@ def _satisfies_where(
     snapshot: Snapshot,
 ) -> list[bool]:
     """Evaluate the WHERE condition over the displayed columns; return one bool a row."""
-
-    columns = tuple(Column(i, n, t) for i, (n, t) in enumerate(fields, 1))
-    shell = Table("", context.database, "", Engine("Null"), columns)
-    condition = bind_expression(where, shell, context.scope(snapshot))
-    arrays = [pa.array([row[i] for row in rows], t.arrow) for i, (_, t) in enumerate(fields)]
+    columns = tuple(
+        Column(position, column_name, data_type)
+        for position, (column_name, data_type) in enumerate(fields, 1)
+    )
+    result_table = Table("", context.database, "", Engine("Null"), columns)
+    condition = bind_expression(where, result_table, context.scope(snapshot))
+    arrays = [
+        pa.array([row[position] for row in rows], data_type.arrow)
+        for position, (_, data_type) in enumerate(fields)
+    ]
     batch = pa.RecordBatch.from_arrays(arrays, names=[name for name, _ in fields])
     mask = evaluate_predicate(condition, batch, context.environment)
     return [bool(keep) for keep in pc.fill_null(mask, False).to_pylist()]
@@ -126,16 +131,18 @@ ONLY_USER = "default"
 
 
 def grant_listing(named: str | None, read_only: bool, position: Position | None) -> Listing:
-    """Return the listing of SHOW GRANTS: the one user may do what the connection may."""
+    """Return the listing of SHOW GRANTS: the privileges of the only user on this connection."""
     if named is not None and named not in (ONLY_USER, "CURRENT_USER", "ALL"):
         raise UnknownRole(
             f"There is no user or role {named}.",
             hint="There is one user, default; who may open the folder may do everything.",
             position=position,
         )
-    what = f"SHOW, SELECT ON *.* TO {ONLY_USER}" if read_only else f"ALL ON *.* TO {ONLY_USER}"
+    privileges = (
+        f"SHOW, SELECT ON *.* TO {ONLY_USER}" if read_only else f"ALL ON *.* TO {ONLY_USER}"
+    )
     title = "GRANTS" if named is None else f"GRANTS FOR {named}"
-    return Listing(((title, STRING),), ((f"GRANT {what}",),), title)
+    return Listing(((title, STRING),), ((f"GRANT {privileges}",),), title)
 
 
 _COLUMN_FIELDS = parse_columns(
@@ -149,15 +156,15 @@ def columns_of_table(columns: Sequence[Column], table: Table | None, full: bool)
     keys = [item.expression.strip("`") for item in table.sorting_key] if table else []
     primary = keys[: table.primary_key] if table else []
     rows: list[tuple[object, ...]] = []
-    for column in sorted(columns, key=lambda one: one.name):
-        in_keys = [
-            word for word, names in (("PRI", primary), ("SOR", keys)) if column.name in names
+    for column in sorted(columns, key=lambda shown_column: shown_column.name):
+        key_flags = [
+            flag for flag, names in (("PRI", primary), ("SOR", keys)) if column.name in names
         ]
         row: tuple[object, ...] = (
             column.name,
             column.type.name,
             "YES" if is_nullable(column.type) else "NO",
-            " ".join(in_keys),
+            " ".join(key_flags),
             column.default or None,
             "",
         )
@@ -177,7 +184,9 @@ def indexes_of_table(table: Table) -> Listing:
     """Return the listing of SHOW INDEXES: skip indexes by type, and the primary key item by
     item."""
     entries: list[tuple[str, int, str, str | None, str, str]] = []
-    for index in sorted(table.indexes, key=lambda i: (i.type.upper(), i.expression)):
+    for index in sorted(
+        table.indexes, key=lambda skip_index: (skip_index.type.upper(), skip_index.expression)
+    ):
         entries.append((index.name, 1, "", None, index.type.upper(), index.expression))
     for number, item in enumerate(table.sorting_key[: table.primary_key], 1):
         entries.append(("PRIMARY", number, key_list((item,)), "A", "PRIMARY", ""))
@@ -197,7 +206,9 @@ def indexes_of_table(table: Table) -> Listing:
             "YES",
             expression,
         )
-        for name, number, key, collation, kind, expression in sorted(entries, key=lambda e: e[4])
+        for name, number, key, collation, kind, expression in sorted(
+            entries, key=lambda entry: entry[4]
+        )
     )
     return Listing(_INDEX_FIELDS, rows, "key_name")
 

@@ -40,7 +40,7 @@ def explain(statement: nodes.Explain, context: StatementContext) -> Result:
 
     Raises NotSupportedError for other kinds and options.
     """
-    options = {s.name: s.value for s in statement.settings}
+    options = {setting.name: setting.value for setting in statement.settings}
     for name in options:
         if name not in _OPTIONS:
             raise NotSupportedError(
@@ -101,18 +101,18 @@ _PROVENANCE_COLUMNS = (
 
 def _dependencies(name: nodes.Node, context: StatementContext) -> Result:
     """Return a row for each object that a change of `name` affects, by level."""
-
     assert isinstance(name, nodes.TableName)
     snapshot = context.reading_snapshot()
-    found = impact_of(context.require(snapshot, name), snapshot)
-    columns = [[getattr(one, column) for one in found] for column in _DEPENDENCY_COLUMNS]
+    dependents = impact_of(context.require(snapshot, name), snapshot)
+    columns = [
+        [getattr(dependent, column) for dependent in dependents] for column in _DEPENDENCY_COLUMNS
+    ]
     return from_columns(_DEPENDENCY_COLUMNS, [UINT64, STRING, STRING, STRING, STRING], columns)
 
 
 def _provenance(statement: nodes.Node, context: StatementContext) -> Result:
     """Return a row for each source block that the selected rows of a view's target come from. The
     query's select list does not matter."""
-
     query, reference = _target_select(statement)
     context = select.with_query_settings(query, context)
     snapshot = context.reading_snapshot()
@@ -123,7 +123,7 @@ def _provenance(statement: nodes.Node, context: StatementContext) -> Result:
     elif query.prewhere is not None:
         condition = query.prewhere
     # Without FINAL: every part that contains rows of the key counts.
-    found = select.run_at(
+    result = select.run_at(
         nodes.Select(
             columns=(nodes.Identifier(("_part",)),),
             distinct=True,
@@ -134,17 +134,17 @@ def _provenance(statement: nodes.Node, context: StatementContext) -> Result:
         replace(context, settings=context.settings.with_changes({"final": False})),
         snapshot,
     )
-    names = {row for batch in found.batches() for row in batch.column(0).to_pylist()}
-    found.close()
+    names = {row for batch in result.batches() for row in batch.column(0).to_pylist()}
+    result.close()
     parts = [part for part in snapshot.parts(target.id) if part.rows and part.name in names]
     origins = provenance(target, parts, condition, snapshot, context.services)
     columns: list[list[object]] = [
-        [getattr(one, column) for one in origins]
+        [getattr(origin, column) for origin in origins]
         for column in _PROVENANCE_COLUMNS
         if column != "time"
     ]
     columns.insert(
-        _PROVENANCE_COLUMNS.index("time"), [moment_if_any(one.created_ms) for one in origins]
+        _PROVENANCE_COLUMNS.index("time"), [moment_if_any(origin.created_ms) for origin in origins]
     )
     types = [
         STRING,
@@ -198,14 +198,14 @@ def _judged_items(statement: nodes.Node, context: StatementContext) -> Sequence[
         )
 
     snapshot = context.reading_snapshot()
-    found = context.require(snapshot, statement)
-    if not isinstance(found, MaterializedView):
+    view = context.require(snapshot, statement)
+    if not isinstance(view, MaterializedView):
         raise UnsupportedMethod(
-            f"{found.database}.{found.name} is not a materialized view.",
+            f"{view.database}.{view.name} is not a materialized view.",
             hint="system.views names them all.",
             position=statement.position,
         )
-    return judged_items(found, snapshot)
+    return judged_items(view, snapshot)
 
 
 def _text_result(lines: list[str]) -> Result:

@@ -21,7 +21,7 @@ from olapdb.types import DataType
 
 
 def run_query(query: nodes.Query, context: StatementContext) -> Result:
-    """Run the query; return its rows as a stream over one snapshot, the one of SETTINGS snapshot or
+    """Run the query; return its rows as a stream over one snapshot: that of SETTINGS snapshot, or
     the newest. Raise NotSupportedError for a FORMAT that is not Arrow."""
     context = with_query_settings(query, context)
     _refuse_format(query)
@@ -31,7 +31,6 @@ def run_query(query: nodes.Query, context: StatementContext) -> Result:
 def run_at(query: nodes.Query, context: StatementContext, snapshot: Snapshot) -> Result:
     """Run the query at the given snapshot; return its rows as a stream. The snapshot stays pinned
     until the stream ends or is closed. More than max_result_rows rows raise TooManyRows."""
-
     plan = plan_query(query, context, snapshot)
     catalog = context.services.catalog
     catalog.pin(snapshot.number)
@@ -52,7 +51,6 @@ def plan_query(query: nodes.Query, context: StatementContext, snapshot: Snapshot
     Plans of statements without parameters are cached. Plans with now(), rand() and the like are
     not: their constants differ from run to run.
     """
-
     key = None
     if context.parameters is None:
         key = (context.text, query, context.database, context.settings)
@@ -78,15 +76,14 @@ def describe(query: nodes.Query, context: StatementContext) -> tuple[tuple[str, 
 def _is_current(plan: Plan, snapshot: Snapshot) -> bool:
     """Return whether all objects that the plan names still have the revision that was bound."""
     for object_id, revision in plan.tables:
-        found = snapshot.by_id(object_id)
-        if found is None or found.revision != revision:
+        item = snapshot.by_id(object_id)
+        if item is None or item.revision != revision:
             return False
     return True
 
 
 def _is_volatile(query: nodes.Query) -> bool:
     """Return whether a constant of the plan could differ between two runs (now(), rand())."""
-
     return not is_deterministic(query)
 
 
