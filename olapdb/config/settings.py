@@ -129,6 +129,10 @@ def table_settings(given: Mapping[str, object]) -> tuple[tuple[str, SettingValue
 
 
 def _lookup(known: Mapping[str, SettingDefinition], name: str, what: str) -> SettingDefinition:
+    """Return the definition of that name. Raise UnknownSetting, with the nearest name, if none.
+
+    `what` is the kind of setting, for the message.
+    """
     if name in known:
         return known[name]
     near = difflib.get_close_matches(name, known, n=1)

@@ -140,6 +140,7 @@ class Incoming:
 
     @property
     def _same_table(self) -> bool:
+        """Return whether the parts come from the target table itself (its detached parts)."""
         return self.source.id == self.target.id
 
 
@@ -194,6 +195,7 @@ def attach_detached(change: RowChange, table_id: str, selection: PartSelection) 
     """Attach detached parts of the table as new blocks."""
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
+        """Attach the chosen detached parts in one commit."""
         table = stored_table(snapshot, table_id, change.cause, any_engine=True)
         parts = selection.choose(table, snapshot.parts(detached_table(table.id)), detached=True)
         incoming = Incoming(change, snapshot, table, table, staging, detached=True)
@@ -209,6 +211,7 @@ def attach_from(
     """Attach parts of another table by reference; the other table keeps them."""
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
+        """Attach copies of the source's chosen parts in one commit; the source keeps its parts."""
         table = stored_table(snapshot, table_id, change.cause)
         source = stored_table(snapshot, source_id, change.cause)
         check_structure(source, table)
@@ -222,6 +225,7 @@ def drop_detached(change: RowChange, table_id: str, selection: PartSelection) ->
     """Remove detached parts for good."""
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
+        """Remove the chosen detached parts in one commit; commit nothing if there are none."""
         table = stored_table(snapshot, table_id, change.cause, any_engine=True)
         owner = detached_table(table.id)
         parts = selection.choose(table, snapshot.parts(owner), detached=True)

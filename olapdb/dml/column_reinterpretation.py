@@ -191,6 +191,7 @@ def _without_names(parsed: nodes.Expression) -> nodes.Expression:
     """Return the expression with every identifier blank, for a comparison of its form."""
 
     def change(node: nodes.Node) -> nodes.Node | None:
+        """Return an identifier with an empty name for an identifier, else None."""
         return nodes.Identifier(("",)) if isinstance(node, nodes.Identifier) else None
 
     return rewrite(parsed, change)
@@ -206,6 +207,7 @@ def names_in_default(text: str) -> set[str]:
 
 
 def _as_nullable(column: Column) -> Column:
+    """Return a copy of the column whose type admits NULL."""
     return replace(column, type=make_nullable(column.type))
 
 

@@ -62,6 +62,7 @@ def delete_rows(
     where = in_partition(condition, partition_id)
 
     def attempt(snapshot: Snapshot, staging: Staging) -> DeleteResult:
+        """Delete the rows that match `where` in one commit on this snapshot."""
         table = stored_table(snapshot, table_id, "DELETE")
         parts = [part for part in snapshot.parts(table.id) if part.rows]
         found = matching_offsets(change.context(snapshot), table, parts, where, parameters)

@@ -87,6 +87,10 @@ def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _stretch(stream: object, pair: object) -> Stretch:
+    """Return the stretch of one stream from `pair`: its first offset and the one after its last.
+
+    Raises BadArguments if the name is no text, or the pair is not two ascending whole numbers.
+    """
     if not isinstance(stream, str) or not 0 < len(stream.encode()) <= STREAM_NAME_BYTES_MAX:
         raise BadArguments(
             f"A stream's name is a text of 1 to {STREAM_NAME_BYTES_MAX} bytes, not {stream!r}.",
@@ -184,6 +188,7 @@ class Delivery:
 
     @property
     def _where(self) -> str:
+        """Return "database.table" of the target, for messages."""
         return f"{self.table.database}.{self.table.name}"
 
     def admit(self, block: pa.Table) -> pa.Table:

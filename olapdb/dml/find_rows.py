@@ -104,6 +104,7 @@ def _plan(
 
 
 def _scope(context: TriggerContext, parameters: Parameters) -> BindScope:
+    """Return the scope that binds a condition in the trigger's snapshot, database and settings."""
     return BindScope(
         snapshot=context.snapshot,
         database=context.environment.database,
@@ -184,6 +185,7 @@ def _groups(parts: Sequence[Part]) -> Iterator[list[Part]]:
 
 
 def _column(table: Table, name: str) -> Column:
+    """Return the table's column of that name, which must exist."""
     column = table.column(name)
     assert column is not None
     return column

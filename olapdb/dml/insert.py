@@ -145,6 +145,7 @@ def reads_dimensions(snapshot: Snapshot, table_id: str) -> bool:
 
 
 def _table(snapshot: Snapshot, table_id: str) -> Table:
+    """Return the table with that id in the snapshot. Raise UnknownTable if it is gone."""
     found = snapshot.by_id(table_id)
     if not isinstance(found, Table):
         raise errors.UnknownTable("The table of this INSERT does not exist any more.")
@@ -342,6 +343,7 @@ class _Writer:
             return staged
 
         def fire(joined: AddedParts, before: StagedInsert) -> StagedInsert:
+            """Fire the views with the rows that `joined` brings, on top of `before`."""
             return self._fire_with(joined, before, kept, snapshot)
 
         return settle_cascade(staged, fire, snapshot, self.services.store, self.discard)
@@ -413,6 +415,7 @@ class _Writer:
         return pa.concat_tables(pieces)
 
     def _stager(self, snapshot: Snapshot, joined: AddedParts | None = None) -> BlockStager:
+        """Return a new block stager at the snapshot, with the rows of `joined` if there are any."""
         context = TriggerContext.of(self.origin, snapshot)
         return BlockStager(context, self.services.lease_id, joined=joined)
 

@@ -35,6 +35,7 @@ def drop_parts(change: RowChange, table_id: str, selection: PartSelection) -> Mo
     """
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
+        """Remove the chosen parts from the table in one commit."""
         table = stored_table(snapshot, table_id, change.cause)
         parts = selection.choose(table, snapshot.parts(table.id))
         return _remove(change, snapshot, staging, table, selection, parts)
@@ -47,6 +48,7 @@ def detach_parts(change: RowChange, table_id: str, selection: PartSelection) -> 
     brings them back."""
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
+        """Remove the chosen parts and keep them as detached parts, in one commit."""
         table = stored_table(snapshot, table_id, change.cause)
         parts = selection.choose(table, snapshot.parts(table.id))
         kept = [as_detached(snapshot, table, part) for part in parts]
@@ -61,6 +63,7 @@ def move_parts(
     """Move the chosen parts to another table of the same structure, as new blocks of it."""
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
+        """Move the chosen parts to the other table in one commit."""
         table = stored_table(snapshot, table_id, change.cause)
         target = stored_table(snapshot, target_id, change.cause)
         if table.id == target.id:
@@ -82,6 +85,11 @@ def replace_parts(
     """
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
+        """Replace the table's chosen parts by copies of the source's, in one commit.
+
+        Raises BadArguments if both tables are one, or if the source has no part and that is not
+        allowed.
+        """
         table = stored_table(snapshot, table_id, change.cause)
         source = stored_table(snapshot, source_id, change.cause)
         if table.id == source.id:
@@ -139,7 +147,11 @@ def _remove(
     parts: Sequence[Part],
     also: CommitDraft | None = None,
 ) -> MoveResult:
-    """Commit the removal of the parts with its effects on views, and the changes of `also`."""
+    """Commit the removal of `parts`, its effects on views, and the changes of `also`.
+
+    `selection` is the clause that chose the parts; it adds the requirements that they are still
+    all. Commits nothing if there are no parts. Raises if any of them holds a frozen row.
+    """
     if not parts:
         return NOTHING_MOVED
     _refuse_frozen(change, snapshot, table, parts)

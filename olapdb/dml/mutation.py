@@ -238,6 +238,7 @@ class Mutation:
         self._stage(part, rows.filter(pc.invert(mask)), leaving.num_rows)
 
     def _write_down(self, step: MaterializeColumnStep) -> None:
+        """Store the column's default in those parts that lack the column."""
         column = self.table.column(step.column)
         assert column is not None
         parts = [part for part in self._parts() if lacks(part, column)]
@@ -295,9 +296,11 @@ class Mutation:
         )
 
     def _parts(self) -> list[Part]:
+        """Return the table's parts that have rows, as this mutation's earlier steps left them."""
         return [part for part in self._visible().parts(self.table.id) if part.rows]
 
     def _defaults(self) -> DefaultColumns:
+        """Return the table's default columns, bound in the state after the earlier steps."""
         return DefaultColumns.of(self.table, self._visible(), self.origin.environment, self._cache)
 
     def _matching(self, step: SetStep, assignments: Assignments) -> Iterator[tuple[Part, pa.Table]]:
@@ -370,6 +373,7 @@ def _computed_from(table: Table, defaults: DefaultColumns, changed: set[str]) ->
 
 
 def _with_columns(rows: pa.Table, columns: Mapping[str, pa.Array]) -> pa.Table:
+    """Return the rows with the given columns replaced, cast to their present types."""
     for name, values in columns.items():
         at = rows.schema.get_field_index(name)
         rows = rows.set_column(at, name, values.cast(rows.schema.field(at).type))

@@ -41,6 +41,7 @@ def quarantine_part(change: RowChange, table_id: str, part: str) -> QuarantinedP
     """
 
     def attempt(snapshot: Snapshot, staging: Staging) -> QuarantinedPart:
+        """Detach the part of that name or id, unread, in one commit; its rows leave the table."""
         table = stored_table(snapshot, table_id, change.cause)
         found = [one for one in snapshot.parts(table.id) if one.rows and part in (one.name, one.id)]
         if not found:

@@ -49,6 +49,7 @@ def truncate(
     change = RowChange(origin, "TRUNCATE", discard_retained=discard_retained)
 
     def attempt(snapshot: Snapshot, staging: Staging) -> DeleteResult:
+        """Truncate those of the tables that still exist in one commit; refuse if none is left."""
         truncation = _Truncation(change, snapshot)
         there = [one for one in table_ids if snapshot.by_id(one) is not None]
         truncation.refuse(there or table_ids)
@@ -173,5 +174,6 @@ class _Truncation:
 
 
 def _stores_nothing(snapshot: Snapshot, table_id: str) -> bool:
+    """Return whether the id is of a table whose engine stores no rows."""
     table = snapshot.by_id(table_id)
     return isinstance(table, Table) and not table.engine.stores_rows

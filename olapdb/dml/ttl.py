@@ -82,6 +82,7 @@ def apply_ttl(
     change = RowChange(origin, "TTL", retain=retain)
 
     def attempt(snapshot: Snapshot, staging: Staging) -> DeleteResult:
+        """Remove the expired rows of the partition, or of the table, in one commit."""
         table = stored_table(snapshot, table_id, "TTL")
         found = _expired(change, snapshot, table, partition_id)
         return remove_rows(change, snapshot, table, found, staging)
@@ -212,6 +213,7 @@ _TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def _integers(arrow: pa.DataType) -> pa.DataType:
+    """Return the integer type of the same width (int32 or int64) as a date or time type."""
     return pa.int32() if arrow.bit_width == 32 else pa.int64()
 
 

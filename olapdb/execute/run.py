@@ -161,4 +161,5 @@ def _output(
 
 
 def _select(batch: pa.RecordBatch, fields: list[str]) -> pa.RecordBatch:
+    """Return the named columns of the batch, in that order."""
     return pa.RecordBatch.from_arrays([batch.column(name) for name in fields], names=fields)

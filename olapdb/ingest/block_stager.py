@@ -145,6 +145,7 @@ class BlockStager:
         return number
 
     def _is_watched(self, table: Table) -> bool:
+        """Return whether an attached materialized view reads the table."""
         return any(view.attached for view in self.context.snapshot.views_on(table.id))
 
     def _write_beside(self, table: Table, block: pa.Table, number: NewBlock) -> None:
@@ -212,6 +213,7 @@ class BlockStager:
     # --- one block
 
     def _new_block(self, table: Table, rows: int, kind: str) -> NewBlock:
+        """Add the table's next block, of `rows` rows, and require that its schema is unchanged."""
         index = self._next_index.get(table.id, 0)
         self._next_index[table.id] = index + 1
         number = NewBlock(table.id, index)
@@ -355,10 +357,12 @@ class BlockStager:
         absorbed: set[str] = set()
 
         def absorb(view_id: str) -> None:
+            """Take over what the view's branch staged."""
             absorbed.add(view_id)
             self._absorb(branches[view_id])
 
         def fire_branch(view_id: str) -> None:
+            """Fire the view in its own branch, whose results stay apart until they are absorbed."""
             branches[view_id]._fire(of[view_id], block, number, depth, codes)
 
         try:
@@ -543,6 +547,7 @@ class BlockStager:
                 self._dimensions[pair] = None
 
     def _require(self, requirement: Requirement) -> None:
+        """Add the requirement to the commit's, each once, in the order of the first."""
         self._requirements[requirement] = None
 
 
@@ -568,6 +573,7 @@ def dimension_requirements(
 
 
 def _without_blocks(contributions: tuple[Contribution, ...]) -> tuple[Contribution, ...]:
+    """Return the contributions without their blocks."""
     return tuple(replace(one, blocks=()) for one in contributions)
 
 

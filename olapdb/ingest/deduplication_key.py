@@ -120,6 +120,7 @@ def renamed_key(
 
 
 def _names(text: str) -> list[str]:
+    """Return the column names of a comma-separated list. Raise DuplicateColumn if one is twice."""
     names = [one.strip().strip("`") for one in text.split(",")]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -128,6 +129,10 @@ def _names(text: str) -> list[str]:
 
 
 def _key_column(table: Table, name: str) -> Column:
+    """Return the table's column of that name, which must be able to identify rows.
+
+    Raises NoSuchColumn, IllegalColumn if it is not stored, or BadTypeOfField.
+    """
     where = f"{table.database}.{table.name}"
     column = table.column(name)
     if column is None:

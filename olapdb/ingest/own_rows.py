@@ -122,6 +122,7 @@ class Cascade:
         )
 
     def _attached(self, table_id: str) -> list[MaterializedView]:
+        """Return the attached materialized views that read the table."""
         return [view for view in self.snapshot.views_on(table_id) if view.attached]
 
     def _written_below(self, view: MaterializedView) -> frozenset[str]:

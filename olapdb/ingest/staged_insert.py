@@ -129,14 +129,17 @@ def shifted(change: Change, shifts: Mapping[str, int]) -> Change:
 
 
 def _shift_block(block: NewBlock, shifts: Mapping[str, int]) -> NewBlock:
+    """Return the block with its index raised by its table's shift (0 if it has none)."""
     return NewBlock(block.table_id, block.index + shifts.get(block.table_id, 0))
 
 
 def _shift_blocks(blocks: Blocks, shifts: Mapping[str, int]) -> Blocks:
+    """Return a new block shifted; return a range of committed blocks unchanged."""
     return _shift_block(blocks, shifts) if isinstance(blocks, NewBlock) else blocks
 
 
 def _shift_contribution(contribution: Contribution, shifts: Mapping[str, int]) -> Contribution:
+    """Return the contribution with its new blocks shifted."""
     return replace(
         contribution, blocks=tuple(_shift_blocks(b, shifts) for b in contribution.blocks)
     )
@@ -172,4 +175,5 @@ Item = TypeVar("Item")
 
 
 def _unique(items: Iterable[Item]) -> tuple[Item, ...]:
+    """Return the items without repetitions, in the order of their first occurrences."""
     return tuple(dict.fromkeys(items))

@@ -170,6 +170,10 @@ def _versions(view: MaterializedView, snapshot: Snapshot) -> tuple[tuple[str, in
 
 
 def _bind(view: MaterializedView, context: TriggerContext) -> BoundView:
+    """Return the view's query bound at the snapshot, with the maker of its target's blocks.
+
+    Output columns that the target lacks are dropped. Raises InternalError if none remains.
+    """
     target = target_of(context.snapshot, view)
     environment = _environment(view, context.environment)
     scope = BindScope(

@@ -155,6 +155,7 @@ def _sites_in_expressions(
 
 
 def _has_subquery_over(expression: expressions.Expression, changed: frozenset[str]) -> bool:
+    """Return whether a subquery in the expression reads one of the `changed` tables."""
     return any(
         isinstance(one, expressions.ScalarSubquery | expressions.InSubquery)
         and _reads(one.plan, changed)
@@ -178,10 +179,12 @@ def _is_row_wise(node: nodes.Node) -> bool:
 
 
 def _is_plain(node: nodes.Join) -> bool:
+    """Return whether the join is INNER, LEFT or CROSS, and ALL, SEMI or ANTI."""
     return node.kind in ("INNER", "LEFT", "CROSS") and node.strictness in ("ALL", "SEMI", "ANTI")
 
 
 def _is_volatile(expression: expressions.Expression) -> bool:
+    """Return whether the expression calls a function that is not pure, except throwIf."""
     return any(
         isinstance(one, expressions.Call)
         and one.function.volatility != "pure"
@@ -191,6 +194,7 @@ def _is_volatile(expression: expressions.Expression) -> bool:
 
 
 def _reads(node: nodes.Node, table_ids: frozenset[str]) -> bool:
+    """Return whether the plan below `node` scans one of the tables."""
     return any(one.table.id in table_ids for one in all_scans(node))
 
 
@@ -206,6 +210,7 @@ def restrict_to_matches(
     `matched`, by position: parts and row groups are pruned by them on both sides of the join."""
 
     def change(node: nodes.Node) -> nodes.Node:
+        """Return the site's node restricted to the rows that match the changed rows."""
         if site.subquery is not None:
             return _with_matching_keys(node, site.subquery, matched)
         assert isinstance(node, nodes.Join)

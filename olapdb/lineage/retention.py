@@ -144,6 +144,7 @@ def _ordered(values: pa.Array) -> pa.Array | None:
 
 
 def _is_text(arrow: pa.DataType) -> bool:
+    """Return whether the type is an Arrow string, of either offset width."""
     return bool(pa.types.is_string(arrow) or pa.types.is_large_string(arrow))
 
 

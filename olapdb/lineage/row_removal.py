@@ -72,6 +72,7 @@ class RowChange:
         conflict, bounded. Delete the staged files of a lost attempt."""
 
         def staged(snapshot: Snapshot) -> Outcome:
+            """Make one attempt with its own staged files; delete them if it does not commit."""
             with Staging(self.origin) as staging:
                 return attempt(snapshot, staging)
 

@@ -187,6 +187,7 @@ class TargetRows:
 
     @property
     def _all(self) -> tuple[Part, ...]:
+        """Return all parts of the target at the snapshot."""
         return self.snapshot.parts(self.table.id)
 
     def _right_when_empty(self, view: MaterializedView, partition: str) -> bool:

@@ -164,6 +164,7 @@ def _copy_file(source: Store, target: Store, part: Part) -> None:
     """Copy one file and compare it with the part's checksum; a damaged source becomes a suspect."""
 
     def write(sink: pa.NativeFile) -> None:
+        """Write the part's file to `sink`, one chunk at a time."""
         with source.open_input(part.path) as stream:
             while chunk := stream.read(_CHUNK_BYTES):
                 sink.write(chunk)
@@ -200,6 +201,7 @@ def _backup_folder(services: Services, folder: str) -> Path:
 
 
 def _overlap(folder: Path, other: Path) -> bool:
+    """Return whether both paths are one folder, or one contains the other."""
     return folder == other or other in folder.parents or folder in other.parents
 
 
@@ -236,6 +238,7 @@ def _has_log(root: Path) -> bool:
 
 
 def _write_manifest(root: Path, facts: CopyFacts) -> None:
+    """Write the copy's manifest under a temporary name, flush it, and rename it."""
     path = root / f"{MANIFEST_FILE}{_NEW}"
     with open(path, "w", encoding="utf-8") as file:
         json.dump({"warehouse_id": facts.warehouse_id, "snapshot": facts.number}, file)

@@ -168,6 +168,7 @@ def _kind(state: TableState, part: Part) -> object:
 
 
 def _one_coverage(state: TableState, blocks: BlockRange, partition_id: str) -> bool:
+    """Return whether each view's coverage holds either all of the blocks or none of them."""
     return all(
         seen.covers(partition_id, blocks) or not seen.touches(partition_id, blocks)
         for seen in state.coverages
@@ -206,5 +207,6 @@ def _worth(
 
 
 def _unit(value: np.ndarray, low: float, high: float | np.ndarray) -> np.ndarray:
+    """Return where `value` lies between `low` (0.0) and `high` (1.0), clipped to that range."""
     unit: np.ndarray = np.clip((value - low) / (high - low), 0.0, 1.0)
     return unit

@@ -107,6 +107,10 @@ def merge_batch(
     layout = layout or shared_layout(table, services.cache, services.zone)
 
     def stage(parts: Sequence[Part]) -> _Piece:
+        """Merge the parts into one staged piece.
+
+        Raise QueryWasCancelled if OPTIMIZE was cancelled.
+        """
         if origin.cancelled.is_set():
             raise QueryWasCancelled("OPTIMIZE was cancelled; what was merged stays merged.")
         return _stage_piece(origin, staging, snapshot, layout, parts, inline)
@@ -302,6 +306,7 @@ def _read(
     reader = PartReader(services.store, snapshot, part, table, environment)
 
     def defaults() -> DefaultColumns:
+        """Bind the table's default columns, for parts that lack a column."""
         return DefaultColumns.of(table, snapshot, environment, services.cache)
 
     columns = read_filled(
@@ -316,6 +321,7 @@ def _read(
 
 
 def _stored_schema(table: Table) -> pa.Schema:
+    """Return the Arrow schema of the table's stored columns."""
     return pa.schema([(c.name, c.type.arrow) for c in table.stored_columns])
 
 

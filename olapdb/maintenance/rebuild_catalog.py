@@ -69,6 +69,11 @@ def rebuild_catalog(folder: str | os.PathLike[str]) -> RebuildReport:
 
 
 def _rebuild(root: Path) -> RebuildReport:
+    """Write a new catalog from the files of the warehouse `root`, and move it to its place.
+
+    Raises BadArguments if the warehouse has a catalog or the log of one, and CannotOpenWarehouse if
+    it has no data folder.
+    """
     final = root / CATALOG_FILE
     # SQLite would apply a log left by the old catalog to the new one.
     for file in (final, root / f"{CATALOG_FILE}-wal", root / f"{CATALOG_FILE}-journal"):

@@ -150,6 +150,7 @@ class _Partials:
         self.nbytes = 0
 
     def add(self, partial: Partial) -> None:
+        """Append a partial, unless it has no groups."""
         if not partial.groups:
             return
         self._partials.append(partial)
@@ -158,6 +159,7 @@ class _Partials:
 
     @property
     def is_full(self) -> bool:
+        """Return whether the partials have so many groups that the caller must merge them."""
         return self._groups > self._merge_at
 
     @property
@@ -169,6 +171,7 @@ class _Partials:
         return 4 * self.nbytes + MERGE_BYTES_PER_GROUP * self._groups
 
     def merge(self) -> None:
+        """Replace the partials by one; the next merge is due at twice its groups."""
         merged = self.merged()
         if merged is not None:
             self._partials, self._groups = [merged], merged.groups
@@ -263,12 +266,14 @@ class _Grouping:
         return Partial(group_keys, self._states(groups, arguments), groups.count)
 
     def _states(self, groups: Factorised, arguments: list[list[pa.Array]]) -> list[pa.Array]:
+        """Return one array of states for each aggregate call, a state for each group."""
         return [
             single_chunk(call.aggregate.state(values, groups.groups))
             for call, values in zip(self._calls, arguments, strict=True)
         ]
 
     def _key(self, expression: Expression, batch: pa.RecordBatch) -> pa.Array:
+        """Return the values of a group key for the batch; a dictionary column stays encoded."""
         if isinstance(expression, ColumnRef):
             values = batch.column(expression.name)
             if isinstance(values, pa.DictionaryArray):

@@ -116,6 +116,7 @@ class SeenRows:
         return new_rows
 
     def _insert(self, columns: list[pa.Array], rows: int) -> None:
+        """Add new distinct rows as the last level. Levels of at most twice as many rows join it."""
         parts = [columns]
         while self._levels and self._levels[-1][1].count <= 2 * rows:
             older, lookup = self._levels.pop()

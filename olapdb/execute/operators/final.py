@@ -65,9 +65,14 @@ def _final(
     layout: TableLayout,
     context: ExecutionContext,
 ) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of the parts as after a merge; `before` filters them first, None filters none.
+
+    Reads all rows at once, in the order of the sorting key.
+    """
     sources = _sources(node, layout)
 
     def read(task: Task) -> pa.RecordBatch:
+        """Read the task's rows, and keep those that `before` accepts."""
         context.count_read(sum(piece.rows for piece in task), 0)
         batch = read_task(task, sources, node.table, context)
         if before is None:
@@ -136,6 +141,7 @@ def _output(node: Scan, rows: pa.Table, context: ExecutionContext) -> Iterator[p
     batch = pa.RecordBatch.from_arrays([whole.column(c) for c in given.values()], names=list(given))
 
     def filtered(piece: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the scan's output columns of those rows that meet its predicate."""
         if node.predicate is not None:
             keep = evaluate_predicate(
                 node.predicate, piece, context.environment, context.subqueries

@@ -117,6 +117,7 @@ class _StateTree:
 
     @classmethod
     def of(cls, aggregate: Aggregate, arguments: Sequence[pa.Array], rows: int) -> _StateTree:
+        """Return the tree of states over `rows` rows, with the state over no row at its end."""
         level = aggregate.state(arguments, Groups(np.arange(rows), rows))
         levels = [level]
         while len(level) > 1:

@@ -70,9 +70,11 @@ class _Edges:
         return self.moved(bound, end=True)
 
     def current_start(self) -> np.ndarray:
+        """Return the start of CURRENT ROW for each row: the first of its peers."""
         return self.frames.peer_starts
 
     def current_end(self) -> np.ndarray:
+        """Return the end of CURRENT ROW for each row: the position after its last peer."""
         return self.frames.peer_ends
 
     def moved(self, bound: FrameBound, *, end: bool) -> np.ndarray:
@@ -84,12 +86,15 @@ class _Rows(_Edges):
     """ROWS: offsets count rows."""
 
     def current_start(self) -> np.ndarray:
+        """Return each row's own position."""
         return self.frames.positions
 
     def current_end(self) -> np.ndarray:
+        """Return the position after each row."""
         return self.frames.positions + 1
 
     def moved(self, bound: FrameBound, *, end: bool) -> np.ndarray:
+        """Return the positions `offset` rows away, or for `end` the ones after these."""
         return self.frames.positions + _signed_integer(bound) + (1 if end else 0)
 
 
@@ -97,6 +102,7 @@ class _Peers(_Edges):
     """RANGE without distances, and GROUPS, whose offsets count groups of peers."""
 
     def moved(self, bound: FrameBound, *, end: bool) -> np.ndarray:
+        """Return the edges of the group of peers that is `offset` groups away in the partition."""
         frames = self.frames
         begins = frames.peer_starts == frames.positions
         group = np.cumsum(begins) - 1
@@ -164,6 +170,7 @@ class _Distances(_Edges):
 
 
 def _reversed(values: np.ndarray) -> np.ndarray:
+    """Return values in the opposite order: negated floats, complemented integers."""
     return -values if values.dtype.kind == "f" else ~values
 
 
@@ -184,6 +191,7 @@ def _integer_targets(
 
 
 def _signed_integer(bound: FrameBound) -> int:
+    """Return the offset as an integer, negative for PRECEDING."""
     assert bound.offset is not None
     offset = int(bound.offset.value.as_py())
     return offset if bound.kind == "FOLLOWING" else -offset

@@ -48,6 +48,7 @@ def join_batches(
 
 
 def _refuse_unsupported(node: Join) -> None:
+    """Raise NotSupportedError for ASOF, and for SEMI and ANTI that are not LEFT or INNER."""
     if node.strictness == "ASOF":
         raise NotSupportedError(
             "ASOF JOIN is not supported yet.",

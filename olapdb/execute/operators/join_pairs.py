@@ -140,6 +140,7 @@ class Joiner:
             yield self._pair_rows(left_row, _Pairs(np.zeros(len(rows), np.int64), rows))
 
     def _value(self, key: Expression, left: pa.RecordBatch) -> pa.Array:
+        """Return the values of a key expression for the left rows."""
         context = self._context
         return evaluate_array(key, left, context.environment, context.subqueries)
 
@@ -158,6 +159,7 @@ class Joiner:
     # --- pieces: left rows start…stop with about a batch of pairs
 
     def _pairs_max(self, left: pa.RecordBatch) -> int:
+        """Return how many pairs a piece may have, by the average bytes of a joined row."""
         width: int = self._right_width + left.nbytes // max(left.num_rows, 1) + 1
         return min(self._context.batch_rows, max(PAIRS_BYTES // width, PAIRS_MIN))
 
@@ -237,6 +239,7 @@ class Joiner:
         return self._spread(matches.codes[start:stop], matches.sizes[start:stop], start)
 
     def _spread(self, codes: np.ndarray, sizes: np.ndarray, start: int) -> _Pairs:
+        """Pair each left row with `sizes` right rows of its key; the left rows begin at `start`."""
         if (sizes == 1).all():
             rows = np.arange(start, start + len(codes))
             return _Pairs(rows, self._partners(codes, None), in_order=True)
@@ -339,10 +342,12 @@ class Joiner:
 
 
 def _first_occurrences(values: np.ndarray) -> np.ndarray:
+    """Return the position of the first row of each distinct value."""
     return factorise([pa.array(values)], len(values)).first
 
 
 def _take_pairs(pairs: _Pairs, positions: np.ndarray) -> _Pairs:
+    """Return the pairs at these positions."""
     return _Pairs(pairs.left[positions], pairs.right[positions])
 
 

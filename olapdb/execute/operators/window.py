@@ -76,6 +76,7 @@ def _value(
     context: ExecutionContext,
     account: MemoryAccount,
 ) -> pa.Array:
+    """Return the result of one window call for each row of the batch."""
     arguments = [evaluate_in_batches(a, batch, context, account) for a in call.arguments]
     if isinstance(call.function, WindowFunction):
         return call.function.kernel(arguments, frames)

@@ -36,6 +36,7 @@ def explain_indexes(plan: Plan, context: ExecutionContext) -> list[str]:
 
 
 def _index_lines(node: Node, context: ExecutionContext) -> Sequence[str]:
+    """Return the lines about the indexes of a scan of parts; none for other nodes."""
     if not isinstance(node, Scan) or node.table.id in context.blocks:
         return ()
     return list(_ScanIndexes(node, context).lines())
@@ -65,6 +66,7 @@ class _ScanIndexes:
         yield f"  Ranges: {sum(_ranges(part) for part in selected)}"
 
     def _partition_steps(self) -> tuple[list[str], list[Part]]:
+        """Return the lines of the steps Min-Max and Partition, and the parts that remain."""
         parts = live_parts(self._scan, self._context)
         columns = self._layout.partition_columns
         if not columns:
@@ -112,6 +114,10 @@ class _ScanIndexes:
         partitions: bool,
         indexes: frozenset[str] | None = frozenset(),
     ) -> Selector:
+        """Return a selector that judges only `columns` (None: all) and the named skip indexes.
+
+        `indexes=None` admits all skip indexes. `partitions` adds the partition values.
+        """
         return Selector(
             self._scan,
             self._condition,
@@ -125,6 +131,7 @@ class _ScanIndexes:
     def _skip_step(
         self, index: SkipIndex, before: Sequence[PartSelection], after: Sequence[PartSelection]
     ) -> list[str]:
+        """Return the lines of one skip index, with parts and granules after/before it."""
         return [
             "Skip",
             f"  Name: {index.name}",
@@ -172,6 +179,7 @@ def pruning_condition(scan: Scan, layout: TableLayout) -> Expression | None:
 
 
 def _granules(parts: Sequence[Part] | Sequence[PartSelection]) -> int:
+    """Return the number of granules of the parts or selections; a part counts as one at least."""
     return sum(
         part.granules if isinstance(part, PartSelection) else max(part.granules, 1)
         for part in parts

@@ -228,6 +228,7 @@ class Selector:
         return intervals
 
     def _keep(self, candidates: Candidates) -> np.ndarray:
+        """Return a mask of the candidates for which the condition can be true; it must be set."""
         assert self._condition is not None
         context = self._context
         return keep_candidates(self._condition, candidates, context.environment, context.subqueries)
@@ -264,17 +265,22 @@ class Selector:
             return None
 
         def rename(part: Expression) -> Expression | None:
+            """Return the column reference under its unique name; None for other expressions."""
             return ColumnRef(part.type, unique[part.name]) if isinstance(part, ColumnRef) else None
 
         return transform(expression, rename)
 
 
 def _has_groups(part: Part) -> bool:
+    """Return whether the part is a file with more than one granule."""
     return part.granules > 1 and not part.inline
 
 
 def _pruned(selection: PartSelection, keep: np.ndarray) -> PartSelection:
-    """Return the selection with only the row groups that `keep` marks."""
+    """Return the selection with only the row groups that `keep` marks.
+
+    `keep` has a value for each row group of the selection, not for each of the part.
+    """
     if keep.all():
         return selection
     positions = np.flatnonzero(keep)

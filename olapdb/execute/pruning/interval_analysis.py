@@ -202,6 +202,7 @@ class _Analysis:
     # --- conditions
 
     def _constant_condition(self, condition: Expression) -> Possible:
+        """Judge a condition that reads no column; an unknown constant can be both."""
         value = self._constant(condition)
         if value is None:
             return self._anything
@@ -210,6 +211,7 @@ class _Analysis:
         return Possible(full & bool(answer), full & (answer is not None and not answer))
 
     def _is_null(self, argument: Expression) -> Possible:
+        """Judge `x IS NULL`: true where x may have NULLs, false where it has values."""
         interval = self._interval(argument)
         if interval is None:
             return self._anything
@@ -231,6 +233,7 @@ class _Analysis:
         return self._within(interval, most, ~least)
 
     def _equal(self, call: Call) -> Possible:
+        """Judge `x = c`: true if c is within the bounds of x, false unless both bounds equal c."""
         sides = self._sides(call)
         if sides is None:
             return self._anything
@@ -265,6 +268,10 @@ class _Analysis:
         return self._within(interval, _booleans(can), self._anything.false)
 
     def _in(self, argument: Expression, values: pa.Array) -> Possible:
+        """Judge `x IN values`: true if a value is within the bounds of x.
+
+        More than LISTED_VALUES_MAX values count as the range from the least to the greatest.
+        """
         interval = self._interval(argument)
         if interval is None or pa.types.is_nested(values.type):
             return self._anything
@@ -316,6 +323,10 @@ class _Analysis:
         return None
 
     def _compared(self, call: Call, end: pa.Array, interval_first: bool) -> np.ndarray | None:
+        """Return the comparison of each bound in `end` with the constant; None if it is unknown.
+
+        It is unknown for a NULL, and where the comparison raises.
+        """
         constant = self._constant(call.arguments[1 if interval_first else 0])
         if constant is None or not constant.is_valid or end.null_count:
             return None
@@ -333,6 +344,7 @@ class _Analysis:
         return Call(function.type, name, call.arguments, function)
 
     def _constant(self, expression: Expression) -> pa.Scalar | None:
+        """Return the value of a constant or of a scalar subquery that has run, else None."""
         match expression:
             case Constant(value=value):
                 return value
@@ -358,6 +370,7 @@ class _Analysis:
                 return None
 
     def _cast(self, argument: Expression, target: DataType) -> ValueInterval | None:
+        """Return the argument's interval with its bounds cast to `target`; None if it has none."""
         inner = self._interval(argument)
         if inner is None:
             return None
