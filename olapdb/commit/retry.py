@@ -84,6 +84,7 @@ def retry_commit(
 def _snapshot(
     services: Services, policy: RetryPolicy, first: Snapshot | None
 ) -> AbstractContextManager[Snapshot]:
+    """Return a context with `first`, or the newest snapshot if None. The policy may pin it."""
     if policy.pinned:
         return services.catalog.pinned(None if first is None else first.number)
     return nullcontext(services.catalog.snapshot() if first is None else first)

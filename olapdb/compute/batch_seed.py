@@ -24,6 +24,7 @@ def seed_of(batch: pa.RecordBatch, seed: int) -> int:
 
 
 def _forget(key: int, ended: weakref.ref[pa.RecordBatch]) -> None:
+    """Delete the entry of a batch that was freed, if the key is still that batch's."""
     known = _known.get(key)
     if known is not None and known[0] is ended:
         del _known[key]

@@ -201,6 +201,10 @@ def _call(
     environment: Environment,
     subqueries: Subqueries | None,
 ) -> Column:
+    """Return the value of a function call over the batch; lazy functions choose what to evaluate.
+
+    A random function of rows gets another seed for each batch, if the query has a seed.
+    """
     if needs_laziness(call):
         return evaluate_lazily(
             call,
@@ -231,6 +235,7 @@ def _lambda_function(
     constant = not captured and all(isinstance(v, pa.Scalar) for v in values)
 
     def body(elements: Sequence[pa.Array], owners: np.ndarray) -> pa.Array:
+        """Return the lambda's values for elements, each with the outer row that `owners` gives."""
         rows = pa.array(owners)
         outer = [single_chunk(batch.column(name)).take(rows) for name in captured]
         inner = pa.RecordBatch.from_arrays([*elements, *outer], names=[*names, *captured])
@@ -254,6 +259,7 @@ def _in_values(
     environment: Environment,
     subqueries: Subqueries | None,
 ) -> Column:
+    """Return whether each argument value is in the constant list; a constant for a constant."""
     argument = evaluate(expression.argument, batch, environment, subqueries)
     constant = isinstance(argument, pa.Scalar)
     column = broadcast(argument, 1 if constant else batch.num_rows, expression.argument.type)
@@ -272,6 +278,10 @@ def _in_subquery(
     environment: Environment,
     subqueries: Subqueries | None,
 ) -> Column:
+    """Return whether each row's arguments are in the subquery's set.
+
+    Raises InternalError if the subquery was not run as a set.
+    """
     members = _answer(subqueries, expression.number)
     if not isinstance(members, Lookup):
         raise InternalError("The set of an IN was run as a scalar subquery.")
@@ -314,6 +324,7 @@ def _to_booleans(value: Column, data_type: DataType) -> Column:
 
 
 def _answer(subqueries: Subqueries | None, number: int) -> pa.Scalar | Lookup:
+    """Return the subquery's value or set. Raise InternalError if it was not run before."""
     if subqueries is None or number not in subqueries:
         raise InternalError("A subquery was not run before the plan around it.")
     return subqueries[number]

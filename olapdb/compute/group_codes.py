@@ -61,6 +61,7 @@ def factorise(columns: Sequence[pa.Array], rows: int, *, threads: int = 0) -> Fa
 
 
 def _by_hashing(flat: Sequence[pa.Array]) -> Factorised:
+    """Group equal rows by encoding each flat column and combining the codes."""
     codes, count = encode(flat[0])
     for leaf in flat[1:]:
         more, more_count = encode(leaf)
@@ -91,6 +92,7 @@ def _by_slices(leaves: Sequence[pa.Array], rows: int, threads: int) -> Factorise
     partitioned = [leaf.take(pa.array(order)) for leaf in leaves]
 
     def group(start: int, stop: int) -> Factorised:
+        """Group the rows of one slice; the first rows are numbers in the original order."""
         groups = _by_hashing([leaf.slice(start, stop - start) for leaf in partitioned])
         return Factorised(groups.codes, order[start:stop][groups.first])
 

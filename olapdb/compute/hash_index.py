@@ -42,7 +42,7 @@ class GroupedRows:
 
     @property
     def firsts(self) -> np.ndarray:
-        """The first row of each group."""
+        """The first (lowest) original row of each group, in the order of the groups' hashes."""
         return self.order if self.starts is None else self.order[self.starts[:-1]]
 
 
@@ -113,6 +113,7 @@ def sort_by_hash(hashes: np.ndarray, threads: int) -> np.ndarray:
     next_bits = np.uint64(64 - bits - 16)
 
     def sort(start: int, stop: int) -> None:
+        """Sort one slice of the hashes and of the order in place."""
         part = partitioned[start:stop]
         # numpy sorts 16 bits by counting; its stable sort then profits from nearly sorted hashes
         rough = np.argsort((part >> next_bits).astype(np.uint16), kind="stable")
@@ -146,6 +147,7 @@ def _equal_rows(
     theirs: Sequence[pa.Array],
     their_rows: np.ndarray,
 ) -> np.ndarray:
+    """Return a mask: whether row `our_rows[i]` of ours equals row `their_rows[i]` of theirs."""
     equal = np.ones(len(our_rows), bool)
     for our_leaf, their_leaf in zip(ours, theirs, strict=True):
         equal &= equal_values(
@@ -217,6 +219,7 @@ class HashIndex:
 
 
 def _have_distinct_hashes(leaves: Sequence[pa.Array], *, without_null: bool) -> bool:
+    """Return whether different rows always have different hashes: one leaf of a short type."""
     if len(leaves) != 1 or not (without_null or not leaves[0].null_count):
         return False
     return has_distinct_hashes(leaves[0].type)

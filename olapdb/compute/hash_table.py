@@ -141,6 +141,7 @@ class Lookup:
     def _without_null(
         self, codes: np.ndarray, columns: Sequence[pa.Array], rows: int
     ) -> np.ndarray:
+        """Return the codes with -1 for rows that have a NULL, unless NULLs match."""
         if self.matches_null or not any(column.null_count for column in columns):
             return codes
         return np.where(any_null(columns, rows), -1, codes)
@@ -157,6 +158,7 @@ class Lookup:
 
     @staticmethod
     def _build(unique: Sequence[pa.Array]) -> list[_LookupStep] | None:
+        """Return the steps that find a row column by column; None if a column contains lists."""
         if any(_has_list(column.type) for column in unique):
             return None
         steps: list[_LookupStep] = []
@@ -190,9 +192,14 @@ class _LookupStep:
 
     @property
     def nbytes(self) -> int:
+        """The size of the values and pairs."""
         return self.values.nbytes + (self.pairs.nbytes if self.pairs is not None else 0)
 
     def apply(self, codes: np.ndarray, column: pa.Array) -> np.ndarray:
+        """Return each row's code after this column, -1 if its values do not occur together.
+
+        `codes` are those of the columns before.
+        """
         positions = self.values.find(column)
         if self.pairs is None:
             return np.where(codes < 0, -1, positions)
@@ -209,6 +216,7 @@ class _Values:
 
     @property
     def nbytes(self) -> int:
+        """The size of the values."""
         return int(self.values.nbytes)
 
     def find(self, column: pa.Array) -> np.ndarray:
@@ -284,6 +292,7 @@ def any_null(columns: Sequence[pa.Array], rows: int) -> np.ndarray:
 
 
 def _has_list(arrow: pa.DataType) -> bool:
+    """Return whether the type is a list or map, or a struct that contains one."""
     if pa.types.is_struct(arrow):
         return any(_has_list(arrow.field(i).type) for i in range(arrow.num_fields))
     return bool(pa.types.is_list(arrow) or pa.types.is_map(arrow) or pa.types.is_large_list(arrow))

@@ -84,6 +84,10 @@ def evaluate_in_batches(
 
 
 def _concatenated(chunks: Sequence[pa.Array], name: str, arrow: pa.DataType) -> pa.Array:
+    """Return the chunks as one array. Raise NotSupportedError for text of more than 2 GiB.
+
+    `name` is the column's, for the message; `arrow` the type if there is no chunk.
+    """
     if len(chunks) == 1:
         return chunks[0]
     if not chunks:
@@ -98,4 +102,5 @@ def _concatenated(chunks: Sequence[pa.Array], name: str, arrow: pa.DataType) -> 
 
 
 def _is_text(arrow: pa.DataType) -> bool:
+    """Return whether the type is a string or binary with 32-bit offsets."""
     return bool(pa.types.is_string(arrow) or pa.types.is_binary(arrow))

@@ -45,6 +45,7 @@ def chunk_rows(columns: Sequence[pa.Array], rows: int) -> int:
 
 
 def _hashes(leaf: pa.Array) -> np.ndarray:
+    """Return the hash of each value, 0 for NULL; floats are hashed by their bits."""
     if pa.types.is_floating(leaf.type):
         leaf = leaf.view(pa.int64() if leaf.type.bit_width == 64 else pa.int32())
     if not leaf.null_count:

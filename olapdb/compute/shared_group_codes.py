@@ -42,10 +42,12 @@ class SharedCodes:
     def factorise(
         self, columns: Sequence[pa.Array], rows: int, *, grouped_anyway: bool
     ) -> Factorised | None:
-        """Group equal rows as `group_codes.factorise`, from the cache if possible.
+        """Group equal rows as `group_codes.factorise`, with a cache of results.
 
-        Returns None where a column is not the block's own, where there are few rows, or where one
-        user could group without codes (`grouped_anyway`)."""
+        Returns None, and the caller groups by itself, if there are no columns or few rows, or if a
+        column is not the block's own. Also if `grouped_anyway` (the caller can group without codes)
+        and there is one user only.
+        """
         if (
             rows < tuning.SHARED_CODES_ROWS_MIN
             or not columns
@@ -67,6 +69,7 @@ class SharedCodes:
     def _compute(
         self, columns: Sequence[pa.Array], keys: Sequence[Hashable], rows: int
     ) -> Factorised:
+        """Group equal rows by the columns' combined codes; without these if they would overflow."""
         encoded = [self._encode(column, key) for column, key in zip(columns, keys, strict=True)]
         radix = 1
         for _, count in encoded:
@@ -81,6 +84,7 @@ class SharedCodes:
         return number_by_table(codes, radix)
 
     def _encode(self, column: pa.Array, key: Hashable) -> tuple[np.ndarray, int]:
+        """Return (codes, number of distinct values) of a column; cache them while there is room."""
         encoded = self._encoded.get(key)
         if encoded is None:
             encoded = encode(column)

@@ -93,6 +93,7 @@ def _is_safe(expression: expressions.Expression) -> bool:
 
 
 def _is_simple(data_type: DataType) -> bool:
+    """Return whether the type, or the one inside Nullable, is an integer, float or boolean."""
     return isinstance(plain(data_type), Integer | Float | Boolean)
 
 
@@ -167,6 +168,7 @@ def _spread(
 
 
 def _is_true(value: Column, rows: int) -> np.ndarray:
+    """Return a mask of the rows whose value is true (not 0); NULL counts as not true."""
     if isinstance(value, pa.Scalar):
         return np.full(rows, bool(value.as_py()))
     if pa.types.is_null(value.type):
@@ -181,6 +183,7 @@ def _is_true(value: Column, rows: int) -> np.ndarray:
 
 
 def _is_null(value: Column, rows: int) -> np.ndarray:
+    """Return a mask of the rows whose value is NULL."""
     if isinstance(value, pa.Scalar):
         return np.full(rows, not value.is_valid)
     mask: np.ndarray = value.is_null().to_numpy(zero_copy_only=False)

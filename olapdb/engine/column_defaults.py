@@ -232,6 +232,11 @@ def _value(
     environment: Environment,
     storing: bool,
 ) -> pa.Array:
+    """Return the column's default for each row, computed from the columns in `full`.
+
+    Without an expression it is the type's default; an Array takes the lengths of a sibling column.
+    `storing` casts as an INSERT does. An error of the data names the column.
+    """
     if column.expression is None:
         like = next((name for name in column.sized_like if name in full), None)
         if like is not None and isinstance(column.type, Array):

@@ -100,6 +100,10 @@ def _is_summable(data_type: DataType) -> bool:
 
 
 def _summing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
+    """Return one row for each group: sums, merged states and maps, else the first row's values.
+
+    Drops rows whose sums are all zero, unless the table has maps or aggregate states.
+    """
     summed = {c.name for c in summed_columns(layout) if c.name in rows.column_names}
     maps = nested_maps(layout)
     read_maps = [m for m in maps if m.keys[0] in rows.column_names]
@@ -129,6 +133,7 @@ def _has_states(layout: TableLayout) -> bool:
 
 
 def _aggregating(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
+    """Return one row for each group: states are merged, other values are the first row's."""
     if groups.count == rows.num_rows:
         return rows
     columns = _merged_columns(layout, rows, groups)
@@ -163,6 +168,7 @@ def _merged_columns(layout: TableLayout, rows: pa.Table, groups: Groups) -> dict
 def _merge_column(
     column: pa.Array, data_type: DataType, groups: Groups, first: pa.Array
 ) -> pa.Array:
+    """Return the groups' values of one column: merged states or values, else each `first` row's."""
     match data_type:
         case AggregateFunction(function=function, parameters=parameters, arguments=arguments):
             return merge_states(function, parameters, arguments, column, groups)

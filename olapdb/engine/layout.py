@@ -197,6 +197,7 @@ class TableLayout:
         return values
 
     def _partition_values(self, rows: pa.Table) -> list[pa.Array]:
+        """Return an array for each expression of the partition key."""
         batch = _batch(rows, self.partition_columns)
         return [key_values(e, batch, self._environment) for e in self.partition_expressions]
 

@@ -58,6 +58,7 @@ class _MonotonicColumn:
 
     @property
     def span(self) -> int:
+        """The number of integers from the lowest to the highest value."""
         return self.high - self.low + 1
 
     @property
@@ -68,6 +69,10 @@ class _MonotonicColumn:
 
 
 def _monotonic(expression: Expression, batch: pa.RecordBatch) -> _MonotonicColumn | None:
+    """Return the column that the expression is monotonic in, with its ticks and bounds.
+
+    Returns None if there is none, if rows are few, or if the column has no ticks or has NULLs.
+    """
     name = _monotonic_argument(expression)
     if name is None or batch.num_rows < tuning.MONOTONIC_ROWS_MIN:
         return None

@@ -150,14 +150,17 @@ def _comparable(rows: pa.Table, name: str) -> np.ndarray:
 
 
 def _signs(table: Table, rows: pa.Table) -> np.ndarray:
+    """Return the rows' values of the engine's sign column."""
     assert table.engine.sign is not None
     signs: np.ndarray = single_chunk(rows.column(table.engine.sign)).to_numpy()
     return signs
 
 
 def _take(rows: pa.Table, positions: np.ndarray) -> pa.Table:
+    """Return the rows at the positions, or `rows` unchanged if there are as many positions."""
     return rows if len(positions) == rows.num_rows else rows.take(pa.array(positions))
 
 
 def _filtered(rows: pa.Table, keep: pa.BooleanArray) -> pa.Table:
+    """Return the rows that `keep` marks."""
     return rows if keep.true_count == rows.num_rows else rows.filter(keep)

@@ -51,6 +51,7 @@ def is_zero(column: pa.Array) -> np.ndarray:
 
 
 def _zero(arrow: pa.DataType) -> pa.Scalar:
+    """Return the zero of the type: false for a boolean."""
     return pa.scalar(False) if pa.types.is_boolean(arrow) else pa.scalar(0, arrow)
 
 

@@ -77,11 +77,13 @@ def _map_of(columns: list[Column]) -> NestedMap | None:
 
 
 def _element(column: Column) -> types.DataType:
+    """Return the element type of an Array column."""
     assert isinstance(column.type, types.Array)
     return column.type.inner
 
 
 def _is_summable(data_type: types.DataType) -> bool:
+    """Return whether values of the type, or of the one inside Nullable, can be added."""
     inner = data_type.inner if isinstance(data_type, types.Nullable) else data_type
     return isinstance(inner, _VALUE_TYPES)
 
@@ -129,6 +131,10 @@ def merge_map(nested_map: NestedMap, rows: pa.Table, groups: Groups) -> Mapping[
 
 
 def _lengths(nested_map: NestedMap, lists: Mapping[str, pa.Array]) -> np.ndarray:
+    """Return each row's number of entries in the map.
+
+    Raises SizesOfArraysDoNotMatch if the arrays of the map differ in length in any row.
+    """
     first, *others = nested_map.names
     lengths: np.ndarray = lists[first].value_lengths().to_numpy(zero_copy_only=False)
     for name in others:

@@ -264,7 +264,7 @@ class TargetRows:
         return found, sorted(stale), asked.requirements
 
     def _goes_with(self, part: Part, emptied: Sequence[str]) -> bool:
-        """Return whether the part goes as a whole, in one of the emptied partitions."""
+        """Return whether the commit removes all rows of the part, of a partition in `emptied`."""
         return self._gone(part) and part.partition_id in emptied
 
     def _cancelled(self) -> Iterator[Part]:

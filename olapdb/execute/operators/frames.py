@@ -133,6 +133,10 @@ class _Distances(_Edges):
         self._values = values
 
     def moved(self, bound: FrameBound, *, end: bool) -> np.ndarray:
+        """Return the positions where values `offset` away begin, or for `end` stop.
+
+        A row without a value (NULL or NaN) gets the edge of its peers.
+        """
         assert bound.offset is not None
         distance = bound.offset.value.as_py()
         forward = (bound.kind == "FOLLOWING") != self._descending

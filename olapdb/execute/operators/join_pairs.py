@@ -164,6 +164,10 @@ class Joiner:
         return min(self._context.batch_rows, max(PAIRS_BYTES // width, PAIRS_MIN))
 
     def _pieces(self, left: pa.RecordBatch, sizes: np.ndarray) -> Iterator[tuple[int, int]]:
+        """Yield (start, stop) of consecutive left rows whose pairs fit a batch; one row at least.
+
+        `sizes[i]` is the number of right rows with the key of left row i.
+        """
         pairs_max = self._pairs_max(left)
         totals = np.cumsum(np.maximum(sizes, 1) if self._keeps_left else sizes)
         start = 0
@@ -182,6 +186,8 @@ class Joiner:
     def _short_pieces(
         self, matches: Matches, pieces: Sequence[tuple[int, int]]
     ) -> Iterator[pa.RecordBatch]:
+        """Yield the batch of each piece that has rows; in parallel if the join keeps no state."""
+
         def build(piece: tuple[int, int]) -> pa.RecordBatch:
             return self._piece(matches, *piece)
 

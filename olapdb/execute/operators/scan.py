@@ -213,6 +213,7 @@ def _block_pieces(block: pa.Table) -> Iterator[pa.Table]:
 def _block_batch(
     node: Scan, sources: list[Source], block: pa.Table, coded: Collection[str]
 ) -> pa.RecordBatch:
+    """Return the block's columns by unique name; only those in `coded` stay dictionaries."""
     if not sources:
         return rows_only(block.num_rows)
     columns = []

@@ -79,6 +79,7 @@ class _ScanIndexes:
         return lines, in_partitions
 
     def _column_steps(self, parts: list[Part]) -> tuple[list[str], Sequence[PartSelection]]:
+        """Return the lines of PrimaryKey and Statistics, and the selections that remain."""
         sorting_columns = self._layout.sorting_columns
         lines: list[str] = []
         selected: Sequence[PartSelection] = ()
@@ -98,6 +99,7 @@ class _ScanIndexes:
     def _skip_steps(
         self, parts: list[Part], selected: Sequence[PartSelection]
     ) -> tuple[list[str], Sequence[PartSelection]]:
+        """Return the lines of each used skip index, applied in order, and what remains."""
         lines: list[str] = []
         names: frozenset[str] = frozenset()
         for name, used in self._selector(None, partitions=True, indexes=None).indexes.items():
@@ -148,6 +150,7 @@ class _ScanIndexes:
         before: Sequence[Part] | Sequence[PartSelection],
         after: Sequence[Part] | Sequence[PartSelection],
     ) -> list[str]:
+        """Return the lines of one step: keys, condition, parts and granules after/before it."""
         condition = self._condition_on(columns)
         return [
             name,

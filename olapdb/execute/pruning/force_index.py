@@ -95,6 +95,10 @@ class _ForcedIndexes:
                 )
 
     def _selector(self, columns: frozenset[str] | None, *, partitions: bool) -> Selector:
+        """Return a selector that judges only `columns`; None stands for all.
+
+        `partitions` adds the values of the partition key. Skip indexes take part as usual.
+        """
         return Selector(
             self._scan,
             self._condition,

@@ -119,6 +119,8 @@ def is_restricted(condition: Expression, candidates: Candidates, environment: En
 
 
 class _Analysis:
+    """A judge of conditions on candidates (parts or row groups) by the bounds of columns."""
+
     def __init__(
         self, candidates: Candidates, environment: Environment, subqueries: Subqueries
     ) -> None:

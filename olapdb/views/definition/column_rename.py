@@ -155,6 +155,7 @@ def _with_column_renamed(
     """Rename every `old`, `t.old`, `db.t.old` in SELECTs that read the table in their own FROM."""
 
     def change(node: nodes.Node) -> nodes.Node | None:
+        """Return a SELECT that reads the table with the column renamed; None for other nodes."""
         if not isinstance(node, nodes.Select):
             return None
         qualifiers = set(_qualifiers(node.source, names))
@@ -176,6 +177,7 @@ def _select_renamed(
     are rewritten by `deeper`."""
 
     def change(node: nodes.Node) -> nodes.Node | None:
+        """Return the renamed node for a nested query or a name of the column, else None."""
         match node:
             case nodes.Query():
                 return rewrite(node, deeper)
@@ -236,6 +238,10 @@ def _with_input_subquery(
     columns = (*kept, nodes.Alias(nodes.Identifier((new,)), old))
 
     def change(node: nodes.Node) -> nodes.Node | None:
+        """Replace the table by a subquery over it, and "database.table.column" by "table.column".
+
+        Returns None for other nodes.
+        """
         match node:
             case nodes.TableReference(table=one) if (one.database, one.name) in names:
                 inner = nodes.Select(columns=columns, source=replace(node, alias=None))
@@ -334,6 +340,7 @@ class _Read:
 
 
 def _columns_read(plan: Plan) -> Iterator[_Read]:
+    """Yield each column that a scan of the plan reads."""
     for scan in all_scans(plan.root):
         for _, name in scan.columns:
             yield _Read(scan, name)
@@ -358,6 +365,7 @@ class _Shaper:
         self._names: frozenset[str] = frozenset()
 
     def plan(self, plan: Plan) -> object:
+        """Return the canonical form of the plan and of its output columns."""
         self._names = frozenset(
             column.name for node in all_nodes(plan.root) for column in node.schema
         )
@@ -365,6 +373,7 @@ class _Shaper:
         return root, tuple((self._shape(unique), name) for unique, name in plan.output)
 
     def _shape(self, value: object) -> object:
+        """Return the canonical form of a part of the plan: nested tuples without unique names."""
         match value:
             case plan_nodes.Scan():
                 return self._scan(value)
@@ -383,6 +392,7 @@ class _Shaper:
                 return value
 
     def _scan(self, scan: plan_nodes.Scan) -> object:
+        """Return the canonical form of a scan; its columns are in the order of their new names."""
         renamed = self._renamed if scan.table.id == self._table_id else {}
         order = sorted(scan.columns, key=lambda one: renamed.get(one[1], one[1]))
         columns = tuple((self._shape(u), renamed.get(name, name)) for u, name in order)

@@ -85,6 +85,7 @@ def create_view(
     origin = origin.of_kind("CREATE MATERIALIZED VIEW")
 
     def attempt(snapshot: Snapshot) -> CreatedView:
+        """Create the view on this snapshot in one commit, or return the existing one."""
         where = statement.name.database or database, statement.name.name
         found = snapshot.find(*where)
         replaced = found if statement.or_replace and isinstance(found, MaterializedView) else None

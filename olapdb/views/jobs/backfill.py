@@ -239,9 +239,11 @@ class _Run:
     # --- one round
 
     def _round(self, snapshot: Snapshot, *, again: bool, last: bool) -> Iterator[BackfillRow]:
-        """Compute the pending chunks once; yield rows of those that are published or failed.
-        `again` adjusts them to the newer snapshot first. In the `last` round a conflict fails its
-        chunk."""
+        """Compute the pending chunks once; yield a row for each that was published or failed.
+
+        `again` first plans the pending chunks at the newer snapshot, and yields a row for each that
+        is no longer needed. A conflict leaves a chunk pending; in the `last` round it fails.
+        """
         view = self.view = find_view(snapshot, self.view.id)
         held = [one.chunk for one in self.held.values()]
         if again:
@@ -358,8 +360,11 @@ class _Run:
     # --- the commit of a staged backfill
 
     def _publish_held(self, *, last: bool) -> Iterator[BackfillRow]:
-        """Publish the held chunks of a staged backfill in one commit; none of them if a chunk has
-        failed. Yield their rows."""
+        """Publish the held chunks of a staged backfill in one commit; yield their rows.
+
+        If a chunk failed, none is published. After a conflict, a chunk whose requirements no longer
+        hold is pending again, the others stay held; in the `last` round all fail.
+        """
         waiting = list(self.held.values())
         if self.failed:
             self._discard(*waiting)
@@ -402,11 +407,13 @@ class _Run:
                 self.pending[one.chunk.index] = one.chunk
 
     def _discard(self, *prepared: PreparedChunk) -> None:
+        """Delete the staged files of the chunks."""
         for one in prepared:
             discard(self.job.services, one.staged.paths)
 
 
 def _overlap(one: Chunk, other: Chunk) -> bool:
+    """Return whether the chunks have a block in common."""
     return any(a.overlaps(b) for a in one.blocks for b in other.blocks)
 
 

@@ -213,6 +213,7 @@ def _concatenated(pieces: list[pa.Table]) -> pa.Table:
 
 
 def _decoded(piece: pa.Table) -> pa.Table:
+    """Return the table with its dictionary columns decoded."""
     plain = [
         column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
         for column in piece.columns
@@ -308,6 +309,7 @@ class _ChunkBuffer:
         return pa.table({c.name: pa.array([], c.type.arrow) for c in columns})
 
     def _combined(self) -> pa.Table:
+        """Return all buffered rows, combined as the target's engine would merge them."""
         return combined(self._bound.target, self._all(), self._around)
 
     def _flush(self) -> None:

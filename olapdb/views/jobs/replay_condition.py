@@ -119,6 +119,7 @@ def _date_column(target: Table, layout: TableLayout) -> str:
 
 
 def _date_columns(target: Table, names: Iterable[str]) -> list[str]:
+    """Return those of the names that are date or time columns, in the target's order."""
     chosen = set(names)
     return [
         column.name

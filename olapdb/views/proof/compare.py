@@ -227,11 +227,16 @@ def compare_columns(
 
 
 def _nulls(array: pa.Array) -> np.ndarray:
+    """Return a mask of the NULLs."""
     mask: np.ndarray = pc.is_null(array).to_numpy(zero_copy_only=False)
     return mask
 
 
 def _compare_floats(left: pa.Array, right: pa.Array, tolerance: float) -> tuple[np.ndarray, float]:
+    """Return a mask of the rows that differ, and the largest finite difference (0.0 without one).
+
+    Values are the same if equal, both NaN, or as close as the relative tolerance.
+    """
     a = left.to_numpy(zero_copy_only=False).astype(np.float64)
     b = right.to_numpy(zero_copy_only=False).astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -275,6 +280,7 @@ def _compare_lists(left: pa.Array, right: pa.Array, tolerance: float) -> tuple[n
 
 
 def _as_lists(maps: pa.Array) -> pa.Array:
+    """Return the maps as lists of (key, value) structs."""
     entries = pa.struct([("key", maps.type.key_type), ("value", maps.type.item_type)])
     return maps.cast(pa.list_(entries))
 

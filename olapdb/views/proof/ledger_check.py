@@ -72,6 +72,7 @@ def unbooked_parts(view: MaterializedView, snapshot: Snapshot, books: Coverage) 
 
 
 def _contributions(view_id: str, parts: Iterable[Part]) -> Iterator[Contribution]:
+    """Return the contributions of the view that the parts carry."""
     return (one for part in parts for one in part.contributions if one.view_id == view_id)
 
 
@@ -191,6 +192,7 @@ def _oversized_parts(parts: Sequence[Part]) -> Iterator[str]:
 
 
 def _range_text(blocks: BlockRange) -> str:
+    """Return "block 3" or "blocks 3..5"."""
     if blocks.first == blocks.last:
         return f"block {blocks.first}"
     return f"blocks {blocks.first}..{blocks.last}"
@@ -204,6 +206,7 @@ def _truncated(problems: Sequence[str]) -> tuple[str, ...]:
 
 
 def _verdict(problems: Sequence[str], gap_rows: int) -> Literal["covered", "partial", "broken"]:
+    """Return "broken" if there are problems, else "partial" if there is a gap, else "covered"."""
     if problems:
         return "broken"
     return "partial" if gap_rows else "covered"

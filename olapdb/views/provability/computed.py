@@ -90,6 +90,7 @@ class _Computed:
         }
 
     def _bound(self, text: str) -> Expression:
+        """Return the bound expression of a default's text."""
         return bound_default(self.parts.target, text, self.parts.snapshot, self.parts.environment)
 
     def _basis(self, expression: Expression) -> set[str]:
@@ -136,6 +137,10 @@ class _Computed:
             yield self._column(column, expression)
 
     def _column(self, column: Column, expression: Expression) -> JudgedItem:
+        """Return whether the default of one target column can be recomputed, with the reason.
+
+        It cannot if it is volatile, or if merges combine it in a way that depends on blocks.
+        """
         name, where = f"column {column.name}", self.parts.target_name
         kind = column.default_kind
         names = self._volatile(expression)

@@ -71,6 +71,7 @@ class _Rounding:
     wrong: list[JudgedItem] = field(default_factory=list)
 
     def _blame(self, what: str) -> None:
+        """Add an unprovable item about `what`, which a rounded number decides."""
         self.wrong.append(
             unproven_item(
                 what,
@@ -144,6 +145,7 @@ class _Rounding:
         return False
 
     def _any_rounded(self, expressions: tuple[Expression, ...], below: frozenset[str]) -> bool:
+        """Return whether any expression is a rounded number, after judging all of them."""
         found = [self._rounded(one, below) for one in expressions]  # each adds its problems
         return any(found)
 
@@ -169,6 +171,7 @@ def _adds_floats(call: AggregateCall) -> bool:
 
 
 def _has_floats(data_type: DataType) -> bool:
+    """Return whether values of the type are floats, or states over floats."""
     inner = plain(data_type)
     if isinstance(inner, AggregateFunction):
         return any(_has_floats(one) for one in inner.arguments)
@@ -176,4 +179,5 @@ def _has_floats(data_type: DataType) -> bool:
 
 
 def _is_float(data_type: DataType) -> bool:
+    """Return whether the type is a float, Nullable and LowCardinality aside."""
     return isinstance(plain(data_type), Float)

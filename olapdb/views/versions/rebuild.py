@@ -89,8 +89,11 @@ class Rebuild:
         )
 
     def _fill(self, candidate_id: str) -> list[RebuildRow]:
-        """Backfill until there is no gap; partitions may be attached to the source meanwhile.
-        Return a row for each chunk."""
+        """Backfill the candidate until it has no gap, at most ROUNDS_MAX times.
+
+        Returns a row for each chunk. Partitions may be attached to the source meanwhile, so a gap
+        may remain.
+        """
         asked = self.asked
         rows: list[RebuildRow] = []
         for _ in range(ROUNDS_MAX):
@@ -157,6 +160,7 @@ class Rebuild:
         the comparison no longer holds, or if every attempt conflicted."""
 
         def attempt(snapshot: Snapshot) -> RebuildRow | None:
+            """Swap view and candidate, unless the proof no longer holds; then return None."""
             if not self._still_proven(before, candidate_id):
                 return None
             return self._swap(before, candidate_id)
