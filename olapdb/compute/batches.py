@@ -61,7 +61,7 @@ def single_batch(table: pa.Table) -> pa.RecordBatch:
 def single_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     """Return the column as one array, without a copy where it is one already.
 
-    Raises NotSupportedError where its text or its list elements pass 2 GiB, which is the most
+    Raises NotSupportedError if its text or its list elements pass 2 GiB, which is the most
     that one Arrow array of 32-bit offsets holds.
     """
     if isinstance(column, pa.Array):

@@ -75,7 +75,7 @@ class MemoryTracker:
     def add(self, more_bytes: int, what: str) -> None:
         """Count more bytes (or fewer, if negative) for the operator `what`.
 
-        Raises MemoryLimitExceeded where this would pass the limit."""
+        Raises MemoryLimitExceeded if this would pass the limit."""
         with self._lock:
             total = self.used_bytes + more_bytes
             if more_bytes > 0 and self.limit_bytes and total > self.limit_bytes:
@@ -102,7 +102,7 @@ class MemoryAccount:
     def set(self, held_bytes: int) -> None:
         """Count `held_bytes` for the operator instead of the last amount.
 
-        Raises MemoryLimitExceeded where this would pass the query's limit."""
+        Raises MemoryLimitExceeded if this would pass the query's limit."""
         change = held_bytes - self._held_bytes
         self._tracker.add(change, self._what)
         self._held_bytes = held_bytes
@@ -124,7 +124,7 @@ class ExecutionContext:
 
     `blocks[table id]` is read instead of the table (a view's trigger); `parts[table id]` restricts
     a table to those parts (a backfill chunk, a replay); `codes` are group codes that several queries
-    over one block share.  `store` may be None where no stored table is read.  `close`, or the end of
+    over one block share.  `store` may be None if no stored table is read.  `close`, or the end of
     the result, ends its threads.
     """
 
@@ -169,13 +169,13 @@ class ExecutionContext:
             )
 
     def require_store(self) -> Store:
-        """Return the store; raise InternalError where the context has none."""
+        """Return the store; raise InternalError if the context has none."""
         if self.store is None:
             raise errors.InternalError("A stored table is read, but the context has no store.")
         return self.store
 
     def require_snapshot(self) -> Snapshot:
-        """Return the snapshot; raise InternalError where the context has none."""
+        """Return the snapshot; raise InternalError if the context has none."""
         if self.snapshot is None:
             raise errors.InternalError("A stored table is read, but the context has no snapshot.")
         return self.snapshot

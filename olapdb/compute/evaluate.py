@@ -149,7 +149,7 @@ def _compare(
     environment: Environment,
     subqueries: Subqueries | None,
 ) -> Column | None:
-    """Compare by an Arrow function; return None where only the function's own kernel is right."""
+    """Compare by an Arrow function; return None if only the function's own kernel is right."""
     if not _comparable(left.type, right.type):
         return None
     first = evaluate(left, batch, environment, subqueries)
@@ -188,7 +188,7 @@ def _comparable(left: DataType, right: DataType) -> bool:
 
 
 def _fit(value: pa.Scalar, arrow: pa.DataType) -> pa.Scalar | None:
-    """Return a constant integer in another width, None where it does not fit."""
+    """Return a constant integer in another width, None if it does not fit."""
     try:
         return value.cast(arrow)
     except pa.ArrowInvalid:

@@ -49,7 +49,7 @@ class GroupedRows:
 def group_by_hash(
     leaves: Sequence[pa.Array], rows: int, threads: int, only: np.ndarray | None = None
 ) -> GroupedRows | None:
-    """Group equal rows by their hashes; return None where different rows have one hash.
+    """Group equal rows by their hashes; return None if different rows have one hash.
 
     Groups all rows, or those in `only` (ascending), in which no leaf may be NULL."""
     hashes = row_hashes(leaves, rows)

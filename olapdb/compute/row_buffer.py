@@ -28,7 +28,7 @@ class RowBuffer:
         self.rows = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Append a batch. Raises MemoryLimitExceeded where it would pass the limit."""
+        """Append a batch. Raises MemoryLimitExceeded if it would pass the limit."""
         self._account.grow(batch.nbytes)
         for chunks, column in zip(self._columns, batch.columns, strict=True):
             chunks.append(column)

@@ -93,7 +93,7 @@ def _is_safe(expression: expressions.Expression) -> bool:
 
 
 def _is_simple(data_type: DataType) -> bool:
-    """Return whether the type, or the one inside Nullable, is an integer, float or boolean."""
+    """Return whether the type, Nullable and LowCardinality aside, is a number or boolean."""
     return isinstance(plain(data_type), Integer | Float | Boolean)
 
 
@@ -145,7 +145,11 @@ def _spread(
     needed: np.ndarray,
     evaluate: Evaluate,
 ) -> Column:
-    """Evaluate the expression on the needed rows; return a column of the batch's length."""
+    """Evaluate the expression on the needed rows; other rows get NULL or the type's default.
+
+    Returns a column of the batch's length, or a scalar if the expression is constant or no row is
+    needed.
+    """
     rows = batch.num_rows
     if isinstance(expression, expressions.Constant):
         return expression.value

@@ -58,7 +58,7 @@ class Settings(Mapping[str, SettingValue]):
         return tuple(sorted(self._changed.items(), key=lambda item: item[0]))
 
     def refuse_if_readonly(self, changes: Mapping[str, object]) -> None:
-        """Raise ReadOnly where the setting `readonly` forbids one of these changes."""
+        """Raise ReadOnly if the setting `readonly` forbids one of these changes."""
         level = self.integer("readonly")
         for name, value in changes.items() if level else ():
             if (level == 1 or name == "readonly") and lookup(name).parse(value) != self[name]:
@@ -69,7 +69,7 @@ class Settings(Mapping[str, SettingValue]):
 
     @staticmethod
     def refuse_engine(changes: Mapping[str, object]) -> None:
-        """Raise NotSupportedError where the SETTINGS name another engine than this process.
+        """Raise NotSupportedError if the SETTINGS name another engine than this process.
 
         For statements that compute no chunks of a view, which would ignore it."""
         if "engine" in changes and lookup("engine").parse(changes["engine"]) != "in_process":

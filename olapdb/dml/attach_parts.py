@@ -41,7 +41,7 @@ from olapdb.storage.part_plan import PartPlan, inline_limit
 @dataclass(frozen=True, slots=True)
 class MoveResult:
     """The outcome of a partition command: rows and parts that were attached, removed or moved;
-    `commit` is None where there was nothing to do."""
+    `commit` is None if there was nothing to do."""
 
     rows: int
     parts: int
@@ -211,7 +211,7 @@ def attach_from(
     """Attach parts of another table by reference; the other table keeps them."""
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
-        """Attach copies of the source's chosen parts in one commit; the source keeps its parts."""
+        """Attach the source's chosen parts by reference, in one commit; the source keeps them."""
         table = stored_table(snapshot, table_id, change.cause)
         source = stored_table(snapshot, source_id, change.cause)
         check_structure(source, table)

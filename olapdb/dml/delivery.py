@@ -167,7 +167,7 @@ class Delivery:
         return bool(old)
 
     def _is_old(self, one: Stretch) -> bool:
-        """Return whether the table has the whole stretch; raise OffsetHole where it overlaps or
+        """Return whether the table has the whole stretch; raise OffsetHole if it overlaps or
         leaves a gap."""
         at = self.positions.get(one.stream)
         if at is None or at == one.first:

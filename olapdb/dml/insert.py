@@ -55,7 +55,7 @@ BLOCKS_IN_MEMORY_BYTES_MAX = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class InsertResult:
-    """The outcome of an INSERT. `commit` is None where there was nothing to insert, or where all
+    """The outcome of an INSERT. `commit` is None if there was nothing to insert, or where all
     of it was inserted before, by its token or its offsets (`duplicate`). `rows` excludes
     `duplicates_dropped`, the rows whose key already existed."""
 
@@ -85,7 +85,7 @@ def insert(
     plus about 50 bytes a row with `deduplicate_by`. Where `token` was committed before, or the
     table already has `offsets`, nothing happens and `duplicate` is set.
 
-    Raises OffsetHole where the offsets do not follow the table's, UnknownTable, TooManyParts, a
+    Raises OffsetHole if the offsets do not follow the table's, UnknownTable, TooManyParts, a
     view's error (naming the view), Aborted when the table was altered meanwhile, CommitConflict
     when concurrent commits kept changing the views, CommitUnknown.
     """
@@ -123,7 +123,7 @@ def commit_staged(
 def snapshot_for_insert(snapshot: Snapshot, table_id: str) -> FrozenSnapshot:
     """Return the snapshot that a task without a catalog needs for `stage_insert` into the table.
 
-    Raises NotSupportedError where rows that tasks stage cannot be deduplicated.
+    Raises NotSupportedError if rows that tasks stage cannot be deduplicated.
     """
     refuse_tasks(_table(snapshot, table_id))
     return freeze(snapshot, (table_id,))
@@ -215,7 +215,7 @@ class _Writer:
         return self.publish(staged, kept, snapshot)
 
     def _wait_for_merges(self, staged: StagedInsert, snapshot: Snapshot) -> None:
-        """Sleep where parts pile up; raise TooManyParts where too many have."""
+        """Sleep where parts pile up; raise TooManyParts if too many have."""
         partitions: dict[str, set[str]] = {}
         for change in staged.changes:
             if isinstance(change, AddPart) and change.part.rows:
@@ -404,7 +404,7 @@ class _Writer:
         return not (table.engine.combines and settings.boolean("optimize_on_insert"))
 
     def _read_back(self, table: Table, parts: tuple[AddPart, ...]) -> pa.Table:
-        """Read a block back from its staged parts: the same rows, sorted. Raises Aborted where
+        """Read a block back from its staged parts: the same rows, sorted. Raises Aborted if
         it cannot."""
         if not self._can_read_back(table):
             raise errors.Aborted(

@@ -81,14 +81,14 @@ def replace_parts(
 ) -> MoveResult:
     """Replace the table's partition by a reference to that of the source table, which keeps it too.
 
-    Raises BadArguments where the source does not have the partition, unless `allow_empty`.
+    Raises BadArguments if the source does not have the partition, unless `allow_empty`.
     """
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
-        """Replace the table's chosen parts by copies of the source's, in one commit.
+        """Replace the table's chosen parts by references to the source's, in one commit.
 
-        Raises BadArguments if both tables are one, or if the source has no part and that is not
-        allowed.
+        Raises BadArguments if both tables are one, or if the source has no part and `allow_empty`
+        is False.
         """
         table = stored_table(snapshot, table_id, change.cause)
         source = stored_table(snapshot, source_id, change.cause)
@@ -149,8 +149,9 @@ def _remove(
 ) -> MoveResult:
     """Commit the removal of `parts`, its effects on views, and the changes of `also`.
 
-    `selection` is the clause that chose the parts; it adds the requirements that they are still
-    all. Commits nothing if there are no parts. Raises if any of them holds a frozen row.
+    `selection` is the clause that chose the parts; the commit requires that it still selects
+    exactly these. Commits nothing if there are no parts. Raises RetainedRows if any of them is
+    frozen.
     """
     if not parts:
         return NOTHING_MOVED
@@ -175,8 +176,10 @@ def _remove(
 def _refuse_frozen(
     change: RowChange, snapshot: Snapshot, table: Table, parts: Sequence[Part]
 ) -> None:
-    """Raise RetainedRows where all keys of a part's partition are frozen, which needs no read of
-    rows."""
+    """Raise RetainedRows if all keys of any part's partition are frozen; this reads no rows.
+
+    Does nothing for retention, or if the statement discards retained rows.
+    """
     if change.retain or change.discard_retained:
         return
     frozen = FrozenKeys.of(snapshot, table.id)

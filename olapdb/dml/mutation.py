@@ -254,7 +254,7 @@ class Mutation:
                 self._stage(part, rows, 0, changes_rows=False, without=without)
 
     def _refuse_target(self, action: str) -> None:
-        """Raise HaveDependentObjects where a view writes the table: its rows must stay the
+        """Raise HaveDependentObjects if a view writes the table: its rows must stay the
         result of the view's query."""
         views = self.snapshot.views_into(self.table.id)
         if not views:
@@ -348,8 +348,10 @@ class Mutation:
         self._views.rewritten(origin, written, changed)
 
     def _origin(self, part: Part) -> tuple[Part, AddPart | None]:
-        """Return the live part that `part` is, or replaces, and what an earlier step staged for
-        it."""
+        """Return the live part that `part` is or replaces, and its staged replacement (None: none).
+
+        Raises CommitConflict if the snapshot has no such part.
+        """
         for live in self.snapshot.parts(self.table.id):
             staged = self.replaced.get(live.id)
             if live.id == part.id or (staged is not None and staged.part.id == part.id):

@@ -99,7 +99,7 @@ def check_assignments(table: Table, names: Sequence[str]) -> None:
 
 
 def refuse_computed_keys(table: Table, again: Sequence[str], given: Collection[str]) -> None:
-    """Raise CannotUpdateColumn where a key or engine column is in `again`: columns recomputed
+    """Raise CannotUpdateColumn if a key or engine column is in `again`: columns recomputed
     from `given`."""
     for name in again:
         if name in _key_columns(table):

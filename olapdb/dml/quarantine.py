@@ -37,7 +37,7 @@ class QuarantinedPart:
 def quarantine_part(change: RowChange, table_id: str, part: str) -> QuarantinedPart:
     """Detach the part in one commit. `part` is a name, or an id as error messages give it.
 
-    Raises NoSuchDataPart where the table has no such part.
+    Raises NoSuchDataPart if the table has no such part.
     """
 
     def attempt(snapshot: Snapshot, staging: Staging) -> QuarantinedPart:

@@ -42,7 +42,7 @@ def truncate(
     whole, except those whose target is truncated too. Delivery records (keys, tokens, source
     offsets) are deleted, so the same rows can be inserted again.
 
-    Raises RetainedRows where a slice is frozen, unless `discard_retained`, and NotSupportedError
+    Raises RetainedRows if a slice is frozen, unless `discard_retained`, and NotSupportedError
     where the engine stores nothing. Where several tables may not be truncated, the error names all
     of them. Of several tables, those dropped meanwhile are skipped.
     """

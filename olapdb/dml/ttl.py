@@ -70,7 +70,7 @@ def rules_of(table: Table) -> tuple[TtlRule, ...]:
 def apply_ttl(
     origin: CommitOrigin, table_id: str, *, partition_id: str | None = None
 ) -> DeleteResult:
-    """Remove the rows that have expired by now, in one commit; `commit` is None where no row had
+    """Remove the rows that have expired by now, in one commit; `commit` is None if no row had
     expired.
 
     Raises CommitConflict, with nothing changed, where concurrent commits kept changing the parts.
@@ -171,7 +171,7 @@ class _ExpiryRules:
 
     def _ends(self, part: Part, bound: Expression) -> tuple[int, int, int] | None:
         """Return the earliest and the latest expiry in the part, as ticks of the expression's
-        type, and the NULL count of its column. None where the bounds are unknown."""
+        type, and the NULL count of its column. None if the bounds are unknown."""
         column = _monotonic_column(bound)
         if column is None:
             return None

@@ -21,7 +21,7 @@ from olapdb.runtime.failpoints import failpoint
 @dataclass(frozen=True, slots=True)
 class UpdateResult:
     """The outcome of a mutation: rows that a step changed or removed, parts that were replaced;
-    `commit` is None where there was nothing to do."""
+    `commit` is None if there was nothing to do."""
 
     rows: int
     parts: int

@@ -48,7 +48,7 @@ def combine(
     Summing adds numbers and nested maps, and drops a row whose sums are all zero, unless there are
     states or maps.  Aggregating merges states.  Other columns keep their first value.  Replacing and
     Collapsing keep whole rows, see `replacing_collapsing`; FINAL hides some of them, see `visible`
-    there.  Raises IncorrectData where a sign is not 1 or -1, or an is_deleted not 0 or 1.
+    there.  Raises IncorrectData if a sign is not 1 or -1, or an is_deleted not 0 or 1.
     """
     if not table.engine.combines or not rows.num_rows:
         return rows

@@ -112,7 +112,7 @@ class TableLayout:
         return rows.combine_chunks() if order is None else rows.take(order).combine_chunks()
 
     def order(self, rows: pa.Table) -> pa.Array | None:
-        """Return the positions that sort the rows, None where they are already sorted."""
+        """Return the positions that sort the rows, None if they are already sorted."""
         if not self.table.sorting_key or rows.num_rows <= 1:
             return None
         columns = [

@@ -24,7 +24,7 @@ def constant_value(
 ) -> pa.Array | None:
     """Return the value of a monotonic expression that is equal for all rows; an array of length 1.
 
-    Returns None where this is not known."""
+    Returns None if this is not known."""
     column = _monotonic(expression, batch)
     if column is None:
         return None
@@ -115,7 +115,7 @@ def _evaluate_at(
 ) -> pa.Array | None:
     """Evaluate the expression for these values of its column.
 
-    Returns None where it fails on one, since perhaps no row has that value."""
+    Returns None if it fails on one, since perhaps no row has that value."""
     values = pa.array(ticks, column.ticks.type).view(column.arrow)
     try:
         batch = pa.RecordBatch.from_arrays([values], names=[column.name])

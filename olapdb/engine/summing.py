@@ -16,7 +16,7 @@ from olapdb.functions.kernels.decimal_width import decimal_bits, decimal_within_
 def wrapping_sums(column: pa.Array, groups: Groups) -> pa.Array:
     """Return one sum for each group; NULL is ignored, a group of only NULLs gives NULL.
 
-    Raises DecimalOverflow where a decimal does not fit 32 or 64 bits."""
+    Raises DecimalOverflow if a decimal does not fit 32 or 64 bits."""
     arrow = column.type
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     if pa.types.is_decimal(arrow):

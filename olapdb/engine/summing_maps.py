@@ -66,7 +66,7 @@ def nested_maps(layout: TableLayout) -> tuple[NestedMap, ...]:
 
 
 def _map_of(columns: list[Column]) -> NestedMap | None:
-    """Return the map of these arrays, None where the type of a key or value is not suitable."""
+    """Return the map of these arrays, None if the type of a key or value is not suitable."""
     keys = tuple(c for i, c in enumerate(columns) if not i or c.name.endswith(_KEY_ENDINGS))
     values = tuple(c for c in columns if c not in keys)
     if not values or not all(isinstance(_element(c), _KEY_TYPES) for c in keys):
@@ -147,7 +147,7 @@ def _lengths(nested_map: NestedMap, lists: Mapping[str, pa.Array]) -> np.ndarray
 
 
 def _within_precision(sums: pa.Array) -> pa.Array:
-    """Return the sums; raise DecimalOverflow where a decimal exceeds its precision.
+    """Return the sums; raise DecimalOverflow if a decimal exceeds its precision.
 
     Parquet would cut such decimals in arrays to the bytes of the precision."""
     if not pa.types.is_decimal(sums.type):

@@ -556,7 +556,7 @@ def dimension_requirements(
 ) -> list[tuple[Requirement, tuple[str, str] | None]]:
     """Return the requirements that the view's dimensions are unchanged since the snapshot.
 
-    Each comes with the (view id, table id) whose rows it is about, None where it is about the
+    Each comes with the (view id, table id) whose rows it is about, None if it is about the
     schema.  Rows of dimensions that are read at_insert are not required: they may change while they
     are read.
     """

@@ -148,7 +148,7 @@ class Admission:
 
     @classmethod
     def of(cls, services: Services, table: Table) -> Admission | None:
-        """Return the admission of an INSERT into the table, None where its rows have no identity."""
+        """Return the admission of an INSERT into the table, None if its rows have no identity."""
         rule = key_rule(table)
         if rule is None:
             return None
@@ -184,7 +184,7 @@ class Admission:
     def again(self, table: Table) -> None:
         """Forget the admitted blocks and refresh the keys, before the INSERT admits them again.
 
-        Raises TableAltered where the table's rule has changed, or where rows were dropped because
+        Raises TableAltered if the table's rule has changed, or where rows were dropped because
         of keys that the table has forgotten since: these rows are not in memory any more.
         """
         rule, epoch = key_rule(table), self._history.ledger.epoch
@@ -237,7 +237,7 @@ class Admission:
             self._seen = now.ledger.next
 
     def _look(self) -> None:
-        """Refresh the accepted keys, and compute the window of this INSERT."""
+        """Refresh the accepted keys, and set the first ordinal of this INSERT's window."""
         history = self.index.refresh(self.services.catalog)
         if history.ledger.definition not in ("", self.rule.definition):
             history = KeyHistory(history.ledger)  # keys of other columns mean nothing
@@ -259,7 +259,7 @@ class Admission:
         _append(self._own, run, 0)
 
     def _accepted(self) -> bytes:
-        """Return the accepted keys as bytes, made once as long as no block is admitted."""
+        """Return the accepted keys as bytes, from a cache until another block is admitted."""
         if self._accepted_bytes is None:
             self._accepted_bytes = keys_to_bytes(np.concatenate((no_keys(), *self._pending)))
         return self._accepted_bytes

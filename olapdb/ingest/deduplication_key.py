@@ -41,7 +41,7 @@ class KeyRule:
 
 
 def key_rule(table: Table) -> KeyRule | None:
-    """Return the rule of a table's settings, None where its rows have no identity.
+    """Return the rule of a table's settings, None if its rows have no identity.
 
     Raises NoSuchColumn, IllegalColumn and BadTypeOfField for columns that cannot be a key,
     BadArguments for contradictory settings, NotSupportedError for other engines.
@@ -96,7 +96,7 @@ def refused_target(table: Table) -> errors.NotSupportedError:
 
 
 def refuse_tasks(table: Table) -> None:
-    """Raise NotSupportedError where the driver cannot read the rows that tasks staged to find keys.
+    """Raise NotSupportedError if the driver cannot read the rows that tasks staged to find keys.
 
     Such are tables with deduplicate_by that combine rows or store none."""
     if key_rule(table) is not None and (table.engine.combines or not table.engine.stores_rows):

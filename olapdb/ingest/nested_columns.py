@@ -14,7 +14,7 @@ from olapdb.types import Array
 
 
 def check_nested_sizes(table: Table, columns: Mapping[str, pa.Array], first_row: int) -> None:
-    """Raise SizesOfArraysDoNotMatch where arrays of one nested structure differ in length.
+    """Raise SizesOfArraysDoNotMatch if arrays of one nested structure differ in length.
 
     As ClickHouse does at INSERT and UPDATE.  `first_row` is the number of the first row, for the
     error message."""

@@ -102,7 +102,7 @@ def bound_view(view: MaterializedView, context: TriggerContext) -> BoundView:
     """Return the view ready to run, from the cache or bound now.
 
     It is bound once for each definition of it and each version of the tables that it reads and
-    writes.  Raises UnknownTable where its target or a table that it reads was dropped, and the
+    writes.  Raises UnknownTable if its target or a table that it reads was dropped, and the
     binder's errors where the definition no longer fits them.
     """
     key = ("view", view.id, view.version, view.query, _versions(view, context.snapshot))

@@ -5,7 +5,7 @@
 
 After the dimension changed, a source row gives another result only if it meets a row there that was
 added or removed.  That holds as long as the result is computed from each source row separately, up
-to one GROUP BY; `join_sites` returns None where it does not hold.
+to one GROUP BY; `join_sites` returns None if it does not hold.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def join_sites(
 ) -> tuple[JoinSite, ...] | None:
     """Return the sites where rows of the source meet one of the changed tables.
 
-    Returns None where the result is not computed from the source's rows one by one: LIMIT, HAVING,
-    a second GROUP BY, a join above a GROUP BY, functions such as rand(). Also returns None where
+    Returns None if the result is not computed from the source's rows one by one: LIMIT, HAVING,
+    a second GROUP BY, a join above a GROUP BY, functions such as rand(). Also returns None if
     the rows that a source row meets are unknown: a scalar subquery over a changed table, ANY joins,
     which pick one of several matches.
     """
@@ -92,7 +92,7 @@ def is_grouped(root: nodes.Node) -> bool:
 def _sites(
     node: nodes.Node, source_id: str, changed: frozenset[str], path: Path, *, grouped: bool
 ) -> Iterator[JoinSite | None]:
-    """Yield the sites at and below the node, None where the rows that meet there are unknown."""
+    """Yield the sites at and below the node, None if the rows that meet there are unknown."""
     if not _reads(node, changed):
         return
     if not _reads(node, frozenset({source_id})):
@@ -260,7 +260,7 @@ def _with_matching_keys(
 
 
 def _in_values(argument: expressions.Expression, values: pa.Array) -> expressions.Expression | None:
-    """Return a condition to prune parts and row groups by, None where no such condition exists.
+    """Return a condition to prune parts and row groups by, None if no such condition exists.
 
     It keeps every row that has a match; the exact condition stays beside it.
     """

@@ -95,7 +95,10 @@ class StaleViews:
         wider: frozenset[str],
         after: TriggerContext,
     ) -> bool:
-        """Return whether the view's result may change when the columns read differently."""
+        """Return whether the view's result may change when `columns` read differently.
+
+        `wider` are columns whose integers only got a wider type; `after` reads the altered table.
+        """
         read = self._columns_of(view)
         if read & columns:
             return True

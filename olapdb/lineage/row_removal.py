@@ -141,7 +141,7 @@ class RowRemoval:
         return bool(self._watching) or (self._target is not None and self._target.reads_rows)
 
     def add(self, part: Part, rows: pa.Table | None, count: int) -> None:
-        """Add `count` rows of the part; `rows` (stored columns) may be None where `reads_rows`
+        """Add `count` rows of the part; `rows` (stored columns) may be None if `reads_rows`
         is False. If these are all of its rows, the part is removed."""
         self._removed += count
         for one in self._watching:

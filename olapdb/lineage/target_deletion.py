@@ -103,7 +103,7 @@ class TargetRows:
         return self.retain or bool(self.frozen)
 
     def add(self, part: Part, rows: pa.Table | None, count: int) -> None:
-        """Add `count` rows of the part. Raises RetainedRows where retention froze one of them."""
+        """Add `count` rows of the part. Raises RetainedRows if retention froze one of them."""
         self._parts[part.id] = part
         self._rows[part.id] = count
         if rows is None:
@@ -393,7 +393,7 @@ class _PartLookup:
     requirements: list[Requirement] = field(default_factory=list)
 
     def reached(self, part: Part) -> frozenset[str] | None:
-        """Return the partitions. None where they stay unknown: the view is broken, the part is, or
+        """Return the partitions. None if they stay unknown: the view is broken, the part is, or
         the target may hold the result of another definition, or of another state of a dimension."""
         snapshot = self.around.snapshot
         if self.view.unprovable or is_lineage_unknown(self.view, snapshot):
@@ -414,7 +414,7 @@ class _PartLookup:
 
 
 def refuse_frozen(table: Table, partition: str) -> None:
-    """Raise RetainedRows for a partition with frozen rows."""
+    """Raise RetainedRows about this partition, which has frozen rows."""
     raise RetainedRows(
         f"Partition {partition} of {table.database}.{table.name} holds rows whose source rows have"
         " left by retention: they could not be made again.",

@@ -185,7 +185,7 @@ def _copy_file(source: Store, target: Store, part: Part) -> None:
 
 
 def _backup_folder(services: Services, folder: str) -> Path:
-    """Create the folder; raise BadArguments where it overlaps the warehouse or holds other
+    """Create the folder; raise BadArguments if it overlaps the warehouse or holds other
     files."""
     root = Path(folder).resolve()
     own = services.store.local_path("")
@@ -248,7 +248,10 @@ def _write_manifest(root: Path, facts: CopyFacts) -> None:
 
 
 def _read_manifest(root: Path) -> int:
-    """Return the newest commit that was ever backed up here."""
+    """Return the newest commit that was ever backed up here.
+
+    Raises BadArguments if the folder has no readable manifest.
+    """
     try:
         return int(json.loads((root / MANIFEST_FILE).read_text(encoding="utf-8"))["snapshot"])
     except (OSError, ValueError, KeyError):
@@ -267,7 +270,7 @@ def _delete_others(target: LocalStore, parts: tuple[Part, ...]) -> None:
 
 @contextmanager
 def _exclusive(root: Path) -> Iterator[None]:
-    """Hold the folder's lock; raise OperationalError where another backup holds it."""
+    """Hold the folder's lock; raise OperationalError if another backup holds it."""
     if fcntl is None:
         yield
         return

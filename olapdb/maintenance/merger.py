@@ -186,7 +186,10 @@ class _Batch:
         self.pieces = pieces
 
     def commit(self, newest: Snapshot) -> Committed:
-        """Commit the merges; called again, those whose requirements still hold."""
+        """Commit the merges. A second call commits only those whose requirements still hold.
+
+        The second call raises CommitConflict if none remains.
+        """
         schema = SchemaIs(self._table.id, self._table.version)
         if self._again:
             self._leave_out_lost(schema)
@@ -201,8 +204,10 @@ class _Batch:
         return committed
 
     def _leave_out_lost(self, schema: SchemaIs) -> None:
-        """Drop the merges whose requirements are violated; raise CommitConflict where none
-        remains."""
+        """Drop the merges whose requirements are violated, and their files.
+
+        Raises CommitConflict if none remains.
+        """
         requirements = [schema, *(r for piece in self.pieces for r in piece.requirements)]
         violated = set(self._origin.services.catalog.violated(requirements))
         remaining: list[_Piece] = []
@@ -328,7 +333,7 @@ def _stored_schema(table: Table) -> pa.Schema:
 def _stage(
     staging: Staging, layout: TableLayout, parts: Sequence[Part], rows: pa.Table, inline: bool
 ) -> AddPart | None:
-    """Stage the merged part; None where it would have neither rows nor contributions."""
+    """Stage the merged part; None if it would have neither rows nor contributions."""
     table = layout.table
     contributions = joined_contributions(parts)
     if rows.num_rows == 0 and not contributions:

@@ -83,7 +83,7 @@ def vacuum(
 
 
 def backlog(services: Services) -> VacuumBacklog:
-    """Return how much vacuum has to purge now."""
+    """Return the number of parts that vacuum must purge now, and the seconds that this takes."""
     now_ms = services.clock_ms()
     parts = services.catalog.overdue_parts(
         _until(now_ms, OLD_PARTS_LIFETIME_SECONDS), _until_of(services, now_ms)
@@ -161,8 +161,11 @@ def _delete_orphans(services: Services) -> tuple[int, tuple[str, ...]]:
     remaining = set(listed)
 
     def deletion_order(path: str) -> tuple[bool, int]:
-        """Oldest first, so that replaced parts go before their replacement (rebuild_catalog).
-        Manifests last: an incomplete one makes a rebuild ignore its replay's parts."""
+        """Return a sort key: the oldest first, and manifests last.
+
+        So replaced parts go before their replacement (rebuild_catalog). An incomplete manifest
+        makes a rebuild ignore its replay's parts.
+        """
         return path.endswith(MANIFEST_SUFFIX), listed[path].modified_ms
 
     for path in sorted(listed, key=deletion_order):

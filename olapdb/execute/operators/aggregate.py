@@ -171,7 +171,7 @@ class _Partials:
         return 4 * self.nbytes + MERGE_BYTES_PER_GROUP * self._groups
 
     def merge(self) -> None:
-        """Replace the partials by one; the next merge is due at twice its groups."""
+        """Replace the partials by one; `is_full` is then true again at twice its groups."""
         merged = self.merged()
         if merged is not None:
             self._partials, self._groups = [merged], merged.groups

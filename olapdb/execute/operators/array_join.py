@@ -29,7 +29,7 @@ def array_join_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield a row for each element, in order, in batches of at most `context.batch_rows`.
 
-    Raises SizesOfArraysDoNotMatch where the arrays of a row differ in length, MemoryLimitExceeded
+    Raises SizesOfArraysDoNotMatch if the arrays of a row differ in length, MemoryLimitExceeded
     where the arrays of a batch are too long.
     """
     with context.memory.account("ARRAY JOIN") as account:

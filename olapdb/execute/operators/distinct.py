@@ -104,7 +104,7 @@ class SeenRows:
     def add(self, columns: Sequence[pa.Array], rows: int) -> np.ndarray:
         """Add rows; return the positions of the first occurrences of new rows, ascending.
 
-        Raises MemoryLimitExceeded where the sets would be too large."""
+        Raises MemoryLimitExceeded if the sets would be too large."""
         new_rows = factorise(columns, rows, threads=self._threads).first
         for _, lookup in self._levels:
             if not len(new_rows):

@@ -28,7 +28,7 @@ def join_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield pairs in the left side's order; then, for RIGHT and FULL, right rows without a partner.
 
-    Raises MemoryLimitExceeded where the right side, or its hash table, needs too much memory."""
+    Raises MemoryLimitExceeded if the right side, or its hash table, needs too much memory."""
     _refuse_unsupported(node)
     with context.memory.account("JOIN") as account:
         buffer = RowBuffer(node.right.schema, account)

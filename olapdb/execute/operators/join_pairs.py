@@ -102,7 +102,10 @@ class Joiner:
         return min(LEFT_ROWS_MAX, self._no_partner // 4)
 
     def probe(self, left: pa.RecordBatch) -> Matches:
-        """Look up a left chunk; build its batch too, where it is only one."""
+        """Look up a left chunk; return its matches, with the result if it fits one batch.
+
+        SEMI and ANTI joins always have their result at once.
+        """
         keys = [self._value(key, left) for key in self._node.left_keys]
         codes = self._lookup.find(keys, left.num_rows)
         sizes = self._sizes(codes)

@@ -43,7 +43,7 @@ def scan_batches(
 def counted_batch(node: Scan, context: ExecutionContext) -> pa.RecordBatch | None:
     """Return the rows of a scan that reads no column, as one batch without columns.
 
-    The parts know their numbers of rows, so `count()` reads nothing. Returns None where the scan must
+    The parts know their numbers of rows, so `count()` reads nothing. Returns None if the scan must
     read."""
     if node.table.id in context.blocks or (node.final and node.table.engine.combines):
         return None
@@ -156,7 +156,7 @@ def _filter(
 def _mask(
     conditions: list[Expression], batch: pa.RecordBatch, context: ExecutionContext
 ) -> pa.BooleanArray | None:
-    """Return a mask of the rows that all conditions keep, None where there are no conditions.
+    """Return a mask of the rows that all conditions keep, None if there are no conditions.
 
     Each condition is evaluated only on rows that the previous ones keep: it may fail on others."""
     keep: pa.BooleanArray | None = None

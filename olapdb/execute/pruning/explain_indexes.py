@@ -175,7 +175,7 @@ class _ScanIndexes:
 def pruning_condition(scan: Scan, layout: TableLayout) -> Expression | None:
     """Return the condition that a scan prunes by; with FINAL only conditions on whole keys.
 
-    Returns None where there is no condition."""
+    Returns None if there is no condition."""
     if scan.final and scan.table.engine.combines:
         return all_of_any([*conjuncts(scan.prewhere), *key_conditions(scan, layout)])
     return all_of_any([*conjuncts(scan.prewhere), *conjuncts(scan.predicate)])

@@ -259,7 +259,7 @@ class Selector:
     def _in_scan_names(self, expression: Expression) -> Expression | None:
         """Return an expression over the table's columns with the scan's unique names.
 
-        Returns None where the condition does not read all these columns."""
+        Returns None if the condition does not read all these columns."""
         unique = {column: u for u, (column, _) in self._names.items()}
         if not columns_of(expression) <= unique.keys():
             return None

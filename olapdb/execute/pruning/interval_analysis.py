@@ -80,7 +80,7 @@ class Possible:
 def interval_of_bounds(
     bounds: Sequence[ColumnBounds | None], data_type: DataType
 ) -> ValueInterval | None:
-    """Return the bounds of one column over the candidates, None where all are unknown."""
+    """Return the bounds of one column over the candidates, None if all are unknown."""
     count = len(bounds)
     known = np.array([b is not None for b in bounds], bool)
     if not known.any():
@@ -357,7 +357,7 @@ class _Analysis:
                 return None
 
     def _interval(self, expression: Expression) -> ValueInterval | None:
-        """Return the bounds of an expression over the candidates, None where they are unknown."""
+        """Return the bounds of an expression over the candidates, None if they are unknown."""
         for known_expression, interval in self._candidates.expressions:
             if known_expression == expression:
                 return interval
