@@ -131,7 +131,10 @@ def _condition(
 
 
 def _is_condition(expression: expressions.Expression) -> bool:
-    """Return whether the Arrow booleans equal the expression's value, so that NOT may invert them."""
+    """Return whether the expression is a comparison, IN, `and`, `or` or `not`.
+
+    Arrow booleans then equal its value, so that NOT may invert them.
+    """
     match expression:
         case expressions.InValues() | expressions.InSubquery():
             return True

@@ -147,7 +147,10 @@ class Lookup:
         return np.where(any_null(columns, rows), -1, codes)
 
     def _find_jointly(self, columns: Sequence[pa.Array], rows: int) -> np.ndarray:
-        """Find rows with arrays or maps, which must be encoded together with the set's."""
+        """Return the code of each row, -1 for an unknown one, for rows with arrays or maps.
+
+        These must be encoded together with the set's own rows.
+        """
         joint = [
             pa.concat_arrays([ours, theirs.cast(ours.type)])
             for ours, theirs in zip(self._columns, columns, strict=True)

@@ -73,7 +73,7 @@ def may_not_convert(before: types.DataType, after: types.DataType) -> bool:
 
 
 def _checked_key(part: Part) -> str:
-    """Return the entry for `tried` of a part whose defaults were read."""
+    """Return the entry of `tried` which says that the part's defaults were read."""
     return f"defaults of {part.id}"
 
 

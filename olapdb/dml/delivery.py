@@ -143,11 +143,11 @@ class Delivery:
         return bool(self.stretches or self.dropped)
 
     def came_before(self) -> bool:
-        """Return whether the table already has the token, or all of the offsets. The INSERT is then
-        finished and must not fire views, which might fail.
+        """Return whether the table already has the token, or all of the offsets.
 
-        Raises OffsetHole, naming the stream, where positions are missing in between, where a
-        stretch is already there in part, or where some streams are there and others are not.
+        The INSERT is then finished and must not fire views, which might fail. Raises OffsetHole,
+        naming the stream, if positions are missing in between, if a stretch is already there in
+        part, or if some streams are there and others are not.
         """
         if self.token and self.services.catalog.violated((TokenIsNew(self.table.id, self.token),)):
             return True

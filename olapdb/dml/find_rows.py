@@ -121,7 +121,7 @@ def _reads_table_once(plan: Plan, table: Table) -> bool:
 
 
 def _run(plan: Plan, table: Table, parts: Sequence[Part], context: TriggerContext) -> Result:
-    """Execute the plan on these parts, or on all of the table where a subquery reads it too."""
+    """Execute the plan on these parts, or on all of the table if a subquery reads it too."""
     execution = ExecutionContext(
         snapshot=context.snapshot,
         store=context.store,

@@ -371,8 +371,10 @@ class _Writer:
         return stager.staged(table.id, staged.rows)
 
     def came_before(self, staged: StagedInsert) -> bool:
-        """Return whether another attempt of this INSERT has committed; delete what was staged
-        then."""
+        """Return whether another attempt of this INSERT has committed.
+
+        Deletes the staged files if so, and if the check raises.
+        """
         try:
             before = self.delivery.came_before()
         except errors.Error:
@@ -468,7 +470,10 @@ class _Publication:
     attempts: int = 0
 
     def attempt(self, newest: Snapshot) -> InsertResult:
-        """Commit once, after firing again on what changed since the last attempt."""
+        """Commit once; after the first attempt fire the views again on the newest snapshot first.
+
+        Returns DUPLICATE if another attempt of the same delivery was committed meanwhile.
+        """
         writer = self.writer
         if self.attempts:
             if writer.came_before(self.staged):

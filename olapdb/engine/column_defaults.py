@@ -113,7 +113,7 @@ class DefaultColumns:
         return full
 
     def needed_for(self, names: Collection[str], present: Collection[str]) -> set[str]:
-        """Return these columns and all columns that the defaults of missing ones read."""
+        """Return `names` and all columns that the defaults of those not `present` read."""
         by_name = {c.name: c for c in self.columns}
         needed: set[str] = set()
         pending = list(names)

@@ -155,7 +155,10 @@ class TableLayout:
     def _slices(
         self, rows: pa.Table, values: Sequence[pa.Array], first: np.ndarray
     ) -> list[tuple[str, tuple[object, ...], pa.Table]]:
-        """Split rows that are ordered by partition, without copying them."""
+        """Return (partition id, value, rows) of rows that are ordered by partition, without a copy.
+
+        `first` has the first row of each partition.
+        """
         ends = [*first[1:], rows.num_rows]
         return [
             (*self._identify(values, int(start)), rows.slice(start, end - start))
@@ -186,7 +189,10 @@ class TableLayout:
         return self._identify(arrays, 0)[0]
 
     def _only_partition(self, rows: pa.Table) -> list[pa.Array] | None:
-        """Return the partition key of all rows, if it is known to be equal; else None."""
+        """Return the partition key's values, length 1 each, if all rows surely share them.
+
+        Returns None if this is not known.
+        """
         batch = _batch(rows, self.partition_columns)
         values = []
         for expression in self.partition_expressions:

@@ -114,8 +114,11 @@ def check_markers(table: Table, rows: pa.Table) -> None:
 
 
 def _never_undone(steps: np.ndarray, level: np.ndarray, lift: np.ndarray) -> np.ndarray:
-    """Return a mask of the rows that step up to a level above zero below which their group never
-    falls again."""
+    """Return a mask of the rows whose step up remains: no later row of the group cancels it.
+
+    `steps` are the signs, `level` is the running sum after each row, and must be above zero. `lift`
+    is added to compare levels within the group only.
+    """
     heights = level + lift
     lowest_from = np.minimum.accumulate(heights[::-1])[::-1]
     mask: np.ndarray = (steps > 0) & (level > 0) & (lowest_from == heights)
@@ -123,7 +126,7 @@ def _never_undone(steps: np.ndarray, level: np.ndarray, lift: np.ndarray) -> np.
 
 
 def _last_greatest(values: np.ndarray, groups: Groups) -> np.ndarray:
-    """Return the last position of each group's greatest value."""
+    """Return for each group the position of the last row with the greatest value."""
     greatest = np.maximum.reduceat(values, groups.starts)
     at = np.where(values == greatest[groups.codes], np.arange(len(values)), -1)
     positions: np.ndarray = np.maximum.reduceat(at, groups.starts)

@@ -222,8 +222,11 @@ def _maker(
 
 
 def _positions(table: Table, names: Sequence[str]) -> dict[str, int]:
-    """Return the index of each named column; raise where one is missing, computed or given
-    twice."""
+    """Return the index in `names` of each named column.
+
+    Raises NoSuchColumn if any is missing or an ALIAS, IllegalColumn for a MATERIALIZED one, and
+    DuplicateColumn if one is given twice.
+    """
     positions: dict[str, int] = {}
     for at, name in enumerate(names):
         column = table.column(name)
@@ -271,7 +274,11 @@ def _tables(data: Data) -> Iterator[pa.Table]:
 def _cut(
     tables: Iterator[pa.Table], max_rows: int, min_rows: int, min_bytes: int
 ) -> Iterator[pa.Table]:
-    """Join and split tables into blocks of the wanted sizes."""
+    """Join and split tables into blocks of at most `max_rows` rows.
+
+    A block ends once it has `min_rows` rows or `min_bytes` bytes (0: no limit); the last may be
+    smaller. Raises ArgumentOutOfBound if `max_rows` is less than 1.
+    """
     if max_rows < 1:
         raise errors.ArgumentOutOfBound("max_insert_block_size is at least 1.")
     pieces: list[pa.Table] = []

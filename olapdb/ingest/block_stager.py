@@ -296,7 +296,7 @@ class BlockStager:
         return [one for one in split if one[2].num_rows]
 
     def _inline_bytes(self, table: Table, rows: pa.Table) -> int:
-        """Return the most bytes of a part of these rows that the catalog may keep, 0 for a file."""
+        """Return the most bytes of a part of these rows to keep in the catalog; 0 for none."""
         if not self.inline or rows.num_rows > INLINE_ROWS_MAX:
             return 0
         limit = self._settings.integer("inline_bytes_max")
@@ -427,7 +427,11 @@ class BlockStager:
         started: int,
         statistics: QueryStatistics,
     ) -> ViewWrite:
-        """Return the view's work on the block. Raises ViewLimitExceeded past a guardrail of the INSERT."""
+        """Return the view's work on the block, from the changes staged after the first `mark`.
+
+        `started` is in nanoseconds of the performance counter. Raises ViewLimitExceeded if the work
+        exceeds a guardrail of the INSERT.
+        """
         parts = sum(isinstance(c, AddPart) and c.part.rows > 0 for c in self._changes[mark:])
         peak_bytes = max(statistics.memory_peak_bytes, made.nbytes)
         write = ViewWrite(
@@ -523,7 +527,10 @@ class BlockStager:
         return bool(ignored or view.standing) and not isinstance(error, QueryWasCancelled)
 
     def _undo(self, changes: int, next_index: dict[str, int]) -> None:
-        """Keep the first `changes` staged changes; delete the files of the others."""
+        """Keep the first `changes` staged changes; delete the files of the others.
+
+        The numbers of the next blocks become those in `next_index`.
+        """
         for change in self._changes[changes:]:
             if isinstance(change, AddPart) and change.part.path:
                 self.context.store.delete(change.part.path)

@@ -45,7 +45,7 @@ class KeyHistory:
     runs: tuple[KeyRun, ...] = ()
 
     def oldest(self, rule: KeyRule, now_ms: int) -> int:
-        """Return the first ordinal in the window."""
+        """Return the first ordinal in the rule's window; keys before it count as new."""
         oldest = max(self.ledger.oldest, self.ledger.next - rule.window_rows)
         if not rule.window_ms:
             return oldest

@@ -154,7 +154,10 @@ def _key_column(table: Table, name: str) -> Column:
 
 
 def _form(column: Column) -> str:
-    """Return the form in which the column's values are hashed."""
+    """Return the name of the form in which the column's values are hashed.
+
+    Columns of different types with one form, such as integers of any width, have equal hashes.
+    """
     kind = types.plain(column.type)
     if isinstance(kind, types.Integer | types.Boolean):
         return "integer"

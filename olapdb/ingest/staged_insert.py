@@ -114,7 +114,10 @@ def join_staged(staged: Sequence[StagedInsert]) -> StagedInsert:
 
 
 def shifted(change: Change, shifts: Mapping[str, int]) -> Change:
-    """Return the change with its new blocks' numbers raised by `shifts` of their table."""
+    """Return the change with the indices of its new blocks raised.
+
+    `shifts` is by table id; a table that it lacks is not shifted.
+    """
     match change:
         case AddBlock(block=block):
             return replace(change, block=_shift_block(block, shifts))

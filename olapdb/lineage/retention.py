@@ -124,7 +124,7 @@ def _encode_bound(end: pa.Scalar) -> KeyValue:
 
 
 def _decode_bound(kept: int | str, arrow: pa.DataType) -> pa.Scalar:
-    """Return a stored end of a range as an Arrow scalar, the inverse of `_kept`."""
+    """Return a stored end of a range as an Arrow scalar, the inverse of `_encode_bound`."""
     return pa.scalar(kept.encode("utf-8", ESCAPED) if isinstance(kept, str) else kept, arrow)
 
 

@@ -126,8 +126,10 @@ class RowRemoval:
             )
 
     def _watch(self, seen: ProcessedParts) -> _ViewRemoval:
-        """Start to gather for one view, and require that no retention runs on its source or
-        target meanwhile."""
+        """Return an empty collection of what the removal does to the view.
+
+        The commit requires that no retention runs on its source or target meanwhile.
+        """
         # A concurrent retention could freeze keys that this change invalidates; or the keys that we
         # freeze could already be deleted from the target.
         for one in (self._table.id, seen.view.target_id):

@@ -171,7 +171,10 @@ def _batches(planned: Sequence[list[Part]]) -> Iterator[list[list[Part]]]:
 
 
 def _is_raw(table: Table, part: Part) -> bool:
-    """Return whether rewriting a single part changes anything."""
+    """Return whether rewriting the single part changes anything.
+
+    It does if the part has rows and is of an older schema, in the catalog, or was never combined.
+    """
     if part.rows == 0:
         return False
     old = part.schema_version < settled_version(table)

@@ -304,8 +304,10 @@ def _read(
     part: Part,
     environment: Environment,
 ) -> pa.Table:
-    """Return the part's rows in the table's present schema; missing columns are filled with their
-    defaults, of which now() is the environment's."""
+    """Return the part's rows in the table's present schema.
+
+    Columns that the part lacks have their defaults, of which now() is the environment's.
+    """
     services, table = origin.services, layout.table
     names = [c.name for c in table.stored_columns]
     reader = PartReader(services.store, snapshot, part, table, environment)

@@ -257,7 +257,10 @@ class _Grouping:
     def _by_codes(
         self, groups: Factorised, keys: list[pa.Array], arguments: list[list[pa.Array]]
     ) -> Partial:
-        """Return the partial of known groups: Acero groups by a code faster than by several keys."""
+        """Return the partial of a batch whose groups are known, from its keys and arguments.
+
+        Acero groups by one code faster than by several keys.
+        """
         first = pa.array(groups.first)
         group_keys = [key.take(first) for key in keys]
         if self._passes is not None:
@@ -315,7 +318,7 @@ def _decoded(codes: pa.Array, key: pa.Array) -> pa.Array:
 
 
 def _distinct_states(calls: Sequence[AggregateCall]) -> tuple[list[AggregateCall], list[int]]:
-    """Return the calls with distinct states, and for each call the position of its state's call."""
+    """Return the calls whose states differ, and for each of `calls` its position among these."""
     distinct: list[AggregateCall] = []
     positions: list[int] = []
     by_state: dict[Hashable, int] = {}

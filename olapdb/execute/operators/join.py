@@ -85,7 +85,7 @@ def _build(
 def _chunks(
     left: Iterator[pa.RecordBatch], node: Join, rows_min: int, context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:
-    """Yield left batches, concatenated until each has at least `rows_min` rows."""
+    """Yield left batches, concatenated until each has `rows_min` rows; the last may have fewer."""
     batches: list[pa.RecordBatch] = []
     rows = 0
     for batch in left:

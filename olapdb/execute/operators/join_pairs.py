@@ -148,7 +148,10 @@ class Joiner:
         return evaluate_array(key, left, context.environment, context.subqueries)
 
     def _sizes(self, codes: np.ndarray) -> np.ndarray:
-        """Return the number of candidate right rows of each left row."""
+        """Return the number of candidate right rows of each left row; int64.
+
+        It is 0 for a code of -1, and at most 1 if the join takes one partner.
+        """
         starts = self._lookup.starts
         if starts is None or self._takes_one:
             return (codes >= 0).astype(np.int64)

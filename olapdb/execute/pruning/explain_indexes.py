@@ -190,7 +190,7 @@ def _granules(parts: Sequence[Part] | Sequence[PartSelection]) -> int:
 
 
 def _ranges(part: PartSelection) -> int:
-    """Return the number of runs of neighbouring row groups."""
+    """Return the number of runs of consecutive row groups in the selection."""
     if part.groups is None:
         return 1
     pairs = zip(part.groups, part.groups[1:], strict=False)

@@ -172,7 +172,7 @@ class Selector:
         return usable(expressions, conjuncts(self._condition))
 
     def _skip_blocks(self, selection: PartSelection) -> PartSelection:
-        """Remove row groups by the part's skip indexes."""
+        """Return the selection without the row groups that the part's skip indexes exclude."""
         if not self.indexes or selection.part.inline:
             return selection
         total = max(selection.part.granules, 1)

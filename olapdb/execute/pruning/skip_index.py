@@ -82,7 +82,10 @@ def kept_blocks(used: UsedIndex, batch: pa.RecordBatch, environment: Environment
 
 
 def by_row_group(keep: np.ndarray, granularity: int, groups: int) -> np.ndarray:
-    """Return a mask of index blocks as a mask of row groups; bool, shape (groups,)."""
+    """Return a mask of row groups from a mask of index blocks; bool, shape (groups,).
+
+    Each index block spans `granularity` row groups.
+    """
     return np.repeat(keep, granularity)[:groups]
 
 
