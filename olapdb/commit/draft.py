@@ -28,7 +28,7 @@ class CommitDraft:
 
     @property
     def requirements(self) -> tuple[Requirement, ...]:
-        """The distinct requirements, in the order in which they were added."""
+        """Return the distinct requirements, in the order in which they were added."""
         return tuple(self._requirements)
 
     def require(self, *requirements: Requirement) -> None:

@@ -48,7 +48,7 @@ class CommitOrigin:
 
     @property
     def lease(self) -> LeaseLive:
-        """The requirement of every commit that refers to files staged by this process."""
+        """Return the requirement of every commit that refers to files staged by this process."""
         return LeaseLive(self.services.lease_id)
 
     @property

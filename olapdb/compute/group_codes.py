@@ -36,12 +36,12 @@ class Factorised:
 
     @property
     def count(self) -> int:
-        """The number of groups."""
+        """Return the number of groups."""
         return len(self.first)
 
     @cached_property
     def groups(self) -> Groups:
-        """The groups as aggregate functions take them."""
+        """Return the groups as aggregate functions take them."""
         return Groups(self.codes, self.count)
 
 
@@ -180,7 +180,7 @@ def _offsets(values: np.ndarray, low: int) -> np.ndarray:
 
 
 def _whole_numbers(leaf: pa.Array) -> np.ndarray | None:
-    """Return integers, days or ticks; None for other types and where there are NULLs."""
+    """Return integers, days or ticks; None for other types, and if there are NULLs."""
     if leaf.null_count:
         return None
     arrow = leaf.type
@@ -204,7 +204,10 @@ def encode(column: pa.Array) -> tuple[np.ndarray, int]:
 def _combine(
     left: np.ndarray, left_count: int, right: np.ndarray, right_count: int
 ) -> tuple[np.ndarray, int]:
-    """Return one code for each pair of codes; renumbered first where the product would not fit."""
+    """Return (one code for each pair of codes, a bound that all codes are below).
+
+    `left` is renumbered first if the bound would not fit.
+    """
     if left_count * max(right_count, 1) >= RADIX_MAX:
         left, left_count = encode(pa.array(left))
     return left * right_count + right, left_count * right_count

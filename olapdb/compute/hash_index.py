@@ -37,12 +37,12 @@ class GroupedRows:
 
     @property
     def count(self) -> int:
-        """The number of groups."""
+        """Return the number of groups."""
         return len(self.order) if self.starts is None else len(self.starts) - 1
 
     @property
     def firsts(self) -> np.ndarray:
-        """The first (lowest) original row of each group, in the order of the groups' hashes."""
+        """Return the lowest row of each group, in the order of the groups (by hash or code)."""
         return self.order if self.starts is None else self.order[self.starts[:-1]]
 
 
@@ -185,7 +185,7 @@ class HashIndex:
 
     @property
     def nbytes(self) -> int:
-        """The size without the leaves and the rows."""
+        """Return the size without the leaves and the rows."""
         return self.hashes.nbytes + self.buckets.nbytes
 
     def find(self, leaves: Sequence[pa.Array], rows: int, *, with_null: bool) -> np.ndarray:

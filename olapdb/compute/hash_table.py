@@ -90,12 +90,12 @@ class Lookup:
 
     @property
     def sizes(self) -> np.ndarray:
-        """The number of rows of each code."""
+        """Return the number of rows of each code."""
         return np.ones(self.count, np.int64) if self.starts is None else np.diff(self.starts)
 
     @property
     def nbytes(self) -> int:
-        """The size, without columns that the caller keeps."""
+        """Return the size, without columns that the caller keeps."""
         numbers = {id(a): a for a in (self.starts, self.order, self._at) if a is not None}
         size = sum(array.nbytes for array in numbers.values())
         if not self._is_held_by_caller:
@@ -133,7 +133,7 @@ class Lookup:
 
     @property
     def rescans_for_each_batch(self) -> bool:
-        """Whether `find` passes over the whole set for each batch."""
+        """Return whether `find` passes over the whole set for each batch."""
         return (
             self._steps is None if self.count < tuning.INDEXED_VALUES_MIN else self._index is None
         )
@@ -195,7 +195,7 @@ class _LookupStep:
 
     @property
     def nbytes(self) -> int:
-        """The size of the values and pairs."""
+        """Return the size of the values and pairs."""
         return self.values.nbytes + (self.pairs.nbytes if self.pairs is not None else 0)
 
     def apply(self, codes: np.ndarray, column: pa.Array) -> np.ndarray:
@@ -219,7 +219,7 @@ class _Values:
 
     @property
     def nbytes(self) -> int:
-        """The size of the values."""
+        """Return the size of the values."""
         return int(self.values.nbytes)
 
     def find(self, column: pa.Array) -> np.ndarray:

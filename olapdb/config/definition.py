@@ -25,7 +25,7 @@ class SettingDefinition:
 
     @property
     def type(self) -> str:
-        """The ClickHouse type that system.settings shows."""
+        """Return the ClickHouse type that system.settings shows."""
         return {bool: "Bool", int: "UInt64", float: "Float", str: "String"}[type(self.default)]
 
     def parse(self, value: object) -> SettingValue:

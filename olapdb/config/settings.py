@@ -49,12 +49,12 @@ class Settings(Mapping[str, SettingValue]):
 
     @property
     def changed(self) -> Mapping[str, SettingValue]:
-        """The settings that were given, also those that were given their default."""
+        """Return the settings that were given, also those that were given their default."""
         return MappingProxyType(self._changed)
 
     @property
     def key(self) -> tuple[tuple[str, SettingValue], ...]:
-        """The changed settings in a hashable form, sorted by name."""
+        """Return the changed settings in a hashable form, sorted by name."""
         return tuple(sorted(self._changed.items(), key=lambda item: item[0]))
 
     def refuse_if_readonly(self, changes: Mapping[str, object]) -> None:
@@ -103,7 +103,7 @@ class Settings(Mapping[str, SettingValue]):
 
     @property
     def threads(self) -> int:
-        """The threads of a statement: max_threads, one for each core where it is 0."""
+        """Return the threads of a statement: max_threads, one for each core where it is 0."""
         return self.integer("max_threads") or cores()
 
 

@@ -277,7 +277,7 @@ def cloned_parts(
 
 
 def _publish(incoming: Incoming, parts: Sequence[Part], also: Sequence[Change]) -> MoveResult:
-    """Attach the parts and commit, with the changes of `also`."""
+    """Add the parts and the changes of `also` to the draft and commit it; nothing without parts."""
     if not parts:
         return MoveResult(0, 0, None)
     incoming.draft.change(*also)

@@ -96,7 +96,10 @@ class ColumnReinterpretation:
         }
 
     def _closed(self, names: set[str], parts: list[Part]) -> frozenset[str]:
-        """Return the columns, and those whose defaults are computed from them at read time."""
+        """Return `names` and the columns whose values are computed from them when they are read.
+
+        These are ALIAS columns, and defaults that some part lacks.
+        """
         while True:
             more = {
                 one.name
@@ -143,8 +146,10 @@ class ColumnReinterpretation:
         return tuple(found)
 
     def _try(self, part: Part, columns: list[Column], mutation: Mutation) -> None:
-        """Read the columns of the part with their new types; raise a DataError that names what
-        does not convert."""
+        """Read the columns of the part with their new types, unless an earlier attempt did.
+
+        Raises a DataError that names the column and part of a value that does not convert.
+        """
         if part.id in self.tried:
             return
         nullable = [_as_nullable(c) for c in columns]

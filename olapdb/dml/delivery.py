@@ -134,12 +134,12 @@ class Delivery:
 
     @property
     def dropped(self) -> int:
-        """The number of rows that were not inserted, since their keys existed."""
+        """Return the number of rows that were not inserted, since their keys existed."""
         return 0 if self.admission is None else self.admission.dropped
 
     @property
     def leaves_a_trace(self) -> bool:
-        """Whether there is something to commit even if every row was dropped."""
+        """Return whether there is something to commit even if every row was dropped."""
         return bool(self.stretches or self.dropped)
 
     def came_before(self) -> bool:

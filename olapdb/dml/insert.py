@@ -163,7 +163,7 @@ class _Writer:
 
     @property
     def services(self) -> Services:
-        """The services of the origin."""
+        """Return the services of the origin."""
         return self.origin.services
 
     def pinned(self, snapshot: Snapshot, table_id: str) -> AbstractContextManager[None]:
@@ -422,8 +422,10 @@ class _Writer:
         return BlockStager(context, self.services.lease_id, joined=joined)
 
     def log(self, staged: StagedInsert, snapshot: Snapshot, *, lands: bool) -> None:
-        """Record the executions of views for system.query_views_log; for an INSERT that failed,
-        only the views that raised."""
+        """Record the executions of views for system.query_views_log, if the setting asks for it.
+
+        `lands` is False for an INSERT that failed; then only the views that raised are recorded.
+        """
         if not staged.views or not Settings.of(self.origin.settings).boolean("log_query_views"):
             return
         now_ms = self.services.clock_ms()

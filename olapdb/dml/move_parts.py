@@ -119,8 +119,10 @@ def _exchange(
     leaving: Sequence[Part],
     coming: Sequence[Part],
 ) -> MoveResult:
-    """Commit at once the removal of `leaving` from `table` and the arrival of `coming` in the
-    target."""
+    """Remove `leaving` from `table` and bring `coming` to the target, in one commit.
+
+    Commits the arrival alone if no part leaves, and nothing if no part comes either.
+    """
     if coming:
         incoming.bring(coming)
     done = _remove(
@@ -189,8 +191,10 @@ def _refuse_frozen(
 
 
 def as_detached(snapshot: Snapshot, table: Table, part: Part, reason: str = "") -> AddPart:
-    """Return the addition of the part as a detached one: the same bytes, another owner, no
-    contributions."""
+    """Return the change that adds the part as a detached one, with the same bytes.
+
+    It belongs to the table's detached parts and has no contributions; `reason` is stored with it.
+    """
     kept = replace(
         part,
         id=new_part_id(),

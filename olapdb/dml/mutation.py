@@ -121,9 +121,11 @@ class Mutation:
     def reread(
         self, columns: frozenset[str], joined: frozenset[str], wider: frozenset[str]
     ) -> None:
-        """Note that rows which no step rewrites read differently from now on, in these columns of
-        the snapshot's table: views are invalidated as by an UPDATE. `joined` are the columns that
-        differ where the table is joined, `wider` those whose integers only got a wider type."""
+        """Note that unchanged rows read differently now, and invalidate views as an UPDATE does.
+
+        `columns` (of the snapshot's table) differ in rows that no step rewrites, `joined` differ
+        for views that join the table, and of `wider` only the integers got a wider type.
+        """
         parts = [part for part in self.snapshot.parts(self.table.id) if part.rows]
         told = self._views.told(columns, joined, wider, self._around())
         if not self._views.rejoined and not (parts and (told or columns)):
@@ -247,7 +249,11 @@ class Mutation:
     def _write_anew(
         self, parts: Iterable[Part], partition_id: str | None = None, without: str = ""
     ) -> None:
-        """Rewrite the parts with unchanged rows, without the skip index `without`."""
+        """Rewrite the parts with unchanged rows.
+
+        `partition_id` limits them to one partition (None: all); `without` names a skip index to
+        drop.
+        """
         for part in parts:
             if partition_id in (None, part.partition_id):
                 rows = read_rows(self._around(), self.table, part)
@@ -320,7 +326,11 @@ class Mutation:
         changes_rows: bool = True,
         without: str = "",
     ) -> None:
-        """Stage `rows` in place of the part, which is live, or was staged by an earlier step."""
+        """Stage `rows` in place of the part, which is live, or was staged by an earlier step.
+
+        `count` rows changed, which the result counts if `changes_rows`. `without` names a skip
+        index that the new part lacks. Without rows and contributions no part is staged.
+        """
         self.origin.refuse_cancelled()
         origin, before = self._origin(part)
         staged = None

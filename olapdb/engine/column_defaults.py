@@ -53,7 +53,7 @@ class DefaultColumn:
 
     @property
     def needs(self) -> frozenset[str]:
-        """The columns that the expression reads."""
+        """Return the columns that the expression reads."""
         return frozenset() if self.expression is None else columns_of(self.expression)
 
 

@@ -37,12 +37,12 @@ class TableLayout:
 
     @cached_property
     def sorting_expressions(self) -> tuple[Expression, ...]:
-        """The sorting key's items over the table's columns."""
+        """Return the sorting key's items over the table's columns."""
         return tuple(self._bind(item.expression) for item in self.table.sorting_key)
 
     @cached_property
     def partition_expressions(self) -> tuple[Expression, ...]:
-        """The items of the partition key; a tuple's elements one by one."""
+        """Return the items of the partition key; a tuple's elements one by one."""
         text = self.table.partition_key.strip()
         if not text or text.replace(" ", "").lower() == "tuple()":
             return ()
@@ -53,7 +53,7 @@ class TableLayout:
 
     @cached_property
     def index_expressions(self) -> tuple[tuple[SkipIndex, Expression], ...]:
-        """The skip indexes with their expressions over the table's columns."""
+        """Return the skip indexes with their expressions over the table's columns."""
         return tuple((index, self._bind(index.expression)) for index in self.table.indexes)
 
     def index_values(self, rows: pa.Table) -> dict[str, pa.Array]:
@@ -72,22 +72,22 @@ class TableLayout:
 
     @cached_property
     def key_columns(self) -> frozenset[str]:
-        """The columns that are themselves items of the sorting key."""
+        """Return the columns that are themselves items of the sorting key."""
         return frozenset(e.name for e in self.sorting_expressions if isinstance(e, ColumnRef))
 
     @cached_property
     def sorting_columns(self) -> frozenset[str]:
-        """All columns that the sorting key reads."""
+        """Return all columns that the sorting key reads."""
         return frozenset().union(*(columns_of(e) for e in self.sorting_expressions))
 
     @cached_property
     def partition_columns(self) -> frozenset[str]:
-        """All columns that the partition key reads."""
+        """Return all columns that the partition key reads."""
         return frozenset().union(*(columns_of(e) for e in self.partition_expressions))
 
     @cached_property
     def keys_within_partitions(self) -> bool:
-        """Whether rows of equal sorting key are always in one partition.
+        """Return whether rows of equal sorting key are always in one partition.
 
         Then the rows of all partitions may be combined together."""
         exact = {

@@ -58,12 +58,12 @@ class _MonotonicColumn:
 
     @property
     def span(self) -> int:
-        """The number of integers from the lowest to the highest value."""
+        """Return the number of integers from the lowest to the highest value."""
         return self.high - self.low + 1
 
     @property
     def positions(self) -> pa.Array:
-        """The position of each row's value in low, low + 1, …"""
+        """Return the position of each row's value in low, low + 1, …"""
         wide = pa.uint64() if pa.types.is_unsigned_integer(self.ticks.type) else pa.int64()
         return pc.subtract(self.ticks.cast(wide), pa.scalar(self.low, wide))
 
@@ -99,7 +99,7 @@ def _monotonic_argument(expression: Expression) -> str | None:
 
 
 def _ticks(values: pa.Array) -> pa.Array | None:
-    """Return integers, days or ticks; None for other types and where there are NULLs."""
+    """Return integers, days or ticks; None for other types, and if there are NULLs."""
     arrow = values.type
     if values.null_count:
         return None

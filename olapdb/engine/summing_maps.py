@@ -47,7 +47,7 @@ class NestedMap:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All columns of the map."""
+        """Return all columns of the map."""
         return self.keys + self.values
 
 

@@ -71,7 +71,7 @@ class StagedInsert:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The staged files, which the caller deletes if the commit fails."""
+        """Return the staged files, which the caller deletes if the commit fails."""
         return tuple(c.part.path for c in self.changes if isinstance(c, AddPart) and c.part.path)
 
     def parts_of(self, table_id: str) -> tuple[AddPart, ...]:

@@ -91,7 +91,7 @@ class TableChange:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no row is removed or added."""
+        """Return whether no row is removed or added."""
         return not any(part.rows for part in (*self.removed, *self.added))
 
 

@@ -42,7 +42,7 @@ class JoinSite:
 
     @property
     def by_presence(self) -> bool:
-        """Whether a match counts once, however many rows of the side it has."""
+        """Return whether a match counts once, however many rows of the side it has."""
         return self.join is None or self.join.strictness in ("SEMI", "ANTI")
 
 

@@ -43,7 +43,7 @@ class StaleViews:
 
     @property
     def table_before(self) -> Table:
-        """The table in the snapshot."""
+        """Return the table in the snapshot."""
         found = self.snapshot.by_id(self.table.id)
         assert isinstance(found, Table)
         return found

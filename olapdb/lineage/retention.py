@@ -319,7 +319,11 @@ def is_lineage_unknown(view: MaterializedView, snapshot: Snapshot) -> bool:
 def frozen_verdict(
     view: MaterializedView, snapshot: Snapshot, partition: str | None
 ) -> FrozenVerdict:
-    """Return the current verdict on the slice, which its frozen keys retain."""
+    """Return the current verdict on the slice, for its frozen keys to keep.
+
+    It is "stale" if an invalidation is about the slice (VIEW FAILED apart), "proven" or "different"
+    by its current check, else "covered".
+    """
     for one in snapshot.invalidations(view.id):
         if one.cause != "VIEW FAILED" and (
             partition is None or one.target_partition in (None, partition)

@@ -139,7 +139,7 @@ class RowRemoval:
 
     @property
     def reads_rows(self) -> bool:
-        """Whether `add` needs the rows, and not only their number."""
+        """Return whether `add` needs the rows, and not only their number."""
         return bool(self._watching) or (self._target is not None and self._target.reads_rows)
 
     def add(self, part: Part, rows: pa.Table | None, count: int) -> None:

@@ -94,12 +94,12 @@ class TargetRows:
 
     @cached_property
     def frozen(self) -> FrozenKeys:
-        """The frozen keys of the table."""
+        """Return the frozen keys of the table."""
         return FrozenKeys.of(self.snapshot, self.table.id)
 
     @property
     def reads_rows(self) -> bool:
-        """Whether `add` needs the rows, and not only their number."""
+        """Return whether `add` needs the rows, and not only their number."""
         return self.retain or bool(self.frozen)
 
     def add(self, part: Part, rows: pa.Table | None, count: int) -> None:
@@ -362,7 +362,10 @@ class TargetRows:
     def _frozen(
         self, view: MaterializedView, own: Iterable[Part], origin: CommitOrigin, cause: Cause
     ) -> list[Change]:
-        """Return changes that record the removed rows of the view as retained, by partition."""
+        """Return changes that record the view's removed rows as retained, one for each partition.
+
+        The parts in `own` lose these rows to retention on the target's side.
+        """
         by_partition: dict[str, list[Part]] = {}
         for part in own:
             by_partition.setdefault(part.partition_id, []).append(part)

@@ -153,17 +153,17 @@ class _Piece:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The ids of the parts to merge."""
+        """Return the ids of the parts to merge."""
         return tuple(part.id for part in self.parts)
 
     @property
     def requirements(self) -> tuple[Requirement, ...]:
-        """The requirements that the parts are live and have one coverage."""
+        """Return the requirements that the parts are live and have one coverage."""
         return (PartsLive(self.table_id, self.ids), CoverageCommon(self.table_id, self.ids))
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """The changes that replace the parts by the staged one."""
+        """Return the changes that replace the parts by the staged one."""
         removed = RemoveParts(self.table_id, self.ids)
         if self.staged is None:
             return (removed,)

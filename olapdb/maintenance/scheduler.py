@@ -84,7 +84,7 @@ class MergeScheduler:
 
     @property
     def running(self) -> bool:
-        """Whether the thread runs."""
+        """Return whether the thread runs."""
         return self._thread is not None and self._thread.is_alive()
 
     def start(self) -> None:

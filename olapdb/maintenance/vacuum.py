@@ -143,8 +143,11 @@ def _until_of(services: Services, now_ms: int) -> dict[str, int]:
 
 
 def _until(now_ms: int, lifetime_seconds: int) -> int:
-    """Return the time until which a part must have been dropped to be due. For a lifetime of 0 all
-    are due, even if the clock was set back."""
+    """Return the latest time at which a part must have been dropped for its purge now.
+
+    In milliseconds. For a lifetime of 0 every dropped part qualifies, even if the clock was set
+    back.
+    """
     return now_ms - lifetime_seconds * 1000 if lifetime_seconds else _FOR_EVER_MS
 
 

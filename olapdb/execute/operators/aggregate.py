@@ -39,7 +39,7 @@ class Partial:
 
     @property
     def nbytes(self) -> int:
-        """The size of keys and states."""
+        """Return the size of keys and states."""
         return sum(column.nbytes for column in (*self.keys, *self.states))
 
 
@@ -164,8 +164,10 @@ class _Partials:
 
     @property
     def merging_bytes(self) -> int:
-        """The memory of merging: concatenated, partitioned (see `group_codes`) and merged columns,
-        and some numbers for each group."""
+        """Return the bytes that merging needs: concatenated, partitioned and merged columns.
+
+        Partitioned as in `group_codes`, and with some numbers for each group.
+        """
         if len(self._partials) <= 1:
             return self.nbytes
         return 4 * self.nbytes + MERGE_BYTES_PER_GROUP * self._groups

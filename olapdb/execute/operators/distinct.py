@@ -98,7 +98,7 @@ class SeenRows:
 
     @property
     def nbytes(self) -> int:
-        """The size of all sets."""
+        """Return the size of all sets."""
         return sum(lookup.nbytes for _, lookup in self._levels)
 
     def add(self, columns: Sequence[pa.Array], rows: int) -> np.ndarray:

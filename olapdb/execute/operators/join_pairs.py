@@ -91,12 +91,12 @@ class Joiner:
 
     @property
     def nbytes(self) -> int:
-        """The size without the lookup and the right side."""
+        """Return the size without the lookup and the right side."""
         return self._matched_right.nbytes + self._used_codes.nbytes
 
     @property
     def left_chunk_rows(self) -> int:
-        """How many left rows to look up at once."""
+        """Return how many left rows to look up at once."""
         if not self._lookup.rescans_for_each_batch:
             return 1
         return min(LEFT_ROWS_MAX, self._no_partner // 4)

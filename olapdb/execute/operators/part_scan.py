@@ -38,7 +38,7 @@ class Piece:
 
     @property
     def rows(self) -> int:
-        """The number of rows."""
+        """Return the number of rows."""
         return sum(self.group_rows)
 
 

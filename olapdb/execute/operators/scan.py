@@ -201,7 +201,7 @@ def _block_batches(
 
 
 def _block_pieces(block: pa.Table) -> Iterator[pa.Table]:
-    """Yield the chunks of a block, or the whole block where they are too small."""
+    """Yield the chunks of a block, or the whole block if they are too small."""
     chunks = max((column.num_chunks for column in block.columns), default=1)
     if chunks <= 1 or block.num_rows < chunks * tuning.JOINED_PIECE_ROWS_MIN:
         yield block

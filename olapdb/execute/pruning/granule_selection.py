@@ -48,7 +48,7 @@ class PartSelection:
 
     @property
     def granules(self) -> int:
-        """The number of row groups to read."""
+        """Return the number of row groups to read."""
         return max(self.part.granules, 1) if self.groups is None else len(self.groups)
 
 
@@ -62,7 +62,7 @@ class GranuleSelection:
 
     @property
     def granules(self) -> int:
-        """The number of row groups to read."""
+        """Return the number of row groups to read."""
         return sum(part.granules for part in self.parts)
 
 
@@ -158,7 +158,7 @@ class Selector:
 
     @cached_property
     def indexes(self) -> Mapping[str, UsedIndex]:
-        """The skip indexes that can prune by the condition, by name."""
+        """Return the skip indexes that can prune by the condition, by name."""
         if not self._scan.table.indexes or self._condition is None:
             return {}
         if not Settings.of(self._context.settings).boolean("use_skip_indexes"):

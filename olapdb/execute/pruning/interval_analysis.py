@@ -327,7 +327,7 @@ class _Analysis:
     def _compared(self, call: Call, end: pa.Array, interval_first: bool) -> np.ndarray | None:
         """Return the comparison of each bound in `end` with the constant; None if it is unknown.
 
-        It is unknown for a NULL, and where the comparison raises.
+        It is unknown if the constant or a bound is NULL, or if the comparison raises.
         """
         constant = self._constant(call.arguments[1 if interval_first else 0])
         if constant is None or not constant.is_valid or end.null_count:
