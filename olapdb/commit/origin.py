@@ -53,7 +53,7 @@ class CommitOrigin:
 
     @property
     def threads(self) -> int:
-        """The threads that may encode and decode files for the statement; 0 means all cores."""
+        """Return how many threads may encode and decode files for the statement; 0: all cores."""
         return Settings.of(self.settings).threads
 
     def now_ms(self) -> int:

@@ -230,8 +230,8 @@ def _lambda_function(
 ) -> Column:
     """Evaluate the arguments, and the body over their elements.
 
-    The body sees the elements beside the columns that it reads, repeated for each element of their
-    row."""
+    The body reads the elements, and columns of the batch, repeated for each element of their row.
+    """
     values = [evaluate(a, batch, environment, subqueries) for a in expression.arguments]
     names = [parameter.name for parameter in expression.parameters]
     captured = sorted(expressions.inputs_of(expression.body) - set(names))

@@ -98,7 +98,7 @@ class Incoming:
         return MoveResult(sum(part.rows for part in parts), len(parts), commit.number)
 
     def _moved(self, part: Part, block: NewBlock, context: TriggerContext) -> AddPart:
-        """Return the part as one of the target: the same bytes if they fit, else rewritten rows."""
+        """Return the part as `block` of the target: the same bytes if they fit, else new ones."""
         same_engine = (
             self.source.engine == self.target.engine
             and self.source.sorting_key == self.target.sorting_key
@@ -192,7 +192,7 @@ def check_structure(source: Table, target: Table) -> None:
 
 
 def attach_detached(change: RowChange, table_id: str, selection: PartSelection) -> MoveResult:
-    """Attach detached parts of the table as new blocks."""
+    """Attach the detached parts of the table that `selection` names as new blocks."""
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
         """Attach the chosen detached parts in one commit."""
@@ -208,7 +208,7 @@ def attach_detached(change: RowChange, table_id: str, selection: PartSelection) 
 def attach_from(
     change: RowChange, table_id: str, selection: PartSelection, source_id: str
 ) -> MoveResult:
-    """Attach parts of another table by reference; the other table keeps them."""
+    """Attach the selected parts of another table by reference; the other table keeps them."""
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
         """Attach the source's chosen parts by reference, in one commit; the source keeps them."""
@@ -222,7 +222,7 @@ def attach_from(
 
 
 def drop_detached(change: RowChange, table_id: str, selection: PartSelection) -> MoveResult:
-    """Remove detached parts for good."""
+    """Remove the selected detached parts of the table for good; nothing happens without any."""
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
         """Remove the chosen detached parts in one commit; commit nothing if there are none."""

@@ -68,8 +68,10 @@ class ColumnReinterpretation:
         )
 
     def told_by_writers(self, mutation: Mutation) -> list[Change]:
-        """Return invalidations of everything that views wrote into the table, if its rows read
-        differently from now on."""
+        """Return an invalidation of each view that writes the table, if its rows change.
+
+        They change if some row reads differently from now on.
+        """
         parts = [p for p in mutation.snapshot.parts(self.before.id) if p.rows]
         if not parts or not self.changed_names(parts):
             return []

@@ -123,8 +123,8 @@ class Mutation:
     ) -> None:
         """Note that unchanged rows read differently now, and invalidate views as an UPDATE does.
 
-        `columns` (of the snapshot's table) differ in rows that no step rewrites, `joined` differ
-        for views that join the table, and of `wider` only the integers got a wider type.
+        `columns` (of the snapshot's table) read differently in rows that no step rewrites. `joined`
+        do so for views that join the table. Of `wider` only the integers got a wider type.
         """
         parts = [part for part in self.snapshot.parts(self.table.id) if part.rows]
         told = self._views.told(columns, joined, wider, self._around())

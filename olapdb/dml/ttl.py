@@ -157,7 +157,10 @@ class _ExpiryRules:
         return "some" if "some" in shares else "none"
 
     def _share(self, part: Part, rule: TtlRule, bound: Expression) -> Share:
-        """Return how much of the part one rule has expired, by the part's bounds."""
+        """Return how much of the part the rule has expired: "all", "some" or "none".
+
+        The part's bounds decide; "some" also means that they do not tell.
+        """
         ends = self._ends(part, bound)
         if ends is None:
             return "some"

@@ -216,7 +216,7 @@ class TableLayout:
     # --- binding
 
     def _bind(self, text: str) -> Expression:
-        """Bind an item of a key; a plain column needs no binder."""
+        """Return the bound expression of an item of a key; a plain column needs no binder."""
         column = self.table.column(text.strip("`"))
         if column is not None and column.default_kind != "ALIAS":
             return ColumnRef(column.type, column.name)

@@ -85,7 +85,7 @@ def _monotonic(expression: Expression, batch: pa.RecordBatch) -> _MonotonicColum
 
 
 def _monotonic_argument(expression: Expression) -> str | None:
-    """Return the one column that a monotonic function reads beside constants, None for others."""
+    """Return the only column that a monotonic function reads; None for any other expression."""
     if isinstance(expression, ColumnRef):
         return expression.name
     if not isinstance(expression, Call) or not expression.function.monotonic:
@@ -113,9 +113,10 @@ def _ticks(values: pa.Array) -> pa.Array | None:
 def _evaluate_at(
     expression: Expression, column: _MonotonicColumn, ticks: Sequence[int], environment: Environment
 ) -> pa.Array | None:
-    """Evaluate the expression for these values of its column.
+    """Return the expression's values for these values (ticks) of its column.
 
-    Returns None if it fails on one, since perhaps no row has that value."""
+    Returns None if it fails on one, since perhaps no row has that value.
+    """
     values = pa.array(ticks, column.ticks.type).view(column.arrow)
     try:
         batch = pa.RecordBatch.from_arrays([values], names=[column.name])

@@ -232,7 +232,12 @@ class BlockStager:
         booked: set[str] | None = None,
         unique: bool = False,
     ) -> None:
-        """Stage the block's parts, appending each to `into` (None: the stager's changes) when written."""
+        """Stage the block's parts; append each to `into` (None: the stager's changes) once written.
+
+        Parts of partitions in `booked` leave out the source blocks of `contributions`; `booked`
+        grows by the block's partitions. `unique` says that no two rows have one sorting key. A Null
+        table stores nothing; a block without rows gives a placeholder part if it has contributions.
+        """
         if table.engine.name == "Null":
             return
         changes = self._changes if into is None else into

@@ -110,9 +110,11 @@ class KeyIndexes:
 
 
 def _append(runs: list[KeyRun], run: KeyRun, oldest: int) -> None:
-    """Append a run, joined with the last ones that are not twice as long.
+    """Append a run of keys to `runs`; first join it with the last runs that are not twice as long.
 
-    So there are few runs, and a key is moved only a few times."""
+    So there are few runs, and a key is moved only a few times. Joining drops keys before ordinal
+    `oldest`.
+    """
     while runs and len(runs[-1]) < 2 * len(run):
         run = runs.pop().joined(run, oldest)
     runs.append(run)

@@ -110,7 +110,7 @@ def refuse_tasks(table: Table) -> None:
 def renamed_key(
     settings: tuple[tuple[str, SettingValue], ...], old: str, new: str
 ) -> tuple[tuple[str, SettingValue], ...]:
-    """Return a table's settings after RENAME COLUMN; the keys that it accepted stay valid."""
+    """Return a table's settings after RENAME COLUMN `old` TO `new`; accepted keys stay valid."""
     return tuple(
         (name, ", ".join(new if one == old else one for one in _names(str(value))))
         if name == "deduplicate_by"

@@ -66,7 +66,7 @@ class StagedInsert:
 
     @property
     def unsettled(self) -> frozenset[str]:
-        """The ids of the views that joined fewer parts of their dimensions than this commit adds."""
+        """Return the ids of views that joined fewer parts of their dimensions than this adds."""
         return unsettled(self.joined, self.changes)
 
     @property

@@ -46,7 +46,7 @@ SLICES_MAX = 1_000
 
 
 def dimension_views(snapshot: Snapshot, table_ids: Collection[str]) -> list[MaterializedView]:
-    """Return the views that read one of the tables beside their source."""
+    """Return the views that read one of the tables as a dimension, not as their source."""
     return [
         item
         for item in snapshot.objects()

@@ -161,7 +161,10 @@ class DimensionImpact:
                 yield self._block(pa.Table.from_batches([batch]))
 
     def _rows(self, plan: Plan, limit: int | None, *, after: bool) -> pa.Table | None:
-        """Return the plan's rows, None if there are more than `limit`."""
+        """Return the plan's rows before or `after` the change; None if they are more than `limit`.
+
+        `limit` None returns all rows.
+        """
         result = run(plan, self._context(after=after))
         batches: list[pa.RecordBatch] = []
         rows = 0

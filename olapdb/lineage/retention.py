@@ -75,7 +75,7 @@ class FrozenKeys:
         return None in self.in_partition(partition)
 
     def inside(self, layout: TableLayout, partition: str, rows: pa.Table) -> pa.Array:
-        """Return for each of the target's rows whether its key is frozen; never NULL."""
+        """Return for each row of the target's partition whether its key is frozen; never NULL."""
         boxes = self.in_partition(partition)
         if not boxes or not rows.num_rows:
             return pa.repeat(pa.scalar(False), rows.num_rows)
@@ -89,7 +89,7 @@ class FrozenKeys:
         return found
 
     def outside(self, layout: TableLayout, partition: str, rows: pa.Table) -> pa.Table:
-        """Return the rows whose keys are not frozen."""
+        """Return the rows of the partition whose keys are not frozen."""
         if not self.holds(partition):
             return rows
         return rows.filter(pc.invert(self.inside(layout, partition, rows)))
@@ -286,7 +286,10 @@ def retained_record(
     origin: CommitOrigin,
     cause: Cause,
 ) -> Retained:
-    """Return the ledger's row about the rows that leave one partition."""
+    """Return the ledger's row about `rows` rows that leave the partition of `parts`.
+
+    `side` is "source" or "target", the table that they leave. There must be at least one part.
+    """
     some = list(parts)
     whole = sum(part.rows for part in some) or 1
     return Retained(

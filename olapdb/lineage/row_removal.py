@@ -80,7 +80,7 @@ class RowChange:
 
 
 def rewrite_policy(kind: str) -> RetryPolicy:
-    """Return the retry policy of a statement that replaces rows of parts."""
+    """Return the retry policy of a statement, such as "DELETE", that replaces rows of parts."""
     return RetryPolicy(
         kind,
         f"Merges and INSERTs were faster than this {kind} {ATTEMPTS_MAX} times.",
@@ -205,7 +205,10 @@ class RowRemoval:
         return staging.publish(draft).number
 
     def _consequences(self, watching: _ViewRemoval) -> list[Change]:
-        """Return the changes that make slices of a view on the table stale, or frozen."""
+        """Return the changes that make slices of a view on the table stale.
+
+        Retention records them as retained instead.
+        """
         change = self._change
         changes: list[Change] = []
         for partition, slices in watching.slices.items():

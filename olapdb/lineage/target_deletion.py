@@ -272,8 +272,11 @@ class TargetRows:
         return (part for part in self._all if not part.rows and brings_rows(part))
 
     def _retired(self, view: MaterializedView, emptied: Iterable[str]) -> frozenset[str | None]:
-        """Return the slices whose rows left by the target's own retention. A backfill would
-        bring them back, though no part names their blocks any more."""
+        """Return the slices whose rows left by the target's own retention (None: the whole target).
+
+        A backfill would bring them back, though no part names their blocks any more. Slices in
+        `emptied` are left out if the statement discards retained rows.
+        """
         kept = (one for one in self.snapshot.retained(view.id) if one.side == "target")
         found = frozenset(s.partition for one in kept for s in one.slices)
         return found.difference(emptied) if self.discard_retained else found
@@ -283,8 +286,12 @@ class TargetRows:
     def _renamed(
         self, lost: Mapping[str, Mapping[str, tuple[BlockRange, ...]]]
     ) -> tuple[list[Change], list[Requirement]]:
-        """Let placeholder parts name the blocks of removed parts, except blocks that become a
-        gap; replace remaining parts that name such a block by ones of the same bytes."""
+        """Return the changes, and their requirements, that keep the names of source blocks right.
+
+        `lost` has the blocks that become a gap, by view id and source partition: no part names them
+        any more. Placeholder parts name the other blocks of removed parts. Remaining parts that
+        name a lost block are replaced by ones of the same bytes.
+        """
         changes: list[Change] = []
         requirements: list[Requirement] = []
         for part in self._all:

@@ -123,8 +123,10 @@ def restore(services: Services, folder: str, progress: Progress | None = None) -
 
 
 def _with_files(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """Return one part for each file; several parts may share one, and a part in quarantine comes
-    last."""
+    """Return one part for each file; a live part is preferred to a quarantined one.
+
+    Several parts may share a file.
+    """
     ordered = sorted(parts, key=lambda part: not part.detached_reason)
     return tuple({part.path: part for part in ordered if part.path}.values())
 
@@ -232,7 +234,7 @@ def _refuse_foreign(services: Services, root: Path) -> None:
 
 
 def _has_log(root: Path) -> bool:
-    """Return whether commits lie in SQLite's log beside the catalog."""
+    """Return whether SQLite's log of the catalog in `root` holds commits."""
     log = root / f"{CATALOG_FILE}-wal"
     return log.exists() and log.stat().st_size > 0
 
@@ -290,7 +292,7 @@ def _exclusive(root: Path) -> Iterator[None]:
 
 
 def _remove(path: str) -> None:
-    """Delete a catalog copy with SQLite's files beside it."""
+    """Delete a catalog copy, with the log and other files that SQLite keeps next to it."""
     for name in (path, f"{path}-journal", f"{path}-wal", f"{path}-shm"):
         try:
             os.unlink(name)

@@ -60,7 +60,10 @@ class MergeResult:
 def table_state(
     snapshot: Snapshot, table: Table, fences: dict[str | None, tuple[int, ...]] | None = None
 ) -> TableState:
-    """Return the facts about a table that the merge policy needs."""
+    """Return the facts about a table that the merge policy needs.
+
+    `fences` are block numbers by partition id (None: all partitions) that no merge may cross.
+    """
     return TableState(
         table,
         tuple(snapshot.coverage(view.id) for view in snapshot.views_on(table.id)),
@@ -232,7 +235,7 @@ def _stage_piece(
     parts: Sequence[Part],
     inline: bool,
 ) -> _Piece:
-    """Read, merge and stage the parts of one merge."""
+    """Read, merge and stage the parts of one merge; `inline` keeps a small one in the catalog."""
     failpoint("merge.started")
     ordered = tuple(sorted(parts, key=lambda p: (p.block_range.first, p.block_range.last)))
     rows = _merged_rows(origin, snapshot, layout, ordered)
@@ -335,7 +338,10 @@ def _stored_schema(table: Table) -> pa.Schema:
 def _stage(
     staging: Staging, layout: TableLayout, parts: Sequence[Part], rows: pa.Table, inline: bool
 ) -> AddPart | None:
-    """Stage the merged part; None if it would have neither rows nor contributions."""
+    """Stage the merged part; None if it would have neither rows nor contributions.
+
+    A small part stays in the catalog if `inline`.
+    """
     table = layout.table
     contributions = joined_contributions(parts)
     if rows.num_rows == 0 and not contributions:

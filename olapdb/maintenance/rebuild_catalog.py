@@ -196,7 +196,10 @@ def _read_manifests(store: Store) -> tuple[list[ManifestFile], list[str]]:
 
 
 def _read(store: Store, path: str, size: int) -> FooterFacts:
-    """Return a file's facts after checking every page against its checksum."""
+    """Return a file's facts after checking every page against its checksum; `size` is in bytes.
+
+    Raises OperationalError if the file has another number of rows than its footer says.
+    """
     with store.open_input(path) as source:
         file = pq.ParquetFile(source, page_checksum_verification=True)
         facts = decode_footer((file.metadata.metadata or {})[FOOTER_KEY], parse_type)

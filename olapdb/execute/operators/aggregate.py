@@ -110,7 +110,7 @@ def grouping_sets(
 def _group_by_some(
     finest: Partial, positions: Sequence[int], calls: Sequence[AggregateCall]
 ) -> Partial:
-    """Return the groups by the keys at these positions."""
+    """Return the groups of `finest` by only the keys at these positions, with merged states."""
     if len(positions) == len(finest.keys):
         return finest
     keys = [finest.keys[at] for at in positions]
@@ -292,7 +292,10 @@ class _Grouping:
         arguments: list[list[pa.Array]],
         passes: list[tuple[AceroAggregation, ...]],
     ) -> Partial:
-        """Group by one pass of Acero over the batch, which computes all leaves of all states."""
+        """Return the partial of a batch by one pass of Acero over it.
+
+        The pass computes all leaves of all states: `passes` has those of each call.
+        """
         columns = list(keys)
         aggregations: list[tuple[str | list[str], str, object]] = []
         for values, leaves in zip(arguments, passes, strict=True):

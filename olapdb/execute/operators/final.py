@@ -49,7 +49,10 @@ def final_batches(node: Scan, context: ExecutionContext) -> Iterator[pa.RecordBa
 def _part_groups(
     parts: Sequence[PartSelection], context: ExecutionContext
 ) -> list[list[PartSelection]]:
-    """Return groups of parts whose rows may replace each other: all parts, or by partition."""
+    """Return groups of parts whose rows may replace each other: all parts, or by partition.
+
+    The setting do_not_merge_across_partitions_select_final decides.
+    """
     if not Settings.of(context.settings).boolean("do_not_merge_across_partitions_select_final"):
         return [list(parts)]
     groups: dict[str, list[PartSelection]] = {}

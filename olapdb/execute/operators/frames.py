@@ -181,7 +181,10 @@ def _reversed(values: np.ndarray) -> np.ndarray:
 def _integer_targets(
     values: np.ndarray, distance: int, forward: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return (values, values moved by the distance) as int64 or uint64, clipped instead of wrapping."""
+    """Return (values, targets) as int64 or uint64, clipped instead of wrapping.
+
+    A target is the value plus the distance, or minus it if not `forward`.
+    """
     wide = np.uint64 if values.dtype == np.uint64 else np.int64
     limits = np.iinfo(wide)
     keys = values.astype(wide)

@@ -204,7 +204,7 @@ class Joiner:
                 yield batch
 
     def _piece(self, matches: Matches, start: int, stop: int) -> pa.RecordBatch:
-        """Return the batch of a piece's pairs that meet all conditions."""
+        """Return the batch of the pairs of left rows start…stop that meet all conditions."""
         if self._node.residual is None and not (self._is_any and self.stateful):
             pairs = self._unconditional_pairs(matches, start, stop)
             if self._keeps_right:
@@ -247,7 +247,10 @@ class Joiner:
         return self._spread(matches.codes[start:stop], sizes, start)
 
     def _candidates(self, matches: Matches, start: int, stop: int) -> _Pairs:
-        """Return each left row with every right row of its key, the right rows in their order."""
+        """Return each left row of start…stop with every right row of its key.
+
+        The right rows of a left row are in their own order.
+        """
         return self._spread(matches.codes[start:stop], matches.sizes[start:stop], start)
 
     def _spread(self, codes: np.ndarray, sizes: np.ndarray, start: int) -> _Pairs:

@@ -95,9 +95,9 @@ class _ForcedIndexes:
                 )
 
     def _selector(self, columns: frozenset[str] | None, *, partitions: bool) -> Selector:
-        """Return a selector that judges only `columns`; None stands for all.
+        """Return a selector that judges only `columns` (None: all), with all skip indexes.
 
-        `partitions` adds the values of the partition key. Skip indexes take part as usual.
+        `partitions` adds the values of the partition key.
         """
         return Selector(
             self._scan,

@@ -176,7 +176,7 @@ class _Analysis:
                 return self._anything
 
     def restricts(self, condition: Expression) -> bool:
-        """Return whether `possible` would use an interval."""
+        """Return whether the known bounds can decide the condition, judged by its form."""
         match condition:
             case Call(name="and", arguments=arguments):
                 return any(self.restricts(a) for a in arguments)
@@ -340,7 +340,7 @@ class _Analysis:
         return _booleans(broadcast(value, len(end), call.type))
 
     def _as(self, name: str, call: Call) -> Call:
-        """Return another comparison of the same arguments."""
+        """Return the comparison `name` of the call's arguments."""
         arguments = [Argument(a.type, self._constant(a)) for a in call.arguments]
         function = resolve_scalar(name, arguments)
         return Call(function.type, name, call.arguments, function)
@@ -380,14 +380,21 @@ class _Analysis:
         return ValueInterval(low, high, inner.known, inner.has_values, inner.may_be_null)
 
     def _is_monotonic(self, call: Call) -> bool:
-        """Return whether the function never decreases; intDiv only for positive divisors."""
+        """Return whether the function never decreases.
+
+        Its definition says so; intDiv does not decrease if the divisor is a constant above 0.
+        """
         if call.name == "intDiv":
             divisor = self._constant(call.arguments[1])
             return divisor is not None and divisor.is_valid and divisor.as_py() > 0
         return call.function.monotonic
 
     def _monotonic(self, call: Call, arguments: Sequence[Expression]) -> ValueInterval | None:
-        """Return f(low) to f(high), for a function with one argument that is not constant."""
+        """Return the interval f(low) to f(high) of a monotonic call with one argument not constant.
+
+        Returns None if the argument's bounds are unknown, if the call raises or gives NULL, or if
+        f(low) is above f(high).
+        """
         variables = [at for at, a in enumerate(arguments) if self._constant(a) is None]
         if len(variables) != 1:
             return None
