@@ -61,6 +61,6 @@ class CommitOrigin:
         return self.services.clock_ms()
 
     def refuse_cancelled(self) -> None:
-        """Raise QueryWasCancelled once the statement was cancelled."""
+        """Raise QueryWasCancelled if the statement was cancelled."""
         if self.cancelled.is_set():
             raise QueryWasCancelled("The statement was cancelled; nothing was changed.")

@@ -68,9 +68,9 @@ class ColumnReinterpretation:
         )
 
     def told_by_writers(self, mutation: Mutation) -> list[Change]:
-        """Return an invalidation of each view that writes the table, if its rows change.
+        """Return an invalidation of each view that writes the table, if rows may read differently.
 
-        They change if some row reads differently from now on.
+        Returns none if the table has no rows.
         """
         parts = [p for p in mutation.snapshot.parts(self.before.id) if p.rows]
         if not parts or not self.changed_names(parts):

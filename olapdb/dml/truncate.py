@@ -73,7 +73,7 @@ class _Truncation:
     _sources: list[SourceChange] = field(default_factory=list)
 
     def refuse(self, table_ids: Sequence[str]) -> None:
-        """Raise one error that names all tables that may not be truncated."""
+        """Raise one error that names all of the tables that may not be truncated, if any."""
         refused: list[Error] = []
         for table_id in table_ids:
             try:

@@ -78,7 +78,7 @@ def key_rule(table: Table) -> KeyRule | None:
 
 
 def check_deduplication(table: Table, snapshot: Snapshot) -> None:
-    """Raise the errors of `key_rule`, and NotSupportedError where a view writes the table.
+    """Raise the errors of `key_rule`; NotSupportedError if a view writes a table with a key rule.
 
     A view's target must hold every row of the view's result, so it cannot drop any.
     """

@@ -66,7 +66,7 @@ class TriggerContext:
         )
 
     def refuse_cancelled(self) -> None:
-        """Raise QueryWasCancelled once the statement was cancelled; called between parts."""
+        """Raise QueryWasCancelled if the statement was cancelled; called between parts."""
         if self.cancelled.is_set():
             raise QueryWasCancelled("The statement was cancelled; nothing was changed.")
 
