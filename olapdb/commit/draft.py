@@ -28,7 +28,7 @@ class CommitDraft:
 
     @property
     def requirements(self) -> tuple[Requirement, ...]:
-        """The distinct requirements, in the order in which they were added."""
+        """Return the distinct requirements, in the order in which they were added."""
         return tuple(self._requirements)
 
     def require(self, *requirements: Requirement) -> None:
@@ -82,6 +82,7 @@ def publish_if_current(draft: CommitDraft, origin: CommitOrigin) -> Committed | 
 
 
 def _written_table(change: Change) -> str | None:
+    """Return the id of the table whose parts the change adds or removes; None for others."""
     if isinstance(change, AddPart):
         return change.part.table_id
     return change.table_id if isinstance(change, RemoveParts) else None

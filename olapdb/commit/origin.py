@@ -48,12 +48,12 @@ class CommitOrigin:
 
     @property
     def lease(self) -> LeaseLive:
-        """The requirement of every commit that refers to files staged by this process."""
+        """Return the requirement of every commit that refers to files staged by this process."""
         return LeaseLive(self.services.lease_id)
 
     @property
     def threads(self) -> int:
-        """The threads that may encode and decode files for the statement; 0 means all cores."""
+        """Return how many threads may encode and decode files for the statement; 0: all cores."""
         return Settings.of(self.settings).threads
 
     def now_ms(self) -> int:
@@ -61,6 +61,6 @@ class CommitOrigin:
         return self.services.clock_ms()
 
     def refuse_cancelled(self) -> None:
-        """Raise QueryWasCancelled once the statement was cancelled."""
+        """Raise QueryWasCancelled if the statement was cancelled."""
         if self.cancelled.is_set():
             raise QueryWasCancelled("The statement was cancelled; nothing was changed.")

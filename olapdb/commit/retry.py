@@ -84,6 +84,7 @@ def retry_commit(
 def _snapshot(
     services: Services, policy: RetryPolicy, first: Snapshot | None
 ) -> AbstractContextManager[Snapshot]:
+    """Return a context with `first`, or the newest snapshot if None. The policy may pin it."""
     if policy.pinned:
         return services.catalog.pinned(None if first is None else first.number)
     return nullcontext(services.catalog.snapshot() if first is None else first)
@@ -100,9 +101,11 @@ class FairRetry:
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """Hold the catalog's turn around one attempt, from its snapshot to its commit, if the
-        statement has lost `FREE_ATTEMPTS_MAX` races. Raises CatalogBusy where the turn does not
-        come."""
+        """Make one attempt of the statement in the body, from its snapshot to its commit.
+
+        After `FREE_ATTEMPTS_MAX` attempts the body holds the catalog's turn, unless an earlier
+        attempt took more than `HELD_SECONDS_MAX`. Raises CatalogBusy if the turn does not come.
+        """
         held = self._attempts >= FREE_ATTEMPTS_MAX and self._slowest_seconds <= HELD_SECONDS_MAX
         self._attempts += 1
         with self.services.catalog.turn(self.what) if held else nullcontext():

@@ -240,6 +240,7 @@ class ExecutionContext:
                 close()
 
     def _threads(self) -> ThreadPool:
+        """Return the query's thread pool, made on first use."""
         if self._pool is None:
             self._pool = ThreadPool(self.threads, "olapdb-query")
         return self._pool

@@ -131,7 +131,10 @@ def _condition(
 
 
 def _is_condition(expression: expressions.Expression) -> bool:
-    """Return whether the Arrow booleans equal the expression's value, so that NOT may invert them."""
+    """Return whether the expression is a comparison, IN, `and`, `or` or `not`.
+
+    Arrow booleans then equal its value, so that NOT may invert them.
+    """
     match expression:
         case expressions.InValues() | expressions.InSubquery():
             return True
@@ -234,6 +237,7 @@ def _lambda_function(
     constant = not captured and all(isinstance(value, pa.Scalar) for value in values)
 
     def body(elements: Sequence[pa.Array], owners: np.ndarray) -> pa.Array:
+        """Return the lambda's values for elements, each with the outer row that `owners` gives."""
         rows = pa.array(owners)
         outer_columns = [single_chunk(batch.column(name)).take(rows) for name in captured]
         element_batch = pa.RecordBatch.from_arrays(

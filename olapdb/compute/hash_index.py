@@ -113,6 +113,7 @@ def sort_by_hash(hashes: np.ndarray, threads: int) -> np.ndarray:
     next_bits = np.uint64(64 - bits - 16)
 
     def sort(start: int, stop: int) -> None:
+        """Sort one slice of the hashes and of the order in place."""
         part = partitioned[start:stop]
         # numpy sorts 16 bits by counting; its stable sort then profits from nearly sorted hashes
         rough_order = np.argsort((part >> next_bits).astype(np.uint16), kind="stable")
@@ -232,7 +233,10 @@ def _have_distinct_hashes(leaves: Sequence[pa.Array], *, without_null: bool) -> 
 
 
 def _buckets(hashes: np.ndarray) -> np.ndarray:
-    """Return about one bucket for each of the ascending hashes."""
+    """Return the start of each bucket among the ascending hashes, and the end of the last.
+
+    The bucket of a hash is its upper bits; there are about as many buckets as hashes.
+    """
     bits = max(len(hashes).bit_length(), 1)
     shift = np.uint64(64 - bits)
     buckets = np.zeros((1 << bits) + 1, row_number_type(len(hashes)))

@@ -200,6 +200,7 @@ class _LookupStep:
 
     @property
     def nbytes(self) -> int:
+        """Return the size of the values and pairs."""
         return self.values.nbytes + (self.pairs.nbytes if self.pairs is not None else 0)
 
     def apply(self, codes: np.ndarray, column: pa.Array) -> np.ndarray:
@@ -220,6 +221,7 @@ class _Values:
 
     @property
     def nbytes(self) -> int:
+        """Return the size of the values."""
         return int(self.values.nbytes)
 
     def find(self, column: pa.Array) -> np.ndarray:

@@ -54,7 +54,10 @@ class RowBuffer:
         return make_batch(columns, self._schema, rows + (1 if last else 0))
 
     def build_lookup(self, *, matches_null: bool = False, threads: int = 0) -> Lookup:
-        """Return a lookup of all rows and empty the buffer; the account counts the lookup only."""
+        """Return a lookup of all rows and empty the buffer; the account counts the lookup only.
+
+        `matches_null` says whether NULL equals NULL in it.
+        """
         rows = self.concatenate()
         self._account.grow(build_bytes(rows.columns, rows.num_rows))
         lookup = Lookup(rows.columns, rows.num_rows, matches_null=matches_null, threads=threads)
@@ -99,4 +102,5 @@ def _concatenated(chunks: Sequence[pa.Array], name: str, arrow: pa.DataType) -> 
 
 
 def _is_text(arrow: pa.DataType) -> bool:
+    """Return whether the type is a string or binary with 32-bit offsets."""
     return bool(pa.types.is_string(arrow) or pa.types.is_binary(arrow))

@@ -42,7 +42,7 @@ class SharedCodes:
     def factorise(
         self, columns: Sequence[pa.Array], rows: int, *, grouped_anyway: bool
     ) -> Factorised | None:
-        """Group equal rows as `group_codes.factorise`, from the cache if possible.
+        """Group equal rows as `group_codes.factorise`, with a cache of results.
 
         Returns None if a column is not one of the block's, if there are few rows, or if a single
         user could group without codes (`grouped_anyway`)."""

@@ -98,7 +98,10 @@ def _is_simple(data_type: DataType) -> bool:
 
 
 def _comparison_kind(data_type: DataType) -> str:
-    """Return a name that is equal for types that compare without parsing text."""
+    """Return a name that two types share if they compare without parsing text.
+
+    It is "number" for numbers and booleans, else the type's own name.
+    """
     return "number" if _is_simple(data_type) else plain(data_type).name
 
 
@@ -114,7 +117,10 @@ def evaluate_lazily(
 def _conditional(
     call: expressions.Call, batch: pa.RecordBatch, evaluate: Evaluate
 ) -> Iterator[Column]:
-    """Yield the arguments of if and multiIf: condition, value, condition, value, …, else."""
+    """Yield the arguments of if and multiIf: condition, value, condition, value, …, else.
+
+    A value is evaluated only on the rows of its condition, which no earlier condition took.
+    """
     open_rows = np.ones(batch.num_rows, bool)
     arguments = call.arguments
     for position in range(0, len(arguments) - 1, 2):
@@ -127,7 +133,11 @@ def _conditional(
 
 
 def _logical(call: expressions.Call, batch: pa.RecordBatch, evaluate: Evaluate) -> Iterator[Column]:
-    """Yield the arguments of `and` and `or`: a false (a true) decides a row for later arguments."""
+    """Yield the arguments of `and` and `or`, one after the other.
+
+    An argument is not evaluated on rows that an earlier one decided: false for `and`, true for
+    `or`.
+    """
     open_rows = np.ones(batch.num_rows, bool)
     for argument in call.arguments:
         value = _spread(argument, batch, open_rows, evaluate)
@@ -145,7 +155,11 @@ def _spread(
     needed: np.ndarray,
     evaluate: Evaluate,
 ) -> Column:
-    """Evaluate the expression on the needed rows; return a column of the batch's length."""
+    """Evaluate the expression on the needed rows; other rows get NULL or the type's default.
+
+    Returns a column of the batch's length, or a scalar if the expression is constant or no row is
+    needed.
+    """
     rows = batch.num_rows
     if isinstance(expression, expressions.Constant):
         return expression.value
@@ -183,6 +197,7 @@ def _is_true(value: Column, rows: int) -> np.ndarray:
 
 
 def _is_null(value: Column, rows: int) -> np.ndarray:
+    """Return a mask of the rows whose value is NULL."""
     if isinstance(value, pa.Scalar):
         return np.full(rows, not value.is_valid)
     mask: np.ndarray = value.is_null().to_numpy(zero_copy_only=False)

@@ -25,7 +25,7 @@ class SettingDefinition:
 
     @property
     def type(self) -> str:
-        """The ClickHouse type that system.settings shows."""
+        """Return the ClickHouse type that system.settings shows."""
         return {bool: "Bool", int: "UInt64", float: "Float", str: "String"}[type(self.default)]
 
     def parse(self, value: object) -> SettingValue:
@@ -46,6 +46,10 @@ class SettingDefinition:
         return parsed
 
     def _convert(self, value: object) -> SettingValue:
+        """Return the value in the type of the default.
+
+        Raise CannotParseSetting if it has no such form.
+        """
         expected = type(self.default)
         try:
             if expected is bool:
@@ -64,6 +68,7 @@ class SettingDefinition:
 
 
 def _boolean(value: object) -> bool:
+    """Return the truth value of a bool, 0, 1, or "true" or "false"; raise ValueError for others."""
     if isinstance(value, bool):
         return value
     if value in (0, 1, "0", "1"):

@@ -49,16 +49,16 @@ class Settings(Mapping[str, SettingValue]):
 
     @property
     def changed(self) -> Mapping[str, SettingValue]:
-        """The settings that were given, also those that were given their default."""
+        """Return the settings that were given, also those that were given their default."""
         return MappingProxyType(self._changed)
 
     @property
     def key(self) -> tuple[tuple[str, SettingValue], ...]:
-        """The changed settings in a hashable form, sorted by name."""
+        """Return the changed settings in a hashable form, sorted by name."""
         return tuple(sorted(self._changed.items(), key=lambda item: item[0]))
 
     def refuse_if_readonly(self, changes: Mapping[str, object]) -> None:
-        """Raise ReadOnly where the setting `readonly` forbids one of these changes."""
+        """Raise ReadOnly if the setting `readonly` forbids one of these changes."""
         level = self.integer("readonly")
         for name, value in changes.items() if level else ():
             if (level == 1 or name == "readonly") and lookup(name).parse(value) != self[name]:
@@ -69,7 +69,7 @@ class Settings(Mapping[str, SettingValue]):
 
     @staticmethod
     def refuse_engine(changes: Mapping[str, object]) -> None:
-        """Raise NotSupportedError where the SETTINGS name another engine than this process.
+        """Raise NotSupportedError if the SETTINGS name another engine than this process.
 
         For statements that compute no chunks of a view, which would ignore it."""
         if "engine" in changes and lookup("engine").parse(changes["engine"]) != "in_process":
@@ -103,7 +103,7 @@ class Settings(Mapping[str, SettingValue]):
 
     @property
     def threads(self) -> int:
-        """The threads of a statement: max_threads, one for each core where it is 0."""
+        """Return the threads of a statement: max_threads, one for each core where it is 0."""
         return self.integer("max_threads") or cores()
 
 
@@ -129,6 +129,10 @@ def table_settings(given: Mapping[str, object]) -> tuple[tuple[str, SettingValue
 
 
 def _lookup(known: Mapping[str, SettingDefinition], name: str, what: str) -> SettingDefinition:
+    """Return the definition of that name. Raise UnknownSetting, with the nearest name, if none.
+
+    `what` is the kind of setting, for the message.
+    """
     if name in known:
         return known[name]
     near = difflib.get_close_matches(name, known, n=1)

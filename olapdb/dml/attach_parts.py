@@ -41,7 +41,7 @@ from olapdb.storage.part_plan import PartPlan, inline_limit
 @dataclass(frozen=True, slots=True)
 class MoveResult:
     """The outcome of a partition command: rows and parts that were attached, removed or moved;
-    `commit` is None where there was nothing to do."""
+    `commit` is None if there was nothing to do."""
 
     rows: int
     parts: int
@@ -98,7 +98,7 @@ class Incoming:
         return MoveResult(sum(part.rows for part in parts), len(parts), commit.number)
 
     def _moved(self, part: Part, block: NewBlock, context: TriggerContext) -> AddPart:
-        """Return the part as one of the target: the same bytes if they fit, else rewritten rows."""
+        """Return the part as `block` of the target: the same bytes if they fit, else new ones."""
         same_engine = (
             self.source.engine == self.target.engine
             and self.source.sorting_key == self.target.sorting_key
@@ -140,6 +140,7 @@ class Incoming:
 
     @property
     def _same_table(self) -> bool:
+        """Return whether the parts come from the target table itself (its detached parts)."""
         return self.source.id == self.target.id
 
 
@@ -191,9 +192,10 @@ def check_structure(source: Table, target: Table) -> None:
 
 
 def attach_detached(change: RowChange, table_id: str, selection: PartSelection) -> MoveResult:
-    """Attach detached parts of the table as new blocks."""
+    """Attach the detached parts of the table that `selection` names as new blocks."""
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
+        """Attach the chosen detached parts in one commit."""
         table = stored_table(snapshot, table_id, change.cause, any_engine=True)
         parts = selection.choose(table, snapshot.parts(detached_table(table.id)), detached=True)
         incoming = Incoming(change, snapshot, table, table, staging, detached=True)
@@ -206,9 +208,10 @@ def attach_detached(change: RowChange, table_id: str, selection: PartSelection) 
 def attach_from(
     change: RowChange, table_id: str, selection: PartSelection, source_id: str
 ) -> MoveResult:
-    """Attach parts of another table by reference; the other table keeps them."""
+    """Attach the selected parts of another table by reference; the other table keeps them."""
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
+        """Attach the source's chosen parts by reference, in one commit; the source keeps them."""
         table = stored_table(snapshot, table_id, change.cause)
         source = stored_table(snapshot, source_id, change.cause)
         check_structure(source, table)
@@ -219,9 +222,10 @@ def attach_from(
 
 
 def drop_detached(change: RowChange, table_id: str, selection: PartSelection) -> MoveResult:
-    """Remove detached parts for good."""
+    """Remove the selected detached parts of the table for good; nothing happens without any."""
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
+        """Remove the chosen detached parts in one commit; commit nothing if there are none."""
         table = stored_table(snapshot, table_id, change.cause, any_engine=True)
         owner = detached_table(table.id)
         parts = selection.choose(table, snapshot.parts(owner), detached=True)
@@ -273,7 +277,7 @@ def cloned_parts(
 
 
 def _publish(incoming: Incoming, parts: Sequence[Part], also: Sequence[Change]) -> MoveResult:
-    """Attach the parts and commit, with the changes of `also`."""
+    """Add the parts and the changes of `also` to the draft and commit it; nothing without parts."""
     if not parts:
         return MoveResult(0, 0, None)
     incoming.draft.change(*also)

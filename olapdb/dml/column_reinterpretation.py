@@ -68,8 +68,10 @@ class ColumnReinterpretation:
         )
 
     def told_by_writers(self, mutation: Mutation) -> list[Change]:
-        """Return invalidations of everything that views wrote into the table, if its rows read
-        differently from now on."""
+        """Return an invalidation of each view that writes the table, if rows may read differently.
+
+        Returns none if the table has no rows.
+        """
         parts = [p for p in mutation.snapshot.parts(self.before.id) if p.rows]
         if not parts or not self.changed_names(parts):
             return []
@@ -96,7 +98,10 @@ class ColumnReinterpretation:
         }
 
     def _closed(self, names: set[str], parts: list[Part]) -> frozenset[str]:
-        """Return the columns, and those whose defaults are computed from them at read time."""
+        """Return `names` and the columns whose values are computed from them when they are read.
+
+        These are ALIAS columns, and defaults that some part lacks.
+        """
         while True:
             more = {
                 one.name
@@ -143,8 +148,10 @@ class ColumnReinterpretation:
         return tuple(found)
 
     def _try(self, part: Part, columns: list[Column], mutation: Mutation) -> None:
-        """Read the columns of the part with their new types; raise a DataError that names what
-        does not convert."""
+        """Read the columns of the part with their new types, unless an earlier attempt did.
+
+        Raises a DataError that names the column and part of a value that does not convert.
+        """
         if part.id in self.tried:
             return
         nullable = [_as_nullable(c) for c in columns]
@@ -191,6 +198,7 @@ def _without_names(parsed: nodes.Expression) -> nodes.Expression:
     """Return the expression with every identifier blank, for a comparison of its form."""
 
     def change(node: nodes.Node) -> nodes.Node | None:
+        """Return an identifier with an empty name for an identifier, else None."""
         return nodes.Identifier(("",)) if isinstance(node, nodes.Identifier) else None
 
     return rewrite(parsed, change)
@@ -206,6 +214,7 @@ def names_in_default(text: str) -> set[str]:
 
 
 def _as_nullable(column: Column) -> Column:
+    """Return a copy of the column whose type admits NULL."""
     return replace(column, type=make_nullable(column.type))
 
 

@@ -73,11 +73,12 @@ def may_not_convert(before: types.DataType, after: types.DataType) -> bool:
 
 
 def _checked_key(part: Part) -> str:
-    """Return the entry for `tried` of a part whose defaults were read."""
+    """Return the entry of `tried` which says that the part's defaults were read."""
     return f"defaults of {part.id}"
 
 
 def _is_same(column: Column, before: Table) -> bool:
+    """Return whether `before` has this column by name, with the same id, type and default."""
     old = before.column(column.name)
     return old is not None and (old.id, old.type, old.default) == (
         column.id,
@@ -105,6 +106,7 @@ def _default_may_fail(default: DefaultColumn) -> bool:
 
 
 def _conversion_may_fail(before: types.DataType, after: types.DataType) -> bool:
+    """Return whether a value can fail to convert: a NULL without a place, or a lossy type."""
     loses_null = types.is_nullable(before) and not types.is_nullable(after)
     return loses_null or may_not_convert(before, after)
 

@@ -62,6 +62,7 @@ def delete_rows(
     where = in_partition(condition, partition_id)
 
     def attempt(snapshot: Snapshot, staging: Staging) -> DeleteResult:
+        """Delete the rows that match `where` in one commit on this snapshot."""
         table = stored_table(snapshot, table_id, "DELETE")
         parts = [part for part in snapshot.parts(table.id) if part.rows]
         found = matching_offsets(change.context(snapshot), table, parts, where, parameters)
@@ -77,9 +78,9 @@ def remove_rows(
     found: Sequence[tuple[Part, np.ndarray | None]],
     staging: Staging,
 ) -> DeleteResult:
-    """Commit the removal of these rows of these parts; offsets None removes all rows of the part.
+    """Commit the removal of the rows in `found`; commit nothing without any part.
 
-    Without any part nothing is committed.
+    Each item is a part and the offsets of its rows; offsets None removes all rows of the part.
     """
     if not found:
         return NOTHING_DELETED

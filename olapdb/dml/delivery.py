@@ -87,6 +87,10 @@ def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _stretch(stream: object, pair: object) -> Stretch:
+    """Return the stretch of one stream from `pair`: its first offset and the one after its last.
+
+    Raises BadArguments if the name is no text, or the pair is not two ascending whole numbers.
+    """
     if not isinstance(stream, str) or not 0 < len(stream.encode()) <= STREAM_NAME_BYTES_MAX:
         raise BadArguments(
             f"A stream's name is a text of 1 to {STREAM_NAME_BYTES_MAX} bytes, not {stream!r}.",
@@ -130,20 +134,20 @@ class Delivery:
 
     @property
     def dropped(self) -> int:
-        """The number of rows that were not inserted, since their keys existed."""
+        """Return the number of rows that were not inserted, since their keys existed."""
         return 0 if self.admission is None else self.admission.dropped
 
     @property
     def leaves_a_trace(self) -> bool:
-        """Whether there is something to commit even if every row was dropped."""
+        """Return whether there is something to commit even if every row was dropped."""
         return bool(self.stretches or self.dropped)
 
     def came_before(self) -> bool:
-        """Return whether the table already has the token, or all of the offsets. The INSERT is then
-        finished and must not fire views, which might fail.
+        """Return whether the table already has the token, or all of the offsets.
 
-        Raises OffsetHole, naming the stream, where positions are missing in between, where a
-        stretch is already there in part, or where some streams are there and others are not.
+        The INSERT is then finished and must not fire views, which might fail. Raises OffsetHole,
+        naming the stream, if positions are missing in between, if a stretch is already there in
+        part, or if some streams are there and others are not.
         """
         if self.token and self.services.catalog.violated((TokenIsNew(self.table.id, self.token),)):
             return True
@@ -163,7 +167,7 @@ class Delivery:
         return bool(old)
 
     def _is_old(self, one: Stretch) -> bool:
-        """Return whether the table has the whole stretch; raise OffsetHole where it overlaps or
+        """Return whether the table has the whole stretch; raise OffsetHole if it overlaps or
         leaves a gap."""
         at = self.positions.get(one.stream)
         if at is None or at == one.first:
@@ -184,6 +188,7 @@ class Delivery:
 
     @property
     def _where(self) -> str:
+        """Return "database.table" of the target, for messages."""
         return f"{self.table.database}.{self.table.name}"
 
     def admit(self, block: pa.Table) -> pa.Table:

@@ -104,6 +104,7 @@ def _plan(
 
 
 def _scope(context: TriggerContext, parameters: Parameters) -> BindScope:
+    """Return the scope that binds a condition in the trigger's snapshot, database and settings."""
     return BindScope(
         snapshot=context.snapshot,
         database=context.environment.database,
@@ -120,7 +121,7 @@ def _reads_table_once(plan: Plan, table: Table) -> bool:
 
 
 def _run(plan: Plan, table: Table, parts: Sequence[Part], context: TriggerContext) -> Result:
-    """Execute the plan on these parts, or on all of the table where a subquery reads it too."""
+    """Execute the plan on these parts, or on all of the table if a subquery reads it too."""
     execution = ExecutionContext(
         snapshot=context.snapshot,
         store=context.store,
@@ -184,6 +185,7 @@ def _groups(parts: Sequence[Part]) -> Iterator[list[Part]]:
 
 
 def _column(table: Table, name: str) -> Column:
+    """Return the table's column of that name, which must exist."""
     column = table.column(name)
     assert column is not None
     return column

@@ -55,7 +55,7 @@ BLOCKS_IN_MEMORY_BYTES_MAX = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class InsertResult:
-    """The outcome of an INSERT. `commit` is None where there was nothing to insert, or where all
+    """The outcome of an INSERT. `commit` is None if there was nothing to insert, or where all
     of it was inserted before, by its token or its offsets (`duplicate`). `rows` excludes
     `duplicates_dropped`, the rows whose key already existed."""
 
@@ -85,7 +85,7 @@ def insert(
     plus about 50 bytes a row with `deduplicate_by`. Where `token` was committed before, or the
     table already has `offsets`, nothing happens and `duplicate` is set.
 
-    Raises OffsetHole where the offsets do not follow the table's, UnknownTable, TooManyParts, a
+    Raises OffsetHole if the offsets do not follow the table's, UnknownTable, TooManyParts, a
     view's error (naming the view), Aborted when the table was altered meanwhile, CommitConflict
     when concurrent commits kept changing the views, CommitUnknown.
     """
@@ -123,7 +123,7 @@ def commit_staged(
 def snapshot_for_insert(snapshot: Snapshot, table_id: str) -> FrozenSnapshot:
     """Return the snapshot that a task without a catalog needs for `stage_insert` into the table.
 
-    Raises NotSupportedError where rows that tasks stage cannot be deduplicated.
+    Raises NotSupportedError if rows that tasks stage cannot be deduplicated.
     """
     refuse_tasks(_table(snapshot, table_id))
     return freeze(snapshot, (table_id,))
@@ -145,6 +145,7 @@ def reads_dimensions(snapshot: Snapshot, table_id: str) -> bool:
 
 
 def _table(snapshot: Snapshot, table_id: str) -> Table:
+    """Return the table with that id in the snapshot. Raise UnknownTable if it is gone."""
     found = snapshot.by_id(table_id)
     if not isinstance(found, Table):
         raise errors.UnknownTable("The table of this INSERT does not exist any more.")
@@ -162,7 +163,7 @@ class _Writer:
 
     @property
     def services(self) -> Services:
-        """The services of the origin."""
+        """Return the services of the origin."""
         return self.origin.services
 
     def pinned(self, snapshot: Snapshot, table_id: str) -> AbstractContextManager[None]:
@@ -214,7 +215,7 @@ class _Writer:
         return self.publish(staged, kept, snapshot)
 
     def _wait_for_merges(self, staged: StagedInsert, snapshot: Snapshot) -> None:
-        """Sleep where parts pile up; raise TooManyParts where too many have."""
+        """Sleep where parts pile up; raise TooManyParts if too many have."""
         partitions: dict[str, set[str]] = {}
         for change in staged.changes:
             if isinstance(change, AddPart) and change.part.rows:
@@ -342,6 +343,7 @@ class _Writer:
             return staged
 
         def fire(joined: AddedParts, before: StagedInsert) -> StagedInsert:
+            """Fire the views with the rows that `joined` brings, on top of `before`."""
             return self._fire_with(joined, before, kept, snapshot)
 
         return settle_cascade(staged, fire, snapshot, self.services.store, self.discard)
@@ -369,8 +371,10 @@ class _Writer:
         return stager.staged(table.id, staged.rows)
 
     def came_before(self, staged: StagedInsert) -> bool:
-        """Return whether another attempt of this INSERT has committed; delete what was staged
-        then."""
+        """Return whether another attempt of this INSERT has committed.
+
+        Deletes the staged files if so, and if the check raises.
+        """
         try:
             before = self.delivery.came_before()
         except errors.Error:
@@ -402,7 +406,7 @@ class _Writer:
         return not (table.engine.combines and settings.boolean("optimize_on_insert"))
 
     def _read_back(self, table: Table, parts: tuple[AddPart, ...]) -> pa.Table:
-        """Read a block back from its staged parts: the same rows, sorted. Raises Aborted where
+        """Read a block back from its staged parts: the same rows, sorted. Raises Aborted if
         it cannot."""
         if not self._can_read_back(table):
             raise errors.Aborted(
@@ -413,12 +417,15 @@ class _Writer:
         return pa.concat_tables(pieces)
 
     def _stager(self, snapshot: Snapshot, joined: AddedParts | None = None) -> BlockStager:
+        """Return a new block stager at the snapshot, with the rows of `joined` if there are any."""
         context = TriggerContext.of(self.origin, snapshot)
         return BlockStager(context, self.services.lease_id, joined=joined)
 
     def log(self, staged: StagedInsert, snapshot: Snapshot, *, lands: bool) -> None:
-        """Record the executions of views for system.query_views_log; for an INSERT that failed,
-        only the views that raised."""
+        """Record the executions of views for system.query_views_log, if the setting asks for it.
+
+        `lands` is False for an INSERT that failed; then only the views that raised are recorded.
+        """
         if not staged.views or not Settings.of(self.origin.settings).boolean("log_query_views"):
             return
         now_ms = self.services.clock_ms()
@@ -465,7 +472,10 @@ class _Publication:
     attempts: int = 0
 
     def attempt(self, newest: Snapshot) -> InsertResult:
-        """Commit once, after firing again on what changed since the last attempt."""
+        """Commit once; after the first attempt fire the views again on the newest snapshot first.
+
+        Returns DUPLICATE if another attempt of the same delivery was committed meanwhile.
+        """
         writer = self.writer
         if self.attempts:
             if writer.came_before(self.staged):

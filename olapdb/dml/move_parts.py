@@ -35,6 +35,7 @@ def drop_parts(change: RowChange, table_id: str, selection: PartSelection) -> Mo
     """
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
+        """Remove the chosen parts from the table in one commit."""
         table = stored_table(snapshot, table_id, change.cause)
         parts = selection.choose(table, snapshot.parts(table.id))
         return _remove(change, snapshot, staging, table, selection, parts)
@@ -47,6 +48,7 @@ def detach_parts(change: RowChange, table_id: str, selection: PartSelection) -> 
     brings them back."""
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
+        """Remove the chosen parts and keep them as detached parts, in one commit."""
         table = stored_table(snapshot, table_id, change.cause)
         parts = selection.choose(table, snapshot.parts(table.id))
         kept = [as_detached(snapshot, table, part) for part in parts]
@@ -61,6 +63,7 @@ def move_parts(
     """Move the chosen parts to another table of the same structure, as new blocks of it."""
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
+        """Move the chosen parts to the other table in one commit."""
         table = stored_table(snapshot, table_id, change.cause)
         target = stored_table(snapshot, target_id, change.cause)
         if table.id == target.id:
@@ -78,10 +81,15 @@ def replace_parts(
 ) -> MoveResult:
     """Replace the table's partition by a reference to that of the source table, which keeps it too.
 
-    Raises BadArguments where the source does not have the partition, unless `allow_empty`.
+    Raises BadArguments if the source does not have the partition, unless `allow_empty`.
     """
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
+        """Replace the table's chosen parts by references to the source's, in one commit.
+
+        Raises BadArguments if both tables are one, or if the source has no part and `allow_empty`
+        is False.
+        """
         table = stored_table(snapshot, table_id, change.cause)
         source = stored_table(snapshot, source_id, change.cause)
         if table.id == source.id:
@@ -111,8 +119,10 @@ def _exchange(
     leaving: Sequence[Part],
     coming: Sequence[Part],
 ) -> MoveResult:
-    """Commit at once the removal of `leaving` from `table` and the arrival of `coming` in the
-    target."""
+    """Remove `leaving` from `table` and bring `coming` to the target, in one commit.
+
+    Commits the arrival alone if no part leaves, and nothing if no part comes either.
+    """
     if coming:
         incoming.bring(coming)
     done = _remove(
@@ -139,7 +149,12 @@ def _remove(
     parts: Sequence[Part],
     also: CommitDraft | None = None,
 ) -> MoveResult:
-    """Commit the removal of the parts with its effects on views, and the changes of `also`."""
+    """Commit the removal of `parts`, its effects on views, and the changes of `also`.
+
+    `selection` is the clause that chose the parts; the commit requires that it still selects
+    exactly these. Commits nothing if there are no parts. Raises RetainedRows if any of them is
+    frozen.
+    """
     if not parts:
         return NOTHING_MOVED
     _refuse_frozen(change, snapshot, table, parts)
@@ -163,8 +178,10 @@ def _remove(
 def _refuse_frozen(
     change: RowChange, snapshot: Snapshot, table: Table, parts: Sequence[Part]
 ) -> None:
-    """Raise RetainedRows where all keys of a part's partition are frozen, which needs no read of
-    rows."""
+    """Raise RetainedRows if all keys of any part's partition are frozen; this reads no rows.
+
+    Does nothing for retention, or if the statement discards retained rows.
+    """
     if change.retain or change.discard_retained:
         return
     frozen = FrozenKeys.of(snapshot, table.id)
@@ -174,8 +191,10 @@ def _refuse_frozen(
 
 
 def as_detached(snapshot: Snapshot, table: Table, part: Part, reason: str = "") -> AddPart:
-    """Return the addition of the part as a detached one: the same bytes, another owner, no
-    contributions."""
+    """Return the change that adds the part as a detached one, with the same bytes.
+
+    It belongs to the table's detached parts and has no contributions; `reason` is stored with it.
+    """
     kept = replace(
         part,
         id=new_part_id(),

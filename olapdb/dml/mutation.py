@@ -121,9 +121,11 @@ class Mutation:
     def reread(
         self, columns: frozenset[str], joined: frozenset[str], wider: frozenset[str]
     ) -> None:
-        """Note that rows which no step rewrites read differently from now on, in these columns of
-        the snapshot's table: views are invalidated as by an UPDATE. `joined` are the columns that
-        differ where the table is joined, `wider` those whose integers only got a wider type."""
+        """Note that unchanged rows read differently now, and invalidate views as an UPDATE does.
+
+        `columns` (of the snapshot's table) read differently in rows that no step rewrites. `joined`
+        do so for views that join the table. Of `wider` only the integers got a wider type.
+        """
         parts = [part for part in self.snapshot.parts(self.table.id) if part.rows]
         told = self._views.told(columns, joined, wider, self._around())
         if not self._views.rejoined and not (parts and (told or columns)):
@@ -238,6 +240,7 @@ class Mutation:
         self._stage(part, rows.filter(pc.invert(mask)), leaving.num_rows)
 
     def _write_down(self, step: MaterializeColumnStep) -> None:
+        """Store the column's default in those parts that lack the column."""
         column = self.table.column(step.column)
         assert column is not None
         parts = [part for part in self._parts() if lacks(part, column)]
@@ -246,14 +249,18 @@ class Mutation:
     def _write_anew(
         self, parts: Iterable[Part], partition_id: str | None = None, without: str = ""
     ) -> None:
-        """Rewrite the parts with unchanged rows, without the skip index `without`."""
+        """Rewrite the parts with unchanged rows.
+
+        `partition_id` limits them to one partition (None: all); `without` names a skip index to
+        drop.
+        """
         for part in parts:
             if partition_id in (None, part.partition_id):
                 rows = read_rows(self._around(), self.table, part)
                 self._stage(part, rows, 0, changes_rows=False, without=without)
 
     def _refuse_target(self, action: str) -> None:
-        """Raise HaveDependentObjects where a view writes the table: its rows must stay the
+        """Raise HaveDependentObjects if a view writes the table: its rows must stay the
         result of the view's query."""
         views = self.snapshot.views_into(self.table.id)
         if not views:
@@ -295,9 +302,11 @@ class Mutation:
         )
 
     def _parts(self) -> list[Part]:
+        """Return the table's parts that have rows, as this mutation's earlier steps left them."""
         return [part for part in self._visible().parts(self.table.id) if part.rows]
 
     def _defaults(self) -> DefaultColumns:
+        """Return the table's default columns, bound in the state after the earlier steps."""
         return DefaultColumns.of(self.table, self._visible(), self.origin.environment, self._cache)
 
     def _matching(self, step: SetStep, assignments: Assignments) -> Iterator[tuple[Part, pa.Table]]:
@@ -317,7 +326,11 @@ class Mutation:
         changes_rows: bool = True,
         without: str = "",
     ) -> None:
-        """Stage `rows` in place of the part, which is live, or was staged by an earlier step."""
+        """Stage `rows` in place of the part, which is live, or was staged by an earlier step.
+
+        `count` rows changed, which the result counts if `changes_rows`. `without` names a skip
+        index that the new part lacks. Without rows and contributions no part is staged.
+        """
         self.origin.refuse_cancelled()
         origin, before = self._origin(part)
         staged = None
@@ -345,8 +358,10 @@ class Mutation:
         self._views.rewritten(origin, written, changed)
 
     def _origin(self, part: Part) -> tuple[Part, AddPart | None]:
-        """Return the live part that `part` is, or replaces, and what an earlier step staged for
-        it."""
+        """Return the live part that `part` is or replaces, and its staged replacement (None: none).
+
+        Raises CommitConflict if the snapshot has no such part.
+        """
         for live in self.snapshot.parts(self.table.id):
             staged = self.replaced.get(live.id)
             if live.id == part.id or (staged is not None and staged.part.id == part.id):
@@ -370,6 +385,7 @@ def _computed_from(table: Table, defaults: DefaultColumns, changed: set[str]) ->
 
 
 def _with_columns(rows: pa.Table, columns: Mapping[str, pa.Array]) -> pa.Table:
+    """Return the rows with the given columns replaced, cast to their present types."""
     for name, values in columns.items():
         at = rows.schema.get_field_index(name)
         rows = rows.set_column(at, name, values.cast(rows.schema.field(at).type))

@@ -71,9 +71,12 @@ Step: TypeAlias = (
 
 
 def check_assignments(table: Table, names: Sequence[str]) -> None:
-    """Raise where an UPDATE sets a column that it may not: a key or engine column (it decides
-    the row's place, or which row survives a merge), a MATERIALIZED column, or one that is not
-    stored."""
+    """Raise an error if an UPDATE of the columns `names` may not be done.
+
+    Raises NoSuchColumn for a column that is not stored, and CannotUpdateColumn for a MATERIALIZED,
+    key or engine column: the latter decide the row's place, or which row survives a merge. Raises
+    MultipleAssignments if a name is repeated.
+    """
     keys = _key_columns(table)
     where = f"{table.database}.{table.name}"
     for name in names:
@@ -99,7 +102,7 @@ def check_assignments(table: Table, names: Sequence[str]) -> None:
 
 
 def refuse_computed_keys(table: Table, again: Sequence[str], given: Collection[str]) -> None:
-    """Raise CannotUpdateColumn where a key or engine column is in `again`: columns recomputed
+    """Raise CannotUpdateColumn if a key or engine column is in `again`: columns recomputed
     from `given`."""
     for name in again:
         if name in _key_columns(table):

@@ -46,8 +46,11 @@ class PartSelection:
     def requirements(
         self, table: Table, chosen: Sequence[Part], live: Sequence[Part]
     ) -> list[Requirement]:
-        """Require that the command still selects exactly the chosen parts among the table's
-        `live` ones. For a partition include its parts without rows, which are never chosen."""
+        """Return the requirements that the command still selects exactly the chosen parts.
+
+        `live` are the table's live parts. For a partition the requirement includes its parts
+        without rows, which are never chosen.
+        """
         if self.part is not None:
             return [PartsLive(table.id, tuple(sorted(part.id for part in chosen)))]
         by_partition: dict[str, list[str]] = {} if self.partition is None else {self.partition: []}

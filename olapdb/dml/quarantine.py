@@ -37,10 +37,11 @@ class QuarantinedPart:
 def quarantine_part(change: RowChange, table_id: str, part: str) -> QuarantinedPart:
     """Detach the part in one commit. `part` is a name, or an id as error messages give it.
 
-    Raises NoSuchDataPart where the table has no such part.
+    Raises NoSuchDataPart if the table has no such part.
     """
 
     def attempt(snapshot: Snapshot, staging: Staging) -> QuarantinedPart:
+        """Detach the part of that name or id, unread, in one commit; its rows leave the table."""
         table = stored_table(snapshot, table_id, change.cause)
         found = [one for one in snapshot.parts(table.id) if one.rows and part in (one.name, one.id)]
         if not found:

@@ -95,4 +95,5 @@ def _same_rows(
 
 
 def _rows(parts: Iterable[AddPart]) -> int:
+    """Return the number of rows of the added parts."""
     return sum(one.part.rows for one in parts)

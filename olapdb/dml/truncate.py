@@ -42,13 +42,14 @@ def truncate(
     whole, except those whose target is truncated too. Delivery records (keys, tokens, source
     offsets) are deleted, so the same rows can be inserted again.
 
-    Raises RetainedRows where a slice is frozen, unless `discard_retained`, and NotSupportedError
+    Raises RetainedRows if a slice is frozen, unless `discard_retained`, and NotSupportedError
     where the engine stores nothing. Where several tables may not be truncated, the error names all
     of them. Of several tables, those dropped meanwhile are skipped.
     """
     change = RowChange(origin, "TRUNCATE", discard_retained=discard_retained)
 
     def attempt(snapshot: Snapshot, staging: Staging) -> DeleteResult:
+        """Truncate those of the tables that still exist in one commit; refuse if none is left."""
         truncation = _Truncation(change, snapshot)
         there = [one for one in table_ids if snapshot.by_id(one) is not None]
         truncation.refuse(there or table_ids)
@@ -72,7 +73,7 @@ class _Truncation:
     _sources: list[SourceChange] = field(default_factory=list)
 
     def refuse(self, table_ids: Sequence[str]) -> None:
-        """Raise one error that names all tables that may not be truncated."""
+        """Raise one error that names all of the tables that may not be truncated, if any."""
         refused: list[Error] = []
         for table_id in table_ids:
             try:
@@ -173,5 +174,6 @@ class _Truncation:
 
 
 def _stores_nothing(snapshot: Snapshot, table_id: str) -> bool:
+    """Return whether the id is of a table whose engine stores no rows."""
     table = snapshot.by_id(table_id)
     return isinstance(table, Table) and not table.engine.stores_rows

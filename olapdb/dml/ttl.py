@@ -70,7 +70,7 @@ def rules_of(table: Table) -> tuple[TtlRule, ...]:
 def apply_ttl(
     origin: CommitOrigin, table_id: str, *, partition_id: str | None = None
 ) -> DeleteResult:
-    """Remove the rows that have expired by now, in one commit; `commit` is None where no row had
+    """Remove the rows that have expired by now, in one commit; `commit` is None if no row had
     expired.
 
     Raises CommitConflict, with nothing changed, where concurrent commits kept changing the parts.
@@ -82,6 +82,7 @@ def apply_ttl(
     change = RowChange(origin, "TTL", retain=retain)
 
     def attempt(snapshot: Snapshot, staging: Staging) -> DeleteResult:
+        """Remove the expired rows of the partition, or of the table, in one commit."""
         table = stored_table(snapshot, table_id, "TTL")
         found = _expired(change, snapshot, table, partition_id)
         return remove_rows(change, snapshot, table, found, staging)
@@ -156,7 +157,10 @@ class _ExpiryRules:
         return "some" if "some" in shares else "none"
 
     def _share(self, part: Part, rule: TtlRule, bound: Expression) -> Share:
-        """Return how much of the part one rule has expired, by the part's bounds."""
+        """Return how much of the part the rule has expired: "all", "some" or "none".
+
+        The part's bounds decide; "some" also means that they do not tell.
+        """
         ends = self._ends(part, bound)
         if ends is None:
             return "some"
@@ -170,7 +174,7 @@ class _ExpiryRules:
 
     def _ends(self, part: Part, bound: Expression) -> tuple[int, int, int] | None:
         """Return the earliest and the latest expiry in the part, as ticks of the expression's
-        type, and the NULL count of its column. None where the bounds are unknown."""
+        type, and the NULL count of its column. None if the bounds are unknown."""
         column = _monotonic_column(bound)
         if column is None:
             return None
@@ -212,6 +216,7 @@ _TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def _integers(arrow: pa.DataType) -> pa.DataType:
+    """Return the integer type of the same width (int32 or int64) as a date or time type."""
     return pa.int32() if arrow.bit_width == 32 else pa.int64()
 
 

@@ -21,7 +21,7 @@ from olapdb.runtime.failpoints import failpoint
 @dataclass(frozen=True, slots=True)
 class UpdateResult:
     """The outcome of a mutation: rows that a step changed or removed, parts that were replaced;
-    `commit` is None where there was nothing to do."""
+    `commit` is None if there was nothing to do."""
 
     rows: int
     parts: int
@@ -38,6 +38,7 @@ def mutate(
     """
 
     def attempt(snapshot: Snapshot) -> UpdateResult:
+        """Run the step on this snapshot and commit the rewritten parts, if there are any."""
         table = snapshot.by_id(table_id)
         if not isinstance(table, Table):
             raise UnknownTable(f"The table of this {origin.kind} does not exist any more.")

@@ -168,7 +168,10 @@ class TableLayout:
     def _slices(
         self, rows: pa.Table, values: Sequence[pa.Array], first: np.ndarray
     ) -> list[tuple[str, tuple[object, ...], pa.Table]]:
-        """Split rows that are ordered by partition, without copying them."""
+        """Return (partition id, value, rows) of rows that are ordered by partition, without a copy.
+
+        `first` has the first row of each partition.
+        """
         ends = [*first[1:], rows.num_rows]
         return [
             (*self._identify(values, int(start)), rows.slice(start, end - start))
@@ -199,7 +202,10 @@ class TableLayout:
         return self._identify(arrays, 0)[0]
 
     def _only_partition(self, rows: pa.Table) -> list[pa.Array] | None:
-        """Return the partition key of all rows, if it is known to be equal; else None."""
+        """Return the partition key's values, length 1 each, if all rows surely share them.
+
+        Returns None if this is not known.
+        """
         batch = _batch(rows, self.partition_columns)
         values = []
         for expression in self.partition_expressions:
@@ -226,7 +232,7 @@ class TableLayout:
     # --- binding
 
     def _bind(self, text: str) -> Expression:
-        """Bind an item of a key; a plain column needs no binder."""
+        """Return the bound expression of an item of a key; a plain column needs no binder."""
         column = self.table.column(text.strip("`"))
         if column is not None and column.default_kind != "ALIAS":
             return ColumnRef(column.type, column.name)

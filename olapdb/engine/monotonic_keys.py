@@ -58,6 +58,7 @@ class _MonotonicColumn:
 
     @property
     def span(self) -> int:
+        """Return the number of integers from the lowest to the highest value."""
         return self.high - self.low + 1
 
     @property
@@ -81,7 +82,7 @@ def _monotonic(expression: Expression, batch: pa.RecordBatch) -> _MonotonicColum
 
 
 def _monotonic_argument(expression: Expression) -> str | None:
-    """Return the one column that a monotonic function reads beside constants, None for others."""
+    """Return the only column that a monotonic function reads; None for any other expression."""
     if isinstance(expression, ColumnRef):
         return expression.name
     if not isinstance(expression, Call) or not expression.function.monotonic:
@@ -109,7 +110,7 @@ def _ticks(values: pa.Array) -> pa.Array | None:
 def _evaluate_at(
     expression: Expression, column: _MonotonicColumn, ticks: Sequence[int], environment: Environment
 ) -> pa.Array | None:
-    """Evaluate the expression for these values of its column.
+    """Return the expression's values for these values (ticks) of its column.
 
     Returns None if it fails for a value, since perhaps no row has that value."""
     values = pa.array(ticks, column.ticks.type).view(column.arrow)

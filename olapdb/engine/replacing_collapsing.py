@@ -115,8 +115,11 @@ def check_markers(table: Table, rows: pa.Table) -> None:
 
 
 def _never_undone(steps: np.ndarray, level: np.ndarray, lift: np.ndarray) -> np.ndarray:
-    """Return a mask of the rows that step up to a level above zero below which their group never
-    falls again."""
+    """Return a mask of the rows whose step up remains: no later row of the group cancels it.
+
+    `steps` are the signs, `level` is the running sum after each row, and must be above zero. `lift`
+    is added to compare levels within the group only.
+    """
     heights = level + lift
     lowest_from = np.minimum.accumulate(heights[::-1])[::-1]
     mask: np.ndarray = (steps > 0) & (level > 0) & (lowest_from == heights)
@@ -124,7 +127,7 @@ def _never_undone(steps: np.ndarray, level: np.ndarray, lift: np.ndarray) -> np.
 
 
 def _last_greatest(values: np.ndarray, groups: Groups) -> np.ndarray:
-    """Return the last position of each group's greatest value."""
+    """Return for each group the position of the last row with the greatest value."""
     greatest = np.maximum.reduceat(values, groups.starts)
     candidates = np.where(values == greatest[groups.codes], np.arange(len(values)), -1)
     positions: np.ndarray = np.maximum.reduceat(candidates, groups.starts)
@@ -151,14 +154,17 @@ def _comparable(rows: pa.Table, name: str) -> np.ndarray:
 
 
 def _signs(table: Table, rows: pa.Table) -> np.ndarray:
+    """Return the rows' values of the engine's sign column."""
     assert table.engine.sign is not None
     signs: np.ndarray = single_chunk(rows.column(table.engine.sign)).to_numpy()
     return signs
 
 
 def _take(rows: pa.Table, positions: np.ndarray) -> pa.Table:
+    """Return the rows at the positions, or `rows` unchanged if there are as many positions."""
     return rows if len(positions) == rows.num_rows else rows.take(pa.array(positions))
 
 
 def _filtered(rows: pa.Table, keep: pa.BooleanArray) -> pa.Table:
+    """Return the rows that `keep` marks."""
     return rows if keep.true_count == rows.num_rows else rows.filter(keep)

@@ -35,7 +35,7 @@ def wrapping_sums(column: pa.Array, groups: Groups) -> pa.Array:
 
 
 def is_default(column: pa.Array, nullable: bool) -> np.ndarray:
-    """Return a mask of the empty sums: zero, or in a Nullable column NULL (and not zero)."""
+    """Return a mask of the sums that count as empty: NULL if `nullable`, else zero or NULL."""
     if nullable:
         null: np.ndarray = column.is_null().to_numpy(zero_copy_only=False)
         return null
@@ -51,6 +51,7 @@ def is_zero(column: pa.Array) -> np.ndarray:
 
 
 def _zero(arrow: pa.DataType) -> pa.Scalar:
+    """Return the zero of the type: false for a boolean."""
     return pa.scalar(False) if pa.types.is_boolean(arrow) else pa.scalar(0, arrow)
 
 

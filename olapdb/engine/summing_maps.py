@@ -85,6 +85,7 @@ def _map_of(columns: list[Column]) -> NestedMap | None:
 
 
 def _element(column: Column) -> types.DataType:
+    """Return the element type of an Array column."""
     assert isinstance(column.type, types.Array)
     return column.type.inner
 

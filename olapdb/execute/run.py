@@ -129,10 +129,11 @@ def _operator(
 def _input(
     node: nodes.Aggregate, child: nodes.Node, context: ExecutionContext, run_child: RunNode
 ) -> Iterator[pa.RecordBatch]:
-    """Return the input of an aggregation.
+    """Yield the input of an aggregation.
 
-    It is one batch where only the number of rows matters. Text columns that are only keys come as
-    dictionaries where they are stored so, which differs from the child's schema."""
+    It is one batch without columns if only the number of rows matters. Text columns that are only
+    keys come as dictionaries if they are stored so, which differs from the child's schema.
+    """
     if not isinstance(child, nodes.Scan):
         return run_child(child, context)
     if (block := context.blocks.get(child.table.id)) is not None:
@@ -161,4 +162,5 @@ def _output(
 
 
 def _select(batch: pa.RecordBatch, fields: list[str]) -> pa.RecordBatch:
+    """Return the named columns of the batch, in that order."""
     return pa.RecordBatch.from_arrays([batch.column(name) for name in fields], names=fields)

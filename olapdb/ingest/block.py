@@ -133,6 +133,7 @@ class BlockMaker:
         }
 
     def _type(self, name: str) -> DataType:
+        """Return the type of the table's column, which must exist."""
         column = self.table.column(name)
         assert column is not None
         return column.type
@@ -204,6 +205,11 @@ def _maker(
     null_as_default: bool,
     lossy: bool,
 ) -> BlockMaker:
+    """Return a block maker for data of `schema` whose columns are called `names`.
+
+    Takes the schema's names if `names` is None, and its Arrow types if `types` is None. Raises
+    NumberOfColumnsDoesntMatch if the counts of names and columns differ.
+    """
     names = tuple(schema.names) if names is None else names
     if len(names) != len(schema):
         raise errors.NumberOfColumnsDoesntMatch(
@@ -216,8 +222,11 @@ def _maker(
 
 
 def _positions(table: Table, names: Sequence[str]) -> dict[str, int]:
-    """Return the index of each named column; raise where one is missing, computed or given
-    twice."""
+    """Return the index in `names` of each named column.
+
+    Raises NoSuchColumn if any is missing or an ALIAS, IllegalColumn for a MATERIALIZED one, and
+    DuplicateColumn if one is given twice.
+    """
     positions: dict[str, int] = {}
     for at, name in enumerate(names):
         column = table.column(name)
@@ -252,6 +261,7 @@ def _named(error: errors.DataError, table: Table, name: str, first_row: int) -> 
 
 
 def _tables(data: Data) -> Iterator[pa.Table]:
+    """Yield the data as Arrow tables: one per batch, or the one table."""
     if isinstance(data, pa.Table):
         yield data
     elif isinstance(data, pa.RecordBatch):
@@ -264,7 +274,11 @@ def _tables(data: Data) -> Iterator[pa.Table]:
 def _cut(
     tables: Iterator[pa.Table], max_rows: int, min_rows: int, min_bytes: int
 ) -> Iterator[pa.Table]:
-    """Join and split tables into blocks of the wanted sizes."""
+    """Join and split tables into blocks of at most `max_rows` rows.
+
+    A block ends once it has `min_rows` rows or `min_bytes` bytes (0: no limit); the last may be
+    smaller. Raises ArgumentOutOfBound if `max_rows` is less than 1.
+    """
     if max_rows < 1:
         raise errors.ArgumentOutOfBound("max_insert_block_size is at least 1.")
     pieces: list[pa.Table] = []
@@ -285,6 +299,7 @@ def _cut(
 
 
 def _joined(held: list[pa.Table]) -> pa.Table:
+    """Return the tables, of which there is at least one, as one table."""
     return held[0] if len(held) == 1 else pa.concat_tables(held)
 
 
@@ -364,6 +379,7 @@ _PRECISIONS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
 def _type_name(kind: pa.DataType) -> str | None:
+    """Return the ClickHouse name of an Arrow type; None if there is no equivalent."""
     if kind in _ARROW_NAMES:
         return _ARROW_NAMES[kind]
     if pa.types.is_timestamp(kind):

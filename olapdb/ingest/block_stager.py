@@ -145,6 +145,7 @@ class BlockStager:
         return number
 
     def _is_watched(self, table: Table) -> bool:
+        """Return whether an attached materialized view reads the table."""
         return any(view.attached for view in self.context.snapshot.views_on(table.id))
 
     def _write_beside(self, table: Table, block: pa.Table, number: NewBlock) -> None:
@@ -212,6 +213,7 @@ class BlockStager:
     # --- one block
 
     def _new_block(self, table: Table, rows: int, kind: str) -> NewBlock:
+        """Add the table's next block, of `rows` rows, and require that its schema is unchanged."""
         index = self._next_index.get(table.id, 0)
         self._next_index[table.id] = index + 1
         number = NewBlock(table.id, index)
@@ -230,7 +232,12 @@ class BlockStager:
         booked: set[str] | None = None,
         unique: bool = False,
     ) -> None:
-        """Stage the block's parts, appending each to `into` (None: the stager's changes) when written."""
+        """Stage the block's parts; append each to `into` (None: the stager's changes) once written.
+
+        Parts of partitions in `booked` leave out the source blocks of `contributions`; `booked`
+        grows by the block's partitions. `unique` says that no two rows have one sorting key. A Null
+        table stores nothing; a block without rows gives a placeholder part if it has contributions.
+        """
         if table.engine.name == "Null":
             return
         changes = self._changes if into is None else into
@@ -294,7 +301,7 @@ class BlockStager:
         return [one for one in split if one[2].num_rows]
 
     def _inline_bytes(self, table: Table, rows: pa.Table) -> int:
-        """Return the most bytes of a part of these rows that the catalog may keep, 0 for a file."""
+        """Return the most bytes of a part of these rows to keep in the catalog; 0 for none."""
         if not self.inline or rows.num_rows > INLINE_ROWS_MAX:
             return 0
         limit = self._settings.integer("inline_bytes_max")
@@ -355,10 +362,12 @@ class BlockStager:
         absorbed: set[str] = set()
 
         def absorb(view_id: str) -> None:
+            """Take over what the view's branch staged."""
             absorbed.add(view_id)
             self._absorb(branches[view_id])
 
         def fire_branch(view_id: str) -> None:
+            """Fire the view in its own branch, whose results stay apart until they are absorbed."""
             branches[view_id]._fire(of[view_id], block, number, depth, codes)
 
         try:
@@ -423,7 +432,11 @@ class BlockStager:
         started: int,
         statistics: QueryStatistics,
     ) -> ViewWrite:
-        """Return the view's work on the block. Raises ViewLimitExceeded past a guardrail of the INSERT."""
+        """Return the view's work on the block, from the changes staged after the first `mark`.
+
+        `started` is in nanoseconds of the performance counter. Raises ViewLimitExceeded if the work
+        exceeds a guardrail of the INSERT.
+        """
         parts = sum(isinstance(c, AddPart) and c.part.rows > 0 for c in self._changes[mark:])
         peak_bytes = max(statistics.memory_peak_bytes, made.nbytes)
         write = ViewWrite(
@@ -519,7 +532,10 @@ class BlockStager:
         return bool(ignored or view.standing) and not isinstance(error, QueryWasCancelled)
 
     def _undo(self, changes: int, next_index: dict[str, int]) -> None:
-        """Keep the first `changes` staged changes; delete the files of the others."""
+        """Keep the first `changes` staged changes; delete the files of the others.
+
+        The numbers of the next blocks become those in `next_index`.
+        """
         for change in self._changes[changes:]:
             if isinstance(change, AddPart) and change.part.path:
                 self.context.store.delete(change.part.path)
@@ -543,6 +559,7 @@ class BlockStager:
                 self._dimensions[pair] = None
 
     def _require(self, requirement: Requirement) -> None:
+        """Add the requirement to the commit's, each once, in the order of the first."""
         self._requirements[requirement] = None
 
 
@@ -551,7 +568,7 @@ def dimension_requirements(
 ) -> list[tuple[Requirement, tuple[str, str] | None]]:
     """Return the requirements that the view's dimensions are unchanged since the snapshot.
 
-    Each comes with the (view id, table id) whose rows it is about, None where it is about the
+    Each comes with the (view id, table id) whose rows it is about, None if it is about the
     schema.  Rows of dimensions that are read at_insert are not required: they may change while they
     are read.
     """
@@ -568,6 +585,7 @@ def dimension_requirements(
 
 
 def _without_blocks(contributions: tuple[Contribution, ...]) -> tuple[Contribution, ...]:
+    """Return the contributions without their blocks."""
     return tuple(replace(one, blocks=()) for one in contributions)
 
 

@@ -42,6 +42,10 @@ def check_constraints(
 def _violated(
     constraint: CheckConstraint, table: Table, row: pa.RecordBatch, names: list[str], number: int
 ) -> ViolatedConstraint:
+    """Return the error for the row that violates the constraint, with its values of `names`.
+
+    `row` is a batch of that one row; `number` is its position in the INSERT, from 0.
+    """
     values = []
     for name in names:
         column = table.column(name)

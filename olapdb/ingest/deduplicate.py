@@ -45,7 +45,7 @@ class KeyHistory:
     runs: tuple[KeyRun, ...] = ()
 
     def oldest(self, rule: KeyRule, now_ms: int) -> int:
-        """Return the first ordinal in the window."""
+        """Return the first ordinal in the rule's window; keys before it count as new."""
         oldest = max(self.ledger.oldest, self.ledger.next - rule.window_rows)
         if not rule.window_ms:
             return oldest
@@ -110,9 +110,11 @@ class KeyIndexes:
 
 
 def _append(runs: list[KeyRun], run: KeyRun, oldest: int) -> None:
-    """Append a run, joined with the last ones that are not twice as long.
+    """Append a run of keys to `runs`; first join it with the last runs that are not twice as long.
 
-    So there are few runs, and a key is moved only a few times."""
+    So there are few runs, and a key is moved only a few times. Joining drops keys before ordinal
+    `oldest`.
+    """
     while runs and len(runs[-1]) < 2 * len(run):
         run = runs.pop().joined(run, oldest)
     runs.append(run)
@@ -148,7 +150,7 @@ class Admission:
 
     @classmethod
     def of(cls, services: Services, table: Table) -> Admission | None:
-        """Return the admission of an INSERT into the table, None where its rows have no identity."""
+        """Return the admission of an INSERT into the table, None if its rows have no identity."""
         rule = key_rule(table)
         if rule is None:
             return None
@@ -184,7 +186,7 @@ class Admission:
     def again(self, table: Table) -> None:
         """Forget the admitted blocks and refresh the keys, before the INSERT admits them again.
 
-        Raises TableAltered where the table's rule has changed, or where rows were dropped because
+        Raises TableAltered if the table's rule has changed, or where rows were dropped because
         of keys that the table has forgotten since: these rows are not in memory any more.
         """
         rule, epoch = key_rule(table), self._history.ledger.epoch
@@ -237,7 +239,7 @@ class Admission:
             self._seen = now.ledger.next
 
     def _look(self) -> None:
-        """Refresh the accepted keys, and compute the window of this INSERT."""
+        """Refresh the accepted keys, and set the first ordinal of this INSERT's window."""
         history = self.index.refresh(self.services.catalog)
         if history.ledger.definition not in ("", self.rule.definition):
             history = KeyHistory(history.ledger)  # keys of other columns mean nothing
@@ -259,7 +261,7 @@ class Admission:
         _append(self._own, run, 0)
 
     def _accepted(self) -> bytes:
-        """Return the accepted keys as bytes, made once as long as no block is admitted."""
+        """Return the accepted keys as bytes, from a cache until another block is admitted."""
         if self._accepted_bytes is None:
             self._accepted_bytes = keys_to_bytes(np.concatenate((no_keys(), *self._pending)))
         return self._accepted_bytes

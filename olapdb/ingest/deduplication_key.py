@@ -41,7 +41,7 @@ class KeyRule:
 
 
 def key_rule(table: Table) -> KeyRule | None:
-    """Return the rule of a table's settings, None where its rows have no identity.
+    """Return the rule of a table's settings, None if its rows have no identity.
 
     Raises NoSuchColumn, IllegalColumn and BadTypeOfField for columns that cannot be a key,
     BadArguments for contradictory settings, NotSupportedError for other engines.
@@ -78,7 +78,7 @@ def key_rule(table: Table) -> KeyRule | None:
 
 
 def check_deduplication(table: Table, snapshot: Snapshot) -> None:
-    """Raise the errors of `key_rule`, and NotSupportedError where a view writes the table.
+    """Raise the errors of `key_rule`; NotSupportedError if a view writes a table with a key rule.
 
     A view's target must hold every row of the view's result, so it cannot drop any.
     """
@@ -96,7 +96,7 @@ def refused_target(table: Table) -> errors.NotSupportedError:
 
 
 def refuse_tasks(table: Table) -> None:
-    """Raise NotSupportedError where the driver cannot read the rows that tasks staged to find keys.
+    """Raise NotSupportedError if the driver cannot read the rows that tasks staged to find keys.
 
     Such are tables with deduplicate_by that combine rows or store none."""
     if key_rule(table) is not None and (table.engine.combines or not table.engine.stores_rows):
@@ -110,7 +110,7 @@ def refuse_tasks(table: Table) -> None:
 def renamed_key(
     settings: tuple[tuple[str, SettingValue], ...], old: str, new: str
 ) -> tuple[tuple[str, SettingValue], ...]:
-    """Return a table's settings after RENAME COLUMN; the keys that it accepted stay valid."""
+    """Return a table's settings after RENAME COLUMN `old` TO `new`; accepted keys stay valid."""
     return tuple(
         (name, ", ".join(new if one == old else one for one in _names(str(value))))
         if name == "deduplicate_by"
@@ -120,6 +120,7 @@ def renamed_key(
 
 
 def _names(text: str) -> list[str]:
+    """Return the column names of a comma-separated list. Raise DuplicateColumn if one is twice."""
     names = [one.strip().strip("`") for one in text.split(",")]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -128,6 +129,10 @@ def _names(text: str) -> list[str]:
 
 
 def _key_column(table: Table, name: str) -> Column:
+    """Return the table's column of that name, which must be able to identify rows.
+
+    Raises NoSuchColumn, IllegalColumn if it is not stored, or BadTypeOfField.
+    """
     where = f"{table.database}.{table.name}"
     column = table.column(name)
     if column is None:
@@ -149,7 +154,10 @@ def _key_column(table: Table, name: str) -> Column:
 
 
 def _form(column: Column) -> str:
-    """Return the form in which the column's values are hashed."""
+    """Return the name of the form in which the column's values are hashed.
+
+    Columns of different types with one form, such as integers of any width, have equal hashes.
+    """
     kind = types.plain(column.type)
     if isinstance(kind, types.Integer | types.Boolean):
         return "integer"

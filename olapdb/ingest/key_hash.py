@@ -75,6 +75,7 @@ def _take_decimals(lanes: _Lanes, array: pa.Array) -> None:
 
 
 def _take_bytes(lanes: _Lanes, array: pa.Array) -> None:
+    """Add the length and bytes of each text to its row's lanes, in words of 8 bytes."""
     offsets, data = columns.bytes_of(array)
     lengths = np.diff(offsets)
     lanes.take(lengths.astype(np.uint64))

@@ -14,7 +14,7 @@ from olapdb.types import Array
 
 
 def check_nested_sizes(table: Table, columns: Mapping[str, pa.Array], first_row: int) -> None:
-    """Raise SizesOfArraysDoNotMatch where arrays of one nested structure differ in length.
+    """Raise SizesOfArraysDoNotMatch if arrays of one nested structure differ in length.
 
     As ClickHouse does at INSERT and UPDATE.  `first_row` is the number of the first row, for the
     error message."""
@@ -32,6 +32,7 @@ def check_nested_sizes(table: Table, columns: Mapping[str, pa.Array], first_row:
 
 
 def _refuse(first: str, first_size: int, second: str, second_size: int, row: int) -> NoReturn:
+    """Raise SizesOfArraysDoNotMatch for two arrays of one nested structure; `row` is its number."""
     raise SizesOfArraysDoNotMatch(
         f"Row {row}: {first} has {first_size} elements, {second} has {second_size}; they are columns"
         f" of one nested structure, {first.partition('.')[0]}.",

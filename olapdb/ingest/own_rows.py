@@ -53,7 +53,10 @@ def fewest_joined(joined: Iterable[Joined]) -> tuple[Joined, ...]:
 
 
 def added_parts(changes: Iterable[Change], table_ids: frozenset[str]) -> AddedParts:
-    """Return the staged parts with rows of these tables by table, in the order of staging."""
+    """Return, by table id, the staged parts that have rows, in the order of staging.
+
+    Only tables in `table_ids` count.
+    """
     parts_of: dict[str, list[AddPart]] = {}
     for change in changes:
         if isinstance(change, AddPart) and change.part.rows and change.part.table_id in table_ids:
@@ -122,6 +125,7 @@ class Cascade:
         )
 
     def _attached(self, table_id: str) -> list[MaterializedView]:
+        """Return the attached materialized views that read the table."""
         return [view for view in self.snapshot.views_on(table_id) if view.attached]
 
     def _written_below(self, view: MaterializedView) -> frozenset[str]:
@@ -137,7 +141,7 @@ class Cascade:
         return self._reads[view.id]
 
     def _walk(self, view: MaterializedView) -> None:
-        """Collect the tables that the view's cascade writes and joins."""
+        """Collect in the caches the tables that the view's cascade writes and joins."""
         writes, reads = set[str](), set[str]()
         waiting = [view]
         while waiting:
@@ -150,7 +154,10 @@ class Cascade:
 
 
 def numbered(part: Part, first: int) -> Part:
-    """Return the staged part with the block number that it gets if its commit is the next one."""
+    """Return the staged part with the block number that it gets if its commit is the next one.
+
+    `first` is the table's next block number.
+    """
     if not isinstance(part.blocks, NewBlock):
         return part
     number = first + part.blocks.index

@@ -65,7 +65,13 @@ def _filled(
     count: int,
     coded: Collection[str],
 ) -> pa.Table:
+    """Read the columns `names` of the row groups, with defaults for those that the part lacks.
+
+    `count` is the number of rows in the groups; the columns in `coded` may stay dictionary-encoded.
+    """
+
     def defaults() -> DefaultColumns:
+        """Bind the table's default columns, for parts that lack a column."""
         return DefaultColumns.of(table, context.snapshot, context.environment, context.cache)
 
     columns = read_filled(

@@ -66,12 +66,12 @@ class StagedInsert:
 
     @property
     def unsettled(self) -> frozenset[str]:
-        """The ids of the views that joined fewer parts of their dimensions than this commit adds."""
+        """Return the ids of views that joined fewer parts of their dimensions than this adds."""
         return unsettled(self.joined, self.changes)
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The staged files, which the caller deletes if the commit fails."""
+        """Return the staged files, which the caller deletes if the commit fails."""
         return tuple(c.part.path for c in self.changes if isinstance(c, AddPart) and c.part.path)
 
     def parts_of(self, table_id: str) -> tuple[AddPart, ...]:
@@ -114,7 +114,10 @@ def join_staged(staged: Sequence[StagedInsert]) -> StagedInsert:
 
 
 def shifted(change: Change, shifts: Mapping[str, int]) -> Change:
-    """Return the change with its new blocks' numbers raised by `shifts` of their table."""
+    """Return the change with the indices of its new blocks raised.
+
+    `shifts` is by table id; a table that it lacks is not shifted.
+    """
     match change:
         case AddBlock(block=block):
             return replace(change, block=_shift_block(block, shifts))
@@ -129,14 +132,17 @@ def shifted(change: Change, shifts: Mapping[str, int]) -> Change:
 
 
 def _shift_block(block: NewBlock, shifts: Mapping[str, int]) -> NewBlock:
+    """Return the block with its index raised by its table's shift (0 if it has none)."""
     return NewBlock(block.table_id, block.index + shifts.get(block.table_id, 0))
 
 
 def _shift_blocks(blocks: Blocks, shifts: Mapping[str, int]) -> Blocks:
+    """Return a new block shifted; return a range of committed blocks unchanged."""
     return _shift_block(blocks, shifts) if isinstance(blocks, NewBlock) else blocks
 
 
 def _shift_contribution(contribution: Contribution, shifts: Mapping[str, int]) -> Contribution:
+    """Return the contribution with its new blocks shifted."""
     return replace(
         contribution, blocks=tuple(_shift_blocks(b, shifts) for b in contribution.blocks)
     )
@@ -172,4 +178,5 @@ Item = TypeVar("Item")
 
 
 def _unique(items: Iterable[Item]) -> tuple[Item, ...]:
+    """Return the items without repetitions, in the order of their first occurrences."""
     return tuple(dict.fromkeys(items))

@@ -66,7 +66,7 @@ class TriggerContext:
         )
 
     def refuse_cancelled(self) -> None:
-        """Raise QueryWasCancelled once the statement was cancelled; called between parts."""
+        """Raise QueryWasCancelled if the statement was cancelled; called between parts."""
         if self.cancelled.is_set():
             raise QueryWasCancelled("The statement was cancelled; nothing was changed.")
 
@@ -102,7 +102,7 @@ def bound_view(view: MaterializedView, context: TriggerContext) -> BoundView:
     """Return the view ready to run, from the cache or bound now.
 
     It is bound once for each definition of it and each version of the tables that it reads and
-    writes.  Raises UnknownTable where its target or a table that it reads was dropped, and the
+    writes.  Raises UnknownTable if its target or a table that it reads was dropped, and the
     binder's errors where the definition no longer fits them.
     """
     key = ("view", view.id, view.version, view.query, _versions(view, context.snapshot))
@@ -170,6 +170,10 @@ def _versions(view: MaterializedView, snapshot: Snapshot) -> tuple[tuple[str, in
 
 
 def _bind(view: MaterializedView, context: TriggerContext) -> BoundView:
+    """Return the view's query bound at the snapshot, with the maker of its target's blocks.
+
+    Output columns that the target lacks are dropped. Raises InternalError if none remains.
+    """
     target = target_of(context.snapshot, view)
     environment = _environment(view, context.environment)
     scope = BindScope(

@@ -62,7 +62,7 @@ class ViewLimits:
 
     @property
     def memory_cap_bytes(self) -> int:
-        """The bytes at which the view's query is ended while it runs; 0 where they are only
+        """Return the bytes at which the view's query is ended while it runs; 0 where they are only
         checked after it."""
         return self.memory_bytes if self.throws else 0
 

@@ -46,7 +46,7 @@ SLICES_MAX = 1_000
 
 
 def dimension_views(snapshot: Snapshot, table_ids: Collection[str]) -> list[MaterializedView]:
-    """Return the views that read one of the tables beside their source."""
+    """Return the views that read one of the tables as a dimension, not as their source."""
     return [
         item
         for item in snapshot.objects()
@@ -123,7 +123,7 @@ def changed_tables(snapshot: Snapshot, changes: Sequence[Change]) -> set[str]:
 def _table_changes(
     snapshot: Snapshot, table_ids: Collection[str], changes: Sequence[Change]
 ) -> dict[str, TableChange] | None:
-    """Return the commit's changes of each table; None where they are unknown."""
+    """Return the commit's changes of each table; None if they are unknown."""
     moved: dict[str, TableChange] = {}
     for table_id in sorted(table_ids):
         table = snapshot.by_id(table_id)
@@ -148,7 +148,7 @@ class _Lookup:
     _unseen: list[Requirement] = field(default_factory=list)
 
     def stale(self) -> StaleSlices | None:
-        """Return the slices; None where they are unknown, so that all is stale."""
+        """Return the slices; None if they are unknown, so that all is stale."""
         changes = {i: c for i, c in self.moved.items() if i in self.view.dimension_ids}
         slices = StaleSlices.of(self.view)
         if not changes:

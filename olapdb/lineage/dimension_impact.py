@@ -67,7 +67,7 @@ class TableChange:
 
     @staticmethod
     def of(table: Table, changes: Sequence[Change], snapshot: Snapshot) -> TableChange | None:
-        """Return the changes of the table among these; None where they remove parts that the
+        """Return the changes of the table among these; None if they remove parts that the
         snapshot lacks."""
         removed_ids = {
             part_id
@@ -91,7 +91,7 @@ class TableChange:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no row is removed or added."""
+        """Return whether no row is removed or added."""
         return not any(part.rows for part in (*self.removed, *self.added))
 
 
@@ -109,7 +109,7 @@ class DimensionImpact:
     def target_rows(self) -> Iterator[pa.Table] | None:
         """Return the target rows, in its stored columns, that the change adds, removes or alters.
 
-        The result is a superset.  None where the rows are unknown, see `join_sites`, or where more
+        The result is a superset.  None if the rows are unknown, see `join_sites`, or where more
         than `source_rows_max` rows would have to be read.  Raises the view's errors.
         """
         sites = join_sites(self.bound.plan.root, self.bound.view.source_id, frozenset(self.changes))
@@ -123,7 +123,7 @@ class DimensionImpact:
     # --- changed rows
 
     def _plan(self, site: JoinSite) -> Plan | None:
-        """Return the view's plan over the rows that match a changed one, None where no row changed."""
+        """Return the view's plan over the rows that match a changed one, None if no row changed."""
         matched = self._changed_rows(site)
         if matched.num_rows == 0:
             return None
@@ -161,7 +161,10 @@ class DimensionImpact:
                 yield self._block(pa.Table.from_batches([batch]))
 
     def _rows(self, plan: Plan, limit: int | None, *, after: bool) -> pa.Table | None:
-        """Return the plan's rows, None where there are more than `limit`."""
+        """Return the plan's rows before or `after` the change; None if they are more than `limit`.
+
+        `limit` None returns all rows.
+        """
         result = run(plan, self._context(after=after))
         batches: list[pa.RecordBatch] = []
         rows = 0

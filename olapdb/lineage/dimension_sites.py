@@ -5,7 +5,7 @@
 
 After the dimension changed, a source row gives another result only if it meets a row there that was
 added or removed.  That holds as long as the result is computed from each source row separately, up
-to one GROUP BY; `join_sites` returns None where it does not hold.
+to one GROUP BY; `join_sites` returns None if it does not hold.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class JoinSite:
 
     @property
     def by_presence(self) -> bool:
-        """Whether a match counts once, however many rows of the side it has."""
+        """Return whether a match counts once, however many rows of the side it has."""
         return self.join is None or self.join.strictness in ("SEMI", "ANTI")
 
 
@@ -51,8 +51,8 @@ def join_sites(
 ) -> tuple[JoinSite, ...] | None:
     """Return the sites where rows of the source meet one of the changed tables.
 
-    Returns None where the result is not computed from the source's rows one by one: LIMIT, HAVING,
-    a second GROUP BY, a join above a GROUP BY, functions such as rand(). Also returns None where
+    Returns None if the result is not computed from the source's rows one by one: LIMIT, HAVING,
+    a second GROUP BY, a join above a GROUP BY, functions such as rand(). Also returns None if
     the rows that a source row meets are unknown: a scalar subquery over a changed table, ANY joins,
     which pick one of several matches.
     """
@@ -92,7 +92,7 @@ def is_grouped(root: nodes.Node) -> bool:
 def _sites(
     node: nodes.Node, source_id: str, changed: frozenset[str], path: Path, *, grouped: bool
 ) -> Iterator[JoinSite | None]:
-    """Yield the sites at and below the node, None where the rows that meet there are unknown."""
+    """Yield the sites at and below the node, None if the rows that meet there are unknown."""
     if not _reads(node, changed):
         return
     if not _reads(node, frozenset({source_id})):
@@ -155,6 +155,7 @@ def _sites_in_expressions(
 
 
 def _has_subquery_over(expression: expressions.Expression, changed: frozenset[str]) -> bool:
+    """Return whether a subquery in the expression reads one of the `changed` tables."""
     return any(
         isinstance(one, expressions.ScalarSubquery | expressions.InSubquery)
         and _reads(one.plan, changed)
@@ -178,10 +179,12 @@ def _is_row_wise(node: nodes.Node) -> bool:
 
 
 def _is_plain(node: nodes.Join) -> bool:
+    """Return whether the join is INNER, LEFT or CROSS, and ALL, SEMI or ANTI."""
     return node.kind in ("INNER", "LEFT", "CROSS") and node.strictness in ("ALL", "SEMI", "ANTI")
 
 
 def _is_volatile(expression: expressions.Expression) -> bool:
+    """Return whether the expression calls a function that is not pure, except throwIf."""
     return any(
         isinstance(one, expressions.Call)
         and one.function.volatility != "pure"
@@ -191,6 +194,7 @@ def _is_volatile(expression: expressions.Expression) -> bool:
 
 
 def _reads(node: nodes.Node, table_ids: frozenset[str]) -> bool:
+    """Return whether the plan below `node` scans one of the tables."""
     return any(one.table.id in table_ids for one in all_scans(node))
 
 
@@ -206,6 +210,7 @@ def restrict_to_matches(
     `matched`, by position: parts and row groups are pruned by them on both sides of the join."""
 
     def change(node: nodes.Node) -> nodes.Node:
+        """Return the site's node restricted to the rows that match the changed rows."""
         if site.subquery is not None:
             return _with_matching_keys(node, site.subquery, matched)
         assert isinstance(node, nodes.Join)
@@ -255,7 +260,7 @@ def _with_matching_keys(
 
 
 def _in_values(argument: expressions.Expression, values: pa.Array) -> expressions.Expression | None:
-    """Return a condition to prune parts and row groups by, None where no such condition exists.
+    """Return a condition to prune parts and row groups by, None if no such condition exists.
 
     It keeps every row that has a match; the exact condition stays beside it.
     """

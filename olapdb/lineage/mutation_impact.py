@@ -43,7 +43,7 @@ class StaleViews:
 
     @property
     def table_before(self) -> Table:
-        """The table in the snapshot."""
+        """Return the table in the snapshot."""
         found = self.snapshot.by_id(self.table.id)
         assert isinstance(found, Table)
         return found
@@ -95,7 +95,10 @@ class StaleViews:
         wider: frozenset[str],
         after: TriggerContext,
     ) -> bool:
-        """Return whether the view's result may change when the columns read differently."""
+        """Return whether the view's result may change when `columns` read differently.
+
+        `wider` are columns whose integers only got a wider type; `after` reads the altered table.
+        """
         read = self._columns_of(view)
         if read & columns:
             return True

@@ -75,7 +75,7 @@ class FrozenKeys:
         return None in self.in_partition(partition)
 
     def inside(self, layout: TableLayout, partition: str, rows: pa.Table) -> pa.Array:
-        """Return for each of the target's rows whether its key is frozen; never NULL."""
+        """Return for each row of the target's partition whether its key is frozen; never NULL."""
         boxes = self.in_partition(partition)
         if not boxes or not rows.num_rows:
             return pa.repeat(pa.scalar(False), rows.num_rows)
@@ -89,7 +89,7 @@ class FrozenKeys:
         return found
 
     def outside(self, layout: TableLayout, partition: str, rows: pa.Table) -> pa.Table:
-        """Return the rows whose keys are not frozen."""
+        """Return the rows of the partition whose keys are not frozen."""
         if not self.holds(partition):
             return rows
         return rows.filter(pc.invert(self.inside(layout, partition, rows)))
@@ -124,7 +124,7 @@ def _encode_bound(end: pa.Scalar) -> KeyValue:
 
 
 def _decode_bound(kept: int | str, arrow: pa.DataType) -> pa.Scalar:
-    """Return a stored end of a range as an Arrow scalar, the inverse of `_kept`."""
+    """Return a stored end of a range as an Arrow scalar, the inverse of `_encode_bound`."""
     return pa.scalar(kept.encode("utf-8", ESCAPED) if isinstance(kept, str) else kept, arrow)
 
 
@@ -144,6 +144,7 @@ def _ordered(values: pa.Array) -> pa.Array | None:
 
 
 def _is_text(arrow: pa.DataType) -> bool:
+    """Return whether the type is an Arrow string, of either offset width."""
     return bool(pa.types.is_string(arrow) or pa.types.is_large_string(arrow))
 
 
@@ -285,7 +286,10 @@ def retained_record(
     origin: CommitOrigin,
     cause: Cause,
 ) -> Retained:
-    """Return the ledger's row about the rows that leave one partition."""
+    """Return the ledger's row about `rows` rows that leave the partition of `parts`.
+
+    `side` is "source" or "target", the table that they leave. There must be at least one part.
+    """
     some = list(parts)
     whole = sum(part.rows for part in some) or 1
     return Retained(
@@ -318,7 +322,11 @@ def is_lineage_unknown(view: MaterializedView, snapshot: Snapshot) -> bool:
 def frozen_verdict(
     view: MaterializedView, snapshot: Snapshot, partition: str | None
 ) -> FrozenVerdict:
-    """Return the current verdict on the slice, which its frozen keys retain."""
+    """Return the current verdict on the slice, for its frozen keys to keep.
+
+    It is "stale" if an invalidation is about the slice (VIEW FAILED apart), "proven" or "different"
+    by its current check, else "covered".
+    """
     for one in snapshot.invalidations(view.id):
         if one.cause != "VIEW FAILED" and (
             partition is None or one.target_partition in (None, partition)

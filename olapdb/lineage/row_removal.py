@@ -72,6 +72,7 @@ class RowChange:
         conflict, bounded. Delete the staged files of a lost attempt."""
 
         def staged(snapshot: Snapshot) -> Outcome:
+            """Make one attempt with its own staged files; delete them if it does not commit."""
             with Staging(self.origin) as staging:
                 return attempt(snapshot, staging)
 
@@ -79,7 +80,7 @@ class RowChange:
 
 
 def rewrite_policy(kind: str) -> RetryPolicy:
-    """Return the retry policy of a statement that replaces rows of parts."""
+    """Return the retry policy of a statement, such as "DELETE", that replaces rows of parts."""
     return RetryPolicy(
         kind,
         f"Merges and INSERTs were faster than this {kind} {ATTEMPTS_MAX} times.",
@@ -125,8 +126,10 @@ class RowRemoval:
             )
 
     def _watch(self, seen: ProcessedParts) -> _ViewRemoval:
-        """Start to gather for one view, and require that no retention runs on its source or
-        target meanwhile."""
+        """Return an empty collection of what the removal does to the view.
+
+        The commit requires that no retention runs on its source or target meanwhile.
+        """
         # A concurrent retention could freeze keys that this change invalidates; or the keys that we
         # freeze could already be deleted from the target.
         for one in (self._table.id, seen.view.target_id):
@@ -136,11 +139,11 @@ class RowRemoval:
 
     @property
     def reads_rows(self) -> bool:
-        """Whether `add` needs the rows, and not only their number."""
+        """Return whether `add` needs the rows, and not only their number."""
         return bool(self._watching) or (self._target is not None and self._target.reads_rows)
 
     def add(self, part: Part, rows: pa.Table | None, count: int) -> None:
-        """Add `count` rows of the part; `rows` (stored columns) may be None where `reads_rows`
+        """Add `count` rows of the part; `rows` (stored columns) may be None if `reads_rows`
         is False. If these are all of its rows, the part is removed."""
         self._removed += count
         for one in self._watching:
@@ -202,7 +205,10 @@ class RowRemoval:
         return staging.publish(draft).number
 
     def _consequences(self, watching: _ViewRemoval) -> list[Change]:
-        """Return the changes that make slices of a view on the table stale, or frozen."""
+        """Return the changes that make slices of a view on the table stale.
+
+        Retention records them as retained instead.
+        """
         change = self._change
         changes: list[Change] = []
         for partition, slices in watching.slices.items():

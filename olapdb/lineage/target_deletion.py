@@ -94,16 +94,16 @@ class TargetRows:
 
     @cached_property
     def frozen(self) -> FrozenKeys:
-        """The frozen keys of the table."""
+        """Return the frozen keys of the table."""
         return FrozenKeys.of(self.snapshot, self.table.id)
 
     @property
     def reads_rows(self) -> bool:
-        """Whether `add` needs the rows, and not only their number."""
+        """Return whether `add` needs the rows, and not only their number."""
         return self.retain or bool(self.frozen)
 
     def add(self, part: Part, rows: pa.Table | None, count: int) -> None:
-        """Add `count` rows of the part. Raises RetainedRows where retention froze one of them."""
+        """Add `count` rows of the part. Raises RetainedRows if retention froze one of them."""
         self._parts[part.id] = part
         self._rows[part.id] = count
         if rows is None:
@@ -187,6 +187,7 @@ class TargetRows:
 
     @property
     def _all(self) -> tuple[Part, ...]:
+        """Return all parts of the target at the snapshot."""
         return self.snapshot.parts(self.table.id)
 
     def _right_when_empty(self, view: MaterializedView, partition: str) -> bool:
@@ -263,7 +264,7 @@ class TargetRows:
         return found, sorted(stale), asked.requirements
 
     def _goes_with(self, part: Part, emptied: Sequence[str]) -> bool:
-        """Return whether the part goes as a whole, in one of the emptied partitions."""
+        """Return whether the commit removes all rows of the part, of a partition in `emptied`."""
         return self._gone(part) and part.partition_id in emptied
 
     def _cancelled(self) -> Iterator[Part]:
@@ -271,8 +272,11 @@ class TargetRows:
         return (part for part in self._all if not part.rows and brings_rows(part))
 
     def _retired(self, view: MaterializedView, emptied: Iterable[str]) -> frozenset[str | None]:
-        """Return the slices whose rows left by the target's own retention. A backfill would
-        bring them back, though no part names their blocks any more."""
+        """Return the slices whose rows left by the target's own retention (None: the whole target).
+
+        A backfill would bring them back, though no part names their blocks any more. Slices in
+        `emptied` are left out if the statement discards retained rows.
+        """
         kept = (one for one in self.snapshot.retained(view.id) if one.side == "target")
         found = frozenset(s.partition for one in kept for s in one.slices)
         return found.difference(emptied) if self.discard_retained else found
@@ -282,8 +286,12 @@ class TargetRows:
     def _renamed(
         self, lost: Mapping[str, Mapping[str, tuple[BlockRange, ...]]]
     ) -> tuple[list[Change], list[Requirement]]:
-        """Let placeholder parts name the blocks of removed parts, except blocks that become a
-        gap; replace remaining parts that name such a block by ones of the same bytes."""
+        """Return the changes, and their requirements, that keep the names of source blocks right.
+
+        `lost` has the blocks that become a gap, by view id and source partition: no part names them
+        any more. Placeholder parts name the other blocks of removed parts. Remaining parts that
+        name a lost block are replaced by ones of the same bytes.
+        """
         changes: list[Change] = []
         requirements: list[Requirement] = []
         for part in self._all:
@@ -361,7 +369,10 @@ class TargetRows:
     def _frozen(
         self, view: MaterializedView, own: Iterable[Part], origin: CommitOrigin, cause: Cause
     ) -> list[Change]:
-        """Return changes that record the removed rows of the view as retained, by partition."""
+        """Return changes that record the view's removed rows as retained, one for each partition.
+
+        The parts in `own` lose these rows to retention on the target's side.
+        """
         by_partition: dict[str, list[Part]] = {}
         for part in own:
             by_partition.setdefault(part.partition_id, []).append(part)
@@ -392,7 +403,7 @@ class _PartLookup:
     requirements: list[Requirement] = field(default_factory=list)
 
     def reached(self, part: Part) -> frozenset[str] | None:
-        """Return the partitions. None where they stay unknown: the view is broken, the part is, or
+        """Return the partitions. None if they stay unknown: the view is broken, the part is, or
         the target may hold the result of another definition, or of another state of a dimension."""
         snapshot = self.around.snapshot
         if self.view.unprovable or is_lineage_unknown(self.view, snapshot):
@@ -413,7 +424,7 @@ class _PartLookup:
 
 
 def refuse_frozen(table: Table, partition: str) -> None:
-    """Raise RetainedRows for a partition with frozen rows."""
+    """Raise RetainedRows about this partition, which has frozen rows."""
     raise RetainedRows(
         f"Partition {partition} of {table.database}.{table.name} holds rows whose source rows have"
         " left by retention: they could not be made again.",

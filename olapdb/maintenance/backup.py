@@ -123,8 +123,10 @@ def restore(services: Services, folder: str, progress: Progress | None = None) -
 
 
 def _with_files(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """Return one part for each file; several parts may share one, and a part in quarantine comes
-    last."""
+    """Return one part for each file; a live part is preferred to a quarantined one.
+
+    Several parts may share a file.
+    """
     ordered = sorted(parts, key=lambda part: not part.detached_reason)
     return tuple({part.path: part for part in ordered if part.path}.values())
 
@@ -164,6 +166,7 @@ def _copy_file(source: Store, target: Store, part: Part) -> None:
     """Copy one file and compare it with the part's checksum; a damaged source becomes a suspect."""
 
     def write(sink: pa.NativeFile) -> None:
+        """Write the part's file to `sink`, one chunk at a time."""
         with source.open_input(part.path) as stream:
             while chunk := stream.read(_CHUNK_BYTES):
                 sink.write(chunk)
@@ -184,7 +187,7 @@ def _copy_file(source: Store, target: Store, part: Part) -> None:
 
 
 def _backup_folder(services: Services, folder: str) -> Path:
-    """Create the folder; raise BadArguments where it overlaps the warehouse or holds other
+    """Create the folder; raise BadArguments if it overlaps the warehouse or holds other
     files."""
     root = Path(folder).resolve()
     own = services.store.local_path("")
@@ -200,6 +203,7 @@ def _backup_folder(services: Services, folder: str) -> Path:
 
 
 def _overlap(folder: Path, other: Path) -> bool:
+    """Return whether both paths are one folder, or one contains the other."""
     return folder == other or other in folder.parents or folder in other.parents
 
 
@@ -230,12 +234,13 @@ def _refuse_foreign(services: Services, root: Path) -> None:
 
 
 def _has_log(root: Path) -> bool:
-    """Return whether commits lie in SQLite's log beside the catalog."""
+    """Return whether SQLite's log of the catalog in `root` holds commits."""
     log = root / f"{CATALOG_FILE}-wal"
     return log.exists() and log.stat().st_size > 0
 
 
 def _write_manifest(root: Path, facts: CopyFacts) -> None:
+    """Write the copy's manifest under a temporary name, flush it, and rename it."""
     path = root / f"{MANIFEST_FILE}{_NEW}"
     with open(path, "w", encoding="utf-8") as file:
         json.dump({"warehouse_id": facts.warehouse_id, "snapshot": facts.number}, file)
@@ -245,7 +250,10 @@ def _write_manifest(root: Path, facts: CopyFacts) -> None:
 
 
 def _read_manifest(root: Path) -> int:
-    """Return the newest commit that was ever backed up here."""
+    """Return the newest commit that was ever backed up here.
+
+    Raises BadArguments if the folder has no readable manifest.
+    """
     try:
         return int(json.loads((root / MANIFEST_FILE).read_text(encoding="utf-8"))["snapshot"])
     except (OSError, ValueError, KeyError):
@@ -264,7 +272,7 @@ def _delete_others(target: LocalStore, parts: tuple[Part, ...]) -> None:
 
 @contextmanager
 def _exclusive(root: Path) -> Iterator[None]:
-    """Hold the folder's lock; raise OperationalError where another backup holds it."""
+    """Hold the folder's lock; raise OperationalError if another backup holds it."""
     if fcntl is None:
         yield
         return
@@ -284,7 +292,7 @@ def _exclusive(root: Path) -> Iterator[None]:
 
 
 def _remove(path: str) -> None:
-    """Delete a catalog copy with SQLite's files beside it."""
+    """Delete a catalog copy, with the log and other files that SQLite keeps next to it."""
     for name in (path, f"{path}-journal", f"{path}-wal", f"{path}-shm"):
         try:
             os.unlink(name)

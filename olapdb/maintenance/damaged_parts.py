@@ -45,8 +45,10 @@ def check_suspects(services: Services) -> None:
 
 
 def _problem(part: Part, snapshot: Snapshot, services: Services) -> str:
-    """Return the damage of a suspect, "" if it is sound. If that cannot be determined now, the
-    next failing read makes it a suspect again."""
+    """Return the damage of a suspect, "" if it is sound, is gone, or cannot be checked now.
+
+    In the last case the next failing read makes it a suspect again.
+    """
     if not is_live(part, snapshot):
         return ""
     try:

@@ -134,8 +134,11 @@ def _plan(
     limits: MergeLimits,
     up_to: int,
 ) -> list[list[Part]]:
-    """Return the merges of one round, of parts with blocks up to `up_to`; merges of different runs
-    are independent."""
+    """Return the merges of one round, of parts with blocks up to `up_to`.
+
+    Merges of different runs are independent. `final` adds single parts that a rewrite changes. It
+    raises MemoryLimitExceeded if a run does not fit one merge.
+    """
     state = table_state(snapshot, table)
     planned = []
     parts_up_to = [part for part in snapshot.parts(table.id) if part.block_range.last <= up_to]
@@ -171,7 +174,10 @@ def _batches(planned: Sequence[list[Part]]) -> Iterator[list[list[Part]]]:
 
 
 def _is_raw(table: Table, part: Part) -> bool:
-    """Return whether rewriting a single part changes anything."""
+    """Return whether rewriting the single part changes anything.
+
+    It does if the part has rows and is of an older schema, in the catalog, or was never combined.
+    """
     if part.rows == 0:
         return False
     old = part.schema_version < settled_version(table)

@@ -158,8 +158,10 @@ def _fitting(parts: Sequence[Part], limits: MergeLimits) -> list[Part]:
 
 
 def _kind(state: TableState, part: Part) -> object:
-    """Return a key: parts with different keys never merge (bypass rows with a view's, or across a
-    fence)."""
+    """Return the part's key (views that made it, fences before it): parts of other keys stay apart.
+
+    Bypass rows, which no view made, so never merge with a view's rows.
+    """
     blocks = part.block_range
     fences = sorted({*state.fences.get(None, ()), *state.fences.get(part.partition_id, ())})
     side = sum(1 for fence in fences if blocks.first > fence)
@@ -168,6 +170,7 @@ def _kind(state: TableState, part: Part) -> object:
 
 
 def _one_coverage(state: TableState, blocks: BlockRange, partition_id: str) -> bool:
+    """Return whether each view's coverage holds either all of the blocks or none of them."""
     return all(
         seen.covers(partition_id, blocks) or not seen.touches(partition_id, blocks)
         for seen in state.coverages
@@ -193,8 +196,10 @@ def _worth(
     partition_parts: int,
     limits: MergeLimits,
 ) -> np.ndarray:
-    """Return whether the largest part is a small enough share of the merge; the threshold is lower
-    for old parts and for crowded partitions."""
+    """Return a mask of the merges whose largest part is a small enough share of their bytes.
+
+    The threshold is lower for old parts, small merges and crowded partitions.
+    """
     size = _unit(np.log1p(total), _LOG_SMALL, _LOG_LARGE)
     age = _unit(age_seconds, 10.0, 3_600.0 + size * (30 * 86_400.0 - 3_600.0))
     crowd = min(1.0, max(0.0, (partition_parts - 10) / (50 - 10)))
@@ -206,5 +211,6 @@ def _worth(
 
 
 def _unit(value: np.ndarray, low: float, high: float | np.ndarray) -> np.ndarray:
+    """Return where `value` lies between `low` (0.0) and `high` (1.0), clipped to that range."""
     unit: np.ndarray = np.clip((value - low) / (high - low), 0.0, 1.0)
     return unit

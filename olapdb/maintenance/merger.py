@@ -60,7 +60,10 @@ class MergeResult:
 def table_state(
     snapshot: Snapshot, table: Table, fences: dict[str | None, tuple[int, ...]] | None = None
 ) -> TableState:
-    """Return the facts about a table that the merge policy needs."""
+    """Return the facts about a table that the merge policy needs.
+
+    `fences` are block numbers by partition id (None: all partitions) that no merge may cross.
+    """
     return TableState(
         table,
         tuple(snapshot.coverage(view.id) for view in snapshot.views_on(table.id)),
@@ -107,6 +110,10 @@ def merge_batch(
     layout = layout or shared_layout(table, services.cache, services.zone)
 
     def stage(parts: Sequence[Part]) -> _Piece:
+        """Merge the parts into one staged piece.
+
+        Raise QueryWasCancelled if OPTIMIZE was cancelled.
+        """
         if origin.cancelled.is_set():
             raise QueryWasCancelled("OPTIMIZE was cancelled; what was merged stays merged.")
         return _stage_piece(origin, staging, snapshot, layout, parts, inline)
@@ -149,17 +156,17 @@ class _Piece:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The ids of the parts to merge."""
+        """Return the ids of the parts to merge."""
         return tuple(part.id for part in self.parts)
 
     @property
     def requirements(self) -> tuple[Requirement, ...]:
-        """The requirements that the parts are live and have one coverage."""
+        """Return the requirements that the parts are live and have one coverage."""
         return (PartsLive(self.table_id, self.ids), CoverageCommon(self.table_id, self.ids))
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """The changes that replace the parts by the staged one."""
+        """Return the changes that replace the parts by the staged one."""
         removed = RemoveParts(self.table_id, self.ids)
         if self.staged is None:
             return (removed,)
@@ -182,7 +189,10 @@ class _Batch:
         self.pieces = pieces
 
     def commit(self, newest: Snapshot) -> Committed:
-        """Commit the merges; called again, those whose requirements still hold."""
+        """Commit the merges. A second call commits only those whose requirements still hold.
+
+        The second call raises CommitConflict if none remains.
+        """
         schema = SchemaIs(self._table.id, self._table.version)
         if self._again:
             self._leave_out_lost(schema)
@@ -197,8 +207,10 @@ class _Batch:
         return committed
 
     def _leave_out_lost(self, schema: SchemaIs) -> None:
-        """Drop the merges whose requirements are violated; raise CommitConflict where none
-        remains."""
+        """Drop the merges whose requirements are violated, and their files.
+
+        Raises CommitConflict if none remains.
+        """
         requirements = [schema, *(r for piece in self.pieces for r in piece.requirements)]
         violated = set(self._origin.services.catalog.violated(requirements))
         remaining: list[_Piece] = []
@@ -223,7 +235,7 @@ def _stage_piece(
     parts: Sequence[Part],
     inline: bool,
 ) -> _Piece:
-    """Read, merge and stage the parts of one merge."""
+    """Read, merge and stage the parts of one merge; `inline` keeps a small one in the catalog."""
     failpoint("merge.started")
     ordered = tuple(sorted(parts, key=lambda p: (p.block_range.first, p.block_range.last)))
     rows = _merged_rows(origin, snapshot, layout, ordered)
@@ -295,13 +307,16 @@ def _read(
     part: Part,
     environment: Environment,
 ) -> pa.Table:
-    """Return the part's rows in the table's present schema; missing columns are filled with their
-    defaults, of which now() is the environment's."""
+    """Return the part's rows in the table's present schema.
+
+    Columns that the part lacks have their defaults, of which now() is the environment's.
+    """
     services, table = origin.services, layout.table
     names = [c.name for c in table.stored_columns]
     reader = PartReader(services.store, snapshot, part, table, environment)
 
     def defaults() -> DefaultColumns:
+        """Bind the table's default columns, for parts that lack a column."""
         return DefaultColumns.of(table, snapshot, environment, services.cache)
 
     columns = read_filled(
@@ -316,13 +331,17 @@ def _read(
 
 
 def _stored_schema(table: Table) -> pa.Schema:
+    """Return the Arrow schema of the table's stored columns."""
     return pa.schema([(c.name, c.type.arrow) for c in table.stored_columns])
 
 
 def _stage(
     staging: Staging, layout: TableLayout, parts: Sequence[Part], rows: pa.Table, inline: bool
 ) -> AddPart | None:
-    """Stage the merged part; None where it would have neither rows nor contributions."""
+    """Stage the merged part; None if it would have neither rows nor contributions.
+
+    A small part stays in the catalog if `inline`.
+    """
     table = layout.table
     contributions = joined_contributions(parts)
     if rows.num_rows == 0 and not contributions:

@@ -69,6 +69,11 @@ def rebuild_catalog(folder: str | os.PathLike[str]) -> RebuildReport:
 
 
 def _rebuild(root: Path) -> RebuildReport:
+    """Write a new catalog from the files of the warehouse `root`, and move it to its place.
+
+    Raises BadArguments if the warehouse has a catalog or the log of one, and CannotOpenWarehouse if
+    it has no data folder.
+    """
     final = root / CATALOG_FILE
     # SQLite would apply a log left by the old catalog to the new one.
     for file in (final, root / f"{CATALOG_FILE}-wal", root / f"{CATALOG_FILE}-journal"):
@@ -191,7 +196,10 @@ def _read_manifests(store: Store) -> tuple[list[ManifestFile], list[str]]:
 
 
 def _read(store: Store, path: str, size: int) -> FooterFacts:
-    """Return a file's facts after checking every page against its checksum."""
+    """Return a file's facts after checking every page against its checksum; `size` is in bytes.
+
+    Raises OperationalError if the file has another number of rows than its footer says.
+    """
     with store.open_input(path) as source:
         file = pq.ParquetFile(source, page_checksum_verification=True)
         facts = decode_footer((file.metadata.metadata or {})[FOOTER_KEY], parse_type)

@@ -84,7 +84,7 @@ class MergeScheduler:
 
     @property
     def running(self) -> bool:
-        """Whether the thread runs."""
+        """Return whether the thread runs."""
         return self._thread is not None and self._thread.is_alive()
 
     def start(self) -> None:
@@ -176,6 +176,7 @@ class MergeScheduler:
         return True
 
     def _run(self) -> None:
+        """Sweep on time and work on the pending tables, until the scheduler stops."""
         next_sweep = time.monotonic() + self._sweep_seconds
         while not self._stopping.is_set():
             self._sleep(max(0.0, next_sweep - time.monotonic()))
@@ -271,7 +272,7 @@ class MergeScheduler:
             self._failed("", error)
 
     def _wanted(self, table_id: str) -> bool:
-        """Return whether merges of the table are neither stopping nor paused."""
+        """Return whether merges of the table may run: not stopping, and not paused."""
         return not (self._stopping.is_set() or self._merge_pauses.paused(table_id))
 
     def _failed(self, table_id: str, error: Exception) -> None:

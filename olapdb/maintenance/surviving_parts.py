@@ -47,6 +47,7 @@ def surviving_parts(
             return remaining
 
         def preference(facts: FooterFacts) -> tuple[bool, int]:
+            """Return a sort key: parts whose inputs all exist come first, then fewer inputs."""
             has_inputs = all(part_id in by_id for part_id in facts.replaces)
             return not has_inputs, len(inputs_of(facts, by_id))
 

@@ -83,7 +83,7 @@ def vacuum(
 
 
 def backlog(services: Services) -> VacuumBacklog:
-    """Return how much vacuum has to purge now."""
+    """Return the number of parts that vacuum must purge now, and the seconds that this takes."""
     now_ms = services.clock_ms()
     parts = services.catalog.overdue_parts(
         _until(now_ms, OLD_PARTS_LIFETIME_SECONDS), _until_of(services, now_ms)
@@ -143,8 +143,11 @@ def _until_of(services: Services, now_ms: int) -> dict[str, int]:
 
 
 def _until(now_ms: int, lifetime_seconds: int) -> int:
-    """Return the time until which a part must have been dropped to be due. For a lifetime of 0 all
-    are due, even if the clock was set back."""
+    """Return the latest time at which a part must have been dropped for its purge now.
+
+    In milliseconds. For a lifetime of 0 every dropped part qualifies, even if the clock was set
+    back.
+    """
     return now_ms - lifetime_seconds * 1000 if lifetime_seconds else _FOR_EVER_MS
 
 
@@ -161,8 +164,11 @@ def _delete_orphans(services: Services) -> tuple[int, tuple[str, ...]]:
     remaining = set(listed)
 
     def deletion_order(path: str) -> tuple[bool, int]:
-        """Oldest first, so that replaced parts go before their replacement (rebuild_catalog).
-        Manifests last: an incomplete one makes a rebuild ignore its replay's parts."""
+        """Return a sort key: the oldest first, and manifests last.
+
+        So replaced parts go before their replacement (rebuild_catalog). An incomplete manifest
+        makes a rebuild ignore its replay's parts.
+        """
         return path.endswith(MANIFEST_SUFFIX), listed[path].modified_ms
 
     for path in sorted(listed, key=deletion_order):

@@ -63,6 +63,7 @@ class VacuumThread:
         self._stopping.set()
 
     def _run(self, stopping: threading.Event) -> None:
+        """Vacuum after each pause of `_round_seconds` until `stopping` is set; record failures."""
         while not stopping.wait(self._round_seconds):
             try:
                 vacuum(self._services, may_continue=lambda: not stopping.wait(PAUSE_SECONDS))

@@ -39,7 +39,7 @@ class Partial:
 
     @property
     def nbytes(self) -> int:
-        """The size of keys and states."""
+        """Return the size of keys and states."""
         return sum(column.nbytes for column in (*self.keys, *self.states))
 
 
@@ -110,7 +110,7 @@ def grouping_sets(
 def _group_by_some(
     finest: Partial, positions: Sequence[int], calls: Sequence[AggregateCall]
 ) -> Partial:
-    """Return the groups by the keys at these positions."""
+    """Return the groups of `finest` by only the keys at these positions, with merged states."""
     if len(positions) == len(finest.keys):
         return finest
     keys = [finest.keys[at] for at in positions]
@@ -150,6 +150,7 @@ class _Partials:
         self.nbytes = 0
 
     def add(self, partial: Partial) -> None:
+        """Append a partial, unless it has no groups."""
         if not partial.groups:
             return
         self._partials.append(partial)
@@ -158,17 +159,21 @@ class _Partials:
 
     @property
     def is_full(self) -> bool:
+        """Return whether the partials have so many groups that the caller must merge them."""
         return self._groups > self._merge_at
 
     @property
     def merging_bytes(self) -> int:
-        """The memory of merging: concatenated, partitioned (see `group_codes`) and merged columns,
-        and some numbers for each group."""
+        """Return the bytes that merging needs: concatenated, partitioned and merged columns.
+
+        Partitioned as in `group_codes`, and with some numbers for each group.
+        """
         if len(self._partials) <= 1:
             return self.nbytes
         return 4 * self.nbytes + MERGE_BYTES_PER_GROUP * self._groups
 
     def merge(self) -> None:
+        """Replace the partials by one; `is_full` is then true again at twice its groups."""
         merged = self.merged()
         if merged is not None:
             self._partials, self._groups = [merged], merged.groups
@@ -254,7 +259,10 @@ class _Grouping:
     def _by_codes(
         self, groups: Factorised, keys: list[pa.Array], arguments: list[list[pa.Array]]
     ) -> Partial:
-        """Return the partial of known groups: Acero groups by a code faster than by several keys."""
+        """Return the partial of a batch whose groups are known, from its keys and arguments.
+
+        Acero groups by one code faster than by several keys.
+        """
         first = pa.array(groups.first)
         group_keys = [key.take(first) for key in keys]
         if self._passes is not None:
@@ -263,12 +271,14 @@ class _Grouping:
         return Partial(group_keys, self._states(groups, arguments), groups.count)
 
     def _states(self, groups: Factorised, arguments: list[list[pa.Array]]) -> list[pa.Array]:
+        """Return one array of states for each aggregate call, a state for each group."""
         return [
             single_chunk(call.aggregate.state(values, groups.groups))
             for call, values in zip(self._calls, arguments, strict=True)
         ]
 
     def _key(self, expression: Expression, batch: pa.RecordBatch) -> pa.Array:
+        """Return the values of a group key for the batch; a dictionary column stays encoded."""
         if isinstance(expression, ColumnRef):
             values = batch.column(expression.name)
             if isinstance(values, pa.DictionaryArray):
@@ -282,7 +292,10 @@ class _Grouping:
         arguments: list[list[pa.Array]],
         passes: list[tuple[AceroAggregation, ...]],
     ) -> Partial:
-        """Group by one pass of Acero over the batch, which computes all leaves of all states."""
+        """Return the partial of a batch by one pass of Acero over it.
+
+        The pass computes all leaves of all states: `passes` has those of each call.
+        """
         columns = list(keys)
         aggregations: list[tuple[str | list[str], str, object]] = []
         for values, leaves in zip(arguments, passes, strict=True):
@@ -310,7 +323,7 @@ def _decoded(codes: pa.Array, key: pa.Array) -> pa.Array:
 
 
 def _distinct_states(calls: Sequence[AggregateCall]) -> tuple[list[AggregateCall], list[int]]:
-    """Return the calls with distinct states, and for each call the position of its state's call."""
+    """Return the calls whose states differ, and for each of `calls` its position among these."""
     distinct: list[AggregateCall] = []
     positions: list[int] = []
     by_state: dict[Hashable, int] = {}

@@ -29,7 +29,7 @@ def array_join_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield a row for each element, in order, in batches of at most `context.batch_rows`.
 
-    Raises SizesOfArraysDoNotMatch where the arrays of a row differ in length, MemoryLimitExceeded
+    Raises SizesOfArraysDoNotMatch if the arrays of a row differ in length, MemoryLimitExceeded
     where the arrays of a batch are too long.
     """
     with context.memory.account("ARRAY JOIN") as account:
@@ -40,6 +40,10 @@ def array_join_batches(
 def _join_batch(
     node: ArrayJoin, batch: pa.RecordBatch, context: ExecutionContext, account: MemoryAccount
 ) -> Iterator[pa.RecordBatch]:
+    """Yield the batch with a row for each element of the arrays, in pieces of `batch_rows` rows.
+
+    LEFT ARRAY JOIN keeps a row without elements once, with default values.
+    """
     types = [f.type for f in node.schema[len(node.kept) :]]
     arrays = [
         _list(evaluate_array(e, batch, context.environment, context.subqueries), t)
@@ -87,6 +91,7 @@ def _common_counts(arrays: Sequence[pa.Array]) -> np.ndarray:
 
 
 def _counts(array: pa.Array) -> np.ndarray:
+    """Return the number of elements of each list, 0 for NULL; int64."""
     lengths = pc.fill_null(pc.list_value_length(array), 0)
     counts: np.ndarray = lengths.to_numpy(zero_copy_only=False).astype(np.int64)
     return counts

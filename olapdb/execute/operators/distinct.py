@@ -98,13 +98,13 @@ class SeenRows:
 
     @property
     def nbytes(self) -> int:
-        """The size of all sets."""
+        """Return the size of all sets."""
         return sum(lookup.nbytes for _, lookup in self._levels)
 
     def add(self, columns: Sequence[pa.Array], rows: int) -> np.ndarray:
         """Add rows; return the positions of the first occurrences of new rows, ascending.
 
-        Raises MemoryLimitExceeded where the sets would be too large."""
+        Raises MemoryLimitExceeded if the sets would be too large."""
         new_rows = factorise(columns, rows, threads=self._threads).first
         for _, lookup in self._levels:
             if not len(new_rows):
@@ -116,6 +116,7 @@ class SeenRows:
         return new_rows
 
     def _insert(self, columns: list[pa.Array], rows: int) -> None:
+        """Add new distinct rows as the last level. Levels of at most twice as many rows join it."""
         parts = [columns]
         while self._levels and self._levels[-1][1].count <= 2 * rows:
             older, lookup = self._levels.pop()

@@ -18,6 +18,7 @@ def filter_batches(
     """Yield the rows that the predicate keeps, in order, without empty batches."""
 
     def filtered(batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows of the batch that meet the predicate."""
         keep = evaluate_predicate(node.predicate, batch, context.environment, context.subqueries)
         return filter_rows(batch, keep)
 

@@ -49,7 +49,10 @@ def final_batches(node: Scan, context: ExecutionContext) -> Iterator[pa.RecordBa
 def _part_groups(
     parts: Sequence[PartSelection], context: ExecutionContext
 ) -> list[list[PartSelection]]:
-    """Return groups of parts whose rows may replace each other: all parts, or by partition."""
+    """Return groups of parts whose rows may replace each other: all parts, or by partition.
+
+    The setting do_not_merge_across_partitions_select_final decides.
+    """
     if not Settings.of(context.settings).boolean("do_not_merge_across_partitions_select_final"):
         return [list(parts)]
     groups: dict[str, list[PartSelection]] = {}
@@ -65,9 +68,14 @@ def _final(
     layout: TableLayout,
     context: ExecutionContext,
 ) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of the parts as after a merge; `before` filters them first, None filters none.
+
+    Reads all rows at once, in the order of the sorting key.
+    """
     sources = _sources(node, layout)
 
     def read(task: Task) -> pa.RecordBatch:
+        """Read the task's rows, and keep those that `before` accepts."""
         context.count_read(sum(piece.rows for piece in task), 0)
         batch = read_task(task, sources, node.table, context)
         if before is None:
@@ -136,6 +144,7 @@ def _output(node: Scan, rows: pa.Table, context: ExecutionContext) -> Iterator[p
     batch = pa.RecordBatch.from_arrays([whole.column(c) for c in given.values()], names=list(given))
 
     def filtered(piece: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the scan's output columns of those rows that meet its predicate."""
         if node.predicate is not None:
             keep = evaluate_predicate(
                 node.predicate, piece, context.environment, context.subqueries

@@ -117,6 +117,7 @@ class _StateTree:
 
     @classmethod
     def of(cls, aggregate: Aggregate, arguments: Sequence[pa.Array], rows: int) -> _StateTree:
+        """Return the tree of states over `rows` rows, with the state over no row at its end."""
         level = aggregate.state(arguments, Groups(np.arange(rows), rows))
         levels = [level]
         while len(level) > 1:
@@ -148,7 +149,10 @@ class _StateTree:
     def _pieces(
         self, starts: np.ndarray, ends: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return (frame, position of a state, first row of the state) of all states to merge."""
+        """Return three arrays that list the states to merge for frames [start, end).
+
+        They are the frame's number, the position of the state and the state's first row.
+        """
         frames: list[np.ndarray] = []
         positions: list[np.ndarray] = []
         firsts: list[np.ndarray] = []

@@ -70,9 +70,11 @@ class _Edges:
         return self.moved(bound, end=True)
 
     def current_start(self) -> np.ndarray:
+        """Return the start of CURRENT ROW for each row: the first of its peers."""
         return self.frames.peer_starts
 
     def current_end(self) -> np.ndarray:
+        """Return the end of CURRENT ROW for each row: the position after its last peer."""
         return self.frames.peer_ends
 
     def moved(self, bound: FrameBound, *, end: bool) -> np.ndarray:
@@ -84,12 +86,15 @@ class _Rows(_Edges):
     """ROWS: offsets count rows."""
 
     def current_start(self) -> np.ndarray:
+        """Return each row's own position."""
         return self.frames.positions
 
     def current_end(self) -> np.ndarray:
+        """Return the position after each row."""
         return self.frames.positions + 1
 
     def moved(self, bound: FrameBound, *, end: bool) -> np.ndarray:
+        """Return the positions `offset` rows away, or for `end` the ones after these."""
         return self.frames.positions + _signed_integer(bound) + (1 if end else 0)
 
 
@@ -97,6 +102,7 @@ class _Peers(_Edges):
     """RANGE without distances, and GROUPS, whose offsets count groups of peers."""
 
     def moved(self, bound: FrameBound, *, end: bool) -> np.ndarray:
+        """Return the edges of the group of peers that is `offset` groups away in the partition."""
         frames = self.frames
         begins = frames.peer_starts == frames.positions
         group = np.cumsum(begins) - 1
@@ -127,6 +133,10 @@ class _Distances(_Edges):
         self._values = values
 
     def moved(self, bound: FrameBound, *, end: bool) -> np.ndarray:
+        """Return the positions where values `offset` away begin, or for `end` stop.
+
+        A row without a value (NULL or NaN) gets the edge of its peers.
+        """
         assert bound.offset is not None
         distance = bound.offset.value.as_py()
         forward = (bound.kind == "FOLLOWING") != self._descending
@@ -164,13 +174,17 @@ class _Distances(_Edges):
 
 
 def _reversed(values: np.ndarray) -> np.ndarray:
+    """Return values in the opposite order: negated floats, complemented integers."""
     return -values if values.dtype.kind == "f" else ~values
 
 
 def _integer_targets(
     values: np.ndarray, distance: int, forward: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return (values, values moved by the distance) as int64 or uint64, clipped instead of wrapping."""
+    """Return (values, targets) as int64 or uint64, clipped instead of wrapping.
+
+    A target is the value plus the distance, or minus it if not `forward`.
+    """
     wide = np.uint64 if values.dtype == np.uint64 else np.int64
     limits = np.iinfo(wide)
     keys = values.astype(wide)
@@ -184,6 +198,7 @@ def _integer_targets(
 
 
 def _signed_integer(bound: FrameBound) -> int:
+    """Return the offset as an integer, negative for PRECEDING."""
     assert bound.offset is not None
     offset = int(bound.offset.value.as_py())
     return offset if bound.kind == "FOLLOWING" else -offset

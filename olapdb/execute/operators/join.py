@@ -28,7 +28,7 @@ def join_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield pairs in the left side's order; then, for RIGHT and FULL, right rows without a partner.
 
-    Raises MemoryLimitExceeded where the right side, or its hash table, needs too much memory."""
+    Raises MemoryLimitExceeded if the right side, or its hash table, needs too much memory."""
     _refuse_unsupported(node)
     with context.memory.account("JOIN") as account:
         buffer = RowBuffer(node.right.schema, account)
@@ -48,6 +48,7 @@ def join_batches(
 
 
 def _refuse_unsupported(node: Join) -> None:
+    """Raise NotSupportedError for ASOF, and for SEMI and ANTI that are not LEFT or INNER."""
     if node.strictness == "ASOF":
         raise NotSupportedError(
             "ASOF JOIN is not supported yet.",
@@ -84,7 +85,7 @@ def _build(
 def _chunks(
     left: Iterator[pa.RecordBatch], node: Join, rows_min: int, context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:
-    """Yield left batches, concatenated until each has at least `rows_min` rows."""
+    """Yield left batches, concatenated until each has `rows_min` rows; the last may have fewer."""
     batches: list[pa.RecordBatch] = []
     rows = 0
     for batch in left:

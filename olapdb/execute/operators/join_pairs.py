@@ -91,18 +91,21 @@ class Joiner:
 
     @property
     def nbytes(self) -> int:
-        """The size without the lookup and the right side."""
+        """Return the size without the lookup and the right side."""
         return self._matched_right.nbytes + self._used_codes.nbytes
 
     @property
     def left_chunk_rows(self) -> int:
-        """How many left rows to look up at once."""
+        """Return how many left rows to look up at once."""
         if not self._lookup.rescans_for_each_batch:
             return 1
         return min(LEFT_ROWS_MAX, self._no_partner // 4)
 
     def probe(self, left: pa.RecordBatch) -> Matches:
-        """Look up a left chunk; build its batch too, where it is only one."""
+        """Look up a left chunk; return its matches, with the result if it fits one batch.
+
+        SEMI and ANTI joins always have their result at once.
+        """
         keys = [self._value(key, left) for key in self._node.left_keys]
         codes = self._lookup.find(keys, left.num_rows)
         sizes = self._sizes(codes)
@@ -140,11 +143,15 @@ class Joiner:
             yield self._pair_rows(left_row, _Pairs(np.zeros(len(rows), np.int64), rows))
 
     def _value(self, key: Expression, left: pa.RecordBatch) -> pa.Array:
+        """Return the values of a key expression for the left rows."""
         context = self._context
         return evaluate_array(key, left, context.environment, context.subqueries)
 
     def _sizes(self, codes: np.ndarray) -> np.ndarray:
-        """Return the number of candidate right rows of each left row."""
+        """Return the number of candidate right rows of each left row; int64.
+
+        It is 0 for a code of -1, and at most 1 if the join takes one partner.
+        """
         starts = self._lookup.starts
         if starts is None or self._takes_one:
             return (codes >= 0).astype(np.int64)
@@ -158,10 +165,15 @@ class Joiner:
     # --- pieces: left rows start…stop with about a batch of pairs
 
     def _pairs_max(self, left: pa.RecordBatch) -> int:
+        """Return how many pairs a piece may have, by the average bytes of a joined row."""
         width: int = self._right_width + left.nbytes // max(left.num_rows, 1) + 1
         return min(self._context.batch_rows, max(PAIRS_BYTES // width, PAIRS_MIN))
 
     def _pieces(self, left: pa.RecordBatch, sizes: np.ndarray) -> Iterator[tuple[int, int]]:
+        """Yield (start, stop) of consecutive left rows whose pairs fit a batch; one row at least.
+
+        `sizes[i]` is the number of right rows with the key of left row i.
+        """
         pairs_max = self._pairs_max(left)
         totals = np.cumsum(np.maximum(sizes, 1) if self._keeps_left else sizes)
         start = 0
@@ -180,6 +192,8 @@ class Joiner:
     def _short_pieces(
         self, matches: Matches, pieces: Sequence[tuple[int, int]]
     ) -> Iterator[pa.RecordBatch]:
+        """Yield the batch of each piece that has rows; in parallel if the join keeps no state."""
+
         def build(piece: tuple[int, int]) -> pa.RecordBatch:
             return self._piece(matches, *piece)
 
@@ -190,7 +204,7 @@ class Joiner:
                 yield batch
 
     def _piece(self, matches: Matches, start: int, stop: int) -> pa.RecordBatch:
-        """Return the batch of a piece's pairs that meet all conditions."""
+        """Return the batch of the pairs of left rows start…stop that meet all conditions."""
         if self._node.residual is None and not (self._is_any and self.stateful):
             pairs = self._unconditional_pairs(matches, start, stop)
             if self._keeps_right:
@@ -233,10 +247,14 @@ class Joiner:
         return self._spread(matches.codes[start:stop], sizes, start)
 
     def _candidates(self, matches: Matches, start: int, stop: int) -> _Pairs:
-        """Return each left row with every right row of its key, the right rows in their order."""
+        """Return each left row of start…stop with every right row of its key.
+
+        The right rows of a left row are in their own order.
+        """
         return self._spread(matches.codes[start:stop], matches.sizes[start:stop], start)
 
     def _spread(self, codes: np.ndarray, sizes: np.ndarray, start: int) -> _Pairs:
+        """Pair each left row with `sizes` right rows of its key; the left rows begin at `start`."""
         if (sizes == 1).all():
             rows = np.arange(start, start + len(codes))
             return _Pairs(rows, self._partners(codes, None), in_order=True)
@@ -339,10 +357,12 @@ class Joiner:
 
 
 def _first_occurrences(values: np.ndarray) -> np.ndarray:
+    """Return the position of the first row of each distinct value."""
     return factorise([pa.array(values)], len(values)).first
 
 
 def _take_pairs(pairs: _Pairs, positions: np.ndarray) -> _Pairs:
+    """Return the pairs at these positions."""
     return _Pairs(pairs.left[positions], pairs.right[positions])
 
 

@@ -97,6 +97,7 @@ def limit_by_batches(
 
 
 def _ranks(node: LimitBy, batch: pa.RecordBatch, context: ExecutionContext) -> np.ndarray:
+    """Return each row's rank, from 0, among the rows of the batch with the same LIMIT BY keys."""
     keys = [
         evaluate_array(key, batch, context.environment, context.subqueries) for key in node.keys
     ]

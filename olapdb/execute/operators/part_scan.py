@@ -38,7 +38,7 @@ class Piece:
 
     @property
     def rows(self) -> int:
-        """The number of rows."""
+        """Return the number of rows."""
         return sum(self.group_rows)
 
 
@@ -124,6 +124,7 @@ def _read(
     stored = list(dict.fromkeys(s.name for s in sources if table.column(s.name) is not None))
 
     def defaults() -> DefaultColumns:
+        """Return the table's default columns from the cache, for parts that lack a column."""
         cache = context.require_store().cache.defaults
         return cached_defaults(table, context.require_snapshot(), context.environment, cache)
 

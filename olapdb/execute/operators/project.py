@@ -18,6 +18,7 @@ def project_batches(
     """Yield the values of the node's expressions for the rows of each batch, in order."""
 
     def projected(batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a batch of the projection's expressions over the batch."""
         columns = [
             evaluate_array(expression, batch, context.environment, context.subqueries)
             for _, expression in node.expressions

@@ -43,7 +43,7 @@ def scan_batches(
 def counted_batch(node: Scan, context: ExecutionContext) -> pa.RecordBatch | None:
     """Return the rows of a scan that reads no column, as one batch without columns.
 
-    The parts know their numbers of rows, so `count()` reads nothing. Returns None where the scan must
+    The parts know their numbers of rows, so `count()` reads nothing. Returns None if the scan must
     read."""
     if node.table.id in context.blocks or (node.final and node.table.engine.combines):
         return None
@@ -71,6 +71,10 @@ def scan_conditions(node: Scan) -> list[Expression]:
 def _part_batches(
     node: Scan, context: ExecutionContext, coded: Collection[str]
 ) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of the table's live parts that the scan's conditions may keep.
+
+    Answers from row counts alone if it can; else prunes parts and row groups and reads in parallel.
+    """
     counted = counted_batch(node, context)
     if counted is not None:
         yield from cut(counted, context.batch_rows)
@@ -106,6 +110,10 @@ class _TaskReader:
         self._all = [*self._filter_columns, *self._other_columns]
 
     def read(self, task: Task) -> pa.RecordBatch:
+        """Return the task's rows that meet the conditions, as the scan's output columns.
+
+        A large task reads the condition's columns first, and the others only if a row remains.
+        """
         context, table = self._context, self._node.table
         rows = sum(piece.rows for piece in task)
         context.count_read(rows, 0)
@@ -140,6 +148,7 @@ def _output(node: Scan, batch: pa.RecordBatch, *, coded: bool) -> pa.RecordBatch
 def _filter(
     conditions: list[Expression], batch: pa.RecordBatch, context: ExecutionContext
 ) -> pa.RecordBatch:
+    """Return the rows of the batch that meet all conditions."""
     keep = _mask(conditions, batch, context)
     return batch if keep is None else filter_rows(batch, keep)
 
@@ -147,7 +156,7 @@ def _filter(
 def _mask(
     conditions: list[Expression], batch: pa.RecordBatch, context: ExecutionContext
 ) -> pa.BooleanArray | None:
-    """Return a mask of the rows that all conditions keep, None where there are no conditions.
+    """Return a mask of the rows that all conditions keep, None if there are no conditions.
 
     Each condition is evaluated only on rows that the previous ones keep: it may fail on others."""
     keep: pa.BooleanArray | None = None
@@ -178,6 +187,7 @@ def _block_batches(
     context.count_read(block.num_rows, block.nbytes)
 
     def filtered(batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the scan's output columns of the rows that meet the conditions."""
         return _output(node, _filter(conditions, batch, context), coded=bool(coded))
 
     batches = (
@@ -191,7 +201,7 @@ def _block_batches(
 
 
 def _block_pieces(block: pa.Table) -> Iterator[pa.Table]:
-    """Yield the chunks of a block, or the whole block where they are too small."""
+    """Yield the chunks of a block, or the whole block if they are too small."""
     chunks = max((column.num_chunks for column in block.columns), default=1)
     if chunks <= 1 or block.num_rows < chunks * tuning.JOINED_PIECE_ROWS_MIN:
         yield block
@@ -203,6 +213,7 @@ def _block_pieces(block: pa.Table) -> Iterator[pa.Table]:
 def _block_batch(
     node: Scan, sources: list[Source], block: pa.Table, coded: Collection[str]
 ) -> pa.RecordBatch:
+    """Return the block's columns by unique name; only those in `coded` stay dictionaries."""
     if not sources:
         return rows_only(block.num_rows)
     columns = []
@@ -215,6 +226,7 @@ def _block_batch(
 
 
 def _block_column(source: Source, block: pa.Table, node: Scan) -> pa.Array:
+    """Return the source's column of the block; a virtual column has its type's default value."""
     if source.name in block.column_names:
         return single_chunk(block.column(source.name))
     if source.name in VIRTUAL_VALUES or source.name == "_part_offset":

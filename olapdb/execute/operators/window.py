@@ -26,7 +26,7 @@ def window_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the child's rows, sorted by partition and order, with a column for each call.
 
-    Raises MemoryLimitExceeded where the rows, or sorting them, need too much memory."""
+    Raises MemoryLimitExceeded if the rows, or sorting them, need too much memory."""
     with context.memory.account("window functions") as account:
         buffer = RowBuffer(node.child.schema, account)
         for batch in child:
@@ -76,6 +76,7 @@ def _value(
     context: ExecutionContext,
     account: MemoryAccount,
 ) -> pa.Array:
+    """Return the result of one window call for each row of the batch."""
     arguments = [evaluate_in_batches(a, batch, context, account) for a in call.arguments]
     if isinstance(call.function, WindowFunction):
         return call.function.kernel(arguments, frames)

@@ -36,6 +36,7 @@ def explain_indexes(plan: Plan, context: ExecutionContext) -> list[str]:
 
 
 def _index_lines(node: Node, context: ExecutionContext) -> Sequence[str]:
+    """Return the lines about the indexes of a scan of parts; none for other nodes."""
     if not isinstance(node, Scan) or node.table.id in context.blocks:
         return ()
     return list(_ScanIndexes(node, context).lines())
@@ -65,6 +66,7 @@ class _ScanIndexes:
         yield f"  Ranges: {sum(_ranges(part) for part in selected)}"
 
     def _partition_steps(self) -> tuple[list[str], list[Part]]:
+        """Return the lines of the steps Min-Max and Partition, and the parts that remain."""
         parts = live_parts(self._scan, self._context)
         columns = self._layout.partition_columns
         if not columns:
@@ -77,6 +79,7 @@ class _ScanIndexes:
         return lines, in_partitions
 
     def _column_steps(self, parts: list[Part]) -> tuple[list[str], Sequence[PartSelection]]:
+        """Return the lines of PrimaryKey and Statistics, and the selections that remain."""
         sorting_columns = self._layout.sorting_columns
         lines: list[str] = []
         selected: Sequence[PartSelection] = ()
@@ -96,6 +99,7 @@ class _ScanIndexes:
     def _skip_steps(
         self, parts: list[Part], selected: Sequence[PartSelection]
     ) -> tuple[list[str], Sequence[PartSelection]]:
+        """Return the lines of each used skip index, applied in order, and what remains."""
         lines: list[str] = []
         names: frozenset[str] = frozenset()
         for name, used in self._selector(None, partitions=True, indexes=None).indexes.items():
@@ -112,6 +116,10 @@ class _ScanIndexes:
         partitions: bool,
         indexes: frozenset[str] | None = frozenset(),
     ) -> Selector:
+        """Return a selector that judges only `columns` (None: all) and the named skip indexes.
+
+        `indexes=None` admits all skip indexes. `partitions` adds the partition values.
+        """
         return Selector(
             self._scan,
             self._condition,
@@ -125,6 +133,7 @@ class _ScanIndexes:
     def _skip_step(
         self, index: SkipIndex, before: Sequence[PartSelection], after: Sequence[PartSelection]
     ) -> list[str]:
+        """Return the lines of one skip index, with parts and granules after/before it."""
         return [
             "Skip",
             f"  Name: {index.name}",
@@ -141,6 +150,7 @@ class _ScanIndexes:
         before: Sequence[Part] | Sequence[PartSelection],
         after: Sequence[Part] | Sequence[PartSelection],
     ) -> list[str]:
+        """Return the lines of one step: keys, condition, parts and granules after/before it."""
         condition = self._condition_on(columns)
         return [
             name,
@@ -165,13 +175,14 @@ class _ScanIndexes:
 def pruning_condition(scan: Scan, layout: TableLayout) -> Expression | None:
     """Return the condition that a scan prunes by; with FINAL only conditions on whole keys.
 
-    Returns None where there is no condition."""
+    Returns None if there is no condition."""
     if scan.final and scan.table.engine.combines:
         return all_of_any([*conjuncts(scan.prewhere), *key_conditions(scan, layout)])
     return all_of_any([*conjuncts(scan.prewhere), *conjuncts(scan.predicate)])
 
 
 def _granules(parts: Sequence[Part] | Sequence[PartSelection]) -> int:
+    """Return the number of granules of the parts or selections; a part counts as one at least."""
     return sum(
         part.granules if isinstance(part, PartSelection) else max(part.granules, 1)
         for part in parts
@@ -179,7 +190,7 @@ def _granules(parts: Sequence[Part] | Sequence[PartSelection]) -> int:
 
 
 def _ranges(part: PartSelection) -> int:
-    """Return the number of runs of neighbouring row groups."""
+    """Return the number of runs of consecutive row groups in the selection."""
     if part.groups is None:
         return 1
     pairs = zip(part.groups, part.groups[1:], strict=False)

@@ -46,6 +46,7 @@ def check_forced_indexes(plan: Plan, context: ExecutionContext) -> None:
 
 
 def _names(text: str) -> list[str]:
+    """Return the names of a comma-separated list without quotes, leaving out empty ones."""
     names = [name.strip().strip("`\"'") for name in text.split(",")]
     return [name for name in names if name]
 
@@ -59,6 +60,7 @@ class _ForcedIndexes:
         self._condition = pruning_condition(scan, self._layout)
 
     def primary_key(self) -> None:
+        """Raise IndexNotUsed if the primary key cannot prune the parts."""
         table = self._scan.table
         expressions = self._layout.sorting_expressions[: table.primary_key]
         columns = frozenset().union(*map(columns_of, expressions))
@@ -67,6 +69,7 @@ class _ForcedIndexes:
             self._refuse(f"Primary key ({key}) is not used", "force_primary_key", "is set")
 
     def partition_key(self) -> None:
+        """Raise IndexNotUsed if the table has a partition key that cannot prune the parts."""
         columns = self._layout.partition_columns
         if not self._layout.partition_expressions:
             return
@@ -78,6 +81,10 @@ class _ForcedIndexes:
             )
 
     def skip_indexes(self, names: Sequence[str]) -> None:
+        """Raise IndexNotUsed if any of the named skip indexes is not used.
+
+        Does nothing if `use_skip_indexes` is off.
+        """
         if not names or not Settings.of(self._context.settings).boolean("use_skip_indexes"):
             return
         used = self._selector(None, partitions=True).indexes
@@ -88,6 +95,10 @@ class _ForcedIndexes:
                 )
 
     def _selector(self, columns: frozenset[str] | None, *, partitions: bool) -> Selector:
+        """Return a selector that judges only `columns` (None: all), with all skip indexes.
+
+        `partitions` adds the values of the partition key.
+        """
         return Selector(
             self._scan,
             self._condition,
@@ -98,6 +109,7 @@ class _ForcedIndexes:
         )
 
     def _refuse(self, what: str, setting: str, why: str) -> None:
+        """Raise IndexNotUsed: "table: `what` and setting '`setting`' `why`"."""
         table = self._scan.table
         raise IndexNotUsed(
             f"{table.database}.{table.name}: {what} and setting '{setting}' {why}.",

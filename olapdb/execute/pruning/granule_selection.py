@@ -48,7 +48,7 @@ class PartSelection:
 
     @property
     def granules(self) -> int:
-        """The number of row groups to read."""
+        """Return the number of row groups to read."""
         return max(self.part.granules, 1) if self.groups is None else len(self.groups)
 
 
@@ -62,7 +62,7 @@ class GranuleSelection:
 
     @property
     def granules(self) -> int:
-        """The number of row groups to read."""
+        """Return the number of row groups to read."""
         return sum(part.granules for part in self.parts)
 
 
@@ -158,7 +158,7 @@ class Selector:
 
     @cached_property
     def indexes(self) -> Mapping[str, UsedIndex]:
-        """The skip indexes that can prune by the condition, by name."""
+        """Return the skip indexes that can prune by the condition, by name."""
         if not self._scan.table.indexes or self._condition is None:
             return {}
         if not Settings.of(self._context.settings).boolean("use_skip_indexes"):
@@ -172,7 +172,7 @@ class Selector:
         return usable(expressions, conjuncts(self._condition))
 
     def _skip_blocks(self, selection: PartSelection) -> PartSelection:
-        """Remove row groups by the part's skip indexes."""
+        """Return the selection without the row groups that the part's skip indexes exclude."""
         if not self.indexes or selection.part.inline:
             return selection
         total = max(selection.part.granules, 1)
@@ -228,6 +228,7 @@ class Selector:
         return intervals
 
     def _keep(self, candidates: Candidates) -> np.ndarray:
+        """Return a mask of the candidates for which the condition can be true; it must be set."""
         assert self._condition is not None
         context = self._context
         return keep_candidates(self._condition, candidates, context.environment, context.subqueries)
@@ -258,23 +259,28 @@ class Selector:
     def _in_scan_names(self, expression: Expression) -> Expression | None:
         """Return an expression over the table's columns with the scan's unique names.
 
-        Returns None where the condition does not read all these columns."""
+        Returns None if the condition does not read all these columns."""
         unique = {column: u for u, (column, _) in self._names.items()}
         if not columns_of(expression) <= unique.keys():
             return None
 
         def rename(part: Expression) -> Expression | None:
+            """Return the column reference under its unique name; None for other expressions."""
             return ColumnRef(part.type, unique[part.name]) if isinstance(part, ColumnRef) else None
 
         return transform(expression, rename)
 
 
 def _has_groups(part: Part) -> bool:
+    """Return whether the part is a file with more than one granule."""
     return part.granules > 1 and not part.inline
 
 
 def _pruned(selection: PartSelection, keep: np.ndarray) -> PartSelection:
-    """Return the selection with only the row groups that `keep` marks."""
+    """Return the selection with only the row groups that `keep` marks.
+
+    `keep` has a value for each row group of the selection, not for each of the part.
+    """
     if keep.all():
         return selection
     positions = np.flatnonzero(keep)

@@ -80,7 +80,7 @@ class Possible:
 def interval_of_bounds(
     bounds: Sequence[ColumnBounds | None], data_type: DataType
 ) -> ValueInterval | None:
-    """Return the bounds of one column over the candidates, None where all are unknown."""
+    """Return the bounds of one column over the candidates, None if all are unknown."""
     count = len(bounds)
     known = np.array([b is not None for b in bounds], bool)
     if not known.any():
@@ -119,6 +119,8 @@ def is_restricted(condition: Expression, candidates: Candidates, environment: En
 
 
 class _Analysis:
+    """A judge of conditions on candidates (parts or row groups) by the bounds of columns."""
+
     def __init__(
         self, candidates: Candidates, environment: Environment, subqueries: Subqueries
     ) -> None:
@@ -174,7 +176,7 @@ class _Analysis:
                 return self._anything
 
     def restricts(self, condition: Expression) -> bool:
-        """Return whether `possible` would use an interval."""
+        """Return whether the known bounds can decide the condition, judged by its form."""
         match condition:
             case Call(name="and", arguments=arguments):
                 return any(self.restricts(a) for a in arguments)
@@ -202,6 +204,7 @@ class _Analysis:
     # --- conditions
 
     def _constant_condition(self, condition: Expression) -> Possible:
+        """Judge a condition that reads no column; an unknown constant can be both."""
         value = self._constant(condition)
         if value is None:
             return self._anything
@@ -210,6 +213,7 @@ class _Analysis:
         return Possible(full & bool(answer), full & (answer is not None and not answer))
 
     def _is_null(self, argument: Expression) -> Possible:
+        """Judge `x IS NULL`: true where x may have NULLs, false where it has values."""
         interval = self._interval(argument)
         if interval is None:
             return self._anything
@@ -231,6 +235,7 @@ class _Analysis:
         return self._within(interval, most, ~least)
 
     def _equal(self, call: Call) -> Possible:
+        """Judge `x = c`: true if c is within the bounds of x, false unless both bounds equal c."""
         sides = self._sides(call)
         if sides is None:
             return self._anything
@@ -265,6 +270,10 @@ class _Analysis:
         return self._within(interval, _booleans(can), self._anything.false)
 
     def _in(self, argument: Expression, values: pa.Array) -> Possible:
+        """Judge `x IN values`: true if a value is within the bounds of x.
+
+        More than LISTED_VALUES_MAX values count as the range from the least to the greatest.
+        """
         interval = self._interval(argument)
         if interval is None or pa.types.is_nested(values.type):
             return self._anything
@@ -316,6 +325,10 @@ class _Analysis:
         return None
 
     def _compared(self, call: Call, end: pa.Array, interval_first: bool) -> np.ndarray | None:
+        """Return the comparison of each bound in `end` with the constant; None if it is unknown.
+
+        It is unknown if the constant or a bound is NULL, or if the comparison raises.
+        """
         constant = self._constant(call.arguments[1 if interval_first else 0])
         if constant is None or not constant.is_valid or end.null_count:
             return None
@@ -327,12 +340,13 @@ class _Analysis:
         return _booleans(broadcast(value, len(end), call.type))
 
     def _as(self, name: str, call: Call) -> Call:
-        """Return another comparison of the same arguments."""
+        """Return the comparison `name` of the call's arguments."""
         arguments = [Argument(a.type, self._constant(a)) for a in call.arguments]
         function = resolve_scalar(name, arguments)
         return Call(function.type, name, call.arguments, function)
 
     def _constant(self, expression: Expression) -> pa.Scalar | None:
+        """Return the value of a constant or of a scalar subquery that has run, else None."""
         match expression:
             case Constant(value=value):
                 return value
@@ -343,7 +357,7 @@ class _Analysis:
                 return None
 
     def _interval(self, expression: Expression) -> ValueInterval | None:
-        """Return the bounds of an expression over the candidates, None where they are unknown."""
+        """Return the bounds of an expression over the candidates, None if they are unknown."""
         for known_expression, interval in self._candidates.expressions:
             if known_expression == expression:
                 return interval
@@ -358,6 +372,7 @@ class _Analysis:
                 return None
 
     def _cast(self, argument: Expression, target: DataType) -> ValueInterval | None:
+        """Return the argument's interval with its bounds cast to `target`; None if it has none."""
         inner = self._interval(argument)
         if inner is None:
             return None
@@ -365,14 +380,21 @@ class _Analysis:
         return ValueInterval(low, high, inner.known, inner.has_values, inner.may_be_null)
 
     def _is_monotonic(self, call: Call) -> bool:
-        """Return whether the function never decreases; intDiv only for positive divisors."""
+        """Return whether the function never decreases.
+
+        Its definition says so; intDiv does not decrease if the divisor is a constant above 0.
+        """
         if call.name == "intDiv":
             divisor = self._constant(call.arguments[1])
             return divisor is not None and divisor.is_valid and divisor.as_py() > 0
         return call.function.monotonic
 
     def _monotonic(self, call: Call, arguments: Sequence[Expression]) -> ValueInterval | None:
-        """Return f(low) to f(high), for a function with one argument that is not constant."""
+        """Return the interval f(low) to f(high) of a monotonic call with one argument not constant.
+
+        Returns None if the argument's bounds are unknown, if the call raises or gives NULL, or if
+        f(low) is above f(high).
+        """
         variables = [at for at, a in enumerate(arguments) if self._constant(a) is None]
         if len(variables) != 1:
             return None

@@ -45,6 +45,7 @@ def conditions_on(
     column = ColumnRef(index_expression.type, _INDEXED)
 
     def replaced(part: Expression) -> Expression | None:
+        """Return the index's column for the index's expression, else None."""
         return column if part == index_expression else None
 
     conditions = (transform(conjunct, replaced) for conjunct in conjuncts)
@@ -81,13 +82,17 @@ def kept_blocks(used: UsedIndex, batch: pa.RecordBatch, environment: Environment
 
 
 def by_row_group(keep: np.ndarray, granularity: int, groups: int) -> np.ndarray:
-    """Return a mask of index blocks as a mask of row groups; bool, shape (groups,)."""
+    """Return a mask of row groups from a mask of index blocks; bool, shape (groups,).
+
+    Each index block spans `granularity` row groups.
+    """
     return np.repeat(keep, granularity)[:groups]
 
 
 def _by_bounds(
     batch: pa.RecordBatch, condition: Expression, environment: Environment
 ) -> np.ndarray:
+    """Return a mask of the blocks for which the condition can be true within their bounds."""
     low, high = batch.column("low"), batch.column("high")
     has_values = pc.is_valid(low).to_numpy(zero_copy_only=False)
     known = np.ones(batch.num_rows, bool)
@@ -106,6 +111,7 @@ def _by_bounds(
 
 
 def _holds_for_nan(condition: Expression, arrow: pa.DataType, environment: Environment) -> bool:
+    """Return whether the condition is true for NaN, or its evaluation raises."""
     row = pa.RecordBatch.from_arrays([pa.array([math.nan], arrow)], names=[_INDEXED])
     try:
         answer = evaluate_array(condition, row, environment)
@@ -117,6 +123,10 @@ def _holds_for_nan(condition: Expression, arrow: pa.DataType, environment: Envir
 def _by_values(
     batch: pa.RecordBatch, condition: Expression, environment: Environment
 ) -> np.ndarray:
+    """Return a mask of the blocks in whose value set the condition is true for any value.
+
+    A block without a set stays; all blocks stay if the evaluation raises.
+    """
     lists = batch.column("values")
     unknown: np.ndarray = pc.is_null(lists).to_numpy(zero_copy_only=False)
     values = pc.list_flatten(lists)
@@ -134,6 +144,10 @@ def _by_values(
 
 
 def _by_filter(batch: pa.RecordBatch, condition: Expression) -> np.ndarray:
+    """Return a mask of the blocks whose bloom filter may contain the values of the condition.
+
+    All blocks stay for a condition that a bloom filter cannot judge.
+    """
     match condition:
         case Call(name="and" | "or" as name, arguments=arguments):
             each = np.array([_by_filter(batch, a) for a in arguments])

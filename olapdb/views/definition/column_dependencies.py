@@ -214,6 +214,7 @@ def _role(view: MaterializedView, table_id: str) -> Role | None:
 
 
 def _views(snapshot: Snapshot) -> Iterator[MaterializedView]:
+    """Yield the materialized views of the snapshot."""
     for item in snapshot.objects():
         if isinstance(item, MaterializedView):
             yield item

@@ -160,6 +160,7 @@ def _with_column_renamed(
     """Rename every `old`, `t.old`, `db.t.old` in SELECTs that read the table in their own FROM."""
 
     def change(node: nodes.Node) -> nodes.Node | None:
+        """Return a SELECT that reads the table with the column renamed; None for other nodes."""
         if not isinstance(node, nodes.Select):
             return None
         qualifiers = set(_qualifiers(node.source, names))
@@ -181,6 +182,7 @@ def _select_renamed(
     are rewritten by `deeper`."""
 
     def change(node: nodes.Node) -> nodes.Node | None:
+        """Return the renamed node for a nested query or a name of the column, else None."""
         match node:
             case nodes.Query():
                 return rewrite(node, deeper)
@@ -241,6 +243,10 @@ def _with_input_subquery(
     columns = (*other_columns, nodes.Alias(nodes.Identifier((new,)), old))
 
     def change(node: nodes.Node) -> nodes.Node | None:
+        """Replace the table by a subquery over it, and "database.table.column" by "table.column".
+
+        Returns None for other nodes.
+        """
         match node:
             case nodes.TableReference(table=named) if (named.database, named.name) in names:
                 inner = nodes.Select(columns=columns, source=replace(node, alias=None))
@@ -343,6 +349,7 @@ class _Read:
 
 
 def _columns_read(plan: Plan) -> Iterator[_Read]:
+    """Yield each column that a scan of the plan reads."""
     for scan in all_scans(plan.root):
         for _, name in scan.columns:
             yield _Read(scan, name)

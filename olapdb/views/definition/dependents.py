@@ -50,7 +50,8 @@ class Dependency:
 def impact_of(item: SchemaObject, snapshot: Snapshot) -> tuple[Dependency, ...]:
     """Return everything that a change of `item` reaches, by level; the item itself is level 0.
 
-    An object that is reached twice is listed at its first level only, and followed once.
+    An object that is reached twice is listed at its first level only, and followed once. A
+    dimension is listed each time that a view joins it, and not followed.
     """
     dependencies = [Dependency(0, _kind(item), _name(item), "", "")]
     seen = {item.id}
@@ -104,6 +105,7 @@ def _reads(view: View, item: SchemaObject) -> bool:
 
 
 def _kind(item: SchemaObject) -> Kind:
+    """Return the kind of the object, as it is listed."""
     match item:
         case Table():
             return "table"
@@ -114,4 +116,5 @@ def _kind(item: SchemaObject) -> Kind:
 
 
 def _name(item: SchemaObject) -> str:
+    """Return "database.name" of the object."""
     return f"{item.database}.{item.name}"

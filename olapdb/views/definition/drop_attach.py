@@ -32,6 +32,7 @@ def drop_view(origin: CommitOrigin, view_id: str) -> None:
     named_view = find_view(first, view_id)
 
     def attempt(snapshot: Snapshot) -> CommitConflict | None:
+        """Drop the view in one commit; return the conflict if it changed places with a version."""
         view = find_view(snapshot, view_id)
         if view.standing != named_view.standing:  # a raised CommitConflict would be retried
             return CommitConflict(
@@ -98,6 +99,7 @@ def set_attached(origin: CommitOrigin, view_id: str, attached: bool) -> None:
     kind = "ATTACH VIEW" if attached else "DETACH VIEW"
 
     def attempt(snapshot: Snapshot) -> None:
+        """Attach or detach the view in one commit; commit nothing if it is so already."""
         view = find_view(snapshot, view_id)
         if view.attached != attached:
             draft = CommitDraft(

@@ -50,6 +50,7 @@ def modify_query(
     origin = origin.of_kind("MODIFY QUERY")
 
     def attempt(snapshot: Snapshot) -> ModifiedView:
+        """Give the view its new definition and make its target stale, in one commit."""
         view = find_view(snapshot, view_id)
         definition = _new_definition(origin, snapshot, view, query, database)
         if _means_the_same(definition, view):
@@ -110,4 +111,5 @@ def _new_definition(
 
 
 def _means_the_same(definition: ViewDefinition, view: MaterializedView) -> bool:
+    """Return whether the view already has this definition."""
     return definition.applied_to(view) == view

@@ -96,6 +96,7 @@ def _until_adopted(job: ViewJob, view_id: str) -> tuple[AdoptRow, ...]:
     """Attempt the adoption on newer snapshots until one attempt commits."""
 
     def attempt(snapshot: Snapshot) -> tuple[AdoptRow, ...]:
+        """Adopt the view's rows at this snapshot; return no row if none was written by hand."""
         view = find_view(snapshot, view_id)
         _refuse_unverifiable(view, snapshot)
         adoption = _Adoption(job, snapshot, view)

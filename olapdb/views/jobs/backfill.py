@@ -238,9 +238,11 @@ class _Run:
     # --- one round
 
     def _round(self, snapshot: Snapshot, *, again: bool, last: bool) -> Iterator[BackfillRow]:
-        """Compute the pending chunks once; yield rows of those that are published or failed.
-        `again` adjusts them to the newer snapshot first. In the `last` round a conflict fails its
-        chunk."""
+        """Compute the pending chunks once; yield a row for each that was published or failed.
+
+        `again` first plans the pending chunks at the newer snapshot, and yields a row for each that
+        is no longer needed. A conflict leaves a chunk pending; in the `last` round it fails.
+        """
         view = self.view = find_view(snapshot, self.view.id)
         held_chunks = [chunk.chunk for chunk in self.held.values()]
         if again:

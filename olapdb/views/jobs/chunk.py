@@ -217,6 +217,7 @@ def _concatenated(pieces: list[pa.Table]) -> pa.Table:
 
 
 def _decoded(piece: pa.Table) -> pa.Table:
+    """Return the table with its dictionary columns decoded."""
     plain = [
         column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
         for column in piece.columns
@@ -312,6 +313,7 @@ class _ChunkBuffer:
         return pa.table({column.name: pa.array([], column.type.arrow) for column in columns})
 
     def _combined(self) -> pa.Table:
+        """Return all buffered rows, combined as the target's engine would merge them."""
         return combined(self._bound.target, self._all(), self._around)
 
     def _flush(self) -> None:

@@ -129,6 +129,7 @@ def _until_swapped(
     """Attempt the replay on newer snapshots until one attempt commits the swap."""
 
     def attempt(snapshot: Snapshot) -> tuple[ReplayRow, ...]:
+        """Replay the chosen slices at this snapshot in one commit; return no row without slices."""
         view = find_view(snapshot, view_id)
         readable_source(snapshot, view, "REPLAY")
         slices = _chosen(job, snapshot, view, partition, stale, condition)

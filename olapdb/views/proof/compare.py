@@ -230,6 +230,7 @@ def compare_columns(
 
 
 def _nulls(array: pa.Array) -> np.ndarray:
+    """Return a mask of the NULLs."""
     mask: np.ndarray = pc.is_null(array).to_numpy(zero_copy_only=False)
     return mask
 
@@ -281,6 +282,7 @@ def _compare_lists(left: pa.Array, right: pa.Array, tolerance: float) -> tuple[n
 
 
 def _as_lists(maps: pa.Array) -> pa.Array:
+    """Return the maps as lists of (key, value) structs."""
     entries = pa.struct([("key", maps.type.key_type), ("value", maps.type.item_type)])
     return maps.cast(pa.list_(entries))
 

@@ -116,10 +116,12 @@ def coverage_rows(view: MaterializedView, snapshot: Snapshot) -> tuple[CoverageS
 
 
 def _status(coverage: Coverage, part: Part) -> Literal["covered", "gap"]:
+    """Return "covered" if the coverage holds all blocks of the part, else "gap"."""
     return "covered" if coverage.covers(part.partition_id, part.block_range) else "gap"
 
 
 def _with_rows(parts: Iterable[Part]) -> Iterable[Part]:
+    """Return the parts that have rows."""
     return (part for part in parts if part.rows)
 
 

@@ -191,6 +191,7 @@ def _oversized_parts(parts: Sequence[Part]) -> Iterator[str]:
 
 
 def _range_text(blocks: BlockRange) -> str:
+    """Return "block 3" or "blocks 3..5"."""
     if blocks.first == blocks.last:
         return f"block {blocks.first}"
     return f"blocks {blocks.first}..{blocks.last}"
@@ -204,6 +205,7 @@ def _truncated(problems: Sequence[str]) -> tuple[str, ...]:
 
 
 def _verdict(problems: Sequence[str], gap_rows: int) -> Literal["covered", "partial", "broken"]:
+    """Return "broken" if there are problems, else "partial" if there is a gap, else "covered"."""
     if problems:
         return "broken"
     return "partial" if gap_rows else "covered"

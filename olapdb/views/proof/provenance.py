@@ -110,6 +110,7 @@ def _pruned_ranges(
 
 
 def _number(block: BlockInfo) -> int:
+    """Return the block's number."""
     return block.number
 
 

@@ -185,6 +185,7 @@ class Recomputation:
     def _task(
         self, view: MaterializedView, partition: str, parts: Sequence[Part], index: int
     ) -> ChunkTask:
+        """Return the task that recomputes the rows of the parts; `index` numbers it."""
         return self.job.task(self.snapshot, view, partition, parts, index, "rows", self.slices)
 
     def _actual(self, target: Table) -> list[pa.Table]:
@@ -227,6 +228,7 @@ class Recomputation:
     def _row(
         self, partition: str, difference: Difference, gap_rows: int, by_hand: int
     ) -> ReconcileRow:
+        """Return the result row of one partition; causes are given only if it differs."""
         return ReconcileRow(
             partition=partition,
             snapshot=self.snapshot.number,
@@ -272,6 +274,7 @@ def _batches(partitions: Mapping[str, tuple[Part, ...]]) -> Iterator[tuple[str, 
 
 
 def _chunk_name(partitions: Sequence[str]) -> str:
+    """Return the first partition, and the number of the others if there are more."""
     if len(partitions) == 1:
         return partitions[0]
     return f"{partitions[0]} and {len(partitions) - 1} more"

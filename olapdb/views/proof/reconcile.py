@@ -172,6 +172,7 @@ def _partitions_by_proof_age(view: MaterializedView, snapshot: Snapshot) -> list
     checks = {check.target_partition: check for check in snapshot.checks(view.id)}
 
     def age(partition: str) -> tuple[int, int]:
+        """Return a sort key: never checked first, then outdated checks, then the oldest check."""
         check = checks.get(partition)
         if check is None:
             return 0, 0
@@ -232,6 +233,7 @@ def verdict_changes(
 
 
 def _check(job: ViewJob, view: MaterializedView, row: ReconcileRow, print_of: str) -> Check:
+    """Return the record of a full comparison, under the fingerprint `print_of`."""
     return Check(
         view_id=view.id,
         target_partition=row.partition,

@@ -54,8 +54,10 @@ def downstream(snapshot: Snapshot, table_id: str) -> Iterable[str]:
 
 
 def _views(snapshot: Snapshot) -> list[MaterializedView]:
+    """Return the materialized views of the snapshot."""
     return [item for item in snapshot.objects() if isinstance(item, MaterializedView)]
 
 
 def _name(table: Table) -> str:
+    """Return "database.name" of the table."""
     return f"{table.database}.{table.name}"

@@ -90,6 +90,7 @@ class _Computed:
         }
 
     def _bound(self, text: str) -> Expression:
+        """Return the bound expression of a default's text."""
         return bound_default(self.parts.target, text, self.parts.snapshot, self.parts.environment)
 
     def _basis(self, expression: Expression) -> set[str]:

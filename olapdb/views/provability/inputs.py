@@ -336,6 +336,7 @@ class _InputJudge:
 def _conditions(
     keys: tuple[expressions.Expression, ...], residual: expressions.Expression | None
 ) -> tuple[expressions.Expression, ...]:
+    """Return the join keys, and the residual condition if there is one."""
     return keys if residual is None else (*keys, residual)
 
 

@@ -171,6 +171,7 @@ def _adds_floats(call: AggregateCall) -> bool:
 
 
 def _has_floats(data_type: DataType) -> bool:
+    """Return whether values of the type are floats, or states over floats."""
     inner = plain(data_type)
     if isinstance(inner, AggregateFunction):
         return any(_has_floats(argument) for argument in inner.arguments)
@@ -178,4 +179,5 @@ def _has_floats(data_type: DataType) -> bool:
 
 
 def _is_float(data_type: DataType) -> bool:
+    """Return whether the type is a float, Nullable and LowCardinality aside."""
     return isinstance(plain(data_type), Float)

@@ -160,6 +160,7 @@ class Rebuild:
         the comparison no longer holds, or if every attempt conflicted."""
 
         def attempt(snapshot: Snapshot) -> RebuildRow | None:
+            """Swap view and candidate, unless the proof no longer holds; then return None."""
             if not self._still_proven(before, candidate_id):
                 return None
             return self._swap(before, candidate_id)

@@ -104,6 +104,10 @@ class RebuildRequest:
         for the query, and the errors of `refuse_version` and `refuse_rebuild`."""
 
         def attempt(snapshot: Snapshot) -> tuple[RebuildRow, str]:
+            """Start or resume the rebuild; return its row and the candidate's id.
+
+            The id is "" if the view already has the definition.
+            """
             view = find_view(snapshot, self.view_id)
             refuse_version(snapshot, view)
             candidate = candidate_of(snapshot, view)
@@ -206,6 +210,10 @@ class RebuildRequest:
         name = f".inner_id.{view_id}" if view.inner else version_name(old_target.name, generation)
 
         def target(plan: Plan) -> Table:
+            """Return the candidate's target table for the plan, with the request's engine and keys.
+
+            Raises UnknownIdentifier if a key names a column that the query does not make.
+            """
             environment = Environment(zone=self.services.zone, database=self.database)
             engine = self.engine or old_target.engine.name
             columns = columns_for(view, old_target, engine, plan, environment)

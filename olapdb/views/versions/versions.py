@@ -287,6 +287,7 @@ def rollback(origin: CommitOrigin, view_id: str) -> tuple[RolledBack, ...]:
     services, origin = origin.services, origin.of_kind("ROLLBACK VIEW")
 
     def attempt(snapshot: Snapshot) -> tuple[RolledBack, ...]:
+        """Exchange the view with its previous version in one commit; UnknownTable without one."""
         old = find_view(snapshot, view_id)
         new = previous_of(snapshot, old)
         if new is None:
