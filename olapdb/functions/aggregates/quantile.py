@@ -74,9 +74,11 @@ class Quantiles(Aggregate):
 
     @property
     def state_key(self) -> Hashable | None:
+        """The class and argument types: levels do not change the state."""
         return type(self), self.argument_types
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Return each group's state from its values, without NULL and NaN."""
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         values = _as_floats(arguments[0])
         numbers = ~np.isnan(values)
@@ -86,6 +88,7 @@ class Quantiles(Aggregate):
         return self._state(values, groups.codes, empty, empty, empty, groups.count)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        """Join the values and buckets of each group's states."""
         values, buckets, counts = columns.struct_fields(states)
         value_offsets, elements = columns.elements_of(values)
         bucket_offsets, numbers = columns.elements_of(buckets)
@@ -100,6 +103,10 @@ class Quantiles(Aggregate):
         )
 
     def finalize(self, states: pa.Array) -> pa.Array:
+        """Return one quantile a group, or with quantiles a list of them in order of levels.
+
+        An empty group gives NULL if the result is Nullable, else NaN, or 0 for dates and decimals.
+        """
         ordered, weights, offsets = _weighted(states)
         quantiles = np.stack(
             [_at(level, ordered, weights, offsets) for level in self.levels], axis=1
@@ -141,6 +148,7 @@ class Quantiles(Aggregate):
 
 
 def _as_floats(array: pa.Array) -> np.ndarray:
+    """Return numbers, dates or decimals as Float64 values."""
     if pa.types.is_decimal(array.type):
         array = array.cast(pa.float64())
     return columns.numpy_values(array).astype(np.float64)

@@ -175,6 +175,9 @@ def resolve_aggregate(
 
 
 def _resolve(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    """Return the aggregate of a known name; resolve its last combinator, then the rest by
+    recursion. SimpleAggregateFunction types must be unwrapped already.
+    """
     base = canonical_name(name)
     if base is not None:
         return _nullable(base, parameters, types)

@@ -113,6 +113,7 @@ def lambda_over_lists(
     the elements that the body is evaluated over."""
 
     def run(values: Sequence[Column], rows: int, environment: Environment, body: Body) -> Column:
+        """Evaluate the body over the elements, then call the kernel."""
         constant = rows == 1 and all(isinstance(v, pa.Scalar) for v in values)
         arrays = [columns.as_array(v, rows) for v in values]
         walked = elements(arrays)

@@ -45,11 +45,14 @@ def _number_type(name: str, data_type: DataType) -> DataType:
 
 
 def _sum_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return the array type of running sums; raise IllegalTypeOfArgument unless elements are
+    numbers.
+    """
     return Array(sum_type(_number_type(name, types[0])))
 
 
 def _running_sum(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """arrayCumSum: running sums; integers wrap, decimals are exact."""
+    """Return running sums; integers wrap, decimals are exact: the kernel of arrayCumSum."""
     result = call.result
     assert isinstance(result, Array)
     offsets, elements = columns.elements_of(arrays[0])
@@ -162,7 +165,10 @@ def _difference_rule(
 
 
 def _difference(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """arrayDifference: each element minus the one before, 0 for the first."""
+    """Return each element minus the one before, 0 for the first: the kernel of arrayDifference.
+
+    Raises DecimalOverflow if any difference does not fit the result's type.
+    """
     result = call.result
     assert isinstance(result, Array)
     offsets, elements = columns.elements_of(arrays[0])
@@ -185,12 +191,15 @@ def _difference(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 def _product_rule(
     name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
 ) -> DataType:
+    """Return Float64; raise IllegalTypeOfArgument unless the elements are numbers."""
     _number_type(name, types[0])
     return FLOAT64
 
 
 def _product(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """arrayProduct, in Float64. The product of an empty array is 0, as in ClickHouse."""
+    """Return products in Float64, 0 for an empty array as in ClickHouse: the kernel of
+    arrayProduct.
+    """
     offsets, elements = columns.elements_of(arrays[0])
     values = columns.numpy_values(elements.cast(pa.float64(), safe=False))
     lengths = np.diff(offsets)

@@ -72,6 +72,7 @@ def _cast_column(
     environment: Environment,
     rule: _Rule,
 ) -> Column:
+    """Convert a column or constant as `cast_column`, by `rule`. NULLs stay NULL."""
     if isinstance(column, pa.Scalar):
         return _cast_column(columns.single(column), source, target, environment, rule)[0]
     if source == target or (
@@ -313,6 +314,7 @@ def _parse(array: pa.Array, target: types.DataType) -> pa.Array:
 
 
 def _time_to_decimal(array: pa.Array, source: types.DataType, target: types.Decimal) -> pa.Array:
+    """Convert a DateTime or DateTime64 to Unix seconds with their fraction, as a Decimal."""
     ticks = calendar.ticks_per_second(source)
     values = pa.array(columns.numpy_values(array)).cast(pa.decimal256(20, 0))
     scale = len(str(ticks)) - 1
@@ -396,6 +398,7 @@ def _cast_elements(
 def _cast_map(
     array: pa.Array, source: types.Map, target: types.Map, environment: Environment, rule: _Rule
 ) -> pa.Array:
+    """Convert keys and values of maps; an error names the row of the map."""
     offsets = columns.offsets_of(array)
     start, count = int(offsets[0]), int(offsets[-1] - offsets[0])
     offsets = offsets - start

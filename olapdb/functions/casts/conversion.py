@@ -70,6 +70,7 @@ def _decimal(precision: int) -> Target:
     """Return a function from toDecimal…(x, scale) to its Decimal type."""
 
     def target(name: str, arguments: Sequence[Argument]) -> types.DataType:
+        """Return the Decimal; raise ArgumentOutOfBound for a scale outside 0 … precision."""
         scale = constant_integer(name, arguments, 1, "the scale")
         if not 0 <= scale <= precision:
             raise ArgumentOutOfBound(f"The scale of {name} is 0 to {precision}, not {scale}.")
@@ -79,6 +80,7 @@ def _decimal(precision: int) -> Target:
 
 
 def _fixed_string(name: str, arguments: Sequence[Argument]) -> types.DataType:
+    """Return the type of toFixedString(x, length); raise ArgumentOutOfBound unless length > 0."""
     length = constant_integer(name, arguments, 1, "the length")
     if length <= 0:
         raise ArgumentOutOfBound(f"The length of a FixedString is positive, not {length}.")
@@ -126,6 +128,7 @@ def _converted(name: str, target: types.DataType, arguments: Sequence[Argument])
     )  # no NULL for a text that does not fit
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Cast the first argument."""
         return cast.cast_column(values[0], source, result, environment, strict=strict)
 
     return ScalarCall(name, result, kernel, monotonic=_is_monotonic(types.plain(source), target))
@@ -160,7 +163,7 @@ _DAYS_BITS_MAX = 16
 
 
 def _check_possible(name: str, source: types.DataType, target: types.DataType) -> None:
-    """Raise IllegalTypeOfArgument while resolving if no cast exists between the types."""
+    """Raise IllegalTypeOfArgument, when a call is resolved, if no cast exists between the types."""
     if not _is_possible(types.plain(source), target):
         raise illegal(name, source, f"something that converts to {target}")
 
@@ -179,6 +182,7 @@ def _plain_conversion(conversion: _Conversion) -> Callable[[str, Sequence[Argume
     """Return a resolver of a conversion that raises for bad values."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call; toDate refuses a time zone with BadArguments."""
         target = conversion.target(name, arguments)
         if len(arguments) == 2 and name == "toDate":
             constant_zone(name, arguments, 1)
@@ -197,6 +201,7 @@ def _or(conversion: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argu
     """
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call; …OrNull and …OrZero take texts only."""
         source = arguments[0].type
         target_arguments = arguments
         default: Argument | None = None
@@ -225,6 +230,7 @@ def _or(conversion: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argu
         ) and isinstance(target, types.Integer | types.Float)
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+            """Convert; replace each value that does not convert by NULL, zero or the default."""
             converted = cast.cast_or_null(
                 values[0],
                 source,
@@ -261,7 +267,10 @@ def _filled(converted: Column, missing: Column, source: Column | None) -> Column
 
 
 def _to_string(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve toString(x[, zone]); LowCardinality stays."""
+    """Resolve toString(x[, zone]).
+
+    LowCardinality stays; a zone is allowed only for a DateTime or DateTime64.
+    """
     if len(arguments) == 2:
         zone = constant_zone(name, arguments, 1)
         inner = types.plain(arguments[0].type)
@@ -330,6 +339,7 @@ def _to_bool(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _to_low_cardinality(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve toLowCardinality(x), which changes the type alone; arrays are refused."""
     inner = arguments[0].type
     if isinstance(types.plain(inner), types.Array):
         raise illegal(name, inner, "a String, number or date")
@@ -338,6 +348,9 @@ def _to_low_cardinality(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _definitions() -> tuple[ScalarDefinition, ...]:
+    """Return the definitions of all conversions in `_CONVERSIONS`, with suffixes, and of
+    toInterval….
+    """
     definitions: list[ScalarDefinition] = []
     for name, conversion in _CONVERSIONS.items():
         low, high = conversion.extra

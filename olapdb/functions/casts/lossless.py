@@ -142,7 +142,9 @@ def _refuse(
     zone: str,
     reason: str,
 ) -> None:
-    """Raise CannotConvertType about the first bad row, with its value."""
+    """Raise CannotConvertType about the first row that `bad` marks, with its value; do nothing if
+    none is.
+    """
     row = first_bad(bad)
     if row is None:
         return
@@ -154,7 +156,9 @@ def _refuse(
 def _refuse_outside(
     array: pa.Array, source: types.Integer, target: types.Integer, zone: str
 ) -> None:
-    """Raise CannotConvertType about the first integer outside the target's range."""
+    """Raise CannotConvertType if any integer is outside the target's range, with the first one's
+    row.
+    """
     bounds = pc.min_max(array)
     lowest, highest = bounds["min"].as_py(), bounds["max"].as_py()
     if lowest is None or (target.minimum <= lowest and highest <= target.maximum):
@@ -250,7 +254,9 @@ def _from_text(array: pa.Array, target: types.DataType, zone: str, cast: Cast) -
 
 
 def _refuse_places(array: pa.Array, target: types.Decimal, zone: str) -> None:
-    """Raise CannotConvertType about digits other than 0 behind the last place of a Decimal."""
+    """Raise CannotConvertType if any text has a digit other than 0 behind the last place of the
+    Decimal.
+    """
     if _DOT not in columns.bytes_of(array)[1] and not _has_exponents(array):
         return
     without_powers = parsing.without_exponents(array) if _has_exponents(array) else array
@@ -260,6 +266,7 @@ def _refuse_places(array: pa.Array, target: types.Decimal, zone: str) -> None:
 
 
 def _has_exponents(array: pa.Array) -> bool:
+    """Return whether any of the texts has an `e` or `E`."""
     data = columns.bytes_of(array)[1]
     return bool(((data | 0x20) == ord("e")).any())
 

@@ -63,6 +63,7 @@ def _truncated(values: np.ndarray, target: Integer) -> np.ndarray:
 
 
 def _decimal_to_integer(array: pa.Array, target: Integer) -> pa.Array:
+    """Truncate decimals to integers; raise DecimalOverflow if any is out of range."""
     whole = decimal_rescaled(array, 0)
     try:
         return whole.cast(target.arrow)
@@ -95,7 +96,7 @@ DIGITS_MAX = 76
 
 
 def _refuse_longer(wide: pa.Array, scale: int) -> None:
-    """Raise DecimalOverflow about the first value that is too long for the scale.
+    """Raise DecimalOverflow about the first value, if any, that is too long for the scale.
 
     Arrow's cast would wrap or name no row.
     """

@@ -147,6 +147,7 @@ def _parse(array: pa.Array, target: DateTime | DateTime64, zone: str, american: 
 
 
 def _all_given(*parts: np.ndarray) -> bool:
+    """Return whether no part is 0 in any row; the best effort parser takes 0 as absent."""
     return all(bool(part.all()) for part in parts)
 
 

@@ -50,7 +50,7 @@ def may_parse(array: pa.Array, target: types.DataType) -> np.ndarray:
 
 
 def _check(array: pa.Array, pattern: str, target: types.DataType) -> None:
-    """Raise an error about the first text that does not match."""
+    """Raise a DataError about the first text, if any, that does not match `pattern`."""
     bad = first_bad(~np.asarray(pc.match_substring_regex(array, pattern)))
     if bad is not None:
         raise _unparsable(array, bad, target)
@@ -86,7 +86,9 @@ def _digits_as_integers(array: pa.Array, target: types.Integer) -> pa.Array | No
 
 
 def parse_integers(array: pa.Array, target: types.Integer, *, wrap: bool = True) -> pa.Array:
-    """Parse digits with a sign; values out of range wrap, or are refused if not `wrap`."""
+    """Parse digits with a sign; values out of range wrap, or raise CannotParseNumber if not
+    `wrap`.
+    """
     plain_digits = _digits_as_integers(array, target)
     if plain_digits is not None:
         return plain_digits
@@ -114,7 +116,10 @@ def _check_range(
     negative: np.ndarray,
     target: types.Integer,
 ) -> None:
-    """Raise CannotParseNumber about the first number out of range; `total` is it modulo 2^64."""
+    """Raise CannotParseNumber if any number is out of range; `total` is its size modulo 2^64.
+
+    `digits` are the texts without sign.
+    """
     significant = pc.utf8_ltrim(digits, "0")
     lengths = np.asarray(pc.binary_length(significant))
     limit = np.where(negative, np.uint64(-target.minimum), np.uint64(target.maximum))
@@ -127,7 +132,10 @@ def _check_range(
 
 
 def parse_floats(array: pa.Array, target: types.Float) -> pa.Array:
-    """Parse texts as floats; accepts inf, infinity and nan."""
+    """Parse texts as floats; accepts inf, infinity and nan.
+
+    Raises CannotParse or CannotParseNumber for other texts.
+    """
     _check(array, _FLOAT, target)
     unsigned = pc.utf8_ltrim(array, "+")
     return unsigned.cast(target.arrow)

@@ -164,14 +164,16 @@ class TimestampLayout:
         parsed.has_time = True
 
     def _fraction(self) -> None:
-        """Parse the digits behind the point as nanoseconds."""
+        """Parse the digits behind the point as nanoseconds; digits after the ninth are skipped."""
         begin = self.at
         count = min(self._run(b"0", _RUN_MAX), _FRACTION_MAX, _NANO_DIGITS)
         if count:
             self.parsed.nanoseconds = self._number(begin, count) * 10 ** (_NANO_DIGITS - count)
 
     def _after_year(self) -> bool:
-        """Parse month and day after a year, with any character as separator."""
+        """Parse month and day after a year, with any character as separator; return False at the
+        end.
+        """
         parsed = self.parsed
         if self.at == len(self.shape):
             return True
@@ -219,7 +221,10 @@ class TimestampLayout:
         return True
 
     def _day_and_month(self, number: np.ndarray) -> bool:
-        """Parse a date from its second part on; no digit may follow a month's name."""
+        """Parse a date from its second part on; `number` is the first, a day or, if american, a month.
+
+        Returns False at the end of the timestamp. No digit may follow a month's name.
+        """
         parsed = self.parsed
         named = False
         if is_given(parsed.day) or is_given(parsed.month):
@@ -286,7 +291,9 @@ class TimestampLayout:
         return True
 
     def _offset(self, sign: int) -> None:
-        """Parse an offset such as +03:00, or a time hhmmss after a date and a sign."""
+        """Parse an offset such as +03:00, or a time hhmmss after a date and a sign; `sign` is its
+        byte.
+        """
         parsed = self.parsed
         self.at += 1
         begin, count = self.at, self._run(b"0", _RUN_MAX)
@@ -335,8 +342,10 @@ def _index_of(names: Sequence[bytes], word: bytes) -> int:
 
 
 def _month_of(word: bytes) -> int:
+    """Return the month, 1 to 12, of a name in lower case; 0 if it is none."""
     return _index_of(_MONTHS, word)
 
 
 def _is_weekday(word: bytes) -> bool:
+    """Return whether a word in lower case is the name of a weekday."""
     return _index_of(_WEEKDAYS, word) > 0

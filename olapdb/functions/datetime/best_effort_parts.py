@@ -40,6 +40,7 @@ class Mixed(Exception):
     """
 
     def __init__(self, given: np.ndarray) -> None:
+        """Store `given`: True for the rows that have the part."""
         super().__init__()
         self.given = given
 

@@ -52,7 +52,10 @@ def resolve(name: str, operation: str, arguments: Sequence[Argument]) -> ScalarC
 
 
 def _difference_type(name: str, left: types.DataType, right: types.DataType) -> types.DataType:
-    """Return the type of the difference: Int32, or a Decimal if one is a DateTime64."""
+    """Return the type of the difference: Int32, or a Decimal if one is a DateTime64.
+
+    Raises IllegalTypeOfArgument for other pairs of two different types.
+    """
     clocks = isinstance(left, types.DateTime | types.DateTime64) and isinstance(
         right, types.DateTime | types.DateTime64
     )
@@ -84,6 +87,7 @@ def _intervals(sign: int) -> Kernel:
     """Return the kernel of the sum or difference of two intervals of one unit."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        """Add or subtract the numbers of units."""
         left, right = (columns.numpy_values(a) for a in arrays)
         return columns.from_values(left + sign * right, pa.int64())
 
@@ -116,6 +120,7 @@ def shift(unit: str, sign: int, *, swapped: bool = False) -> Kernel:
     """
 
     def kernel(values: list[Column], call: Invocation) -> pa.Array:
+        """Shift the times; fractions of amounts are cut off, and NaN counts as 0."""
         times, amounts = reversed(values) if swapped else values
         source = call.types[1] if swapped else call.types[0]
         if pa.types.is_decimal(amounts.type):
@@ -200,15 +205,16 @@ _COUNT_MAX = 10_000_000
 
 
 def _clipped(count: np.ndarray) -> np.ndarray:
+    """Return counts of days or months clipped to ±10 million, which avoids overflow later."""
     return np.asarray(np.clip(count, -_COUNT_MAX, _COUNT_MAX))
 
 
 def _ticks_moved(
     ticks: np.ndarray, count: np.ndarray, factor: int, result: types.DateTime | types.DateTime64
 ) -> np.ndarray:
-    """Add seconds or shorter units; a DateTime wraps.
+    """Return ticks plus `count` units of `factor` ticks; the caller wraps a DateTime.
 
-    Raises DecimalOverflow beyond DateTime64's 64 bits.
+    A DateTime64 stops at the ends of its range. Raises DecimalOverflow beyond its 64 bits.
     """
     moved = ticks + count * factor
     if isinstance(result, types.DateTime64):

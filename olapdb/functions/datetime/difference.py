@@ -32,6 +32,7 @@ def _date_diff(*, full: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]
     """
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call for a constant unit and two dates or times."""
         unit = unit_named(name, constant_text(name, arguments, 0, "the unit"))
         kinds = [plain(a.type) for a in arguments[1:3]]
         for kind in kinds:
@@ -42,6 +43,7 @@ def _date_diff(*, full: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]
         zone = constant_zone(name, arguments, 3) if len(arguments) > 3 else None
 
         def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+            """Count units between start and end; Int64, negative if end comes first."""
             start, end = (
                 _ticks(a, t, unit, zone, call) for a, t in zip(arrays[1:3], kinds, strict=True)
             )

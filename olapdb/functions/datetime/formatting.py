@@ -59,6 +59,7 @@ def _format_datetime(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     zone = scalar.constant_zone(name, arguments, 2) if len(arguments) > 2 else None
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Format the times, by the fast writer if the layout is fixed, else by strftime pieces."""
         data_type = call.types[0]
         seconds = calendar.local_seconds(arrays[0], data_type, call.environment.zone, zone)
         written = fixed_format.write(seconds, layout) if layout is not None else None
@@ -137,6 +138,7 @@ def _date_name(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         raise BadArguments(f"{name} does not know the part {part!r}.")
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Return the part as text, without a leading zero for days and times."""
         seconds = calendar.local_seconds(arrays[1], call.types[1], call.environment.zone, zone)
         wall = columns.from_values(seconds, pa.timestamp("s"))
         if part == "quarter":
@@ -156,6 +158,7 @@ def _date_name(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _month_name(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Return the English name of each month: the kernel of monthName."""
     wall = columns.from_values(seconds_of(arrays[0], call), pa.timestamp("s"))
     return pc.strftime(wall, format="%B")
 
