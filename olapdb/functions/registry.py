@@ -37,6 +37,7 @@ def _definitions_by_name() -> Mapping[str, ScalarDefinition]:
 
 
 def _lambda_definitions() -> Mapping[str, LambdaDefinition]:
+    """Return the functions that take a lambda, by name."""
     from olapdb.functions.arrays.lambda_functions import LAMBDA_DEFINITIONS  # it needs this module
 
     return LAMBDA_DEFINITIONS

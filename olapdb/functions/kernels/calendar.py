@@ -68,6 +68,7 @@ def civil_from_days(days: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 @cache
 def _calendar() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (year, month, day) of all days of Date's range, 1970-01-01 first."""
     return _civil_from_days(np.arange(DATE_MAX + 1))
 
 

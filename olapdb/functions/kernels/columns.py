@@ -33,6 +33,7 @@ def as_array(column: Column, rows: int) -> pa.Array:
 
 
 def _array_of_one(column: pa.Scalar) -> pa.Array:
+    """Return a constant as an array of one value, nested types included."""
     try:
         return pa.array([column], column.type)
     except pa.ArrowNotImplementedError:  # a nested value of Arrow's null type

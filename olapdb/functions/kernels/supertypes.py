@@ -105,6 +105,7 @@ def common_type(types: Sequence[DataType]) -> DataType:
 
 
 def _unwrap_simple(data_type: DataType) -> DataType:
+    """Return the value's type of a SimpleAggregateFunction, other types as given."""
     return data_type.inner if isinstance(data_type, SimpleAggregateFunction) else data_type
 
 
@@ -257,7 +258,10 @@ def arithmetic_type(operation: str, left: DataType, right: DataType) -> DataType
 
 
 def sum_type(data_type: DataType) -> DataType:
-    """Return the type of sum() of a type: 64 bits, Float64, or Decimal(38 or 76, S)."""
+    """Return the type of sum() of a type: 64 bits, Float64, or Decimal(38 or 76, S).
+
+    Raises NoCommonType for types that are no numbers.
+    """
     match data_type:
         case Integer(signed=True):
             return INT64
@@ -276,7 +280,10 @@ def sum_type(data_type: DataType) -> DataType:
 def low_cardinality_result(
     result: DataType, types: Sequence[DataType], constant: Sequence[bool]
 ) -> DataType:
-    """Return LowCardinality(String) if the only non-constant argument is LowCardinality."""
+    """Return `result`, a text type, as LowCardinality if the only non-constant argument is LowCardinality.
+
+    Otherwise returns `result` as given.
+    """
     varying = [t for t, fixed in zip(types, constant, strict=True) if not fixed]
     hinted = len(varying) == 1 and isinstance(varying[0], LowCardinality)
     text = isinstance(plain(result), String | FixedString)

@@ -98,6 +98,7 @@ def rotated_right(value: np.ndarray, places: int | np.ndarray) -> np.ndarray:
 
 
 def _rotated_left(value: np.ndarray, places: int) -> np.ndarray:
+    """Return words rotated to the left by 1 to 63 places."""
     return np.asarray((value << U64(places)) | (value >> U64(64 - places)))
 
 
@@ -140,6 +141,7 @@ def _mixed(value: np.ndarray) -> np.ndarray:
 
 
 def _city_to_3(v: HashedValues) -> np.ndarray:
+    """Return CityHash64 of values of 1 to 3 bytes."""
     length = v.lengths
     y = v.byte(0) + (v.byte(length >> 1) << U64(8))
     z = length.astype(U64) + (v.byte(length - 1) << U64(2))
@@ -147,17 +149,20 @@ def _city_to_3(v: HashedValues) -> np.ndarray:
 
 
 def _city_to_8(v: HashedValues) -> np.ndarray:
+    """Return CityHash64 of values of 4 to 8 bytes."""
     length = v.lengths.astype(U64)
     return city_combined(length + (v.word(0, 4) << U64(3)), v.word(v.lengths - 4, 4))
 
 
 def _city_to_16(v: HashedValues) -> np.ndarray:
+    """Return CityHash64 of values of 9 to 16 bytes."""
     length = v.lengths.astype(U64)
     last = v.word(v.lengths - 8)
     return np.asarray(city_combined(v.word(0), rotated_right(last + length, length)) ^ last)
 
 
 def _city_to_32(v: HashedValues) -> np.ndarray:
+    """Return CityHash64 of values of 17 to 32 bytes."""
     length = v.lengths.astype(U64)
     a, b = v.word(0) * _K1, v.word(8)
     c, d = v.word(v.lengths - 8) * _K2, v.word(v.lengths - 16) * _K0
@@ -168,6 +173,7 @@ def _city_to_32(v: HashedValues) -> np.ndarray:
 
 
 def _city_to_64(v: HashedValues) -> np.ndarray:
+    """Return CityHash64 of values of 33 to 64 bytes."""
     length, end = v.lengths.astype(U64), v.lengths
     first = _city_half(
         v, v.word(0) + (length + v.word(end - 16)) * _K0, v.word(24), (v.word(8), v.word(16))
@@ -193,7 +199,7 @@ def _city_half(
 def _city_weak(
     v: HashedValues, at: np.ndarray | int, a: np.ndarray, b: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weak hash of 32 bytes with two seeds."""
+    """Return the weak hash of the 32 bytes from `at`, with the seeds `a` and `b`, as two words."""
     w, x, y, z = (v.word(at + 8 * step) for step in range(4))
     a = a + w
     b = rotated_right(b + a + z, 21)
@@ -204,6 +210,7 @@ def _city_weak(
 
 
 def _city_long(v: HashedValues) -> np.ndarray:
+    """Return CityHash64 of values of more than 64 bytes."""
     end, length = v.lengths, v.lengths.astype(U64)
     x, y = v.word(0), v.word(end - 16) ^ _K1
     z: np.ndarray = v.word(end - 56) ^ _K0
@@ -275,6 +282,7 @@ def _sip_absorbed(state: list[np.ndarray], word: np.ndarray) -> list[np.ndarray]
 
 
 def _sip_round(state: list[np.ndarray]) -> list[np.ndarray]:
+    """Return the state of four words after one SipRound."""
     v0, v1, v2, v3 = state
     v0 = v0 + v1
     v1 = _rotated_left(v1, 13) ^ v0

@@ -119,6 +119,7 @@ def _cases(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     convert = _unified if len(branches) == _BRANCHES_OF_IF else _cast_branch
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Cast the branches to the common type and choose one for each row."""
         truths = [columns.truth(values[i]) for i in range(0, len(values) - 1, 2)]
         outcomes = [values[i] for i in range(1, len(values), 2)] + [values[-1]]
         if isinstance(plain(result), ExactFloat):
@@ -164,10 +165,12 @@ _BRANCHES_OF_IF = 2
 def _cast_branch(
     column: Column, source: DataType, target: DataType, environment: Environment
 ) -> Column:
+    """Cast a branch to the common type, as multiIf does."""
     return cast_column(column, source, target, environment, strict=False)
 
 
 def _multi_if(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve multiIf; raise NumberOfArgumentsDoesntMatch unless the number of arguments is odd."""
     if len(arguments) % 2 == 0:
         raise NumberOfArgumentsDoesntMatch(f"Function {name} takes an odd number of arguments.")
     return _cases(name, arguments)
@@ -183,6 +186,7 @@ def _case_with_expression(name: str, arguments: Sequence[Argument]) -> ScalarCal
     result = _common(branches)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Choose for each row the value of the first equal key; NULL equals NULL."""
         truths = [
             columns.truth(call.kernel([values[0], values[1 + 2 * i]], rows, environment))
             for i, call in enumerate(equals)
@@ -198,7 +202,7 @@ def _case_with_expression(name: str, arguments: Sequence[Argument]) -> ScalarCal
 
 
 def _coalesce(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve the first value that is not NULL.
+    """Resolve coalesce and ifNull: the first value that is not NULL.
 
     Arguments behind one that is never NULL are ignored.
     """
@@ -218,6 +222,7 @@ def _coalesce(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     target = make_nullable(result)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Return for each row the first value that is not NULL."""
         cast = [_unified(values[i], arguments[i].type, target, environment) for i in used]
         if len(cast) == 1:
             return cast[0]
@@ -230,12 +235,14 @@ def _coalesce(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _null_if(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve nullIf(a, b): NULL where both are equal, else the first."""
     result = make_nullable(arguments[0].type)
     if any(isinstance(plain(a.type), Nothing) for a in arguments):
         return ScalarCall(name, result, lambda v, r, e: v[0])
     equals = comparison.comparison_resolver("equals")("equals", arguments)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Replace equal values by NULL."""
         same = columns.truth(equals.kernel(values, rows, environment))
         null = pa.scalar(None, result.arrow)
         return choose([same], [null, values[0]], rows)
@@ -244,9 +251,11 @@ def _null_if(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _is_null(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve isNull, or isNotNull if `name` is not "isNull"."""
     for_null = name == "isNull"
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Return 0 or 1 for each row."""
         if isinstance(values[0], pa.Scalar):
             return pa.scalar(int(values[0].is_valid != for_null), pa.uint8())
         return pc.cast(values[0].is_null() if for_null else values[0].is_valid(), pa.uint8())
@@ -259,6 +268,7 @@ def _assume_not_null(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     result = without_null(arguments[0].type)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Fill NULLs with the type's default."""
         missing = default_value(result)
         if isinstance(values[0], pa.Scalar):
             return values[0] if values[0].is_valid else missing
@@ -268,6 +278,7 @@ def _assume_not_null(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _to_nullable(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve toNullable(x): the same values under a Nullable type."""
     return ScalarCall(name, make_nullable(arguments[0].type), lambda v, r, e: v[0])
 
 
@@ -275,6 +286,7 @@ def _extreme(*, largest: bool) -> Callable[[str, Sequence[Argument]], ScalarCall
     """Return a resolver of greatest or least, which ignore NULL."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call in the arguments' common type; bare NULLs are ignored."""
         used = [i for i, a in enumerate(arguments) if not isinstance(plain(a.type), Nothing)]
         if not used:
             return ScalarCall(name, NULL_TYPE, lambda v, r, e: pa.scalar(None, pa.null()))
@@ -287,6 +299,7 @@ def _extreme(*, largest: bool) -> Callable[[str, Sequence[Argument]], ScalarCall
             raise illegal(name, result, "a number, string or date")
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+            """Return the greatest or least value of each row; NULL only if all are NULL."""
             cast = [
                 cast_column(values[i], arguments[i].type, wide, environment, strict=False)
                 for i in used
@@ -356,6 +369,7 @@ def _transform(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         raise BadArguments(f"The arrays of {name} have different sizes.")
 
     def kernel(columns_given: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Look the values up in `from`; absent ones give the default, or themselves without one."""
         is_constant = isinstance(columns_given[0], pa.Scalar)
         array = columns.as_array(columns_given[0], 1 if is_constant else rows)
         lookup_keys = _unified(found_keys, key_type.inner, make_nullable(compared), environment)

@@ -58,7 +58,7 @@ def combine_decimals(operation: str, values: list[Column], result: Decimal, rows
 def _combine_wide(operation: str, left: pa.Array, right: pa.Array, result: Decimal) -> pa.Array:
     """Return the sum, difference or product of numbers of at most 76 digits.
 
-    Raise DecimalOverflow.
+    Raises DecimalOverflow if a product is too large; the caller checks sums.
     """
     if operation != "multiply":
         return _sum(left, right if operation == "plus" else pc.negate(right))
@@ -107,7 +107,7 @@ def divide(values: list[Column], result: Decimal, rows: int) -> pa.Array:
 def whole_quotient(values: list[Column], result: Integer, rows: int) -> np.ndarray:
     """Return the quotient truncated to an integer, int64.
 
-    Raise IllegalDivision or DecimalOverflow.
+    Raises IllegalDivision if any divisor is 0, DecimalOverflow if any quotient does not fit.
     """
     refuse_zero(values[1])
     dividend, divisor = _at_one_scale(values)
@@ -139,7 +139,7 @@ def remainder(values: list[Column], result: Decimal, rows: int, *, positive: boo
 
 
 def refuse_zero(divisor: Column) -> None:
-    """Raise IllegalDivision about the first row whose divisor, of any number type, is 0."""
+    """Raise IllegalDivision about the first row, if any, whose divisor is 0; any number type."""
     valid = not_zero(columns.single(divisor))
     if not valid.all():
         raise numpy_arithmetic.zero_division(int(np.argmin(valid)))
@@ -170,7 +170,7 @@ def scale_of(column: Column) -> int:
 def digits(column: Column, power: int = 0) -> Digits:
     """Return numbers without their point, times 10 ** power.
 
-    Raise DecimalOverflow beyond 76 digits.
+    Raises DecimalOverflow if any has more than 76 digits.
     """
     array = columns.single(column)
     small = _int64_scaled(array, power)
@@ -246,15 +246,16 @@ def _largest(values: np.ndarray) -> int:
 
 
 def _within(values: np.ndarray, result: Integer) -> bool:
+    """Return whether all values are in the range of `result`; True for an empty array."""
     return not values.size or (
         result.minimum <= int(values.min()) and int(values.max()) <= result.maximum
     )
 
 
 def fitted_to(values: Digits, result: Decimal, operation: str) -> pa.Array:
-    """Return digits at the result's scale as its Decimals.
+    """Return digits at the result's scale as its Decimals; `operation` is for the error.
 
-    Raise DecimalOverflow if one does not fit.
+    Raises DecimalOverflow if any does not fit.
     """
     if isinstance(values, np.ndarray):
         bits = decimal_width.decimal_bits(result.arrow)
@@ -318,7 +319,7 @@ def _divided_by_arrow(dividend: pa.Array, divisor: pa.Array) -> pa.Array:
 
 
 def _remaining(dividend: pa.Array, quotient: pa.Array, divisor: pa.Array) -> pa.Array:
-    """Return the dividend minus the quotient times the divisor."""
+    """Return the dividend minus the quotient times the divisor, of Decimal256 of scale 0."""
     difference = pc.subtract(_declared(dividend, 75), _declared(_product(quotient, divisor), 75))
     return columns.view(difference, _WIDE)
 
@@ -339,6 +340,7 @@ def _declared(array: pa.Array, precision: int) -> pa.Array:
 
 
 def _constant(value: int, rows: int) -> pa.Array:
+    """Return an integer as a column of Decimal256 of scale 0."""
     return pa.repeat(pa.scalar(PythonDecimal(value), _WIDE), rows)
 
 
@@ -349,6 +351,7 @@ def _estimated(dividend: pa.Array, divisor: pa.Array) -> pa.Array:
 
 
 def _floats(array: pa.Array) -> np.ndarray:
+    """Return decimals as the nearest Float64 values."""
     return columns.numpy_values(array.cast(pa.float64(), safe=False))
 
 

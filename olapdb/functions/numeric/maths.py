@@ -38,6 +38,7 @@ def _function(
     """Define a function of numbers as Float64, computed by a numpy function."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Apply the ufunc to the arguments as Float64; errors give NaN or infinity."""
         with np.errstate(all="ignore"):
             return columns.from_values(ufunc(*(floats(a) for a in arrays)), pa.float64())
 
@@ -49,6 +50,7 @@ def _constant(name: str, value: float) -> scalar.ScalarDefinition:
     """Define a function without arguments that returns `value`."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call."""
         return ScalarCall(spelt, FLOAT64, lambda v, r, e: pa.scalar(value))
 
     return scalar.custom(name, resolve, count=0, insensitive=True)
@@ -58,6 +60,7 @@ def _test(function: Callable[[np.ndarray], np.ndarray]) -> scalar.Kernel:
     """Return a kernel from numbers to 0 or 1."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Test each number."""
         return columns.from_values(function(floats(arrays[0])), pa.uint8())
 
     return kernel
@@ -69,6 +72,7 @@ def _if_not_finite(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     chosen = resolve_scalar("if", [Argument(test.type), *arguments])
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Test the first argument and choose."""
         return chosen.kernel(
             [test.kernel(values[:1], rows, environment), *values], rows, environment
         )
@@ -86,6 +90,7 @@ def _rounding(mode: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     """
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call for a number and a constant number of digits, 0 if absent."""
         if any(isinstance(plain(a.type), Nothing) for a in arguments):
             return scalar.standard_call(name, arguments, FLOAT64, None)
         places = (
@@ -99,6 +104,7 @@ def _rounding(mode: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
             raise ArgumentOutOfBound(f"{name} takes up to 32767 digits, not {places}.")
 
         def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+            """Round the numbers."""
             return _rounded(arrays[0], as_number(number_type), places, mode)
 
         may_wrap = isinstance(as_number(number_type), Integer) and places < 0
@@ -110,7 +116,9 @@ def _rounding(mode: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
 
 
 def _rounded(array: pa.Array, data_type: DataType, places: int, mode: str) -> pa.Array:
-    """Return numbers rounded to `places` digits behind the point, negative ones before it."""
+    """Return numbers rounded to `places` digits behind the point; a negative number counts digits
+    before it.
+    """
     if isinstance(data_type, Integer):
         if places >= 0:
             return array.cast(data_type.arrow)
