@@ -111,6 +111,7 @@ def _ranking(
     """Define a function without arguments that numbers or ranks the rows of each partition."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> WindowFunction:
+        """Resolve the function, which has no arguments."""
         return WindowFunction(
             spelt,
             data_type,
@@ -162,6 +163,7 @@ def _ntile(name: str, arguments: Sequence[Argument]) -> WindowFunction:
         raise BadArguments(f"The argument of {name} must be a positive integer, not {buckets}.")
 
     def kernel(values: Sequence[pa.Array], frames: Frames) -> pa.Array:
+        """Number the buckets of each partition's rows."""
         size = frames.partition_ends - frames.partition_starts
         offset = frames.positions - frames.partition_starts
         small, larger = size // buckets, size % buckets
@@ -197,10 +199,12 @@ def _taken(
 def _shifted(name: str, *, forward: bool, in_frame: bool) -> WindowDefinition:
     """Define a function of (value[, offset[, default]]) that returns the value of another row.
 
-    lag and lead look in the partition, lagInFrame and leadInFrame in the frame (`in_frame`).
+    lag and lead look in the partition, lagInFrame and leadInFrame in the frame (`in_frame`). `forward`
+    looks at later rows. The offset is 1 if absent; a row outside gives the default, or the type's.
     """
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> WindowFunction:
+        """Resolve the function; raise BadArguments for a negative offset or an unfit default."""
         value_type = arguments[0].type
         if len(arguments) > 1:
             require(spelt, [plain(arguments[1].type)], Integer, "an integer offset")
@@ -217,6 +221,7 @@ def _shifted(name: str, *, forward: bool, in_frame: bool) -> WindowDefinition:
                 )
 
         def kernel(values: Sequence[pa.Array], frames: Frames) -> pa.Array:
+            """Take the value `offset` rows away."""
             offset = columns.numpy_values(values[1]).astype(np.int64) if len(values) > 1 else 1
             places = frames.positions + (offset if forward else -offset)
             low = frames.starts if in_frame else frames.partition_starts
@@ -249,6 +254,7 @@ def _nth_value(name: str, arguments: Sequence[Argument]) -> WindowFunction:
         raise BadArguments(f"The second argument of {name} must be a positive integer.")
 
     def kernel(values: Sequence[pa.Array], frames: Frames) -> pa.Array:
+        """Take the n-th value of each row's frame."""
         places = frames.starts + columns.numpy_values(values[1]).astype(np.int64) - 1
         inside = (places >= frames.starts) & (places < frames.ends)
         return _taken(values[0], places, inside, columns.single(default_value(value_type)))
@@ -260,9 +266,13 @@ def _edge(name: str, *, last: bool, keeps_null: bool) -> WindowDefinition:
     """Define first_value or last_value of the frame; without `keeps_null` they skip NULL."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> WindowFunction:
+        """Resolve the function for one argument."""
         value_type = arguments[0].type
 
         def kernel(values: Sequence[pa.Array], frames: Frames) -> pa.Array:
+            """Take the first or last value of each row's frame; the type's default if there is
+            none.
+            """
             column = values[0]
             places = frames.ends - 1 if last else frames.starts
             if not keeps_null and column.null_count:
@@ -276,9 +286,9 @@ def _edge(name: str, *, last: bool, keeps_null: bool) -> WindowDefinition:
 
 
 def _nearest_valid(valid: np.ndarray, places: np.ndarray, backward: bool) -> np.ndarray:
-    """Return for each place the nearest one with a value.
+    """Return for each place the nearest position, itself included, that has a value.
 
-    Searches backward or forward; out of range if none.
+    Searches backward or forward, beyond the frame too; -1 or the number of rows if there is none.
     """
     rows = np.arange(len(valid))
     if backward:
@@ -290,9 +300,9 @@ def _nearest_valid(valid: np.ndarray, places: np.ndarray, backward: bool) -> np.
 
 
 def edge_definition(name: str, respects_nulls: bool) -> WindowDefinition | None:
-    """Return the definition of an aggregate that with OVER returns the first or last row of the frame.
+    """Return the definition of an aggregate that with OVER gives the frame's first or last value.
 
-    Returns None for other names.
+    Returns None for other names. NULLs are skipped unless `respects_nulls` or the name keeps them.
     """
     folded = name.lower()
     if folded in (

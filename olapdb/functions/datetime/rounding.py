@@ -142,9 +142,7 @@ _HOUR = 3600
 
 
 def _from_seconds(seconds: np.ndarray, result: DataType) -> pa.Array:
-    """Return UTC seconds as DateTime, clamped, or as DateTime64, whose caller has checked the
-    range.
-    """
+    """Return UTC seconds as DateTime, clamped to its range, or as DateTime64, unclamped."""
     if isinstance(result, DateTime):
         return columns.from_values(np.clip(seconds, 0, calendar.DATETIME_MAX), result.arrow)
     return columns.from_values(seconds * calendar.ticks_per_second(result), result.arrow)

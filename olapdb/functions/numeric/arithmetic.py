@@ -177,7 +177,8 @@ def _integer_operands(arrays: list[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
 def _int_div(values: list[Column], call: scalar.Invocation) -> pa.Array:
     """Return the quotient truncated to an integer: the kernel of intDiv.
 
-    Raises IllegalDivision if any divisor is 0, and DecimalOverflow if a Decimal's quotient does not fit.
+    Raises IllegalDivision if any divisor is 0 or any float quotient does not fit, and DecimalOverflow
+    if a Decimal's does not.
     """
     assert isinstance(call.result, Integer)
     if any(isinstance(t, Float) for t in call.types):
@@ -274,7 +275,8 @@ def _may_divide(dividend: np.ndarray, divisor: np.ndarray) -> np.ndarray:
 def _modulo_or_zero(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     """Return the remainder, 0 where the divisor is 0: the kernel of moduloOrZero.
 
-    Also 0 where the least signed integer is divided by -1. Of floats the remainder is NaN.
+    Also 0 where the least signed integer is divided by -1. If either operand is a float, the
+    remainder of a division by 0 is NaN.
     """
     if isinstance(call.result, Float):
         return _modulo(list(arrays), call)

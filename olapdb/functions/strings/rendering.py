@@ -114,9 +114,10 @@ _OFFSET_END = 1 << 31
 
 
 def _digits(values: np.ndarray, high: int, width: int) -> pa.Array:
-    """Return the text of numbers up to `high` that all have `width` digits.
+    """Return the text of numbers up to `high`, none negative, that all have `width` digits.
 
-    Computes one digit of all numbers at a time, from the last to the first."""
+    Computes one digit of all numbers at a time, from the last to the first.
+    """
     rows = len(values)
     remaining = converted(values, np.uint32 if high < 1 << 32 else np.uint64)
     ten = remaining.dtype.type(10)
@@ -209,6 +210,7 @@ def _times(array: pa.Array, data_type: types.DateTime | types.DateTime64, zone: 
 
 
 def _uuids(array: pa.Array) -> pa.Array:
+    """Return UUIDs as text with dashes, in lower case; NULL stays null."""
     digits = hex_matrix(fixed_bytes(array), upper=False)
     text = np.full((len(array), 36), ord("-"), np.uint8)
     digit = 0
@@ -252,6 +254,7 @@ def _restore_nulls(shown: pa.Array, array: pa.Array) -> pa.Array:
 
 
 def _lists(array: pa.Array, element: types.DataType, zone: str) -> pa.Array:
+    """Return arrays as `[1,2]`; NULL stays null."""
     offsets, elements = columns.elements_of(array)
     return _restore_nulls(
         _join_lists(offsets, display_nested(elements, element, zone), "[", "]"), array
@@ -259,6 +262,7 @@ def _lists(array: pa.Array, element: types.DataType, zone: str) -> pa.Array:
 
 
 def _tuples(array: pa.Array, data_type: types.Tuple, zone: str) -> pa.Array:
+    """Return tuples as `(1,'a')`; NULL stays null."""
     fields = columns.struct_fields(array)
     if not fields:
         return pa.array(["()"] * len(array), pa.string())
@@ -268,6 +272,7 @@ def _tuples(array: pa.Array, data_type: types.Tuple, zone: str) -> pa.Array:
 
 
 def _maps(array: pa.Array, data_type: types.Map, zone: str) -> pa.Array:
+    """Return maps as `{'a':1,'b':2}`; NULL stays null."""
     offsets = columns.offsets_of(array)
     start, stop = int(offsets[0]), int(offsets[-1])
     keys = display_nested(array.keys.slice(start, stop - start), data_type.key, zone)
