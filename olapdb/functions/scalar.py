@@ -78,7 +78,7 @@ class ScalarDefinition:
     def resolve(self, name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Return the call for these arguments; its kernel raises only errors of `olapdb.errors`.
 
-        Raises NumberOfArgumentsDoesntMatch, or what the resolver raises.
+        Raises NumberOfArgumentsDoesntMatch for a number outside the bounds, or the resolver's error.
         """
         count = len(arguments)
         if count < self.minimum or (self.maximum is not None and count > self.maximum):
@@ -240,7 +240,9 @@ def custom(
 
 
 def illegal(name: str, data_type: DataType, wanted: str) -> errors.IllegalTypeOfArgument:
-    """Return the error for an argument of the wrong type; `wanted` says what was expected."""
+    """Return the error for an argument of the wrong type; `wanted`, a noun, names the expected
+    types.
+    """
     return errors.IllegalTypeOfArgument(
         f"Illegal type {data_type} of argument of function {name}: {wanted} expected."
     )

@@ -88,7 +88,8 @@ def find_window(name: str) -> WindowDefinition | None:
 def resolve_window(name: str, arguments: Sequence[Argument]) -> WindowFunction:
     """Return the function for these arguments; the name must be known.
 
-    Raises NumberOfArgumentsDoesntMatch, IllegalTypeOfArgument, BadArguments, NoCommonType.
+    Raises NumberOfArgumentsDoesntMatch, or the definition's error for arguments that do not fit:
+    IllegalTypeOfArgument, BadArguments, NoCommonType.
     """
     definition = find_window(name)
     assert definition is not None, name

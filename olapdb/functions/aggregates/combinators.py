@@ -129,7 +129,9 @@ class SeenRowsCombinator(SharedStateCombinator):
         return self._with_seen_flag(seen, self.inner.state(arguments, groups))
 
     def _seen_groups(self, arguments: Sequence[pa.Array], groups: Groups) -> Groups:
-        """Return the groups of the rows that count as seen."""
+        """Return the groups of the rows that count as seen, one entry a row; rows with NULLs do
+        not count.
+        """
         inner = self.inner
         while isinstance(inner, If) and not self.counts:
             arguments, groups = inner.matching(arguments, groups)

@@ -29,7 +29,7 @@ class ExactQuantiles(Aggregate):
 
     @property
     def state_key(self) -> Hashable | None:
-        """The class and argument types: levels do not change the state."""
+        """The class and argument types, never None: the levels do not change the state."""
         return type(self), self.argument_types
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:

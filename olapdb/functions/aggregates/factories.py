@@ -143,7 +143,9 @@ def _value_type(name: str, data_type: DataType) -> DataType:
 
 
 def _require_orderable(name: str, data_type: DataType) -> None:
-    """Raise IllegalTypeOfArgument for types whose values have no order."""
+    """Raise IllegalTypeOfArgument if values of the type have no order: arrays, maps, tuples,
+    states.
+    """
     if isinstance(plain(data_type), Array | Map | Tuple | AggregateFunction):
         raise illegal_argument(name, data_type, "a number, string, date or another single value")
 

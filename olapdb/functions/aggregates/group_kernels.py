@@ -118,8 +118,9 @@ def sortable_bits(values: np.ndarray) -> np.ndarray:
 def order_keys(array: pa.Array) -> np.ndarray:
     """Return integers that compare as the values of a column without nulls do.
 
-    Integers, times, booleans and decimals of up to 18 digits keep their value, floats give their
-    sortable bits, other types the ranks of the values within the column."""
+    Integers, times, booleans and decimals of up to 18 digits keep their value. Floats give their
+    sortable bits, other types the ranks of the values within the column.
+    """
     arrow = array.type
     if pa.types.is_floating(arrow):
         return sortable_bits(columns.numpy_values(array))
@@ -214,8 +215,10 @@ def _list_keys(array: pa.Array) -> pa.Array:
 
 
 def distinct_ranks(ranking: Ranking, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
-    """Return each group's distinct values, sorted: the offsets of the groups, shape
-    (groups.count + 1,), and the ranks of the values."""
+    """Return each group's distinct values, sorted, by their ranks in `ranking`.
+
+    Returns the offsets of the groups, shape (groups.count + 1,), and the ranks.
+    """
     if not ranking.count:
         return np.zeros(groups.count + 1, np.int64), np.zeros(0, np.int64)
     combined = groups.codes * ranking.count + ranking.ranks

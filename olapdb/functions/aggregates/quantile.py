@@ -74,7 +74,7 @@ class Quantiles(Aggregate):
 
     @property
     def state_key(self) -> Hashable | None:
-        """The class and argument types: levels do not change the state."""
+        """The class and argument types, never None: the levels do not change the state."""
         return type(self), self.argument_types
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
@@ -155,7 +155,9 @@ def _as_floats(array: pa.Array) -> np.ndarray:
 
 
 def _sorted_lists(values: np.ndarray, owners: np.ndarray, count: int) -> pa.Array:
-    """Return the values of each of `count` groups as a sorted list."""
+    """Return the values of each of `count` groups as a sorted list; `owners` is each value's
+    group.
+    """
     values = values + 0.0  # -0.0 becomes 0.0: equal values, one state
     order = np.argsort(values, kind="stable")
     order = order[np.argsort(owners[order], kind="stable")]
@@ -166,7 +168,10 @@ def _sorted_lists(values: np.ndarray, owners: np.ndarray, count: int) -> pa.Arra
 def _bucket_lists(
     buckets: np.ndarray, weights: np.ndarray, owners: np.ndarray, count: int
 ) -> tuple[pa.Array, pa.Array]:
-    """Return for each group the list of its buckets, sorted, and the list of their value counts."""
+    """Return for each group the list of its buckets, sorted, and the list of their value counts.
+
+    `weights` are the value counts of `buckets`, `owners` their groups, from 0 up to `count`.
+    """
     least = int(buckets.min()) if len(buckets) else 0
     span = (int(buckets.max()) if len(buckets) else 0) - least + 1
     keys = owners * span + (buckets - least)
@@ -208,7 +213,10 @@ def _weighted(states: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _at(level: float, ordered: np.ndarray, weights: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Return the interpolated quantile of each group; NaN for an empty group."""
+    """Return the interpolated quantile of each group for one level; NaN for an empty group.
+
+    The other arguments are as `_weighted` returns them.
+    """
     count = len(offsets) - 1
     cumulative = np.concatenate((np.zeros(1, np.int64), np.cumsum(weights)))
     start = cumulative[offsets[:-1]]
@@ -228,7 +236,10 @@ def _at(level: float, ordered: np.ndarray, weights: np.ndarray, offsets: np.ndar
 
 
 def _holding(cumulative: np.ndarray, positions: np.ndarray) -> np.ndarray:
-    """Return the index of the element whose run of equal values contains each position."""
+    """Return the index of the element that holds each position, both from 0.
+
+    Element i counts for the positions from cumulative[i] up to cumulative[i + 1], excluded.
+    """
     return np.searchsorted(cumulative, positions, side="right") - 1
 
 

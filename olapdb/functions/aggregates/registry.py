@@ -282,7 +282,10 @@ def _wrap(
     suffix: str = "",
     state: AggregateFunction | None = None,
 ) -> Aggregate:
-    """Return `combinator` around `inner`; a suffix other than If makes the result not mergeable."""
+    """Return `combinator` around `inner`, with the type `result`, and `state` or the inner state type.
+
+    `suffix` is added to the name; any other than "" and "If" makes finished values not mergeable.
+    """
     mergeable = suffix in ("", "If")
     return combinator(
         inner.name + suffix,
@@ -394,7 +397,9 @@ def _merge(
 
 
 def _same_family(left: str, right: str) -> bool:
-    """Return whether two aggregates have the same states."""
+    """Return whether two aggregates, by name, have the same states: equal ones, or quantile and
+    quantiles.
+    """
     return left == right or {left, right} in ({"quantile", "quantiles"}, _EXACT_QUANTILES)
 
 

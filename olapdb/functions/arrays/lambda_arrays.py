@@ -187,7 +187,10 @@ def _fill(*, reverse: bool) -> ListKernel:
     which it is true."""
 
     def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
-        """Fill the first array. Its first (last) element stays even if the condition is false."""
+        """Replace elements of the first array.
+
+        Its first (last) element stays even if the condition is false.
+        """
         _, elements = columns.elements_of(arrays[0])
         keep, positions = true_elements(mapped), np.arange(len(elements))
         nonempty = np.diff(offsets) > 0
@@ -263,7 +266,7 @@ def _fold() -> LambdaDefinition:
         def run(
             values: Sequence[Column], rows: int, environment: Environment, evaluate: Body
         ) -> Column:
-            """Fold position by position and return each row's last accumulator."""
+            """Fold the arrays position by position and return each row's last accumulator."""
             constant = rows == 1 and all(isinstance(v, pa.Scalar) for v in values)
             *arrays, state = (columns.as_array(v, rows) for v in values)
             elements = elements_of_arrays(spelt, arrays)

@@ -26,7 +26,7 @@ def _sort(*, reverse: bool) -> scalar.Kernel:
     """Return the kernel of arraySort(a) (arrayReverseSort(a))."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Sort each array by its elements."""
+        """Return each array with its elements sorted; NULL is last."""
         offsets, elements = columns.elements_of(arrays[0])
         order = sorted_positions(offsets, elements, reverse=reverse)
         return columns.lists_from(offsets, elements.take(pa.array(order)))

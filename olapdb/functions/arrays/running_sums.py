@@ -73,10 +73,11 @@ def _running_sum(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 def _running_sum_from_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """arrayCumSumNonNegative: running sums that restart at zero where they would fall below it.
+    """Return running sums, set to zero where they would be negative: arrayCumSumNonNegative.
 
     Each step handles one position of all arrays that are long enough, so there are as many steps as
-    the longest array has elements."""
+    the longest array has elements.
+    """
     result = call.result
     assert isinstance(result, Array)
     wide = result.inner.arrow

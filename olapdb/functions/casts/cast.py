@@ -129,7 +129,10 @@ def cast_or_null(
 
 
 def _check_nulls(column: pa.Array, source: types.DataType, target: types.DataType) -> None:
-    """Raise an error about the first NULL if the target is not Nullable."""
+    """Raise a DataError about the first NULL, if any, unless the target is Nullable.
+
+    It is CannotConvertType for a bare NULL, else CannotInsertNull.
+    """
     if types.is_nullable(target) or not column.null_count:
         return
     row = int(np.argmin(np.asarray(column.is_valid())))
@@ -144,7 +147,10 @@ def _check_nulls(column: pa.Array, source: types.DataType, target: types.DataTyp
 
 
 def _on_row(error: errors.DataError, valid: np.ndarray | None) -> errors.DataError:
-    """Return the error with its row counted among all rows, nulls included."""
+    """Return the error with its row counted among all rows, nulls included.
+
+    `valid` marks the rows that were converted; None means all.
+    """
     if valid is not None and error.row is not None:
         error.row = int(np.flatnonzero(valid)[error.row])
     return error
@@ -188,7 +194,10 @@ def _cast_or_null(
 def _cast_by_halves(
     array: pa.Array, source: types.DataType, target: types.DataType, environment: Environment
 ) -> pa.Array:
-    """Convert by halving until each bad value stands alone; a half without one takes one pass."""
+    """Convert a column without nulls; NULL for each value that does not convert.
+
+    Halves the column until each bad value is alone; a half without one takes one pass.
+    """
     if not len(array):
         return pa.nulls(0, target.arrow)
     try:
@@ -217,7 +226,10 @@ def _cast(
     environment: Environment,
     rule: _Rule,
 ) -> pa.Array:
-    """Convert a column without nulls between two different plain types."""
+    """Convert a column without nulls between two different plain types.
+
+    `rule.lossless` refuses values that would change.
+    """
     if not rule.lossless or isinstance(
         target, types.Array | types.Tuple | types.Map | types.AggregateFunction
     ):
@@ -233,7 +245,9 @@ def _converted(
     environment: Environment,
     rule: _Rule,
 ) -> pa.Array:
-    """Convert a column without nulls by the pair of plain types; raise if none fits."""
+    """Convert a column without nulls between two plain types; raise a conversion error if none
+    fits.
+    """
     number = types.is_number(source)
     match target:
         case types.String():

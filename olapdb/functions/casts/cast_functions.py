@@ -47,7 +47,9 @@ def _accurate(*, or_null: bool) -> Callable[[str, Sequence[Argument]], ScalarCal
         result = types.make_nullable(target) if or_null or types.is_nullable(source) else target
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-            """Cast; lost values become NULL, or raise CannotConvertType unless `or_null`."""
+            """Cast the first argument; each value that changes becomes NULL, or an error unless
+            `or_null`.
+            """
             array = columns.single(values[0])
             unchanged = cast.cast_or_null(array, source, types.make_nullable(target), environment)
             if not isinstance(

@@ -50,7 +50,7 @@ def _fixed(data_type: types.DataType) -> Target:
 
 
 def _zoned(name: str, arguments: Sequence[Argument]) -> types.DataType:
-    """Return the DateTime of toDateTime(x[, zone]); without a zone it has the source's."""
+    """Return the DateTime of toDateTime(x[, zone]); without a zone it has the source's, or None."""
     if len(arguments) > 1:
         return types.DateTime(constant_zone(name, arguments, 1))
     return types.DateTime(own_zone(arguments[0].type))
@@ -230,7 +230,9 @@ def _or(conversion: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argu
         ) and isinstance(target, types.Integer | types.Float)
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-            """Convert; replace each value that does not convert by NULL, zero or the default."""
+            """Convert the first argument; values that do not convert give NULL, zero or the
+            default.
+            """
             converted = cast.cast_or_null(
                 values[0],
                 source,
@@ -251,7 +253,10 @@ def _or(conversion: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argu
 
 
 def _filled(converted: Column, missing: Column, source: Column | None) -> Column:
-    """Return `missing` where the conversion failed, and NULL where the source is NULL."""
+    """Return `missing` where the conversion failed, and NULL where `source` is NULL.
+
+    Without `source` the result has no NULL.
+    """
     if isinstance(converted, pa.Scalar):
         if source is not None and not source.is_valid:
             return converted
@@ -321,7 +326,9 @@ def _unchanged(
     target: types.DataType,
     environment: Environment,
 ) -> Column:
-    """Return as `unchanged_or_null`, for a constant too."""
+    """Return `converted` with NULL where a number changed, as `unchanged_or_null`; also for a
+    constant.
+    """
     result = unchanged_or_null(
         columns.single(column), source, columns.single(converted), target, environment
     )

@@ -174,7 +174,7 @@ def _refuse_outside(
 def _convert_and_compare(
     array: pa.Array, source: types.DataType, target: types.DataType, zone: str, cast: Cast
 ) -> pa.Array:
-    """Convert there and back, and refuse values that do not return equal.
+    """Convert there and back; raise CannotConvertType if any value does not return equal.
 
     Correct for these types: no two different values, one of which both types have, become the same.
     """
@@ -196,7 +196,7 @@ def _convert_and_compare(
 def _float_to_integer(
     array: pa.Array, source: types.DataType, target: types.Integer, zone: str, cast: Cast
 ) -> pa.Array:
-    """Convert floats that are whole and in range; refuse others."""
+    """Convert floats to integers; raise CannotConvertType unless all are whole and in range."""
     values = columns.numpy_values(array).astype(np.float64)
     _refuse(~np.isfinite(values), array, source, target, zone, "it is no finite number")
     # Both bounds are exact as floats: the first integer that is too large is a power of two.
@@ -227,7 +227,7 @@ def _float_to_decimal(
 
 
 def _from_text(array: pa.Array, target: types.DataType, zone: str, cast: Cast) -> pa.Array:
-    """Parse texts; refuse values that the target type cannot represent exactly."""
+    """Parse texts; raise if the target type cannot represent any of them exactly."""
     text_type = types.String()
     match target:
         case types.Integer():
@@ -274,9 +274,10 @@ def _has_exponents(array: pa.Array) -> bool:
 def _refuse_changed_timestamps(
     array: pa.Array, parsed: pa.Array, target: types.DateTime | types.DateTime64, zone: str
 ) -> None:
-    """Refuse texts whose fraction of a second was cut, or that are outside of a DateTime's range.
+    """Raise CannotConvertType about the first text, if any, that `parsed` does not hold exactly.
 
-    Only suspect texts are parsed again, with nanoseconds.
+    Its fraction of a second was cut, or it is outside of a DateTime's range. Only suspect texts are
+    parsed again, with nanoseconds.
     """
     data = columns.bytes_of(array)[1]
     suspect = np.zeros(len(array), bool)

@@ -200,7 +200,7 @@ def narrowed(
 def _float_to_decimal(array: pa.Array, target: Decimal) -> pa.Array:
     """Cast floats to decimals, truncated at the scale.
 
-    Raise DecimalOverflow beyond the precision.
+    Raises DecimalOverflow if any is not finite or beyond the precision.
     """
     values = columns.numpy_values(array).astype(np.float64)
     bad = first_bad(~np.isfinite(values))

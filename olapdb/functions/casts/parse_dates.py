@@ -90,7 +90,7 @@ def _scanned_dates(
 
 
 def _group(name: str, *matches: pa.Array) -> np.ndarray:
-    """Return a named group of the first pattern that matched, as int64; 0 where it is empty."""
+    """Return the group `name` of the first match that has one, as int64; 0 where it is empty."""
     merged = pc.coalesce(
         *(pc.struct_field(m, name) for m in matches if m.type.get_field_index(name) >= 0)
     )

@@ -31,7 +31,7 @@ _CHUNK = 18  # decimal digits that surely fit in 64 bits
 
 
 def may_parse(array: pa.Array, target: types.DataType) -> np.ndarray:
-    """Return False for texts that surely are no value of the type."""
+    """Return for each text False if it surely is no value of the type, else True."""
     match target:
         case types.Integer():
             plausible = np.asarray(pc.match_substring_regex(array, _INTEGER))
@@ -233,7 +233,7 @@ def _clipped(powers: pa.Array, bound: int) -> np.ndarray:
 
 
 def _shifted(sign: pa.Array, whole: pa.Array, fraction: pa.Array, power: int) -> pa.Array:
-    """Return texts of whole.fraction times 10^power, without exponents."""
+    """Return texts of (sign)(whole.fraction times 10^power), without exponents."""
     if power >= 0:
         padded = pc.utf8_rpad(fraction, width=power, padding="0")
         moved = pc.utf8_slice_codeunits(padded, 0, power)

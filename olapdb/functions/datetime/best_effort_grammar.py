@@ -115,7 +115,9 @@ class TimestampLayout:
         return self._separator()
 
     def _digits(self, begin: int, count: int) -> bool:
-        """Parse a run of digits by its length; return False at the end of the timestamp."""
+        """Parse a run of `count` digits from `begin` by its length; return False at the end of the
+        timestamp.
+        """
         parsed = self.parsed
         dated = is_given(parsed.year)
         if not dated and not parsed.has_time and count in _UNIX_DIGITS:
@@ -190,7 +192,10 @@ class TimestampLayout:
         return True
 
     def _parse_part(self, mark: int, name: str) -> bool:
-        """Parse one or two digits into the part `name`; return False if a blank precedes none."""
+        """Parse one or two digits into the part `name`, "month" or "day"; `mark` precedes them.
+
+        If there are none, returns False after a blank and raises Wrong after another mark.
+        """
         begin, count = self.at, self._run(b"0", _RUN_MAX)
         if count in (1, 2):
             setattr(self.parsed, name, self._number(begin, count))
@@ -200,7 +205,10 @@ class TimestampLayout:
         return False
 
     def _one_or_two_digits(self, number: np.ndarray) -> bool:
-        """Interpret one or two digits as an hour, a day, or the first part of a date."""
+        """Interpret `number`, of one or two digits, as an hour, a day, or the first part of a date.
+
+        The character behind it decides. Returns False at the end of the timestamp.
+        """
         parsed = self.parsed
         if self._take(b":"):
             if parsed.has_time:

@@ -82,7 +82,7 @@ def _part(
         return result
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Compute the part from the wall clock seconds of the first argument."""
+        """Return the number that `part` computes of the first argument's wall clock seconds."""
         return columns.from_values(part(seconds_of(arrays[0], call)), result.arrow)
 
     return define(

@@ -140,7 +140,7 @@ def _clock_reader(kind: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
             result = DateTime64(precision)
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-            """Return the constant."""
+            """Return the value of the query's clock as a constant."""
             return _now(kind, result, environment)
 
         return ScalarCall(name, result, kernel, "query")

@@ -27,7 +27,8 @@ _TIMED = (types.Date, types.Date32, types.DateTime, types.DateTime64)
 def resolve(name: str, operation: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Return the call of plus or minus with a date, time or interval as an argument.
 
-    `operation` is "plus" or "minus", `name` is for errors. Raises IllegalTypeOfArgument.
+    `operation` is "plus" or "minus", `name` is for errors. Raises IllegalTypeOfArgument if the two
+    types cannot be added or subtracted.
     """
     left, right = (types.plain(a.type) for a in arguments)
     swapped = operation == "plus" and not isinstance(left, _TIMED) and isinstance(right, _TIMED)
@@ -97,7 +98,7 @@ def _intervals(sign: int) -> Kernel:
 def shifted_type(name: str, data_type: types.DataType, unit: str) -> types.DataType:
     """Return the type of a date or time after adding `unit`s.
 
-    Raise IllegalTypeOfArgument if it cannot.
+    Raises IllegalTypeOfArgument for a date and a unit shorter than a second.
     """
     if unit in SUBSECOND:
         if isinstance(data_type, types.Date | types.Date32):
@@ -120,7 +121,7 @@ def shift(unit: str, sign: int, *, swapped: bool = False) -> Kernel:
     """
 
     def kernel(values: list[Column], call: Invocation) -> pa.Array:
-        """Shift the times; fractions of amounts are cut off, and NaN counts as 0."""
+        """Add amounts to dates or times; fractions of amounts are cut off, and NaN counts as 0."""
         times, amounts = reversed(values) if swapped else values
         source = call.types[1] if swapped else call.types[0]
         if pa.types.is_decimal(amounts.type):

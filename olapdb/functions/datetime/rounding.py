@@ -66,7 +66,10 @@ def _to_date(
     insensitive: bool = False,
     monotonic: bool = True,
 ) -> scalar.ScalarDefinition:
-    """Define a function that rounds days by `move`; the result is a Date."""
+    """Define a function that rounds days by `move`; the result is a Date.
+
+    `move` takes and returns days since 1970-01-01.
+    """
 
     return scalar.define(
         name,
@@ -110,7 +113,7 @@ def _clock_start(name: str, step: int) -> scalar.ScalarDefinition:
         result = DateTime(zone or own_zone(source))
 
         def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-            """Round the times down."""
+            """Round the times down to multiples of `step` seconds."""
             return _rounded_clock(arrays[0], source, result, step, call.environment.zone)
 
         return scalar.standard_call(spelt, arguments, result, kernel, monotonic=True)
@@ -217,7 +220,7 @@ def _days_kernel(move: Days) -> scalar.Kernel:
     """Return a kernel that rounds the first argument's days by `move` and clamps them to Date."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Move the days and clamp them to Date."""
+        """Round the first argument's days by `move` and clamp them to Date."""
         moved = move(days_of(arrays[0], call))
         return columns.from_values(np.clip(moved, 0, calendar.DATE_MAX), pa.date32())
 
@@ -231,7 +234,7 @@ def _clock_kernel(source: DataType, result: DataType, unit: str, count: int) -> 
     step = date_arithmetic.SECONDS[unit] * count
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Round the timestamps down."""
+        """Round the timestamps down to multiples of the unit."""
         seconds = columns.numpy_values(arrays[0]) // calendar.ticks_per_second(source)
         if unit != "Hour":
             return _from_seconds(seconds - seconds % step, result)

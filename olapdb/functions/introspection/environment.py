@@ -30,7 +30,7 @@ def _constant(
         """Resolve the call; it keeps its value for the whole query."""
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-            """Return the value as a constant."""
+            """Return what `value` makes of the environment, as a constant."""
             return pa.scalar(value(environment), result.arrow)
 
         return ScalarCall(name, result, kernel, "query")

@@ -39,7 +39,7 @@ def decimal_class(arrow: pa.DataType) -> pa.DataType:
 
 
 def decimal_bits(arrow: pa.DataType) -> int:
-    """Return the width of ClickHouse's integer below a decimal: 32, 64, 128 or 256."""
+    """Return the width of the integer in which ClickHouse stores a decimal: 32, 64, 128 or 256."""
     return next(32 << at for at, most in enumerate(_DECIMAL_CLASSES) if arrow.precision <= most)
 
 

@@ -64,7 +64,9 @@ def _testing(together: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Kernel
     """
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Test the bits; raise ParameterOutOfBound if any position is outside the type's width."""
+        """Test the bits at all positions; raise ParameterOutOfBound if any is outside the type's
+        width.
+        """
         values = columns.numpy_values(arrays[0])
         width = values.dtype.itemsize * 8
         wide = values.view(np.dtype(f"u{values.dtype.itemsize}")).astype(np.uint64)
@@ -116,7 +118,7 @@ def _shift(*, left: bool) -> Callable[[list[pa.Array], Invocation], pa.Array]:
     """
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Shift; a shift by the whole width gives 0."""
+        """Shift the first argument's bits; a shift by the whole width gives 0."""
         value, positions = (columns.numpy_values(a) for a in arrays)
         positions = positions.astype(np.int64)
         bits = value.dtype.itemsize * 8

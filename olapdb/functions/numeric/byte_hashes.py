@@ -80,7 +80,10 @@ def _padded(data: np.ndarray) -> np.ndarray:
 def _by_length(
     values: HashedValues, ranges: tuple[tuple[int, int, Callable[[HashedValues], np.ndarray]], ...]
 ) -> np.ndarray:
-    """Hash each value by the function for its length, `low <= length < high`."""
+    """Hash each value by the function for its length; `ranges` holds (low, high, function).
+
+    A function hashes the values with low <= length < high.
+    """
     hashes = np.zeros(values.count, U64)
     with np.errstate(over="ignore"):
         for low, high, hash_function in ranges:
@@ -188,7 +191,10 @@ def _city_to_64(v: HashedValues) -> np.ndarray:
 def _city_half(
     v: HashedValues, a: np.ndarray, z: np.ndarray, added: tuple[np.ndarray, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return one half of the hash of 33 to 64 bytes, as two words."""
+    """Return one half of the hash of 33 to 64 bytes, as two words.
+
+    `a` and `z` are its first and last word, `added` the two words between.
+    """
     b, c = rotated_right(a + z, 52), rotated_right(a, 37)
     a = a + added[0]
     c = c + rotated_right(a, 7)

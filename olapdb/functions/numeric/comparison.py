@@ -62,7 +62,10 @@ _ARROW = {
 
 
 def comparison_type(name: str, left: Argument, right: Argument) -> DataType:
-    """Return the plain type at which two values are compared; raise if they are not comparable."""
+    """Return the plain type at which two values are compared; raise if they are not comparable.
+
+    Raises IllegalTypeOfArgument or NoCommonType, and TypeMismatch for a text literal that is no number.
+    """
     a, b = as_number(plain(left.type)), as_number(plain(right.type))
     if a == b:
         return a
@@ -184,7 +187,7 @@ def _compare(name: str, target: DataType) -> Callable[[list[Column], Invocation]
     """Return the kernel of a comparison at the type `target`."""
 
     def native(values: list[Column], call: Invocation) -> Column:
-        """Compare the columns; UInt8, NULL for NULL, a constant for constants."""
+        """Compare two columns; UInt8, NULL for NULL, a constant for constants."""
         if _is_mixed(call.types):
             constant = all(isinstance(v, pa.Scalar) for v in values)
             result = compare_mixed(name, values[0], values[1], 1 if constant else call.rows)
@@ -238,7 +241,7 @@ def resolve_comparison(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 def _resolve_tuples(name: str, spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve a comparison of tuples, element by element in three-valued logic.
 
-    `(1, NULL) < (2, 0)` is true and `(1, NULL) < (1, 0)` is NULL, as `1 < 2 OR (1 = 2 AND …)` says.
+    `(1, NULL) < (2, 0)` is true and `(1, NULL) < (1, 0)` is NULL: it is `1 < 2 OR (1 = 2 AND …)`.
     """
     pairs = _element_pairs(spelt, arguments)
     if any(_is_literal_null(a) for pair in pairs for a in pair):
@@ -320,7 +323,7 @@ def _distinct_from(*, same: bool) -> Callable[[str, Sequence[Argument]], ScalarC
         types = tuple(plain(a.type) for a in arguments)
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-            """Compare the rows; NULL equals only NULL."""
+            """Compare two columns as equal or not; NULL equals only NULL."""
             arrays = [columns.as_array(v, rows) for v in values]
             left, right = (a.is_null() for a in arrays)
             both, either = pc.and_(left, right), pc.or_(left, right)
@@ -344,7 +347,7 @@ def _distinct_tuples(spelt: str, arguments: Sequence[Argument], same: bool) -> S
     combine = pc.and_ if same else pc.or_
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Compare all elements and combine the answers."""
+        """Compare tuples element by element; combine the answers by AND (`same`) or OR."""
         elements = zip(*(_elements(v, rows) for v in values), strict=True)
         each = [
             pc.cast(call.kernel(pair, rows, environment), pa.bool_())

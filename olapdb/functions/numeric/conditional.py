@@ -87,7 +87,10 @@ def choose(conditions: Sequence[Column], branches: Sequence[Column], rows: int) 
 
 
 def _choose_rows(conditions: list[pa.Array], branches: list[pa.Array], rows: int) -> pa.Array:
-    """Return as `choose` for nested types, which Arrow's case_when does not support."""
+    """Return for each row the first branch whose condition holds, else the last, for nested types.
+
+    Arrow's case_when does not support these.
+    """
     chosen = np.full(rows, len(branches) - 1)
     for at in range(len(conditions) - 1, -1, -1):
         chosen[np.asarray(conditions[at])] = at
@@ -119,7 +122,7 @@ def _cases(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     convert = _unified if len(branches) == _BRANCHES_OF_IF else _cast_branch
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Cast the branches to the common type and choose one for each row."""
+        """Cast the values to the common type and choose one for each row."""
         truths = [columns.truth(values[i]) for i in range(0, len(values) - 1, 2)]
         outcomes = [values[i] for i in range(1, len(values), 2)] + [values[-1]]
         if isinstance(plain(result), ExactFloat):

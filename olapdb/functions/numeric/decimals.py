@@ -97,7 +97,10 @@ def _combine_int64(
 
 
 def divide(values: list[Column], result: Decimal, rows: int) -> pa.Array:
-    """Return the quotient, truncated at the result's scale; columns without NULL."""
+    """Return the quotient, truncated at the result's scale; columns without NULL.
+
+    Raises IllegalDivision if any divisor is 0, DecimalOverflow if any quotient does not fit.
+    """
     dividend_column, divisor = values
     refuse_zero(divisor)
     dividend = digits(dividend_column, result.scale - scale_of(dividend_column) + scale_of(divisor))
@@ -118,7 +121,10 @@ def whole_quotient(values: list[Column], result: Integer, rows: int) -> np.ndarr
 
 
 def remainder(values: list[Column], result: Decimal, rows: int, *, positive: bool) -> pa.Array:
-    """Return the remainder with the dividend's sign, or with `positive` never below 0."""
+    """Return the remainder with the dividend's sign, or with `positive` one of at least 0.
+
+    Raises IllegalDivision if any divisor is 0.
+    """
     refuse_zero(values[1])
     dividend, divisor = _at_one_scale(values)
     if isinstance(dividend, np.ndarray) and isinstance(divisor, np.ndarray):
@@ -345,7 +351,9 @@ def _constant(value: int, rows: int) -> pa.Array:
 
 
 def _estimated(dividend: pa.Array, divisor: pa.Array) -> pa.Array:
-    """Return the whole quotient of numbers about 100 apart, by floats; off by at most 1."""
+    """Return the quotient as a whole number by floats, off by at most 1 for quotients up to about
+    100.
+    """
     quotient = np.trunc(_floats(dividend) / _floats(divisor))
     return _unscaled(pa.array(quotient.astype(np.int64)))
 
@@ -356,7 +364,10 @@ def _floats(array: pa.Array) -> np.ndarray:
 
 
 def _corrections(dividend: pa.Array, remaining: pa.Array, divisor: pa.Array) -> pa.Array:
-    """Return 1 or -1 where the remainder reaches the divisor or has crossed zero, else 0."""
+    """Return what to add to an estimated quotient, from its remainder: 1, 0 or -1.
+
+    It is not 0 where the remainder reaches the divisor or has another sign than the dividend.
+    """
     size, divisor_size = pc.abs(remaining), pc.abs(divisor)
     sign = np.sign(_floats(dividend)) * np.sign(_floats(divisor))
     crossed = np.sign(_floats(remaining)) * np.sign(_floats(dividend)) < 0

@@ -69,7 +69,7 @@ def _digest(name: str, function: Callable[[bytes], bytes], length: int) -> Scala
     """Define a hash function of a string with a result of `length` bytes."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Hash each value."""
+        """Hash each distinct string once."""
         return _per_distinct(arrays[0], function, pa.binary(length))
 
     return define(name, _string_rule(FixedString(length)), kernel)
@@ -186,7 +186,7 @@ def _any_hash(name: str, hash_of: _AnyHash) -> ScalarDefinition:
     """Define a hash function of any number of arguments."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Hash the rows of all arguments."""
+        """Hash the rows of all arguments together; UInt64."""
         converted = [_of_width(a, t) for a, t in zip(arrays, call.types, strict=True)]
         return columns.from_values(hash_of.of_columns(converted, call.rows), pa.uint64())
 

@@ -50,7 +50,7 @@ def _constant(name: str, value: float) -> scalar.ScalarDefinition:
     """Define a function without arguments that returns `value`."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call."""
+        """Resolve the call, which has no arguments."""
         return ScalarCall(spelt, FLOAT64, lambda v, r, e: pa.scalar(value))
 
     return scalar.custom(name, resolve, count=0, insensitive=True)
@@ -60,7 +60,7 @@ def _test(function: Callable[[np.ndarray], np.ndarray]) -> scalar.Kernel:
     """Return a kernel from numbers to 0 or 1."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Test each number."""
+        """Return 0 or 1 for each number."""
         return columns.from_values(function(floats(arrays[0])), pa.uint8())
 
     return kernel
@@ -72,7 +72,7 @@ def _if_not_finite(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     chosen = resolve_scalar("if", [Argument(test.type), *arguments])
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Test the first argument and choose."""
+        """Return the first argument where it is finite, else the second."""
         return chosen.kernel(
             [test.kernel(values[:1], rows, environment), *values], rows, environment
         )
@@ -104,7 +104,7 @@ def _rounding(mode: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
             raise ArgumentOutOfBound(f"{name} takes up to 32767 digits, not {places}.")
 
         def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-            """Round the numbers."""
+            """Round the first argument to `places` digits."""
             return _rounded(arrays[0], as_number(number_type), places, mode)
 
         may_wrap = isinstance(as_number(number_type), Integer) and places < 0

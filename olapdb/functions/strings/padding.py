@@ -28,7 +28,7 @@ def _trim(function: Callable[..., pa.Array]) -> scalar.Kernel:
     """
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Trim each string."""
+        """Trim spaces or the given characters from each string."""
         array = columns.text(arrays[0])
         if len(arrays) == 1:
             return function(array, characters=" ")
@@ -63,7 +63,9 @@ def _pad(*, left: bool, utf8: bool) -> scalar.Kernel:
         )
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Pad; raise ValueOutOfBound for a negative length, BadArguments beyond 1,000,000."""
+        """Pad the strings; raise ValueOutOfBound for a negative length, BadArguments beyond
+        1,000,000.
+        """
         array, width = columns.text(arrays[0]), saturated_integers(arrays[1])
         if (width < 0).any():
             raise ValueOutOfBound("The length that a string is padded to must not be negative.")

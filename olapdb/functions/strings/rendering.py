@@ -55,7 +55,7 @@ def readable(array: pa.Array, data_type: types.DataType) -> list[str]:
 def display_array(array: pa.Array, data_type: types.DataType, zone: str = "UTC") -> pa.Array:
     """Return the values as ClickHouse prints them at top level, a string array; NULL stays null.
 
-    `zone` is the warehouse's time zone, used by DateTime types without one of their own.
+    `zone` is the warehouse's time zone; DateTime types that name no zone are shown in it.
     """
     inner = types.plain(data_type)
     match inner:
@@ -200,7 +200,7 @@ def _decimals(array: pa.Array, data_type: types.Decimal) -> pa.Array:
 
 
 def _times(array: pa.Array, data_type: types.DateTime | types.DateTime64, zone: str) -> pa.Array:
-    """Return DateTime and DateTime64 as local time in their zone, with as many digits as they have."""
+    """Return DateTime and DateTime64 as local time in their zone, with their precision's digits."""
     own = data_type.zone or zone
     zoned = columns.view(array, pa.timestamp(array.type.unit, tz=own))
     shown = pc.local_timestamp(zoned).cast(pa.string())

@@ -46,7 +46,10 @@ def _split_kernel(split: Callable[[pa.Array, str], pa.Array]) -> Kernel:
     """
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Split; raise BadArguments if the third argument is no constant. 0 or less is no bound."""
+        """Split the texts; a third argument of 0 or less is no bound.
+
+        Raises BadArguments if the third argument is no constant integer.
+        """
         separator, subject = columns.text(arrays[0]), columns.text(arrays[1])
         lists = slices.per_value([subject, separator], (1,), lambda o, v: split(o[0], v[0]))
         limit = call.constant(2)

@@ -101,7 +101,7 @@ def _left(*, utf8: bool) -> scalar.Kernel:
     """
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Take the first n units of each string."""
+        """Take the first n bytes or characters of each string."""
         array, count = columns.text(arrays[0]), integers(arrays[1])
         size = slices.lengths_of(array, utf8=utf8)
         length = np.where(count < 0, np.maximum(size + count, 0), count)
@@ -116,7 +116,7 @@ def _right(*, utf8: bool) -> scalar.Kernel:
     """
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Take the last n units of each string."""
+        """Take the last n bytes or characters of each string."""
         array, count = columns.text(arrays[0]), integers(arrays[1])
         size = slices.lengths_of(array, utf8=utf8)
         length = np.where(count < 0, np.maximum(size + count, 0), np.minimum(count, size))

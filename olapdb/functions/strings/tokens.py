@@ -90,7 +90,7 @@ def _any_of(*, utf8: bool = False, folds: bool = False) -> scalar.Kernel:
         return columns.from_values(np.asarray(matches), pa.uint8())
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Search each text for the needles of its row."""
+        """Return for each row 1 if its text contains any of its needles."""
         texts = folded(columns.text(arrays[0]))
         offsets, elements = columns.elements_of(arrays[1])
         owners = columns.parents_of(offsets)
