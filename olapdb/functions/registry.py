@@ -60,7 +60,7 @@ def is_scalar(name: str) -> bool:
 
 
 def function_names() -> tuple[str, ...]:
-    """Return all names and aliases, sorted."""
+    """Return all names and aliases of scalar functions, those with a lambda included, sorted."""
     names = {name for name in _definitions_by_name() if not name.startswith("\0")}
     return tuple(sorted(names | set(_lambda_definitions())))
 

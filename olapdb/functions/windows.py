@@ -164,7 +164,7 @@ def _ntile(name: str, arguments: Sequence[Argument]) -> WindowFunction:
         raise BadArguments(f"The argument of {name} must be a positive integer, not {buckets}.")
 
     def kernel(values: Sequence[pa.Array], frames: Frames) -> pa.Array:
-        """Number the buckets of each partition's rows."""
+        """Return the number, from 1, of each row's bucket in its partition."""
         size = frames.partition_ends - frames.partition_starts
         offset = frames.positions - frames.partition_starts
         small, larger = size // buckets, size % buckets
@@ -222,7 +222,7 @@ def _shifted(name: str, *, forward: bool, in_frame: bool) -> WindowDefinition:
                 )
 
         def kernel(values: Sequence[pa.Array], frames: Frames) -> pa.Array:
-            """Take the value `offset` rows away."""
+            """Return for each row the value `offset` rows later or earlier, or the default."""
             offset = columns.numpy_values(values[1]).astype(np.int64) if len(values) > 1 else 1
             places = frames.positions + (offset if forward else -offset)
             low = frames.starts if in_frame else frames.partition_starts
@@ -247,7 +247,10 @@ def casts_of(name: str, types: Sequence[DataType]) -> tuple[DataType, ...]:
 
 
 def _nth_value(name: str, arguments: Sequence[Argument]) -> WindowFunction:
-    """Resolve nth_value(x, n): the n-th row of the frame, from 1; the type's default beyond it."""
+    """Resolve nth_value(x, n): x of the frame's n-th row, from 1; the type's default if it has fewer.
+
+    Raises BadArguments for a constant n below 1.
+    """
     value_type = arguments[0].type
     require(name, [plain(arguments[1].type)], Integer, "an integer")
     constant = arguments[1].constant
@@ -255,7 +258,7 @@ def _nth_value(name: str, arguments: Sequence[Argument]) -> WindowFunction:
         raise BadArguments(f"The second argument of {name} must be a positive integer.")
 
     def kernel(values: Sequence[pa.Array], frames: Frames) -> pa.Array:
-        """Take the n-th value of each row's frame."""
+        """Return the n-th value of each row's frame, or the type's default."""
         places = frames.starts + columns.numpy_values(values[1]).astype(np.int64) - 1
         inside = (places >= frames.starts) & (places < frames.ends)
         return _taken(values[0], places, inside, columns.single(default_value(value_type)))

@@ -132,7 +132,7 @@ def order_keys(array: pa.Array) -> np.ndarray:
 
 
 def _low_halves(array: pa.Array) -> np.ndarray:
-    """Return the low 64 bits of a Decimal128 column as int64."""
+    """Return the low 64 bits of each value of a Decimal128 column without nulls, as int64."""
     if not len(array):
         return np.zeros(0, np.int64)
     halves = np.frombuffer(array.buffers()[1], np.int64, 2 * len(array), 16 * array.offset)
@@ -271,7 +271,7 @@ def _distinct_by_group(values: np.ndarray, groups: Groups) -> tuple[np.ndarray, 
 
 
 def _unique(values: np.ndarray) -> np.ndarray:
-    """Return the distinct integers, sorted."""
+    """Return the distinct integers, sorted ascending; expects no order."""
     ordered = np.sort(values)
     if not len(ordered):
         return ordered

@@ -52,7 +52,9 @@ def _buckets_of_any(values: np.ndarray) -> np.ndarray:
 
 
 def bucket_middles(buckets: np.ndarray) -> np.ndarray:
-    """Return the middle value of each bucket, Float64."""
+    """Return the middle value of each bucket number, Float64: 0 for bucket 0, infinity for its own
+    buckets.
+    """
     number = np.abs(buckets.astype(np.int64)) - 1
     exponent, inside = np.divmod(number, _PER_OCTAVE)
     mantissa = 0.5 + (inside + 0.5) / (2 * _PER_OCTAVE)

@@ -325,7 +325,7 @@ def _simple_state(inner: Aggregate, types: tuple[DataType, ...]) -> Aggregate:
 
 
 def _distinct(inner: Aggregate, types: tuple[DataType, ...]) -> Aggregate:
-    """Return -Distinct of `inner`."""
+    """Return -Distinct of `inner`, with a set of distinct values of `types` as state."""
     if not types:
         raise NumberOfArgumentsDoesntMatch(f"{inner.name}Distinct needs an argument.")
     name = f"{inner.name}Distinct"
@@ -341,7 +341,10 @@ def _distinct(inner: Aggregate, types: tuple[DataType, ...]) -> Aggregate:
 
 
 def _optional(inner: Aggregate, types: tuple[DataType, ...], suffix: str) -> Aggregate:
-    """Return -OrNull or -OrDefault (`suffix`) of `inner`."""
+    """Return -OrNull or -OrDefault (`suffix`) of `inner`, with a flag for groups that saw rows as state.
+
+    -OrNull makes the result Nullable, unless an aggregate that counts or gathers has a bare NULL.
+    """
     result = inner.result_type
     has_result = _has_result_over_no_rows(inner.name)
     of_nothing = any(isinstance(plain(t), Nothing) for t in types)

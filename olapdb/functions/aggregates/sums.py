@@ -38,7 +38,7 @@ class Count(Aggregate):
         return states
 
     def acero(self) -> tuple[AceroAggregation, ...] | None:
-        """Return Arrow's count for at most one argument, else None."""
+        """Return Arrow's count for at most one argument, None for several."""
         if not self.argument_types:
             return (AceroAggregation(None, "hash_count_all"),)
         if len(self.argument_types) == 1:
@@ -166,9 +166,10 @@ class SumCount(Average):
 
 @dataclass(frozen=True)
 class WeightedAverage(Aggregate):
-    """avgWeighted(x, weight); NaN if the weights add up to 0.
+    """avgWeighted(x, weight), in Float64; infinite or NaN if the weights add up to 0.
 
-    State: Tuple(sum Float64, weight Float64), the sums of x * weight and of the weights."""
+    State: Tuple(sum Float64, weight Float64), the sums of x * weight and of the weights.
+    """
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return the sums of x * weight and of weights, over rows without NULLs."""
@@ -183,7 +184,7 @@ class WeightedAverage(Aggregate):
         return self._state(products, weights, groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
-        """Return the sum of products divided by the sum of weights."""
+        """Return the sum of products divided by the sum of weights; NaN if both are 0."""
         products, weights = (columns.numpy_values(field) for field in columns.struct_fields(states))
         with np.errstate(divide="ignore", invalid="ignore"):
             return columns.from_values(products / weights, pa.float64())

@@ -83,5 +83,5 @@ _STRONGEST_FIRST: tuple[MergeClass, ...] = ("exact", "ordered", "float", "sketch
 
 
 def _weakest(merge_classes: Sequence[MergeClass]) -> MergeClass:
-    """Return the weakest promise, which all the aggregates keep."""
+    """Return the weakest of the merge classes, from strong to weak: exact, ordered, float, sketch."""
     return max(merge_classes, key=_STRONGEST_FIRST.index)

@@ -125,7 +125,7 @@ def resolve_concatenation(name: str, arguments: Sequence[Argument]) -> ScalarCal
 
 
 def _map_from_arrays(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve mapFromArrays(keys, values), arrays of equal sizes."""
+    """Resolve mapFromArrays(keys, values): a map of two arrays of equal sizes."""
     types = [plain(a.type) for a in arguments]
     scalar.require(name, types, Array, "an Array")
     keys, values = types

@@ -212,7 +212,7 @@ def _split(*, reverse: bool) -> ListKernel:
     It cuts each array before (after) the elements for which the condition is true."""
 
     def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
-        """Cut each first array into an array of arrays."""
+        """Cut each row's first array into an array of arrays."""
         _, elements = columns.elements_of(arrays[0])
         cut = true_elements(mapped)
         if reverse:  # a cut after an element is one before the next element
@@ -230,7 +230,7 @@ def _sort(*, reverse: bool) -> ListKernel:
     """Return the kernel of arraySort (arrayReverseSort) with a lambda: sort by the lambda's values."""
 
     def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
-        """Sort the first array by the lambda's values."""
+        """Sort the first array's elements by the lambda's values."""
         _, elements = columns.elements_of(arrays[0])
         order = sorted_positions(offsets, mapped, reverse=reverse)
         return columns.lists_from(offsets, elements.take(pa.array(order)))
@@ -246,7 +246,7 @@ def _compact(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> p
 
 
 def _first_array(name: str, body: DataType, types: Sequence[DataType]) -> DataType:
-    """Return the type of the first array."""
+    """Return the type of the first array: the result of functions that keep it."""
     return Array(element_type(name, types[0]))
 
 

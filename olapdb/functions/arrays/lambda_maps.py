@@ -100,7 +100,7 @@ def _map_sort(*, reverse: bool) -> ListKernel:
     """Return the kernel of mapSort (mapReverseSort) with a lambda: sort by the lambda's values."""
 
     def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
-        """Sort the pairs of the map by the lambda's values."""
+        """Sort each map's pairs by the lambda's values."""
         _, keys, items = map_parts(arrays[0])
         order = pa.array(sorted_positions(offsets, mapped, reverse=reverse))
         return _map_array(offsets, keys.take(order), items.take(order), arrays[0].type)
@@ -124,7 +124,7 @@ def _map_apply() -> LambdaDefinition:
         result = _map_apply_type(spelt, body)
 
         def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
-            """Build maps from the body's pairs."""
+            """Build each row's map from the body's pairs of key and value."""
             keys, items = columns.struct_fields(mapped)
             return map_from(offsets, keys, items, result)
 

@@ -23,7 +23,7 @@ def reverse_lists(array: pa.Array) -> pa.Array:
 
 
 def _sort(*, reverse: bool) -> scalar.Kernel:
-    """Return the kernel of arraySort(a) (arrayReverseSort(a))."""
+    """Return the kernel of arraySort(a), or with `reverse` of arrayReverseSort(a)."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Return each array with its elements sorted; NULL is last."""

@@ -58,7 +58,7 @@ def _push(*, back: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
         wrap = resolve_array("array", [arguments[1]])
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-            """Wrap the value into an array and join the two."""
+            """Add the value at the array's end, or without `back` at its start."""
             single_list = wrap.kernel([values[1]], rows, environment)
             lists = [values[0], single_list] if back else [single_list, values[0]]
             return joined.kernel(lists, rows, environment)
@@ -111,7 +111,10 @@ def _range(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     inner = common_type(types)
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Generate the arrays; raise ArgumentOutOfBound if any step is 0 or they get too large."""
+        """Generate each row's array of integers.
+
+        Raises ArgumentOutOfBound if any step is 0, or if all arrays together get too large.
+        """
         numbers = [columns.numpy_values(a).astype(np.int64) for a in arrays]
         start = numbers[0] if len(numbers) > 1 else np.zeros(len(arrays[0]), np.int64)
         end = numbers[1] if len(numbers) > 1 else numbers[0]

@@ -130,12 +130,12 @@ def _first_marked(offsets: np.ndarray, marked: np.ndarray) -> np.ndarray:
 
 
 def _searching(result: DataType, fold: Fold) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return the resolver that searches an array and folds the answers to a `result`."""
+    """Return the resolver of a search, see `_search`, with its `result` type and its `fold`."""
     return lambda name, arguments: _search(name, arguments, result, fold)
 
 
 def _map_contains(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve mapContains(m, key)."""
+    """Resolve mapContains(m, key): whether a map has the key."""
     require(name, [plain(arguments[0].type)], Map, "a Map")
     return _search(name, arguments, UINT8, _has_marked)
 

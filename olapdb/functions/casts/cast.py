@@ -315,7 +315,9 @@ def _no_conversion(
 
 
 def _parse(array: pa.Array, target: types.DataType) -> pa.Array:
-    """Parse texts as numbers or Bool."""
+    """Parse texts as numbers or, for any other target, Bool; raise a DataError if any does not
+    parse.
+    """
     match target:
         case types.Integer():
             return parsing.parse_integers(array, target)
@@ -426,6 +428,6 @@ def _cast_map(
 
 
 def map_from(offsets: np.ndarray, keys: pa.Array, values: pa.Array, target: types.Map) -> pa.Array:
-    """Return a map array of offsets from 0, keys and values."""
+    """Return a column of maps of type `target` from offsets, which begin at 0, keys and values."""
     array = pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), keys, values)
     return array if array.type == target.arrow else array.cast(target.arrow)

@@ -29,7 +29,7 @@ def _cast(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     target = with_zone_of(source, _named_type(name, arguments))
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Cast the first argument to the target."""
+        """Cast the first argument to the type that the second one names."""
         return cast.cast_column(values[0], source, target, environment, strict=False)
 
     return ScalarCall(name, target, kernel)

@@ -57,7 +57,10 @@ def _zoned(name: str, arguments: Sequence[Argument]) -> types.DataType:
 
 
 def _zoned64(name: str, arguments: Sequence[Argument]) -> types.DataType:
-    """Return the DateTime64 of toDateTime64(x, precision[, zone])."""
+    """Return the DateTime64 of toDateTime64(x, precision[, zone]); without a zone it has the source's.
+
+    The precision is 3 if absent. Raises ArgumentOutOfBound unless it is from 0 to 9.
+    """
     precision = constant_integer(name, arguments, 1, "the precision") if len(arguments) > 1 else 3
     if not 0 <= precision <= 9:
         raise ArgumentOutOfBound(f"DateTime64 has a precision of 0 to 9, not {precision}.")
@@ -128,7 +131,7 @@ def _converted(name: str, target: types.DataType, arguments: Sequence[Argument])
     )  # no NULL for a text that does not fit
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Cast the first argument."""
+        """Cast the first argument to the result type."""
         return cast.cast_column(values[0], source, result, environment, strict=strict)
 
     return ScalarCall(name, result, kernel, monotonic=_is_monotonic(types.plain(source), target))
@@ -179,7 +182,7 @@ def _is_possible(source: types.DataType, target: types.DataType) -> bool:
 
 
 def _plain_conversion(conversion: _Conversion) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return a resolver of a conversion that raises for bad values."""
+    """Return a resolver of a conversion that raises for values that do not convert."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call; toDate refuses a time zone with BadArguments."""
@@ -336,7 +339,7 @@ def _unchanged(
 
 
 def _to_bool(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve toBool(x); a bare NULL is a Nullable(Bool)."""
+    """Resolve toBool(x); a bare NULL gives NULL of Nullable(Bool)."""
     if isinstance(types.plain(arguments[0].type), types.Nothing):
         nothing = pa.scalar(None, types.BOOL.arrow)
         return ScalarCall(

@@ -17,7 +17,7 @@ from olapdb.types import DataType, Decimal, Float, Integer
 
 
 def first_bad(bad: np.ndarray) -> int | None:
-    """Return the index of the first True, or None."""
+    """Return the index, from 0, of the first True, or None if there is none."""
     return int(np.argmax(bad)) if bad.any() else None
 
 
@@ -115,7 +115,7 @@ def _refuse_longer(wide: pa.Array, scale: int) -> None:
 
 
 def to_float(array: pa.Array, source: DataType, target: Float) -> pa.Array:
-    """Cast numbers to the nearest float."""
+    """Cast numbers to the nearest float; beyond its range they become infinite."""
     if isinstance(source, Decimal):
         return decimal_width.floats_of_decimals(array).cast(target.arrow, safe=False)
     with np.errstate(over="ignore"):
@@ -218,7 +218,10 @@ def _float_to_decimal(array: pa.Array, target: Decimal) -> pa.Array:
 
 
 def decimals_from(unscaled: np.ndarray, target: Decimal) -> pa.Array:
-    """Return Decimals of unscaled int64 values."""
+    """Return Decimals of int64 values, unscaled integers: 125 is 1.25 at scale 2.
+
+    Nothing is checked.
+    """
     words = 2 if target.precision <= 38 else 4
     data = np.empty((len(unscaled), words), np.int64)
     data[:, 0] = unscaled

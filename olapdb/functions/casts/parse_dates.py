@@ -121,6 +121,6 @@ def fixed_digits(
 
 
 def may_be_dates(array: pa.Array) -> np.ndarray:
-    """Return False for texts that surely are no dates."""
+    """Return for each text False if it surely is no date, else True."""
     matches = [np.asarray(pc.match_substring_regex(array, p)) for p in (_DATE, _PACKED)]
     return np.asarray(np.logical_or.reduce(matches))

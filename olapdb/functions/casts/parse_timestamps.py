@@ -114,7 +114,7 @@ def _unix(array: pa.Array, target: DateTime | DateTime64) -> pa.Array:
 def _parse_error(
     verdict: int, array: pa.Array, row: int, target: DateTime | DateTime64
 ) -> DataError:
-    """Return the error about a text with this verdict."""
+    """Return the error about the text of `row`, whose verdict is WRONG, LONGER or BEYOND."""
     if verdict == BEYOND:
         return conversion_error(DecimalOverflow, array, row, target, "it is too far from 1970")
     if verdict == LONGER:

@@ -260,7 +260,9 @@ def parse_bools(array: pa.Array) -> pa.Array:
 
 
 def parse_uuids(array: pa.Array, target: types.DataType) -> pa.Array:
-    """Parse UUIDs of 36 characters with dashes, or of 32 digits."""
+    """Parse UUIDs of 36 characters with dashes, or of 32 digits; raise CannotParseUUID for any
+    other text.
+    """
     pattern = r"^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$"
     bad = first_bad(~np.asarray(pc.match_substring_regex(array, pattern)))
     if bad is not None:
@@ -270,7 +272,9 @@ def parse_uuids(array: pa.Array, target: types.DataType) -> pa.Array:
 
 
 def unhexed(data: np.ndarray) -> np.ndarray:
-    """Return the bytes that pairs of hexadecimal digits denote."""
+    """Return the bytes, half as many, that pairs of hexadecimal digits, given as characters,
+    denote.
+    """
     values = np.where(data >= ord("a"), data - 87, np.where(data >= ord("A"), data - 55, data - 48))
     values = values.astype(np.uint8)
     return np.ascontiguousarray((values[0::2] << 4) | values[1::2])

@@ -153,13 +153,13 @@ class TimestampLayout:
             self._fraction()
 
     def _date(self, begin: int) -> None:
-        """Parse YYYYMMDD."""
+        """Parse YYYYMMDD, eight digits from `begin`, as year, month and day."""
         self.parsed.year = self._number(begin, 4)
         self.parsed.month = self.parsed.month + self._number(begin + 4, 2)
         self.parsed.day = self.parsed.day + self._number(begin + 6, 2)
 
     def _clock(self, begin: int) -> None:
-        """Parse hhmmss."""
+        """Parse hhmmss, six digits from `begin`, as a time of day."""
         parsed = self.parsed
         parsed.hour = parsed.hour + self._number(begin, 2)
         parsed.minute, parsed.second = self._number(begin + 2, 2), self._number(begin + 4, 2)
@@ -321,7 +321,7 @@ class TimestampLayout:
             parsed.offset_minutes = parsed.offset_minutes + self._one_or_two()
 
     def _name(self) -> None:
-        """Parse AM, PM, or the name of a zone, month or weekday."""
+        """Parse AM, PM, or the name of a zone, month or weekday; raise Wrong for another word."""
         parsed = self.parsed
         begin = self.at
         if self._run(_LETTERS, 3) == 2:

@@ -114,7 +114,7 @@ def _relative_day(seconds: np.ndarray) -> np.ndarray:
 
 
 def _packed_second(seconds: np.ndarray) -> np.ndarray:
-    """Return numbers of the form YYYYMMDDhhmmss."""
+    """Return numbers of the form YYYYMMDDhhmmss from wall clock seconds."""
     year, month, day = calendar.civil_from_days(seconds // calendar.DAY)
     clock = seconds % calendar.DAY
     date = year * 10_000 + month * 100 + day
@@ -185,7 +185,7 @@ def _fraction(name: str, digits: int, result: DataType) -> ScalarDefinition:
     """Define a function that returns the fraction of the second in units of 10^-digits seconds."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Return the fraction of each timestamp's second."""
+        """Return the fraction of each timestamp's second in units of 10^-digits seconds, floored."""
         ticks = calendar.ticks_per_second(call.types[0])
         fraction = columns.numpy_values(arrays[0]) % ticks
         return columns.from_values(calendar.rescaled(fraction, ticks, 10**digits), result.arrow)

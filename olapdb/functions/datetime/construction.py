@@ -149,7 +149,7 @@ def _clock_reader(kind: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
 
 
 def _now(kind: str, result: DataType, environment: Environment) -> pa.Scalar:
-    """Return the value of now, now64, today or yesterday."""
+    """Return the value of now, now64, today or yesterday (`kind`) as a constant of type `result`."""
     seconds = int(environment.now_seconds)
     if kind in ("today", "yesterday"):
         local = int(calendar.local_from_utc(np.array([seconds]), environment.zone)[0])

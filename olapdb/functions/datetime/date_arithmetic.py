@@ -160,7 +160,7 @@ _NARROW_BYTES = 2
 
 
 def _limits(result: types.DataType) -> tuple[int, int]:
-    """Return the range of a date type in days."""
+    """Return the first and the last day of a date type, in days since 1970-01-01."""
     return (0, calendar.DATE_MAX) if isinstance(result, types.Date) else calendar.DATE32_RANGE
 
 
@@ -268,7 +268,7 @@ def _months_later(days: np.ndarray, months: np.ndarray) -> np.ndarray:
 
 
 def month_lengths(year: np.ndarray, month: np.ndarray) -> np.ndarray:
-    """Return the number of days of each month."""
+    """Return the number of days of each month; months count from 1."""
     one = np.ones_like(month)
     wrap = month == 12
     following = calendar.days_from_civil(year + wrap, np.where(wrap, 1, month + 1), one)

@@ -114,7 +114,10 @@ def _full_units(start: np.ndarray, end: np.ndarray, unit: str) -> np.ndarray:
 
 
 def _within_month(ticks: np.ndarray) -> np.ndarray:
-    """Return the position within the month in microseconds."""
+    """Return the time since the start of the month in microseconds, plus one day.
+
+    `ticks` are microseconds of the wall clock.
+    """
     days, time_of_day = np.divmod(ticks, DAY * 1_000_000)
     _, _, day = calendar.civil_from_days(days)
     return day * DAY * 1_000_000 + time_of_day

@@ -103,7 +103,7 @@ class _Clock:
 
     @cached_property
     def date(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(year, month, day)."""
+        """The dates as arrays (year, month, day)."""
         return civil_from_days(self.days)
 
     @cached_property

@@ -107,7 +107,9 @@ def _pieces(name: str, template: str) -> list[str]:
 
 
 def _fraction_text(array: pa.Array, data_type: DataType) -> pa.Array:
-    """Return the fractions of the seconds as texts of at least six digits."""
+    """Return the fractions of the seconds as texts of at least six digits, padded by zeros on the
+    right.
+    """
     if not isinstance(data_type, DateTime64) or data_type.precision == 0:
         return pa.array(["000000"] * len(array), pa.string())
     ticks = calendar.ticks_per_second(data_type)

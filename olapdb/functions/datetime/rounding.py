@@ -165,7 +165,10 @@ def _start_of_second(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _start_of_interval(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve toStartOfInterval(t, INTERVAL n unit[, zone])."""
+    """Resolve toStartOfInterval(t, INTERVAL n unit[, zone]) of a constant interval.
+
+    Raises BadArguments unless n is positive.
+    """
     source, interval = plain(arguments[0].type), plain(arguments[1].type)
     scalar.require(name, [source], DATES, "a Date or DateTime")
     if not isinstance(interval, Interval) or arguments[1].constant is None:
@@ -185,10 +188,11 @@ def _start_of_interval(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 def _interval_rounding(
     name: str, source: DataType, unit: str, count: int, zone: str | None
 ) -> tuple[DataType, scalar.Kernel]:
-    """Return (result type, kernel) of rounding to `count` units.
+    """Return (result type, kernel) of rounding down to multiples of `count` units.
 
     Seconds and minutes count from 1970, hours from midnight, days from 1970, weeks from a Monday,
-    months from 1900, years from 0.
+    months from 1900, years from 0. Weeks and longer units give a Date, others a DateTime. Raises
+    BadArguments for units shorter than a second.
     """
     if unit == "Year":
         return DATE, _days_kernel(
@@ -258,7 +262,11 @@ _CLOCK_STEPS = {"day": DAY, "hour": 3600, "minute": 60, "second": 1}
 
 
 def _date_trunc(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve dateTrunc(unit, t[, zone])."""
+    """Resolve dateTrunc(unit, t[, zone]); the unit is a constant from "second" to "year".
+
+    Year to week give a Date, or a Date32 for a Date32 or DateTime64. Day to second give a DateTime, or
+    a DateTime64(0). Raises BadArguments for another unit.
+    """
     unit = scalar.constant_text(name, arguments, 0, "the unit").lower()
     source = plain(arguments[1].type)
     scalar.require(name, [source], DATES, "a Date or DateTime")

@@ -123,7 +123,7 @@ def zone_of(data_type: types.DataType, warehouse_zone: str) -> str:
 
 
 def local_from_utc(seconds: np.ndarray, zone: str) -> np.ndarray:
-    """Return wall clock seconds of UTC seconds since 1970."""
+    """Return wall clock seconds in the zone of UTC seconds since 1970."""
     if zone in ("UTC", "Etc/UTC"):
         return seconds
     zoned = columns.from_values(seconds, pa.timestamp("s", tz=zone))

@@ -214,7 +214,10 @@ def as_number(data_type: DataType) -> DataType:
 
 
 def _construct(signed: bool, floating: bool, size: int) -> DataType:
-    """Return the number type of `size` bytes, at most 8."""
+    """Return the number type of `size` bytes; more than 8 give 8.
+
+    `floating` decides first: Float32 up to 4 bytes, else Float64.
+    """
     if floating:
         return FLOAT32 if size <= 4 else FLOAT64
     return Integer(min(size, 8) * 8, signed)

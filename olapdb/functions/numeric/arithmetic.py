@@ -111,7 +111,10 @@ def _exact_kernel(operation: str) -> Callable[[list[Column], scalar.Invocation],
     """Return the kernel of plus, minus or multiply."""
 
     def kernel(values: list[Column], call: scalar.Invocation) -> Column:
-        """Compute by numpy where the operands allow it, else by Arrow; Decimals exactly."""
+        """Compute plus, minus or multiply: Decimals exactly, other numbers at the result's width.
+
+        numpy computes plain columns, Arrow others. Integers wrap.
+        """
         if isinstance(call.result, Decimal):
             return decimals.combine_decimals(operation, values, call.result, call.rows)
         arrow = call.result.arrow
@@ -142,7 +145,7 @@ def _is_plain(values: list[Column]) -> bool:
 
 
 def _as_number_type(column: Column, arrow: pa.DataType) -> Column:
-    """Return a number as the Arrow type; integers wrap."""
+    """Return a number column or constant as the Arrow type `arrow`; integers wrap."""
     if pa.types.is_decimal(column.type) and pa.types.is_floating(arrow):
         return pc.cast(decimal_width.floats_of_decimals(column), arrow)
     return columns.wrapped(column, arrow)
@@ -235,7 +238,10 @@ def _int_div_or_zero(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Arra
 
 
 def _modulo(values: list[Column], call: scalar.Invocation) -> pa.Array:
-    """Return the remainder with the dividend's sign."""
+    """Return the remainder with the dividend's sign: the kernel of modulo.
+
+    Raises IllegalDivision if any divisor is 0, unless an operand is a float.
+    """
     if isinstance(call.result, Decimal):
         return decimals.remainder(values, call.result, call.rows, positive=False)
     left, right = (columns.operand(_without_point(v)) for v in values)
@@ -362,7 +368,7 @@ def _pairwise(function: np.ufunc) -> Callable[[list[pa.Array], scalar.Invocation
     """Return a kernel that applies `function` to two integers of 64 bits."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Apply the function and wrap the result to its type."""
+        """Apply the function to both integers and wrap the result to its type."""
         left, right = _integer_operands(arrays)
         return columns.from_values(function(left, right), call.result.arrow)
 

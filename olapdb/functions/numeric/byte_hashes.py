@@ -94,7 +94,7 @@ def _by_length(
 
 
 def rotated_right(value: np.ndarray, places: int | np.ndarray) -> np.ndarray:
-    """Return words rotated to the right."""
+    """Return words rotated to the right by `places` bits, one number for all or one for each."""
     shift = np.asarray(places, U64)
     left = (U64(64) - shift) & U64(63)
     return np.asarray((value >> shift) | (value << left) * (shift > 0))
@@ -344,7 +344,7 @@ def xx_hash64(values: HashedValues) -> np.ndarray:
 
 
 def _xx_round(lane: np.ndarray, word: np.ndarray) -> np.ndarray:
-    """Return a lane after one word."""
+    """Return XXH64's lanes after one more word each."""
     return np.asarray(_rotated_left(lane + word * _P2, 31) * _P1)
 
 

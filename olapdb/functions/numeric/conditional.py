@@ -112,7 +112,9 @@ def _unified(
 
 
 def _cases(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve if and multiIf: condition, value, …, otherwise."""
+    """Resolve if and multiIf of (condition, value, …, otherwise): the value of the first true
+    condition.
+    """
     conditions = [arguments[i] for i in range(0, len(arguments) - 1, 2)]
     branches = [*(arguments[i] for i in range(1, len(arguments), 2)), arguments[-1]]
     for condition in conditions:
@@ -180,7 +182,10 @@ def _multi_if(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _case_with_expression(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve CASE x WHEN a THEN b … ELSE c END."""
+    """Resolve CASE x WHEN a THEN b … ELSE c END; NULL equals NULL.
+
+    Raises NumberOfArgumentsDoesntMatch unless the number of arguments is even.
+    """
     if len(arguments) % 2:
         raise NumberOfArgumentsDoesntMatch(f"Function {name} takes an even number of arguments.")
     subject, keys = arguments[0], [arguments[i] for i in range(1, len(arguments) - 1, 2)]
@@ -245,7 +250,7 @@ def _null_if(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     equals = comparison.comparison_resolver("equals")("equals", arguments)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Replace equal values by NULL."""
+        """Replace the first argument by NULL where both are equal."""
         same = columns.truth(equals.kernel(values, rows, environment))
         null = pa.scalar(None, result.arrow)
         return choose([same], [null, values[0]], rows)
@@ -258,7 +263,7 @@ def _is_null(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     for_null = name == "isNull"
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Return 0 or 1 for each row."""
+        """Return 1 where the value is NULL (isNull) or is not (isNotNull), else 0."""
         if isinstance(values[0], pa.Scalar):
             return pa.scalar(int(values[0].is_valid != for_null), pa.uint8())
         return pc.cast(values[0].is_null() if for_null else values[0].is_valid(), pa.uint8())
@@ -372,7 +377,10 @@ def _transform(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         raise BadArguments(f"The arrays of {name} have different sizes.")
 
     def kernel(columns_given: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Look the values up in `from`; absent ones give the default, or themselves without one."""
+        """Replace each value that is in the array `from` by the one at its place in `to`.
+
+        Other values give the default, or stay if there is none.
+        """
         is_constant = isinstance(columns_given[0], pa.Scalar)
         array = columns.as_array(columns_given[0], 1 if is_constant else rows)
         lookup_keys = _unified(found_keys, key_type.inner, make_nullable(compared), environment)

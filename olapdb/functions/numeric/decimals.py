@@ -233,7 +233,7 @@ def _unscaled(array: pa.Array) -> pa.Array:
 
 
 def _wide(values: Digits, rows: int) -> pa.Array:
-    """Return digits as Decimal256 of scale 0, with a constant repeated."""
+    """Return digits as Decimal256 of scale 0; one value is repeated to `rows`."""
     array = _unscaled(pa.array(values)) if isinstance(values, np.ndarray) else values
     return array if len(array) == rows else pa.repeat(array[0], rows)
 

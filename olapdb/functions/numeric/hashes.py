@@ -106,9 +106,9 @@ def _encode(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 def _decode(*, lenient: bool) -> Kernel:
-    """Return the kernel of base64Decode.
+    """Return the kernel of base64Decode, or with `lenient` of tryBase64Decode.
 
-    `lenient`: an invalid text gives "" instead of IncorrectData.
+    An invalid text raises IncorrectData, or with `lenient` gives "".
     """
 
     def decode(value: bytes) -> bytes:
@@ -123,7 +123,7 @@ def _decode(*, lenient: bool) -> Kernel:
             ) from None
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Decode each distinct value once."""
+        """Decode each distinct base64 text once."""
         return columns.text(_per_distinct(arrays[0], decode, pa.binary()))
 
     return kernel
@@ -167,7 +167,7 @@ class _AnyHash:
 
 
 def _leaves(array: pa.Array) -> Iterator[pa.Array]:
-    """Yield the column, or the leaves of a tuple's elements."""
+    """Yield the column, or for a tuple the leaves of its elements in order."""
     if not pa.types.is_struct(array.type):
         yield array
         return
@@ -248,7 +248,7 @@ def int_hash64(values: np.ndarray) -> np.ndarray:
 
 
 def _wide(array: pa.Array) -> np.ndarray:
-    """Return integers as the bits of 64-bit ones."""
+    """Return integers of any width as 64-bit two's complement, uint64."""
     values = columns.numpy_values(array)
     return values if values.dtype == np.uint64 else values.astype(np.int64).view(np.uint64)
 

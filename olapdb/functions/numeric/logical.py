@@ -37,7 +37,7 @@ def _checked(name: str, types: Sequence[DataType]) -> DataType:
 def _resolver(
     connective: Callable[[Column, Column], Column],
 ) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return a lazy resolver of and or or."""
+    """Return a lazy resolver of `and` or `or`; `connective` is Arrow's function of two conditions."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call; the executor may evaluate arguments only on rows that need them."""

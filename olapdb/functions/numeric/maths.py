@@ -57,7 +57,7 @@ def _constant(name: str, value: float) -> scalar.ScalarDefinition:
 
 
 def _test(function: Callable[[np.ndarray], np.ndarray]) -> scalar.Kernel:
-    """Return a kernel from numbers to 0 or 1."""
+    """Return a kernel that applies a test such as np.isnan to numbers as Float64: 0 or 1."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Return 0 or 1 for each number."""
@@ -131,7 +131,10 @@ def _rounded(array: pa.Array, data_type: DataType, places: int, mode: str) -> pa
 
 
 def _round_floats(values: np.ndarray, places: int, mode: str) -> np.ndarray:
-    """Round floats by their exact product with a power of ten, half to even, as ClickHouse does."""
+    """Round floats by `mode`, by their product with a power of ten, half to even as ClickHouse does.
+
+    A value whose product is not finite stays as it is.
+    """
     function = {
         "round": np.rint,
         "bankers": np.rint,
@@ -153,7 +156,9 @@ def _round_floats(values: np.ndarray, places: int, mode: str) -> np.ndarray:
 
 
 def _round_integers(values: np.ndarray, data_type: Integer, step: int, mode: str) -> pa.Array:
-    """Round integers to multiples of `step`, a power of ten."""
+    """Round integers by `mode` to multiples of `step`, a power of ten; all 0 if it exceeds the
+    type.
+    """
     if step > data_type.maximum:
         return columns.from_values(np.zeros(len(values), np.int64), data_type.arrow)
     step_value = values.dtype.type(step)
@@ -171,7 +176,10 @@ def _round_integers(values: np.ndarray, data_type: Integer, step: int, mode: str
 
 
 def _round_decimals(array: pa.Array, data_type: Decimal, places: int, mode: str) -> pa.Array:
-    """Round decimals; "round" rounds half away from zero."""
+    """Round decimals by `mode` at `places` digits; "round" rounds half away from zero.
+
+    Raises DecimalOverflow if any does not fit the type.
+    """
     if places >= data_type.scale:
         return array
     names = {

@@ -15,7 +15,7 @@ def _readable(units: tuple[str, ...], step: float) -> Kernel:
     """Return a kernel that writes two digits after the point and the largest unit that fits."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Divide each number by `step` as often as it and the units allow, and write it."""
+        """Write each number with the largest unit of which it has at least one."""
         values = floats(arrays[0])
         power = np.zeros(len(values), np.int64)
         scaled = values.copy()

@@ -22,7 +22,9 @@ DOT_MATCHES_ALL = "(?s)"
 def text_rule(
     result: DataType, texts: int = 1
 ) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
-    """Return the type rule of a function of `texts` strings, then integers."""
+    """Return the type rule of a function of `texts` strings, then integers, with the type
+    `result`.
+    """
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         """Return the result; raise IllegalTypeOfArgument if any argument is of another type."""

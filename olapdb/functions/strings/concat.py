@@ -29,7 +29,7 @@ def _concat(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         return resolve_concatenation(name, arguments)
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Join the arguments' texts."""
+        """Join the arguments of each row, as text."""
         texts = [display_as_text(a, t, call) for a, t in zip(arrays, call.types, strict=True)]
         return pc.binary_join_element_wise(*texts, "") if len(texts) > 1 else texts[0]
 
@@ -62,7 +62,7 @@ def _format(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     pieces = _parse_template(template, len(arguments) - 1)
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Join the pattern's texts and the arguments' texts."""
+        """Join the pattern's texts and the arguments' texts in the pattern's order."""
         texts = [
             pa.repeat(pa.scalar(p), call.rows)
             if isinstance(p, str)

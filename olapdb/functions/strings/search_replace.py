@@ -22,7 +22,7 @@ def _position(*, utf8: bool = False, ignore_case: bool = False, swapped: bool = 
     """
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Find each needle at or after its start."""
+        """Return the position of each row's first needle at or after its start."""
         haystack, needle = (columns.text(a) for a in (arrays[:2][::-1] if swapped else arrays[:2]))
         if ignore_case:
             haystack, needle = pc.utf8_lower(haystack), pc.utf8_lower(needle)
@@ -50,7 +50,7 @@ def _has_affix(*, end: bool) -> Kernel:
     """Return the kernel of startsWith, or with `end` of endsWith."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Compare the affix with the bytes at that end of each string."""
+        """Return whether each string starts, or with `end` ends, with the bytes of its affix."""
         array, affix = (columns.text(a) for a in arrays)
         size, affix_size = slices.lengths_of(array), slices.lengths_of(affix)
         start = size - affix_size if end else np.zeros(len(array), np.int64)
@@ -64,7 +64,10 @@ def _has_affix(*, end: bool) -> Kernel:
 
 
 def _matching(function: Callable[[pa.Array, str], pa.Array], *, negated: bool = False) -> Kernel:
-    """Return the kernel of a match against patterns; `function(texts, pattern)` gives booleans."""
+    """Return the kernel of a match against patterns; `function(texts, pattern)` gives booleans.
+
+    `negated` inverts the answers.
+    """
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         """Match the texts of each distinct pattern together."""
@@ -102,7 +105,7 @@ def _count_substrings(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     """Count occurrences that do not overlap, 0 for an empty needle: countSubstrings."""
 
     def count(others: list[pa.Array], needles: list[str]) -> pa.Array:
-        """Count the one needle in each text."""
+        """Count the occurrences of one needle in each text."""
         if not needles[0]:
             return columns.from_values(np.zeros(len(others[0]), np.int64), pa.uint64())
         return pc.count_substring(others[0], needles[0]).cast(pa.uint64())

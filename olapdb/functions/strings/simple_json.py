@@ -66,7 +66,9 @@ def _number(pattern: str, result: DataType, zero: object) -> Kernel:
     """Return the kernel that reads a number matched by `pattern`; `zero` if there is none."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Read the numbers; one that does not fit the result's type gives `zero`."""
+        """Read the field's number in each text; one that does not fit the result's type gives
+        `zero`.
+        """
         numbers = cast.cast_or_null(
             _value(arrays, call, pattern),
             make_nullable(STRING),

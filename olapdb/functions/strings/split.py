@@ -205,7 +205,7 @@ def _extract(*, every: bool) -> Kernel:
         return _lists_by_owner(matches, owners, len(array))
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Extract from the texts of each distinct pattern together."""
+        """Extract matches from the texts of each distinct pattern together."""
         texts = [columns.text(a) for a in arrays]
         return slices.per_value(texts, (1,), lambda o, v: extract(o[0], v[0]))
 

@@ -54,7 +54,7 @@ def _emptiness(*, empty: bool) -> scalar.Kernel:
     """
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Return 0 or 1 for each row."""
+        """Return 1 where the value is empty, or not empty, else 0."""
         if isinstance(call.types[0], FixedString):
             filled = rendering.fixed_bytes(arrays[0]).any(axis=1)
         else:
@@ -85,7 +85,7 @@ def _substring(*, utf8: bool) -> scalar.Kernel:
     """Return the kernel of substring(s, start[, count]), in bytes or characters."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Cut out each substring."""
+        """Cut each row's substring out of its string."""
         array = columns.text(arrays[0])
         size = slices.lengths_of(array, utf8=utf8)
         count = integers(arrays[2]) if len(arrays) > 2 else np.full(len(array), TO_THE_END)
