@@ -33,7 +33,8 @@ from olapdb.types import (
 
 @dataclass(frozen=True)
 class Invocation:
-    """The context of one kernel call: plain argument types, plain result type, rows and environment.
+    """The context of one kernel call: plain argument types, plain result type, rows and
+    environment.
 
     `constants` has the value of each constant argument, None for others.
     """
@@ -78,7 +79,8 @@ class ScalarDefinition:
     def resolve(self, name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Return the call for these arguments; its kernel raises only errors of `olapdb.errors`.
 
-        Raises NumberOfArgumentsDoesntMatch for a number outside the bounds, or the resolver's error.
+        Raises NumberOfArgumentsDoesntMatch for a number outside the bounds, or the resolver's
+        error.
         """
         count = len(arguments)
         if count < self.minimum or (self.maximum is not None and count > self.maximum):
@@ -132,8 +134,8 @@ def define(
 ) -> ScalarDefinition:
     """Define a function with ClickHouse's usual treatment of NULL, LowCardinality and constants.
 
-    `count` is the number of arguments, or its bounds. `insensitive`: the name is matched in any case.
-    Either `kernel` or `native` computes the values; see their types.
+    `count` is the number of arguments, or its bounds. `insensitive`: the name is matched in any
+    case. Either `kernel` or `native` computes the values; see their types.
     """
     minimum, maximum = count if isinstance(count, tuple) else (count, count)
 
@@ -184,8 +186,8 @@ def null_safe(
 ) -> Column:
     """Run a kernel on the rows without NULL, and on one row if all arguments are constants.
 
-    Rows with a NULL are NULL in the result. Results that cannot be NULL (Array, Map) are computed of
-    the type's default in place of NULL. A DataError names its row in the whole column.
+    Rows with a NULL are NULL in the result. Results that cannot be NULL (Array, Map) are computed
+    of the type's default in place of NULL. A DataError names its row in the whole column.
     """
     constant = bool(values) and all(isinstance(v, pa.Scalar) for v in values)
     rows = 1 if constant else invocation.rows
@@ -265,8 +267,8 @@ def fixed_rule(
 ) -> TypeRule:
     """Return a type rule with a constant result.
 
-    The first `checked` arguments, all by default, must be of these kinds; `wanted` names them in the
-    error.
+    The first `checked` arguments, all by default, must be of these kinds; `wanted` names them in
+    the error.
     """
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:

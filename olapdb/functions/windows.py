@@ -31,8 +31,8 @@ from olapdb.types import FLOAT64, UINT64, DataType, Integer, plain
 class Frames:
     """The partition, peers and frame of each sorted row.
 
-    All are int64 of shape (rows,): starts are positions, ends are one past the last.  Peers are rows
-    with equal ORDER BY values.  An empty frame ends where it starts.
+    All are int64 of shape (rows,): starts are positions, ends are one past the last.  Peers are
+    rows with equal ORDER BY values.  An empty frame ends where it starts.
     """
 
     partition_starts: np.ndarray
@@ -200,8 +200,9 @@ def _taken(
 def _shifted(name: str, *, forward: bool, in_frame: bool) -> WindowDefinition:
     """Define a function of (value[, offset[, default]]) that returns the value of another row.
 
-    lag and lead look in the partition, lagInFrame and leadInFrame in the frame (`in_frame`). `forward`
-    looks at later rows. The offset is 1 if absent; a row outside gives the default, or the type's.
+    lag and lead look in the partition, lagInFrame and leadInFrame in the frame (`in_frame`).
+    `forward` looks at later rows. The offset is 1 if absent; a row outside gives the default, or
+    the type's.
     """
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> WindowFunction:
@@ -247,7 +248,8 @@ def casts_of(name: str, types: Sequence[DataType]) -> tuple[DataType, ...]:
 
 
 def _nth_value(name: str, arguments: Sequence[Argument]) -> WindowFunction:
-    """Resolve nth_value(x, n): x of the frame's n-th row, from 1; the type's default if it has fewer.
+    """Resolve nth_value(x, n): x of the frame's n-th row, from 1; the type's default if it has
+    fewer.
 
     Raises BadArguments for a constant n below 1.
     """

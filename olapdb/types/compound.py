@@ -22,7 +22,9 @@ class Nullable(DataType):
 
 @dataclass(frozen=True)
 class LowCardinality(DataType):
-    """A hint that values repeat; they are those of `inner`, and Parquet's dictionaries compress them."""
+    """A hint that values repeat; they are those of `inner`, and Parquet's dictionaries compress
+    them.
+    """
 
     inner: DataType
 

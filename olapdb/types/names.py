@@ -150,8 +150,8 @@ def parse_type(text: str, state_of: StateOf) -> DataType:
     """Return the type that a ClickHouse type name denotes.
 
     `state_of` returns the representation of aggregate states; callers use
-    `olapdb.functions.parse_type`, which passes the real one.  Raises UnknownType for an unknown name,
-    SyntaxError for other wrong texts, and errors of arguments out of bound.
+    `olapdb.functions.parse_type`, which passes the real one.  Raises UnknownType for an unknown
+    name, SyntaxError for other wrong texts, and errors of arguments out of bound.
     """
     parser = _TypeParser(text, state_of)
     parsed = parser.parse()

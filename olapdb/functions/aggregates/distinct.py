@@ -64,8 +64,9 @@ class UniqExact(Aggregate):
 
 @dataclass(frozen=True)
 class GroupUniqArray(UniqExact):
-    """groupUniqArray([limit]): the distinct values, sorted, at most `limit` of them. ClickHouse leaves
-    their order open."""
+    """groupUniqArray([limit]): the distinct values, sorted, at most `limit` of them. ClickHouse
+    leaves their order open.
+    """
 
     def finalize(self, states: pa.Array) -> pa.Array:
         """Return each group's distinct values, cut to the limit if there is one."""
@@ -116,7 +117,9 @@ class Uniq(Aggregate):
         )
 
     def _sample(self, hashes: np.ndarray, groups: Groups, skip: np.ndarray) -> pa.Array:
-        """Return the states of the groups' hashes; raises `skip`, one number a group, as far as needed."""
+        """Return the states of the groups' hashes; raises `skip`, one number a group, as far as
+        needed.
+        """
         offsets, distinct = _distinct_hashes(hashes, groups)
         owners = np.repeat(np.arange(groups.count), np.diff(offsets))
         counts = np.diff(offsets)

@@ -59,7 +59,9 @@ class ExactQuantiles(Aggregate):
         return columns.lists_from(lists, stacked.take(pa.array(rows.reshape(-1))))
 
     def _quantile(self, level: float, offsets: np.ndarray, elements: pa.Array) -> pa.Array:
-        """Return each group's quantile of one level; the type's default, or NaN, for an empty group."""
+        """Return each group's quantile of one level; the type's default, or NaN, for an empty
+        group.
+        """
         counts = np.diff(offsets)
         positions = np.minimum((level * counts).astype(np.int64), counts - 1)
         rows = np.where(counts > 0, offsets[:-1] + positions, -1)

@@ -108,7 +108,9 @@ def take_rows(array: pa.Array, rows: np.ndarray) -> pa.Array:
 
 
 def sortable_bits(values: np.ndarray) -> np.ndarray:
-    """Return floats as int64 that compare as the floats do: -0.0 below 0.0, all NaN equal and largest."""
+    """Return floats as int64 that compare as the floats do: -0.0 below 0.0, all NaN equal and
+    largest.
+    """
     wide = values.astype(np.float64)
     wide[np.isnan(wide)] = np.nan
     bits = wide.view(np.int64)
@@ -257,8 +259,9 @@ def distinct_integers(array: pa.Array, groups: Groups) -> tuple[np.ndarray, np.n
 
 
 def _distinct_by_group(values: np.ndarray, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
-    """Return each group's distinct values by sorting every group by itself, which is faster than one
-    sort for a few large groups."""
+    """Return each group's distinct values by sorting every group by itself, which is faster than
+    one sort for a few large groups.
+    """
     order = np.argsort(groups.codes.astype(np.uint16), kind="stable")
     values = values[order]
     bounds = columns.offsets_from_counts(np.bincount(groups.codes, minlength=groups.count))

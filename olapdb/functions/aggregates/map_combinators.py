@@ -23,7 +23,9 @@ from olapdb.types import Array, DataType, Map, Tuple, plain
 
 @dataclass(frozen=True)
 class MapValues(Combinator):
-    """-Map: aggregate the values of each key by themselves. State: Map of inner states, keys sorted."""
+    """-Map: aggregate the values of each key by themselves. State: Map of inner states, keys
+    sorted.
+    """
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return for each group the map from its keys to inner states, keys sorted."""
@@ -63,8 +65,9 @@ class MappedArrays(Combinator):
     """sumMap, minMap and maxMap of an array of keys and arrays of values, given as arguments or as
     one Tuple.
 
-    State: Tuple(keys, states, …), arrays. A NULL value adds nothing, but its key stays. sumMap drops
-    keys whose sums are all 0, as ClickHouse does."""
+    State: Tuple(keys, states, …), arrays. A NULL value adds nothing, but its key stays. sumMap
+    drops keys whose sums are all 0, as ClickHouse does.
+    """
 
     others: tuple[Aggregate, ...] = ()
     """The aggregates of the second array of values and of those after it."""
@@ -119,7 +122,9 @@ class MappedArrays(Combinator):
         return (self.inner, *self.others)
 
     def _split_state(self, states: pa.Array) -> tuple[np.ndarray, pa.Array, list[pa.Array]]:
-        """Return the offsets, keys and value states of states or results, which are tuples of lists."""
+        """Return the offsets, keys and value states of states or results, which are tuples of
+        lists.
+        """
         key_lists, *value_lists = columns.struct_fields(states)
         offsets, keys = columns.elements_of(key_lists)
         return offsets, keys, [columns.elements_of(value_list)[1] for value_list in value_lists]

@@ -133,8 +133,9 @@ class Quantiles(Aggregate):
         bucket_owners: np.ndarray,
         count: int,
     ) -> pa.Array:
-        """Return the states of `count` groups from single values and from buckets with weights, each
-        with the group that owns it. Groups over the limit turn their values into buckets."""
+        """Return the states of `count` groups from single values and from buckets with weights,
+        each with the group that owns it. Groups over the limit turn their values into buckets.
+        """
         totals = np.bincount(owners, minlength=count)
         totals = totals + np.bincount(bucket_owners, weights, count).astype(np.int64)
         over_limit = totals > EXACT_MAX

@@ -282,7 +282,8 @@ def _wrap(
     suffix: str = "",
     state: AggregateFunction | None = None,
 ) -> Aggregate:
-    """Return `combinator` around `inner`, with the type `result`, and `state` or the inner state type.
+    """Return `combinator` around `inner`, with the type `result`, and `state` or the inner state
+    type.
 
     `suffix` is added to the name; any other than "" and "If" makes finished values not mergeable.
     """
@@ -341,7 +342,8 @@ def _distinct(inner: Aggregate, types: tuple[DataType, ...]) -> Aggregate:
 
 
 def _optional(inner: Aggregate, types: tuple[DataType, ...], suffix: str) -> Aggregate:
-    """Return -OrNull or -OrDefault (`suffix`) of `inner`, with a flag for groups that saw rows as state.
+    """Return -OrNull or -OrDefault (`suffix`) of `inner`, with a flag for groups that saw rows as
+    state.
 
     -OrNull makes the result Nullable, unless an aggregate that counts or gathers has a bare NULL.
     """
@@ -422,6 +424,8 @@ def parse_parameter(text: str) -> object:
 def state_representation(
     function: str, parameters: tuple[str, ...], arguments: tuple[DataType, ...]
 ) -> DataType:
-    """Return the type that holds the states of `AggregateFunction(function(parameters), arguments…)`."""
+    """Return the type that holds the states of `AggregateFunction(function(parameters),
+    arguments…)`.
+    """
     values = tuple(parse_parameter(p) for p in parameters)
     return resolve_aggregate(function, values, arguments).state_type.state

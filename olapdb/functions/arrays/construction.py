@@ -35,9 +35,11 @@ def _casting_call(
     targets: Sequence[DataType],
     name: str,
 ) -> ScalarCall:
-    """Return a call that casts each argument to its target and passes them to `build(columns, rows)`.
+    """Return a call that casts each argument to its target and passes them to `build(columns,
+    rows)`.
 
-    NULLs are passed on. Constant arguments give a constant."""
+    NULLs are passed on. Constant arguments give a constant.
+    """
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         """Cast the arguments to their targets and build the column, of one row if all are
@@ -81,7 +83,9 @@ def _tuple(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _map(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve map(key, value, …): keys and values take their common types; a Nullable key is refused."""
+    """Resolve map(key, value, …): keys and values take their common types; a Nullable key is
+    refused.
+    """
     if len(arguments) % 2:
         raise NumberOfArgumentsDoesntMatch(f"Function {name} takes keys and values in pairs.")
     keys, values = arguments[::2], arguments[1::2]

@@ -36,8 +36,9 @@ ELEMENTS_MAX = 1 << 20
 class LambdaCall:
     """A function with a lambda, resolved for the types of its arguments and of the lambda's body.
 
-    `run(arguments, rows, environment, body)` gets the columns beside the lambda and returns a column
-    of `type.arrow`: a scalar where all arguments are scalars and `rows` is 1."""
+    `run(arguments, rows, environment, body)` gets the columns beside the lambda and returns a
+    column of `type.arrow`: a scalar where all arguments are scalars and `rows` is 1.
+    """
 
     name: str
     type: DataType

@@ -132,9 +132,11 @@ def _range(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def require_list_size(name: str, sizes: np.ndarray) -> None:
-    """Raise ArgumentOutOfBound if arrays of these sizes have more than 500 million elements in total.
+    """Raise ArgumentOutOfBound if arrays of these sizes have more than 500 million elements in
+    total.
 
-    Sizes below 0 count as 0. The total is a float, which does not wrap."""
+    Sizes below 0 count as 0. The total is a float, which does not wrap.
+    """
     elements = float(np.maximum(sizes, 0).sum(dtype=np.float64))
     if elements > _SIZE_MAX:
         raise ArgumentOutOfBound(f"A call to {name} would produce {elements:.0f} array elements.")

@@ -36,8 +36,9 @@ _NUMBERS = (Integer, Float, Decimal, Boolean)
 
 
 def _number_type(name: str, data_type: DataType) -> DataType:
-    """Return the type of the array's elements; raise IllegalTypeOfArgument unless these are numbers,
-    not Nullable."""
+    """Return the type of the array's elements; raise IllegalTypeOfArgument unless these are
+    numbers, not Nullable.
+    """
     inner = data_type.inner if isinstance(data_type, Array) else data_type
     if not isinstance(data_type, Array) or is_nullable(inner) or not isinstance(inner, _NUMBERS):
         raise IllegalTypeOfArgument(f"{name} cannot add values of type {inner}.")
@@ -145,7 +146,9 @@ def _running_decimals(offsets: np.ndarray, elements: pa.Array) -> pa.Array:
 def _difference_rule(
     name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
 ) -> DataType:
-    """Apply the type rule of arrayDifference: a signed type wide enough for differences of the elements."""
+    """Apply the type rule of arrayDifference: a signed type wide enough for differences of the
+    elements.
+    """
     inner = types[0].inner if isinstance(types[0], Array) else types[0]
     match inner:
         case _ if not isinstance(types[0], Array):

@@ -77,7 +77,8 @@ def _codes(elements: Sequence[pa.Array]) -> np.ndarray:
 
 
 def _enumerate_unique(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """Number the occurrences of each value within its array, from 1: the kernel of arrayEnumerateUniq.
+    """Number the occurrences of each value within its array, from 1: the kernel of
+    arrayEnumerateUniq.
 
     Over several arrays a value is the tuple of their elements at one position.
     """

@@ -112,8 +112,8 @@ def cast_or_null(
 ) -> Column:
     """Convert as `cast_column` to Nullable(target), with NULL for each value that does not convert.
 
-    Texts outside an integer's range become NULL. `basic`: timestamps parse only in the formats of ISO
-    8601 and as Unix time.
+    Texts outside an integer's range become NULL. `basic`: timestamps parse only in the formats of
+    ISO 8601 and as Unix time.
     """
     if isinstance(column, pa.Scalar):
         return cast_or_null(columns.single(column), source, target, environment, basic=basic)[0]

@@ -57,7 +57,8 @@ def _zoned(name: str, arguments: Sequence[Argument]) -> types.DataType:
 
 
 def _zoned64(name: str, arguments: Sequence[Argument]) -> types.DataType:
-    """Return the DateTime64 of toDateTime64(x, precision[, zone]); without a zone it has the source's.
+    """Return the DateTime64 of toDateTime64(x, precision[, zone]); without a zone it has the
+    source's.
 
     The precision is 3 if absent. Raises ArgumentOutOfBound unless it is from 0 to 9.
     """

@@ -172,7 +172,8 @@ def to_decimal(array: pa.Array, source: DataType, target: Decimal) -> pa.Array:
 
 
 def fitted(wide: pa.Array, target: Decimal, shown: pa.Array) -> pa.Array:
-    """Return decimals of 76 digits as the target; raise DecimalOverflow if one exceeds its width in bits.
+    """Return decimals of 76 digits as the target; raise DecimalOverflow if one exceeds its width in
+    bits.
 
     `shown` has the source values for the error's text.
     """

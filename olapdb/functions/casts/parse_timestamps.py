@@ -50,8 +50,8 @@ def parse_datetimes(
     """Parse texts without NULL in any format of ClickHouse's best effort parser.
 
     A text without an offset is wall clock time in the target's zone; hours may exceed 23 (25:00).
-    Raises CannotParseDateTime for a text that is no timestamp, CannotParse if more text follows one,
-    DecimalOverflow if the target cannot hold it.
+    Raises CannotParseDateTime for a text that is no timestamp, CannotParse if more text follows
+    one, DecimalOverflow if the target cannot hold it.
     """
     read = _parse(array, target, zone, american)
     bad = first_bad(read.verdicts != FINE)

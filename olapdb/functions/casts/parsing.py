@@ -72,7 +72,8 @@ def _unparsable(array: pa.Array, row: int, target: types.DataType) -> errors.Dat
 
 
 def _digits_as_integers(array: pa.Array, target: types.Integer) -> pa.Array | None:
-    """Parse texts of only digits and `-` by Arrow; return None if any fails or has other characters.
+    """Parse texts of only digits and `-` by Arrow; return None if any fails or has other
+    characters.
 
     Arrow would accept other texts too, such as `0x10` and blanks.
     """
@@ -195,8 +196,8 @@ def _digits_as_decimals(array: pa.Array, target: types.Decimal) -> pa.Array | No
 def without_exponents(array: pa.Array) -> pa.Array:
     """Return texts of the same numbers without exponents: 1.25e1 becomes 12.5.
 
-    Exponents are clipped to the reach of the mantissas: a number too large for any decimal stays too
-    large, a tiny one becomes 0.
+    Exponents are clipped to the reach of the mantissas: a number too large for any decimal stays
+    too large, a tiny one becomes 0.
     """
     parts = {
         name: pc.replace_substring_regex(array, _MANTISSA_AND_EXPONENT, group)

@@ -229,7 +229,8 @@ class TimestampLayout:
         return True
 
     def _day_and_month(self, number: np.ndarray) -> bool:
-        """Parse a date from its second part on; `number` is the first, a day or, if american, a month.
+        """Parse a date from its second part on; `number` is the first, a day or, if american, a
+        month.
 
         Returns False at the end of the timestamp. No digit may follow a month's name.
         """

@@ -174,7 +174,8 @@ def add_units(
 ) -> pa.Array:
     """Return dates or times plus `count` units; either may have one value for all rows.
 
-    Months keep the day, or take the month's last; days keep the wall clock; shorter units add seconds.
+    Months keep the day, or take the month's last; days keep the wall clock; shorter units add
+    seconds.
     """
     if isinstance(result, types.Date | types.Date32):
         days = columns.numpy_values(array).astype(np.int64)

@@ -264,8 +264,8 @@ _CLOCK_STEPS = {"day": DAY, "hour": 3600, "minute": 60, "second": 1}
 def _date_trunc(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve dateTrunc(unit, t[, zone]); the unit is a constant from "second" to "year".
 
-    Year to week give a Date, or a Date32 for a Date32 or DateTime64. Day to second give a DateTime, or
-    a DateTime64(0). Raises BadArguments for another unit.
+    Year to week give a Date, or a Date32 for a Date32 or DateTime64. Day to second give a DateTime,
+    or a DateTime64(0). Raises BadArguments for another unit.
     """
     unit = scalar.constant_text(name, arguments, 0, "the unit").lower()
     source = plain(arguments[1].type)

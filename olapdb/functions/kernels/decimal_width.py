@@ -12,7 +12,8 @@ from olapdb.functions.kernels import columns
 
 
 def floats_of_decimals(column: Column) -> Column:
-    """Return decimals as float64: the unscaled integer divided by the power of ten, as ClickHouse does.
+    """Return decimals as float64: the unscaled integer divided by the power of ten, as ClickHouse
+    does.
 
     Arrow multiplies by the inverse, which differs in the last bit.
     """

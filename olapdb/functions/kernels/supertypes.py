@@ -58,7 +58,8 @@ _DIGITS_OF_BITS = {8: 3, 16: 5, 32: 10, 64: 20}
 
 
 def literal_type(value: bool | int | float | str | None, text: str = "") -> DataType:
-    """Return the type of a literal: the smallest integer type, Float64, String, Bool or NULL's type.
+    """Return the type of a literal: the smallest integer type, Float64, String, Bool or NULL's
+    type.
 
     `text`, the literal as written, is not used: a number with a point is always Float64.
     """
@@ -283,7 +284,8 @@ def sum_type(data_type: DataType) -> DataType:
 def low_cardinality_result(
     result: DataType, types: Sequence[DataType], constant: Sequence[bool]
 ) -> DataType:
-    """Return `result`, a text type, as LowCardinality if the only non-constant argument is LowCardinality.
+    """Return `result`, a text type, as LowCardinality if the only non-constant argument is
+    LowCardinality.
 
     Otherwise returns `result` as given.
     """

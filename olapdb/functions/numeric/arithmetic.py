@@ -180,8 +180,8 @@ def _integer_operands(arrays: list[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
 def _int_div(values: list[Column], call: scalar.Invocation) -> pa.Array:
     """Return the quotient truncated to an integer: the kernel of intDiv.
 
-    Raises IllegalDivision if any divisor is 0 or any float quotient does not fit, and DecimalOverflow
-    if a Decimal's does not.
+    Raises IllegalDivision if any divisor is 0 or any float quotient does not fit, and
+    DecimalOverflow if a Decimal's does not.
     """
     assert isinstance(call.result, Integer)
     if any(isinstance(t, Float) for t in call.types):

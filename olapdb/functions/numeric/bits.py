@@ -58,7 +58,8 @@ def _count(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 def _testing(together: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Kernel:
-    """Return the kernel of bitTest, bitTestAll or bitTestAny: the bits at positions, joined by `together`.
+    """Return the kernel of bitTest, bitTestAll or bitTestAny: the bits at positions, joined by
+    `together`.
 
     Positions count from the lowest bit, 0. The kernel raises ParameterOutOfBound beyond the width.
     """

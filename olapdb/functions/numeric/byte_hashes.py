@@ -23,8 +23,8 @@ U64 = np.uint64
 class HashedValues:
     """Byte strings in one buffer.
 
-    `data` holds them one after the other with padding at the end; value i has `lengths[i]` bytes from
-    `starts[i]`. Both are int64 of shape (values,).
+    `data` holds them one after the other with padding at the end; value i has `lengths[i]` bytes
+    from `starts[i]`. Both are int64 of shape (values,).
     """
 
     data: np.ndarray

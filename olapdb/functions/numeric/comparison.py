@@ -64,7 +64,8 @@ _ARROW = {
 def comparison_type(name: str, left: Argument, right: Argument) -> DataType:
     """Return the plain type at which two values are compared; raise if they are not comparable.
 
-    Raises IllegalTypeOfArgument or NoCommonType, and TypeMismatch for a text literal that is no number.
+    Raises IllegalTypeOfArgument or NoCommonType, and TypeMismatch for a text literal that is no
+    number.
     """
     a, b = as_number(plain(left.type)), as_number(plain(right.type))
     if a == b:

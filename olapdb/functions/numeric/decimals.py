@@ -290,7 +290,8 @@ def _quotient(dividend: Digits, divisor: Digits, rows: int) -> Digits:
 def _divided(dividend: pa.Array, divisor: pa.Array) -> pa.Array:
     """Return the exact quotient of Decimal256.
 
-    Arrow divides exactly up to 74 digits; of longer dividends the last two digits are divided apart.
+    Arrow divides exactly up to 74 digits; of longer dividends the last two digits are divided
+    apart.
     """
     short = pa.scalar(PythonDecimal(10**_ARROW_DIGITS), _WIDE)
     longer = np.asarray(pc.greater_equal(pc.abs(dividend), short))

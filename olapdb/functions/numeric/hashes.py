@@ -136,8 +136,8 @@ def _decode(*, lenient: bool) -> Kernel:
 class _AnyHash:
     """A hash of several arguments of any types: each is hashed, then joined to the hash so far.
 
-    Tuples count as their elements. `by_value`: numbers are hashed by intHash64 of their bits instead of
-    as bytes.
+    Tuples count as their elements. `by_value`: numbers are hashed by intHash64 of their bits
+    instead of as bytes.
     """
 
     hashed: Callable[[HashedValues], np.ndarray]

@@ -131,7 +131,8 @@ def _rounded(array: pa.Array, data_type: DataType, places: int, mode: str) -> pa
 
 
 def _round_floats(values: np.ndarray, places: int, mode: str) -> np.ndarray:
-    """Round floats by `mode`, by their product with a power of ten, half to even as ClickHouse does.
+    """Round floats by `mode`, by their product with a power of ten, half to even as ClickHouse
+    does.
 
     A value whose product is not finite stays as it is.
     """

@@ -48,8 +48,8 @@ def float_quotient(left: np.ndarray, right: np.ndarray, rows: int) -> np.ndarray
 def whole_quotient(left: np.ndarray, right: np.ndarray, rows: int) -> np.ndarray:
     """Return the quotient of integers, truncated, at the width in which it was computed.
 
-    UInt64 with a signed number becomes Int64, as in ClickHouse. Raises IllegalDivision if any divisor
-    is 0, or -1 under the least number.
+    UInt64 with a signed number becomes Int64, as in ClickHouse. Raises IllegalDivision if any
+    divisor is 0, or -1 under the least number.
     """
     refuse_zero(right, rows)
     if _unsigned(left, right):

@@ -62,9 +62,11 @@ def _reverse(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _initcap(array: pa.Array) -> pa.Array:
-    """Return texts with the first letter of each word in upper case and other letters in lower case.
+    """Return texts with the first letter of each word in upper case and other letters in lower
+    case.
 
-    Words consist of ASCII letters and digits."""
+    Words consist of ASCII letters and digits.
+    """
     offsets, data = columns.bytes_of(columns.binary(pc.ascii_lower(array)))
     letters = (data >= ord("a")) & (data <= ord("z"))
     in_word = letters | ((data >= ord("0")) & (data <= ord("9")))

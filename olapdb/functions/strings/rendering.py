@@ -42,8 +42,9 @@ def display(array: pa.Array, data_type: types.DataType, zone: str = "UTC") -> li
 
 
 def readable(array: pa.Array, data_type: types.DataType) -> list[str]:
-    """Return the values as `display` does, for messages: NULL is "NULL", bytes that are not UTF-8 are
-    written as `\\xff`."""
+    """Return the values as `display` does, for messages: NULL is "NULL", bytes that are not UTF-8
+    are written as `\\xff`.
+    """
     return [
         "NULL"
         if value is None
@@ -159,8 +160,9 @@ def quote_strings(array: pa.Array) -> pa.Array:
 
 
 def _floats(array: pa.Array) -> pa.Array:
-    """Return floats with their shortest digits, without exponent from 1e-6 up to 1e21, as ClickHouse
-    prints them."""
+    """Return floats with their shortest digits, without exponent from 1e-6 up to 1e21, as
+    ClickHouse prints them.
+    """
     shown = pc.replace_substring(array.cast(pa.string()), "-nan", "nan")
     if not pc.any(pc.match_substring(shown, "e+")).as_py():
         return shown

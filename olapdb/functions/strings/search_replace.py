@@ -18,7 +18,8 @@ from olapdb.types import STRING, UINT8, UINT64
 def _position(*, utf8: bool = False, ignore_case: bool = False, swapped: bool = False) -> Kernel:
     """Return the kernel of position(haystack, needle[, start]): a position from 1, 0 if absent.
 
-    Positions count bytes, or characters with `utf8`. `swapped` takes the needle first, as locate does.
+    Positions count bytes, or characters with `utf8`. `swapped` takes the needle first, as locate
+    does.
     """
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:

@@ -258,8 +258,8 @@ def _lists_by_owner(pieces: list[pa.Array], owners: list[np.ndarray], rows: int)
 def _substring_index(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     """Return the text before the n-th separator: substringIndex.
 
-    A negative n gives the text behind the n-th separator from the right. Raises IllegalTypeOfArgument
-    unless n is a constant integer.
+    A negative n gives the text behind the n-th separator from the right. Raises
+    IllegalTypeOfArgument unless n is a constant integer.
     """
     count = call.constant(2)
     if not isinstance(count, int):

@@ -21,7 +21,8 @@ _SEPARATOR = r"[\x00-/:-@\[-`{-\x7f]"
 
 
 def _has_token(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve hasToken(text, word) and its variants: find a constant word between separators or ends.
+    """Resolve hasToken(text, word) and its variants: find a constant word between separators or
+    ends.
 
     A word with separators raises BadArguments, or with …OrNull gives NULL.
     """
@@ -74,7 +75,8 @@ def _search_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Arg
 def _any_of(*, utf8: bool = False, folds: bool = False) -> scalar.Kernel:
     """Return the kernel of multiSearchAny: whether a string contains one of the needles.
 
-    `folds` ignores case, of ASCII letters or with `utf8` of all. Every string contains the empty needle.
+    `folds` ignores case, of ASCII letters or with `utf8` of all. Every string contains the empty
+    needle.
     """
 
     def folded(array: pa.Array) -> pa.Array:
