@@ -51,9 +51,9 @@ Volatility: TypeAlias = Literal["pure", "query", "row"]
 class ScalarCall:
     """A function resolved for given argument types.
 
-    `kernel(arguments, rows, environment)` receives columns of exactly the resolved argument types and
-    the block's length, and returns a column of `type.arrow`.  `lazy` marks functions (if, multiIf, and,
-    or) whose branches the executor may evaluate only on the rows that need them.
+    `kernel(arguments, rows, environment)` receives columns of exactly the resolved argument types
+    and the block's length, and returns a column of `type.arrow`.  `lazy` marks functions (if,
+    multiIf, and, or) whose branches the executor may evaluate only on the rows that need them.
     """
 
     name: str
@@ -135,7 +135,8 @@ class Aggregate(ABC):
     def state_key(self) -> Hashable | None:
         """A key shared by aggregates with equal states of equal arguments, or None.
 
-        Such aggregates (quantiles of several levels) also merge alike, so that states are computed once.
+        Such aggregates (quantiles of several levels) also merge alike, so that states are computed
+        once.
         """
         return None
 
@@ -154,8 +155,8 @@ class Aggregate(ABC):
     def acero(self) -> tuple[AceroAggregation, ...] | None:
         """Return how Acero computes the state's leaves in one pass over keys, or None if it cannot.
 
-        The states equal those of `state`, as a property test checks. The executor uses Acero only if every
-        aggregate of a node supports it.
+        The states equal those of `state`, as a property test checks. The executor uses Acero only
+        if every aggregate of a node supports it.
         """
         return None
 

@@ -37,6 +37,7 @@ def _definitions_by_name() -> Mapping[str, ScalarDefinition]:
 
 
 def _lambda_definitions() -> Mapping[str, LambdaDefinition]:
+    """Return the functions that take a lambda, by name."""
     from olapdb.functions.arrays.lambda_functions import LAMBDA_DEFINITIONS  # it needs this module
 
     return LAMBDA_DEFINITIONS
@@ -59,7 +60,7 @@ def is_scalar(name: str) -> bool:
 
 
 def function_names() -> tuple[str, ...]:
-    """Return all names and aliases, sorted."""
+    """Return all names and aliases of scalar functions, those with a lambda included, sorted."""
     names = {name for name in _definitions_by_name() if not name.startswith("\0")}
     return tuple(sorted(names | set(_lambda_definitions())))
 

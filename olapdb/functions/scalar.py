@@ -33,7 +33,8 @@ from olapdb.types import (
 
 @dataclass(frozen=True)
 class Invocation:
-    """The context of one kernel call: plain argument types, plain result type, rows and environment.
+    """The context of one kernel call: plain argument types, plain result type, rows and
+    environment.
 
     `constants` has the value of each constant argument, None for others.
     """
@@ -78,7 +79,8 @@ class ScalarDefinition:
     def resolve(self, name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Return the call for these arguments; its kernel raises only errors of `olapdb.errors`.
 
-        Raises NumberOfArgumentsDoesntMatch, or what the resolver raises.
+        Raises NumberOfArgumentsDoesntMatch for a number outside the bounds, or the resolver's
+        error.
         """
         count = len(arguments)
         if count < self.minimum or (self.maximum is not None and count > self.maximum):
@@ -96,6 +98,7 @@ class ScalarDefinition:
             )
 
         def describe() -> str:
+            """Return the function with its argument types, for error messages."""
             return f"Function {name} of ({', '.join(str(a.type) for a in arguments)})"
 
         try:
@@ -108,6 +111,7 @@ def _translating_errors(call: ScalarCall, describe: Callable[[], str]) -> Scalar
     """Return the call with a kernel that raises errors of Python and Arrow as ours."""
 
     def run(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Run the kernel; raise a foreign error as one of `olapdb.errors`."""
         try:
             return call.kernel(values, rows, environment)
         except (*errors.FOREIGN, pa.ArrowException) as error:
@@ -130,12 +134,13 @@ def define(
 ) -> ScalarDefinition:
     """Define a function with ClickHouse's usual treatment of NULL, LowCardinality and constants.
 
-    `count` is the number of arguments, or its bounds. `insensitive`: the name is matched in any case.
-    Either `kernel` or `native` computes the values; see their types.
+    `count` is the number of arguments, or its bounds. `insensitive`: the name is matched in any
+    case. Either `kernel` or `native` computes the values; see their types.
     """
     minimum, maximum = count if isinstance(count, tuple) else (count, count)
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call with the usual treatment."""
         return standard_call(spelt, arguments, rule, kernel, native, monotonic, keeps_constants)
 
     return ScalarDefinition(name, resolve, minimum, maximum, aliases, insensitive)
@@ -165,6 +170,7 @@ def standard_call(
     outer = low_cardinality_result(outer, [a.type for a in arguments], fixed)
 
     def run(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Run the native kernel, or the other one under `null_safe`."""
         invocation = Invocation(types, result, rows, environment, constants)
         if native is not None:
             return native(list(values), invocation)
@@ -180,8 +186,8 @@ def null_safe(
 ) -> Column:
     """Run a kernel on the rows without NULL, and on one row if all arguments are constants.
 
-    Rows with a NULL are NULL in the result. Results that cannot be NULL (Array, Map) are computed of
-    the type's default in place of NULL. A DataError names its row in the whole column.
+    Rows with a NULL are NULL in the result. Results that cannot be NULL (Array, Map) are computed
+    of the type's default in place of NULL. A DataError names its row in the whole column.
     """
     constant = bool(values) and all(isinstance(v, pa.Scalar) for v in values)
     rows = 1 if constant else invocation.rows
@@ -213,10 +219,12 @@ def null_safe(
 
 
 def _nulls_as_default(array: pa.Array, data_type: DataType) -> pa.Array:
+    """Return the column with the type's default in place of NULLs."""
     return array.fill_null(default_value(data_type)) if array.null_count else array
 
 
 def _all_null(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+    """Return the constant NULL: the kernel of every call with a bare NULL."""
     return pa.scalar(None, pa.null())
 
 
@@ -234,7 +242,9 @@ def custom(
 
 
 def illegal(name: str, data_type: DataType, wanted: str) -> errors.IllegalTypeOfArgument:
-    """Return the error for an argument of the wrong type; `wanted` says what was expected."""
+    """Return the error for an argument of the wrong type; `wanted`, a noun, names the expected
+    types.
+    """
     return errors.IllegalTypeOfArgument(
         f"Illegal type {data_type} of argument of function {name}: {wanted} expected."
     )
@@ -243,7 +253,10 @@ def illegal(name: str, data_type: DataType, wanted: str) -> errors.IllegalTypeOf
 def require(
     name: str, types: Sequence[DataType], kinds: type | tuple[type, ...], wanted: str
 ) -> None:
-    """Raise IllegalTypeOfArgument for the first type that is of none of the kinds."""
+    """Raise IllegalTypeOfArgument about the first type, if any, that is of none of the kinds.
+
+    `wanted` names the kinds in the error.
+    """
     for data_type in types:
         if not isinstance(data_type, kinds):
             raise illegal(name, data_type, wanted)
@@ -254,11 +267,14 @@ def fixed_rule(
 ) -> TypeRule:
     """Return a type rule with a constant result.
 
-    The first `checked` arguments, all by default, must be of these kinds; `wanted` names them in the
-    error.
+    The first `checked` arguments, all by default, must be of these kinds; `wanted` names them in
+    the error.
     """
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        """Return the result; raise IllegalTypeOfArgument if any checked argument is of no such
+        kind.
+        """
         require(name, types[:checked], kinds, wanted)
         return result
 
@@ -271,7 +287,11 @@ def _not_constant(value: pa.Scalar | None) -> type[errors.ProgrammingError]:
 
 
 def constant_text(name: str, arguments: Sequence[Argument], at: int, meaning: str) -> str:
-    """Return the value of an argument that must be a constant string."""
+    """Return the value of argument `at`, counted from 0, which must be a constant string.
+
+    Raises IllegalColumn if it is no constant, IllegalTypeOfArgument if it is no string. `meaning`
+    names it in the error.
+    """
     scalar = arguments[at].constant
     text = scalar.as_py() if scalar is not None else None
     if not isinstance(text, str):
@@ -282,15 +302,19 @@ def constant_text(name: str, arguments: Sequence[Argument], at: int, meaning: st
 
 
 def constant_zone(name: str, arguments: Sequence[Argument], at: int) -> str:
-    """Return the time zone that a constant string argument names.
+    """Return the time zone that argument `at`, counted from 0 and a constant string, names.
 
-    Raises BadArguments for an unknown one.
+    Raises as `constant_text`, and BadArguments for an unknown zone.
     """
     return known_zone(constant_text(name, arguments, at, "the time zone"))
 
 
 def constant_integer(name: str, arguments: Sequence[Argument], at: int, meaning: str) -> int:
-    """Return the value of an argument that must be a constant integer."""
+    """Return the value of argument `at`, counted from 0, which must be a constant integer.
+
+    Raises IllegalColumn if it is no constant, IllegalTypeOfArgument if it is no integer. `meaning`
+    names it in the error.
+    """
     scalar = arguments[at].constant
     number = scalar.as_py() if scalar is not None else None
     if not isinstance(number, int):

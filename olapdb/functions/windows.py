@@ -31,8 +31,8 @@ from olapdb.types import FLOAT64, UINT64, DataType, Integer, plain
 class Frames:
     """The partition, peers and frame of each sorted row.
 
-    All are int64 of shape (rows,): starts are positions, ends are one past the last.  Peers are rows
-    with equal ORDER BY values.  An empty frame ends where it starts.
+    All are int64 of shape (rows,): starts are positions, ends are one past the last.  Peers are
+    rows with equal ORDER BY values.  An empty frame ends where it starts.
     """
 
     partition_starts: np.ndarray
@@ -88,7 +88,8 @@ def find_window(name: str) -> WindowDefinition | None:
 def resolve_window(name: str, arguments: Sequence[Argument]) -> WindowFunction:
     """Return the function for these arguments; the name must be known.
 
-    Raises NumberOfArgumentsDoesntMatch, IllegalTypeOfArgument, BadArguments, NoCommonType.
+    Raises NumberOfArgumentsDoesntMatch, or the definition's error for arguments that do not fit:
+    IllegalTypeOfArgument, BadArguments, NoCommonType.
     """
     definition = find_window(name)
     assert definition is not None, name
@@ -111,6 +112,7 @@ def _ranking(
     """Define a function without arguments that numbers or ranks the rows of each partition."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> WindowFunction:
+        """Resolve the function, which has no arguments."""
         return WindowFunction(
             spelt,
             data_type,
@@ -162,6 +164,7 @@ def _ntile(name: str, arguments: Sequence[Argument]) -> WindowFunction:
         raise BadArguments(f"The argument of {name} must be a positive integer, not {buckets}.")
 
     def kernel(values: Sequence[pa.Array], frames: Frames) -> pa.Array:
+        """Return the number, from 1, of each row's bucket in its partition."""
         size = frames.partition_ends - frames.partition_starts
         offset = frames.positions - frames.partition_starts
         small, larger = size // buckets, size % buckets
@@ -198,9 +201,12 @@ def _shifted(name: str, *, forward: bool, in_frame: bool) -> WindowDefinition:
     """Define a function of (value[, offset[, default]]) that returns the value of another row.
 
     lag and lead look in the partition, lagInFrame and leadInFrame in the frame (`in_frame`).
+    `forward` looks at later rows. The offset is 1 if absent; a row outside gives the default, or
+    the type's.
     """
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> WindowFunction:
+        """Resolve the function; raise BadArguments for a negative offset or an unfit default."""
         value_type = arguments[0].type
         if len(arguments) > 1:
             require(spelt, [plain(arguments[1].type)], Integer, "an integer offset")
@@ -217,6 +223,7 @@ def _shifted(name: str, *, forward: bool, in_frame: bool) -> WindowDefinition:
                 )
 
         def kernel(values: Sequence[pa.Array], frames: Frames) -> pa.Array:
+            """Return for each row the value `offset` rows later or earlier, or the default."""
             offset = columns.numpy_values(values[1]).astype(np.int64) if len(values) > 1 else 1
             places = frames.positions + (offset if forward else -offset)
             low = frames.starts if in_frame else frames.partition_starts
@@ -241,7 +248,11 @@ def casts_of(name: str, types: Sequence[DataType]) -> tuple[DataType, ...]:
 
 
 def _nth_value(name: str, arguments: Sequence[Argument]) -> WindowFunction:
-    """Resolve nth_value(x, n): the n-th row of the frame, from 1; the type's default beyond it."""
+    """Resolve nth_value(x, n): x of the frame's n-th row, from 1; the type's default if it has
+    fewer.
+
+    Raises BadArguments for a constant n below 1.
+    """
     value_type = arguments[0].type
     require(name, [plain(arguments[1].type)], Integer, "an integer")
     constant = arguments[1].constant
@@ -249,6 +260,7 @@ def _nth_value(name: str, arguments: Sequence[Argument]) -> WindowFunction:
         raise BadArguments(f"The second argument of {name} must be a positive integer.")
 
     def kernel(values: Sequence[pa.Array], frames: Frames) -> pa.Array:
+        """Return the n-th value of each row's frame, or the type's default."""
         places = frames.starts + columns.numpy_values(values[1]).astype(np.int64) - 1
         inside = (places >= frames.starts) & (places < frames.ends)
         return _taken(values[0], places, inside, columns.single(default_value(value_type)))
@@ -260,9 +272,13 @@ def _edge(name: str, *, last: bool, keeps_null: bool) -> WindowDefinition:
     """Define first_value or last_value of the frame; without `keeps_null` they skip NULL."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> WindowFunction:
+        """Resolve the function for one argument."""
         value_type = arguments[0].type
 
         def kernel(values: Sequence[pa.Array], frames: Frames) -> pa.Array:
+            """Take the first or last value of each row's frame; the type's default if there is
+            none.
+            """
             column = values[0]
             places = frames.ends - 1 if last else frames.starts
             if not keeps_null and column.null_count:
@@ -276,9 +292,9 @@ def _edge(name: str, *, last: bool, keeps_null: bool) -> WindowDefinition:
 
 
 def _nearest_valid(valid: np.ndarray, places: np.ndarray, backward: bool) -> np.ndarray:
-    """Return for each place the nearest one with a value.
+    """Return for each place the nearest position, itself included, that has a value.
 
-    Searches backward or forward; out of range if none.
+    Searches backward or forward, beyond the frame too; -1 or the number of rows if there is none.
     """
     rows = np.arange(len(valid))
     if backward:
@@ -290,9 +306,9 @@ def _nearest_valid(valid: np.ndarray, places: np.ndarray, backward: bool) -> np.
 
 
 def edge_definition(name: str, respects_nulls: bool) -> WindowDefinition | None:
-    """Return the definition of an aggregate that with OVER returns the first or last row of the frame.
+    """Return the definition of an aggregate that with OVER gives the frame's first or last value.
 
-    Returns None for other names.
+    Returns None for other names. NULLs are skipped unless `respects_nulls` or the name keeps them.
     """
     folded = name.lower()
     if folded in (

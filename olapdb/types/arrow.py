@@ -45,6 +45,7 @@ def arrow_type(data_type: DataType) -> pa.DataType:
 
 
 def _compound_type(data_type: DataType) -> pa.DataType:
+    """Return the Arrow type of a type built of others; raise InternalError for any other type."""
     match data_type:
         case (
             compound.Nullable(inner)

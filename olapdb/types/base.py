@@ -30,6 +30,7 @@ class DataType:
         return arrow_type(self)
 
     def __str__(self) -> str:
+        """Return the type's name."""
         return self.name
 
 

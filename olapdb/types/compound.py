@@ -16,17 +16,21 @@ class Nullable(DataType):
 
     @property
     def name(self) -> str:
+        """The name: "Nullable(UInt8)"."""
         return f"Nullable({self.inner.name})"
 
 
 @dataclass(frozen=True)
 class LowCardinality(DataType):
-    """A hint that values repeat; they are those of `inner`, and Parquet's dictionaries compress them."""
+    """A hint that values repeat; they are those of `inner`, and Parquet's dictionaries compress
+    them.
+    """
 
     inner: DataType
 
     @property
     def name(self) -> str:
+        """The name: "LowCardinality(String)"."""
         return f"LowCardinality({self.inner.name})"
 
 
@@ -38,6 +42,7 @@ class Array(DataType):
 
     @property
     def name(self) -> str:
+        """The name: "Array(UInt8)"."""
         return f"Array({self.inner.name})"
 
 
@@ -50,6 +55,7 @@ class Tuple(DataType):
 
     @property
     def name(self) -> str:
+        """The name: "Tuple(UInt8, String)", or with field names "Tuple(a UInt8, b String)"."""
         if self.names:
             inner = ", ".join(
                 f"{quote_identifier(n)} {t.name}"
@@ -74,6 +80,7 @@ class Map(DataType):
 
     @property
     def name(self) -> str:
+        """The name: "Map(String, UInt8)"."""
         return f"Map({self.key.name}, {self.value.name})"
 
 
@@ -93,6 +100,7 @@ class AggregateFunction(DataType):
 
     @property
     def name(self) -> str:
+        """The name: "AggregateFunction(quantile(0.9), UInt8)"."""
         parameters = f"({', '.join(self.parameters)})" if self.parameters else ""
         rest = "".join(f", {a.name}" for a in self.arguments)
         return f"AggregateFunction({self.function}{parameters}{rest})"
@@ -107,6 +115,7 @@ class SimpleAggregateFunction(DataType):
 
     @property
     def name(self) -> str:
+        """The name: "SimpleAggregateFunction(sum, UInt64)"."""
         return f"SimpleAggregateFunction({self.function}, {self.inner.name})"
 
 
@@ -133,7 +142,7 @@ def plain(data_type: DataType) -> DataType:
 
 
 def make_nullable(data_type: DataType) -> DataType:
-    """Return Nullable(T); a type that is nullable or cannot be (Array, Map, states) as given.
+    """Return Nullable(T); as given if T may be NULL already, or never can (Array, Map, states).
 
     LowCardinality stays outside; a SimpleAggregateFunction is dropped.
     """

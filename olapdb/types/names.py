@@ -150,7 +150,8 @@ def parse_type(text: str, state_of: StateOf) -> DataType:
     """Return the type that a ClickHouse type name denotes.
 
     `state_of` returns the representation of aggregate states; callers use
-    `olapdb.functions.parse_type`, which passes the real one.  Raises UnknownType or SyntaxError.
+    `olapdb.functions.parse_type`, which passes the real one.  Raises UnknownType for an unknown
+    name, SyntaxError for other wrong texts, and errors of arguments out of bound.
     """
     parser = _TypeParser(text, state_of)
     parsed = parser.parse()
@@ -162,9 +163,11 @@ class _TypeParser:
     """A recursive descent parser of one type name; `at` is the position in `text`."""
 
     def __init__(self, text: str, state_of: StateOf) -> None:
+        """Begin at the first character of `text`; `state_of` is as of `parse_type`."""
         self.text, self.at, self.state_of = text, 0, state_of
 
     def parse(self) -> DataType:
+        """Parse one type with its arguments; raise UnknownType or SyntaxError."""
         name = self._word()
         upper = name.upper()
         if upper == "DOUBLE" and self._peek_word().upper() == "PRECISION":
@@ -183,6 +186,7 @@ class _TypeParser:
         return parsed
 
     def _simple(self, name: str) -> DataType:
+        """Return the type of a name without arguments; raise UnknownType for an unknown one."""
         if name in _BY_NAME:
             return _BY_NAME[name]
         if name.upper() in _ALIASES:
@@ -196,6 +200,7 @@ class _TypeParser:
         raise self._unknown(name)
 
     def _parametric(self, name: str) -> DataType:
+        """Parse the arguments behind the opening bracket; raise UnknownType for an unknown name."""
         upper = name.upper()
         match name:
             case "Nullable":
@@ -248,11 +253,15 @@ class _TypeParser:
                 raise self._unknown(name)
 
     def _checked(self, name: str, inner: DataType, refused: tuple[type[DataType], ...]) -> DataType:
+        """Return `inner`; raise IllegalTypeOfArgument if it is of a `refused` class inside type
+        `name`.
+        """
         if isinstance(inner, refused):
             raise errors.IllegalTypeOfArgument(f"The type {inner} cannot be inside of {name}.")
         return inner
 
     def _decimal(self, precision: int, scale: int) -> Decimal:
+        """Return the Decimal; raise ArgumentOutOfBound for an impossible precision or scale."""
         if not 1 <= precision <= 76 or not 0 <= scale <= precision:
             raise errors.ArgumentOutOfBound(
                 f"Decimal({precision}, {scale}): precision is 1 to 76, scale 0 to the precision."
@@ -260,6 +269,7 @@ class _TypeParser:
         return Decimal(precision, scale)
 
     def _tuple(self) -> DataType:
+        """Parse the elements of a Tuple; raise SyntaxError if only some of them have names."""
         names: list[str] = []
         elements: list[DataType] = []
         while True:
@@ -281,6 +291,7 @@ class _TypeParser:
         return Tuple(tuple(elements), tuple(names))
 
     def _aggregate(self) -> DataType:
+        """Parse the arguments of an AggregateFunction: `name[(parameters)][, types…]`."""
         function = self._word()
         parameters: list[str] = []
         if self._take("("):
@@ -296,6 +307,7 @@ class _TypeParser:
         return AggregateFunction(function, tuple(parameters), tuple(arguments), state)
 
     def _unknown(self, name: str) -> errors.UnknownType:
+        """Return the error about a name; it says so if the type is ClickHouse's but not supported."""
         if name in _UNSUPPORTED:
             return errors.UnknownType(
                 f"The type {name} is ClickHouse's, but olapdb does not have it yet."
@@ -305,32 +317,38 @@ class _TypeParser:
     # --- characters
 
     def _skip(self) -> None:
+        """Skip whitespace."""
         while self.at < len(self.text) and self.text[self.at].isspace():
             self.at += 1
 
     def _peek(self) -> str:
+        """Skip whitespace and return the next character, "" at the end."""
         self._skip()
         return self.text[self.at : self.at + 1]
 
     def _take(self, symbol: str) -> bool:
+        """Skip the next character if it is `symbol`, after whitespace; return whether it was."""
         if self._peek() == symbol:
             self.at += 1
             return True
         return False
 
     def _expect(self, symbol: str) -> None:
+        """Skip the next character; raise SyntaxError unless it is `symbol`."""
         if not self._take(symbol):
             raise errors.SyntaxError(
                 f"Expected {symbol!r} at character {self.at + 1} of type {self.text!r}."
             )
 
     def expect_end(self) -> None:
+        """Raise SyntaxError if any text follows the type."""
         if self._peek():
             raise errors.SyntaxError(
                 f"Unexpected {self.text[self.at :]!r} after the type in {self.text!r}."
             )
 
     def _peek_word(self) -> str:
+        """Return the next word without moving, "" if the next character is no letter."""
         start = self.at
         self._skip()
         word = self._word() if self._peek().isalpha() else ""
@@ -338,6 +356,9 @@ class _TypeParser:
         return word
 
     def _word(self) -> str:
+        """Return the next word, plain or in backquotes, and skip it; raise SyntaxError if there is
+        none.
+        """
         self._skip()
         if self._peek() == "`":
             end = self.text.index("`", self.at + 1)
@@ -355,12 +376,14 @@ class _TypeParser:
         return self.text[start : self.at]
 
     def _integer(self) -> int:
+        """Parse an unsigned integer; raise SyntaxError for another word."""
         word = self._word()
         if not word.isdigit():
             raise errors.SyntaxError(f"Expected a number, found {word!r} in type {self.text!r}.")
         return int(word)
 
     def _string(self) -> str:
+        """Parse a quoted string and return its text; raise SyntaxError for another literal."""
         literal = self._literal()
         if not literal.startswith("'"):
             raise errors.SyntaxError(
@@ -369,6 +392,7 @@ class _TypeParser:
         return literal[1:-1]
 
     def _literal(self) -> str:
+        """Return the next literal as written, quotes included, and skip it."""
         self._skip()
         start = self.at
         if self._take("'"):

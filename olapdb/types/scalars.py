@@ -19,6 +19,7 @@ class Integer(DataType):
 
     @property
     def name(self) -> str:
+        """The name: "UInt8", "Int64"."""
         return f"{'' if self.signed else 'U'}Int{self.bits}"
 
     @property
@@ -40,6 +41,7 @@ class Float(DataType):
 
     @property
     def name(self) -> str:
+        """The name: "Float32" or "Float64"."""
         return f"Float{self.bits}"
 
 
@@ -62,6 +64,7 @@ class Decimal(DataType):
 
     @property
     def name(self) -> str:
+        """The name: "Decimal(9, 2)"."""
         return f"Decimal({self.precision}, {self.scale})"
 
 
@@ -83,6 +86,7 @@ class Boolean(DataType):
 
     @property
     def name(self) -> str:
+        """The name: "Bool"."""
         return "Bool"
 
 
@@ -92,6 +96,7 @@ class String(DataType):
 
     @property
     def name(self) -> str:
+        """The name: "String"."""
         return "String"
 
 
@@ -103,6 +108,7 @@ class FixedString(DataType):
 
     @property
     def name(self) -> str:
+        """The name: "FixedString(16)"."""
         return f"FixedString({self.length})"
 
 
@@ -112,6 +118,7 @@ class Date(DataType):
 
     @property
     def name(self) -> str:
+        """The name: "Date"."""
         return "Date"
 
 
@@ -121,6 +128,7 @@ class Date32(DataType):
 
     @property
     def name(self) -> str:
+        """The name: "Date32"."""
         return "Date32"
 
 
@@ -132,6 +140,7 @@ class DateTime(DataType):
 
     @property
     def name(self) -> str:
+        """The name: "DateTime", or with a zone "DateTime('UTC')"."""
         return "DateTime" if self.zone is None else f"DateTime('{self.zone}')"
 
 
@@ -147,6 +156,7 @@ class DateTime64(DataType):
 
     @property
     def name(self) -> str:
+        """The name: "DateTime64(3)", or with a zone "DateTime64(3, 'UTC')"."""
         zone = "" if self.zone is None else f", '{self.zone}'"
         return f"DateTime64({self.precision}{zone})"
 
@@ -162,6 +172,7 @@ class UUID(DataType):
 
     @property
     def name(self) -> str:
+        """The name: "UUID"."""
         return "UUID"
 
 
@@ -171,6 +182,7 @@ class Nothing(DataType):
 
     @property
     def name(self) -> str:
+        """The name: "Nothing"."""
         return "Nothing"
 
 
@@ -182,6 +194,7 @@ class Interval(DataType):
 
     @property
     def name(self) -> str:
+        """The name: "IntervalDay"."""
         return f"Interval{self.unit}"
 
 

@@ -37,11 +37,15 @@ class ArgExtreme(Combinator):
     largest: bool = False
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Return each group's state from the rows that have the group's extreme key."""
         (*values, keys), groups = group_kernels.drop_null_rows(arguments, groups)
         chosen, chosen_groups, group_keys = self._rows_with_extreme_key(keys, values, groups)
         return self._key_and_state(group_keys, self.inner.state(chosen, chosen_groups))
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        """Merge the inner states of each group's extreme key; drop states of other keys and empty
+        ones.
+        """
         keys, inner = columns.struct_fields(states)
         (keys, inner), groups = group_kernels.filter_rows(
             [keys, inner], groups, np.asarray(keys.is_valid())
@@ -50,6 +54,10 @@ class ArgExtreme(Combinator):
         return self._key_and_state(group_keys, self.inner.merge(chosen, chosen_groups))
 
     def finalize(self, states: pa.Array) -> pa.Array:
+        """Return the inner results.
+
+        A group without rows gives NULL, or the default if not Nullable.
+        """
         keys, inner = columns.struct_fields(states)
         values = self.inner.finalize(inner)
         if is_nullable(self.result_type) and not is_nullable(self.inner.result_type):
@@ -71,6 +79,7 @@ class ArgExtreme(Combinator):
         return chosen, chosen_groups, group_kernels.take_rows(keys, rows)
 
     def _key_and_state(self, keys: pa.Array, states: pa.Array) -> pa.Array:
+        """Return the states Tuple(key, state) from one key and one inner state a group."""
         return columns.structs_from([keys, states], self.state_type.arrow)
 
 

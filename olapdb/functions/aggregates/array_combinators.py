@@ -29,6 +29,7 @@ class ArrayElements(Combinator):
     """-Array: aggregate all elements of the arrays. The state is the inner aggregate's."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Return the inner states over all elements of each group's arrays."""
         offsets, elements = element_lists(self.name, arguments)
         return self.inner.state(elements, group_kernels.element_groups(offsets, groups))
 
@@ -40,16 +41,19 @@ class ForEach(Combinator):
     State: Array of inner states, as long as the group's longest array."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Return for each group the array of inner states, one for each element position."""
         offsets, elements = element_lists(self.name, arguments)
         lists, owners = _by_position(offsets, groups)
         return columns.lists_from(lists, self.inner.state(elements, owners))
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        """Merge the inner states of each group by position; the longest array decides the length."""
         offsets, elements = columns.elements_of(states)
         lists, owners = _by_position(offsets, groups)
         return columns.lists_from(lists, self.inner.merge(elements, owners))
 
     def finalize(self, states: pa.Array) -> pa.Array:
+        """Return for each group the array of inner results, one for each element position."""
         offsets, elements = columns.elements_of(states)
         return columns.lists_from(offsets, self.inner.finalize(elements))
 
@@ -67,6 +71,7 @@ class Resample(Combinator):
     buckets: int = 0
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Return for each group the inner states of its buckets; rows with a NULL are skipped."""
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         *values, keys = arguments
         if pa.types.is_temporal(keys.type):
@@ -85,6 +90,7 @@ class Resample(Combinator):
         return columns.lists_from(np.arange(groups.count + 1) * self.buckets, states)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        """Merge the inner states of each group bucket by bucket."""
         offsets, elements = columns.elements_of(states)
         owners = group_kernels.element_groups(offsets, groups)
         codes = owners.codes * self.buckets + _positions(offsets)
@@ -92,6 +98,7 @@ class Resample(Combinator):
         return columns.lists_from(np.arange(groups.count + 1) * self.buckets, merged)
 
     def finalize(self, states: pa.Array) -> pa.Array:
+        """Return for each group the array of inner results, one for each bucket."""
         offsets, elements = columns.elements_of(states)
         return columns.lists_from(offsets, self.inner.finalize(elements))
 

@@ -23,12 +23,15 @@ class Combinator(Aggregate):
     inner: Aggregate
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Return the inner aggregate's states of the groups."""
         return self.inner.state(arguments, groups)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        """Return the inner aggregate's merged states."""
         return self.inner.merge(states, groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
+        """Return the inner aggregate's results."""
         return self.inner.finalize(states)
 
 
@@ -38,6 +41,9 @@ class SharedStateCombinator(Combinator):
 
     @property
     def state_key(self) -> Hashable | None:
+        """The combinator, its argument types and the inner key; None if the inner aggregate has no
+        key.
+        """
         inner = self.inner.state_key
         return None if inner is None else (type(self), self.argument_types, inner)
 
@@ -47,6 +53,7 @@ class If(SharedStateCombinator):
     """-If: aggregate only the rows where the last argument is true (neither 0 nor NULL)."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Return the inner states over the rows where the condition is true."""
         return self.inner.state(*self.matching(arguments, groups))
 
     def matching(
@@ -66,12 +73,15 @@ class State(Combinator):
     """-State: the result is the state."""
 
     def finalize(self, states: pa.Array) -> pa.Array:
+        """Return the states unchanged."""
         return states
 
     def acero(self) -> tuple[AceroAggregation, ...] | None:
+        """Return the inner aggregate's Arrow aggregations, or None if it has none."""
         return self.inner.acero()
 
     def from_acero(self, leaves: Sequence[pa.Array]) -> pa.Array:
+        """Return the states from the results of the inner aggregate's Arrow aggregations."""
         return self.inner.from_acero(leaves)
 
 
@@ -80,9 +90,11 @@ class SimpleState(Combinator):
     """-SimpleState: the result is the finished value, of type SimpleAggregateFunction."""
 
     def acero(self) -> tuple[AceroAggregation, ...] | None:
+        """Return the inner aggregate's Arrow aggregations, or None if it has none."""
         return self.inner.acero()
 
     def from_acero(self, leaves: Sequence[pa.Array]) -> pa.Array:
+        """Return the states from the results of the inner aggregate's Arrow aggregations."""
         return self.inner.from_acero(leaves)
 
 
@@ -91,6 +103,7 @@ class Merge(SharedStateCombinator):
     """-Merge: merge the states in the argument and return the finished value."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Merge the stored states of each group; NULL states are skipped."""
         (states,), groups = group_kernels.drop_null_rows(arguments, groups)
         return self.inner.merge(states, groups)
 
@@ -109,13 +122,16 @@ class SeenRowsCombinator(SharedStateCombinator):
     row matched, as in ClickHouse."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Return the states Tuple(seen, state) of the groups, over rows without NULLs."""
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         seen = np.zeros(groups.count, bool)
         seen[self._seen_groups(arguments, groups).codes] = True
         return self._with_seen_flag(seen, self.inner.state(arguments, groups))
 
     def _seen_groups(self, arguments: Sequence[pa.Array], groups: Groups) -> Groups:
-        """Return the groups of the rows that count as seen."""
+        """Return the groups of the rows that count as seen, one entry a row; rows with NULLs do
+        not count.
+        """
         inner = self.inner
         while isinstance(inner, If) and not self.counts:
             arguments, groups = inner.matching(arguments, groups)
@@ -123,18 +139,24 @@ class SeenRowsCombinator(SharedStateCombinator):
         return group_kernels.drop_null_rows(arguments, groups)[1]
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        """Merge the inner states; a group is seen if any of its states is."""
         seen, inner = columns.struct_fields(states)
         seen_groups = np.zeros(groups.count, bool)
         seen_groups[groups.codes[columns.numpy_values(seen) != 0]] = True
         return self._with_seen_flag(seen_groups, self.inner.merge(inner, groups))
 
     def finalize(self, states: pa.Array) -> pa.Array:
+        """Return the inner results; groups not seen give NULL, or the default if not Nullable."""
         seen, inner = columns.struct_fields(states)
         values = self.inner.finalize(inner)
         rows = np.where(columns.numpy_values(seen) != 0, np.arange(len(states)), -1)
         return fill_missing(group_kernels.take_rows(values, rows), self)
 
     def acero(self) -> tuple[AceroAggregation, ...] | None:
+        """Return the inner Arrow aggregations and a count of values that are not NULL.
+
+        Return None if the inner aggregate has none, or the argument is not exactly one.
+        """
         leaves = self.inner.acero()
         if leaves is None or len(self.argument_types) != 1:
             return None
@@ -142,6 +164,7 @@ class SeenRowsCombinator(SharedStateCombinator):
         return (*leaves, count)
 
     def from_acero(self, leaves: Sequence[pa.Array]) -> pa.Array:
+        """Return the states from the inner Arrow results and the count, which is last."""
         *inner, count = leaves
         return self._with_seen_flag(columns.numpy_values(count) > 0, self.inner.from_acero(inner))
 
@@ -156,12 +179,15 @@ class NullAggregate(Aggregate):
     """An aggregate of arguments of type Nothing: the result is always NULL. State: UInt8, always 0."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Return a state of 0 for each group."""
         return columns.from_values(np.zeros(groups.count, np.uint8), pa.uint8())
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        """Return a state of 0 for each group."""
         return self.state([states], groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
+        """Return NULL for each group."""
         return pa.nulls(len(states))
 
 
@@ -170,13 +196,16 @@ class DistinctCombinator(Combinator):
     """-Distinct: aggregate each distinct value once. State: Array of the distinct values, sorted."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Return each group's distinct values, sorted; rows with a NULL are skipped."""
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         return distinct_lists(arguments, groups, self.state_type.arrow)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        """Return the union of each group's distinct values, sorted."""
         return union_lists(states, groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
+        """Return the inner result over each group's distinct values."""
         offsets, elements = columns.elements_of(states)
         several = len(self.inner.argument_types) > 1
         arguments = columns.struct_fields(elements) if several else [elements]

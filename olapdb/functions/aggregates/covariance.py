@@ -30,16 +30,19 @@ class Covariance(Aggregate):
         return self.state_type.function == "corr"
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Return the states of the groups over rows without NULLs."""
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         left, right = (columns.numpy_values(argument).astype(np.float64) for argument in arguments)
         zeros = [np.zeros(len(left))] * (3 if self.correlates else 1)
         return self._combined([np.ones(len(left)), left, right, *zeros], groups)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        """Combine the states of each group."""
         fields = columns.struct_fields(states)
         return self._combined([columns.numpy_values(f).astype(np.float64) for f in fields], groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
+        """Return covariances or correlations; NaN for groups with too few rows."""
         counts, _, _, products, *squares = (
             columns.numpy_values(f).astype(np.float64) for f in columns.struct_fields(states)
         )

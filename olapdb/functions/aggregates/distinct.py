@@ -49,22 +49,27 @@ class UniqExact(Aggregate):
     State: Array(T) of the distinct values, sorted; of Tuples for several arguments."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Return each group's distinct values, sorted; rows with a NULL are skipped."""
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         return distinct_lists(arguments, groups, self.state_type.arrow)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        """Return the union of each group's distinct values, sorted."""
         return union_lists(states, groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
+        """Return the number of distinct values of each group; UInt64."""
         return columns.from_values(np.diff(columns.offsets_of(states)), pa.uint64())
 
 
 @dataclass(frozen=True)
 class GroupUniqArray(UniqExact):
-    """groupUniqArray([limit]): the distinct values, sorted, at most `limit` of them. ClickHouse leaves
-    their order open."""
+    """groupUniqArray([limit]): the distinct values, sorted, at most `limit` of them. ClickHouse
+    leaves their order open.
+    """
 
     def finalize(self, states: pa.Array) -> pa.Array:
+        """Return each group's distinct values, cut to the limit if there is one."""
         if not self.parameters:
             return states
         return truncate_lists(states, int(str(self.parameters[0])))
@@ -80,6 +85,7 @@ class Uniq(Aggregate):
     """
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Hash the rows without NULLs and return each group's sample of the hashes."""
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         if len(arguments) == 1 and pa.types.is_string(arguments[0].type):
             encoded = arguments[0].dictionary_encode()
@@ -90,6 +96,7 @@ class Uniq(Aggregate):
         return self._sample(hashes, groups, np.zeros(groups.count, np.int64))
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        """Return the samples of the unions; each group starts from its states' largest `skip`."""
         skips, lists = columns.struct_fields(states)
         offsets, elements = columns.elements_of(lists)
         skip = np.zeros(groups.count, np.int64)
@@ -102,6 +109,7 @@ class Uniq(Aggregate):
         return self._sample(hashes[divisible], Groups(owners.codes[divisible], groups.count), skip)
 
     def finalize(self, states: pa.Array) -> pa.Array:
+        """Return the estimate of each group: its number of hashes times 2^skip; UInt64."""
         skips, lists = columns.struct_fields(states)
         counts = np.diff(columns.offsets_of(lists)).astype(np.uint64)
         return columns.from_values(
@@ -109,7 +117,9 @@ class Uniq(Aggregate):
         )
 
     def _sample(self, hashes: np.ndarray, groups: Groups, skip: np.ndarray) -> pa.Array:
-        """Return the states of the groups' hashes; raises `skip`, one number a group, as far as needed."""
+        """Return the states of the groups' hashes; raises `skip`, one number a group, as far as
+        needed.
+        """
         offsets, distinct = _distinct_hashes(hashes, groups)
         owners = np.repeat(np.arange(groups.count), np.diff(offsets))
         counts = np.diff(offsets)

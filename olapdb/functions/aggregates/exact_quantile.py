@@ -29,9 +29,11 @@ class ExactQuantiles(Aggregate):
 
     @property
     def state_key(self) -> Hashable | None:
+        """The class and argument types, never None: the levels do not change the state."""
         return type(self), self.argument_types
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Return each group's values as a sorted list, without NULL and NaN."""
         (values,), groups = group_kernels.drop_null_rows(arguments, groups)
         if pa.types.is_floating(values.type):
             numbers = ~np.isnan(columns.numpy_values(values))
@@ -40,10 +42,12 @@ class ExactQuantiles(Aggregate):
         return columns.lists_from(offsets, _sorted(values, groups))
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        """Join the values of each group's states to one sorted list."""
         offsets, elements = columns.elements_of(states)
         return self.state([elements], group_kernels.element_groups(offsets, groups))
 
     def finalize(self, states: pa.Array) -> pa.Array:
+        """Return one quantile a group, or with quantilesExact a list of them in order of levels."""
         offsets, elements = columns.elements_of(states)
         quantiles = [self._quantile(level, offsets, elements) for level in self.levels]
         if not isinstance(self.result_type, Array):
@@ -55,7 +59,9 @@ class ExactQuantiles(Aggregate):
         return columns.lists_from(lists, stacked.take(pa.array(rows.reshape(-1))))
 
     def _quantile(self, level: float, offsets: np.ndarray, elements: pa.Array) -> pa.Array:
-        """Return each group's quantile of one level; the type's default, or NaN, for an empty group."""
+        """Return each group's quantile of one level; the type's default, or NaN, for an empty
+        group.
+        """
         counts = np.diff(offsets)
         positions = np.minimum((level * counts).astype(np.int64), counts - 1)
         rows = np.where(counts > 0, offsets[:-1] + positions, -1)

@@ -51,16 +51,20 @@ class Extreme(Aggregate):
         return self.merge_function == "max"
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Return each group's extreme value that is not NULL."""
         (values,), groups = group_kernels.drop_null_rows(arguments, groups)
         return self._state(self._extreme_values(values, groups))
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        """Return the extreme value of each group's states."""
         return self.state(columns.struct_fields(states), groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
+        """Return the values; a group without values gives NULL, or the default if not Nullable."""
         return fill_missing(columns.struct_fields(states)[0], self)
 
     def acero(self) -> tuple[AceroAggregation, ...] | None:
+        """Return Arrow's min or max for integers and times; None for other types."""
         integer_types = Integer | Date | Date32 | DateTime | DateTime64
         if isinstance(plain(self.argument_types[0]), integer_types):
             function = "hash_max" if self.largest else "hash_min"
@@ -68,6 +72,7 @@ class Extreme(Aggregate):
         return None
 
     def from_acero(self, leaves: Sequence[pa.Array]) -> pa.Array:
+        """Return the states from the result of Arrow's min or max."""
         return self._state(leaves[0])
 
     def _extreme_values(self, values: pa.Array, groups: Groups) -> pa.Array:
@@ -83,6 +88,7 @@ class Extreme(Aggregate):
         )
 
     def _state(self, values: pa.Array) -> pa.Array:
+        """Return the states Tuple(value) from one value a group."""
         return columns.structs_from([values], self.state_type.arrow)
 
 
@@ -98,15 +104,18 @@ class ExtremeArgument(Aggregate):
         return self.state_type.function == "argMax"
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Return for each group the value and key of its row with the extreme key."""
         (values, keys), groups = group_kernels.drop_null_rows(arguments, groups)
         rows = self._chosen_rows(values, keys, groups)
         chosen = [group_kernels.take_rows(values, rows), group_kernels.take_rows(keys, rows)]
         return columns.structs_from(chosen, self.state_type.arrow)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        """Return for each group the value and key of its state with the extreme key."""
         return self.state(columns.struct_fields(states), groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
+        """Return the values; a group without rows gives NULL, or the default if not Nullable."""
         return fill_missing(columns.struct_fields(states)[0], self)
 
     def _chosen_rows(self, values: pa.Array, keys: pa.Array, groups: Groups) -> np.ndarray:

@@ -56,11 +56,13 @@ AggregateFactory = Callable[[str, tuple[object, ...], tuple[DataType, ...]], Agg
 
 
 def _require_no_parameters(name: str, parameters: tuple[object, ...]) -> None:
+    """Raise AggregateDoesntAllowParameters if there are any parameters."""
     if parameters:
         raise AggregateDoesntAllowParameters(f"Aggregate function {name} takes no parameters.")
 
 
 def _count(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    """Resolve count() or count(x)."""
     _require_no_parameters(name, parameters)
     if types:
         require_count(name, types, 1)
@@ -69,6 +71,7 @@ def _count(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...
 
 
 def _sum(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    """Resolve sum, in the widest type of the argument's kind, or sumWithOverflow, in its own type."""
     _require_no_parameters(name, parameters)
     require_count(name, types, 1)
     argument = plain(types[0])
@@ -88,6 +91,7 @@ def _sum(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...])
 
 
 def _avg(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    """Resolve avg or sumCount of numbers."""
     _require_no_parameters(name, parameters)
     require_count(name, types, 1)
     argument = plain(types[0])
@@ -108,6 +112,7 @@ def _avg(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...])
 def _weighted_average(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
+    """Resolve avgWeighted(x, weight) of numbers that are not decimals."""
     _require_no_parameters(name, parameters)
     require_count(name, types, 2)
     for data_type in types:
@@ -120,6 +125,7 @@ def _weighted_average(
 
 
 def _bitwise(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    """Resolve groupBitAnd, groupBitOr or groupBitXor of an integer."""
     _require_no_parameters(name, parameters)
     require_count(name, types, 1)
     argument = plain(types[0])
@@ -137,12 +143,15 @@ def _value_type(name: str, data_type: DataType) -> DataType:
 
 
 def _require_orderable(name: str, data_type: DataType) -> None:
-    """Raise IllegalTypeOfArgument for types whose values have no order."""
+    """Raise IllegalTypeOfArgument if values of the type have no order: arrays, maps, tuples,
+    states.
+    """
     if isinstance(plain(data_type), Array | Map | Tuple | AggregateFunction):
         raise illegal_argument(name, data_type, "a number, string, date or another single value")
 
 
 def _extreme(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    """Resolve min, max or any."""
     _require_no_parameters(name, parameters)
     require_count(name, types, 1)
     _require_orderable(name, types[0])
@@ -154,6 +163,10 @@ def _extreme(name: str, parameters: tuple[object, ...], types: tuple[DataType, .
 def _extreme_argument(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
+    """Resolve argMin or argMax of a value and a key; both must have an order.
+
+    A Nullable key makes the result Nullable.
+    """
     _require_no_parameters(name, parameters)
     require_count(name, types, 2)
     for data_type in types:
@@ -169,6 +182,7 @@ def _extreme_argument(
 def _positional(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
+    """Resolve first_value, last_value or anyLast; arrays and maps are refused."""
     _require_no_parameters(name, parameters)
     require_count(name, types, 1)
     if isinstance(plain(types[0]), Array | Map):
@@ -181,6 +195,7 @@ def _positional(
 
 
 def _uniq(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    """Resolve uniq or uniqExact of one or more arguments; maps and states are refused."""
     _require_no_parameters(name, parameters)
     if not types:
         raise NumberOfArgumentsDoesntMatch(f"Aggregate function {name} needs an argument.")
@@ -214,6 +229,10 @@ def _limit(name: str, parameters: tuple[object, ...]) -> tuple[object, ...]:
 def _group_array(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
+    """Resolve groupArray or groupUniqArray, with an optional limit.
+
+    Finished values merge only without a limit.
+    """
     require_count(name, types, 1)
     limit = _limit(name, parameters)
     array = Array(plain(types[0]))
@@ -237,6 +256,7 @@ def _group_array(
 
 
 def _variance(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    """Resolve varPop, varSamp, stddevPop or stddevSamp; Float32 arguments give Float32."""
     _require_no_parameters(name, parameters)
     require_count(name, types, 1)
     argument = plain(types[0])
@@ -252,6 +272,7 @@ def _variance(name: str, parameters: tuple[object, ...], types: tuple[DataType, 
 def _covariance(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
+    """Resolve covarPop, covarSamp or corr; two Float32 arguments give Float32."""
     _require_no_parameters(name, parameters)
     require_count(name, types, 2)
     arguments = [plain(data_type) for data_type in types]
@@ -270,6 +291,7 @@ def _covariance(
 
 
 def _quantile(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    """Resolve quantile, of at most one level (0.5 if absent), or quantiles, of one or more."""
     require_count(name, types, 1)
     if name == "quantiles" and not parameters:
         raise NumberOfArgumentsDoesntMatch(
@@ -302,6 +324,9 @@ def _quantile(name: str, parameters: tuple[object, ...], types: tuple[DataType, 
 def _exact_quantile(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
+    """Resolve quantileExact, of at most one level (0.5 if absent), or quantilesExact, of one or
+    more.
+    """
     require_count(name, types, 1)
     multiple_levels = name == "quantilesExact"
     if len(parameters) != 1 and multiple_levels != bool(parameters):

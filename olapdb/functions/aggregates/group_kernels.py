@@ -108,7 +108,9 @@ def take_rows(array: pa.Array, rows: np.ndarray) -> pa.Array:
 
 
 def sortable_bits(values: np.ndarray) -> np.ndarray:
-    """Return floats as int64 that compare as the floats do: -0.0 below 0.0, all NaN equal and largest."""
+    """Return floats as int64 that compare as the floats do: -0.0 below 0.0, all NaN equal and
+    largest.
+    """
     wide = values.astype(np.float64)
     wide[np.isnan(wide)] = np.nan
     bits = wide.view(np.int64)
@@ -118,8 +120,9 @@ def sortable_bits(values: np.ndarray) -> np.ndarray:
 def order_keys(array: pa.Array) -> np.ndarray:
     """Return integers that compare as the values of a column without nulls do.
 
-    Integers, times, booleans and decimals of up to 18 digits keep their value, floats give their
-    sortable bits, other types the ranks of the values within the column."""
+    Integers, times, booleans and decimals of up to 18 digits keep their value. Floats give their
+    sortable bits, other types the ranks of the values within the column.
+    """
     arrow = array.type
     if pa.types.is_floating(arrow):
         return sortable_bits(columns.numpy_values(array))
@@ -131,7 +134,7 @@ def order_keys(array: pa.Array) -> np.ndarray:
 
 
 def _low_halves(array: pa.Array) -> np.ndarray:
-    """Return the low 64 bits of a Decimal128 column as int64."""
+    """Return the low 64 bits of each value of a Decimal128 column without nulls, as int64."""
     if not len(array):
         return np.zeros(0, np.int64)
     halves = np.frombuffer(array.buffers()[1], np.int64, 2 * len(array), 16 * array.offset)
@@ -214,8 +217,10 @@ def _list_keys(array: pa.Array) -> pa.Array:
 
 
 def distinct_ranks(ranking: Ranking, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
-    """Return each group's distinct values, sorted: the offsets of the groups, shape
-    (groups.count + 1,), and the ranks of the values."""
+    """Return each group's distinct values, sorted, by their ranks in `ranking`.
+
+    Returns the offsets of the groups, shape (groups.count + 1,), and the ranks.
+    """
     if not ranking.count:
         return np.zeros(groups.count + 1, np.int64), np.zeros(0, np.int64)
     combined = groups.codes * ranking.count + ranking.ranks
@@ -254,8 +259,9 @@ def distinct_integers(array: pa.Array, groups: Groups) -> tuple[np.ndarray, np.n
 
 
 def _distinct_by_group(values: np.ndarray, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
-    """Return each group's distinct values by sorting every group by itself, which is faster than one
-    sort for a few large groups."""
+    """Return each group's distinct values by sorting every group by itself, which is faster than
+    one sort for a few large groups.
+    """
     order = np.argsort(groups.codes.astype(np.uint16), kind="stable")
     values = values[order]
     bounds = columns.offsets_from_counts(np.bincount(groups.codes, minlength=groups.count))
@@ -268,7 +274,7 @@ def _distinct_by_group(values: np.ndarray, groups: Groups) -> tuple[np.ndarray, 
 
 
 def _unique(values: np.ndarray) -> np.ndarray:
-    """Return the distinct integers, sorted."""
+    """Return the distinct integers, sorted ascending; expects no order."""
     ordered = np.sort(values)
     if not len(ordered):
         return ordered

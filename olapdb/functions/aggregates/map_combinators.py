@@ -23,9 +23,12 @@ from olapdb.types import Array, DataType, Map, Tuple, plain
 
 @dataclass(frozen=True)
 class MapValues(Combinator):
-    """-Map: aggregate the values of each key by themselves. State: Map of inner states, keys sorted."""
+    """-Map: aggregate the values of each key by themselves. State: Map of inner states, keys
+    sorted.
+    """
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Return for each group the map from its keys to inner states, keys sorted."""
         offsets, keys, values = map_parts(arguments[0])
         lists, owners, distinct_keys = _group_by_key(
             keys, group_kernels.element_groups(offsets, groups)
@@ -35,6 +38,7 @@ class MapValues(Combinator):
         )
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        """Merge the inner states of each group key by key."""
         offsets, keys, values = map_parts(states)
         lists, owners, distinct_keys = _group_by_key(
             keys, group_kernels.element_groups(offsets, groups)
@@ -44,12 +48,14 @@ class MapValues(Combinator):
         )
 
     def finalize(self, states: pa.Array) -> pa.Array:
+        """Return for each group the map from its keys to inner results."""
         offsets, keys, values = map_parts(states)
         return self._to_map(offsets, keys, self.inner.finalize(values), self.result_type)
 
     def _to_map(
         self, offsets: np.ndarray, keys: pa.Array, values: pa.Array, target: DataType
     ) -> pa.Array:
+        """Return a column of maps of type `target`, which must be a Map."""
         assert isinstance(target, Map)
         return cast.map_from(offsets, keys, values, target)
 
@@ -59,13 +65,18 @@ class MappedArrays(Combinator):
     """sumMap, minMap and maxMap of an array of keys and arrays of values, given as arguments or as
     one Tuple.
 
-    State: Tuple(keys, states, …), arrays. A NULL value adds nothing, but its key stays. sumMap drops
-    keys whose sums are all 0, as ClickHouse does."""
+    State: Tuple(keys, states, …), arrays. A NULL value adds nothing, but its key stays. sumMap
+    drops keys whose sums are all 0, as ClickHouse does.
+    """
 
     others: tuple[Aggregate, ...] = ()
     """The aggregates of the second array of values and of those after it."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Return for each group its keys, sorted, and the inner states of each key.
+
+        Raises UnequalMappedArrays if the arrays of a row differ in length.
+        """
         arrays = arguments if len(arguments) > 1 else columns.struct_fields(arguments[0])
         try:
             offsets, (keys, *values) = element_lists(self.name, arrays)
@@ -80,6 +91,7 @@ class MappedArrays(Combinator):
         return self._join_state(lists, distinct_keys, states, self.state_type.arrow)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        """Merge the inner states of each group key by key."""
         offsets, keys, values = self._split_state(states)
         lists, owners, distinct_keys = _group_by_key(
             keys, group_kernels.element_groups(offsets, groups)
@@ -91,6 +103,7 @@ class MappedArrays(Combinator):
         return self._join_state(lists, distinct_keys, merged, self.state_type.arrow)
 
     def finalize(self, states: pa.Array) -> pa.Array:
+        """Return for each group the keys and the values; sumMap drops keys whose sums are all 0."""
         offsets, keys, inner = self._split_state(states)
         values = [
             aggregate.finalize(state) for aggregate, state in zip(self._inners, inner, strict=True)
@@ -105,10 +118,13 @@ class MappedArrays(Combinator):
 
     @property
     def _inners(self) -> tuple[Aggregate, ...]:
+        """The aggregates of the arrays of values, in their order."""
         return (self.inner, *self.others)
 
     def _split_state(self, states: pa.Array) -> tuple[np.ndarray, pa.Array, list[pa.Array]]:
-        """Return the offsets, keys and value states of states or results, which are tuples of lists."""
+        """Return the offsets, keys and value states of states or results, which are tuples of
+        lists.
+        """
         key_lists, *value_lists = columns.struct_fields(states)
         offsets, keys = columns.elements_of(key_lists)
         return offsets, keys, [columns.elements_of(value_list)[1] for value_list in value_lists]
@@ -120,6 +136,9 @@ class MappedArrays(Combinator):
         values: Sequence[pa.Array],
         arrow_type: pa.DataType,
     ) -> pa.Array:
+        """Return tuples of lists, `keys` first, which all share `offsets`; inverse of
+        `_split_state`.
+        """
         lists = [columns.lists_from(offsets, elements) for elements in (keys, *values)]
         return columns.structs_from(lists, arrow_type)
 
@@ -210,6 +229,8 @@ def resolve_map_combinator(
 
 
 class _MergeFields(TypedDict):
+    """The fields of an aggregate that say whether and how finished values merge."""
+
     additive: bool
     merge_function: str
 

@@ -24,6 +24,7 @@ class Positional(Aggregate):
     State: Tuple(value Nullable(T))."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Return each group's first value that is not NULL; the last one unless first_value."""
         (values,), groups = group_kernels.drop_null_rows(arguments, groups)
         rows = np.full(groups.count, -1, np.int64)
         positions = np.arange(len(values))
@@ -34,9 +35,11 @@ class Positional(Aggregate):
         return columns.structs_from([group_kernels.take_rows(values, rows)], self.state_type.arrow)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        """Return the first or last value that is not NULL of each group's states."""
         return self.state(columns.struct_fields(states), groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
+        """Return the values; a group without values gives NULL, or the default if not Nullable."""
         return fill_missing(columns.struct_fields(states)[0], self)
 
 
@@ -45,6 +48,7 @@ class GroupArray(Aggregate):
     """groupArray([limit]): the values in row order, at most `limit` of them. State: Array(T)."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Return each group's values in row order, without NULLs, cut to the limit."""
         (values,), groups = group_kernels.drop_null_rows(arguments, groups)
         order, counts = groups.order, groups.sizes
         if self.parameters:
@@ -55,8 +59,10 @@ class GroupArray(Aggregate):
         return columns.lists_from(columns.offsets_from_counts(counts), elements)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        """Join the arrays of each group in order of states, cut to the limit."""
         offsets, elements = columns.elements_of(states)
         return self.state([elements], group_kernels.element_groups(offsets, groups))
 
     def finalize(self, states: pa.Array) -> pa.Array:
+        """Return the states unchanged."""
         return states

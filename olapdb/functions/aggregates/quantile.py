@@ -52,7 +52,9 @@ def _buckets_of_any(values: np.ndarray) -> np.ndarray:
 
 
 def bucket_middles(buckets: np.ndarray) -> np.ndarray:
-    """Return the middle value of each bucket, Float64."""
+    """Return the middle value of each bucket number, Float64: 0 for bucket 0, infinity for its own
+    buckets.
+    """
     number = np.abs(buckets.astype(np.int64)) - 1
     exponent, inside = np.divmod(number, _PER_OCTAVE)
     mantissa = 0.5 + (inside + 0.5) / (2 * _PER_OCTAVE)
@@ -74,9 +76,11 @@ class Quantiles(Aggregate):
 
     @property
     def state_key(self) -> Hashable | None:
+        """The class and argument types, never None: the levels do not change the state."""
         return type(self), self.argument_types
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Return each group's state from its values, without NULL and NaN."""
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         values = _as_floats(arguments[0])
         numbers = ~np.isnan(values)
@@ -86,6 +90,7 @@ class Quantiles(Aggregate):
         return self._state(values, groups.codes, empty, empty, empty, groups.count)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        """Join the values and buckets of each group's states."""
         values, buckets, counts = columns.struct_fields(states)
         value_offsets, elements = columns.elements_of(values)
         bucket_offsets, numbers = columns.elements_of(buckets)
@@ -100,6 +105,10 @@ class Quantiles(Aggregate):
         )
 
     def finalize(self, states: pa.Array) -> pa.Array:
+        """Return one quantile a group, or with quantiles a list of them in order of levels.
+
+        An empty group gives NULL if the result is Nullable, else NaN, or 0 for dates and decimals.
+        """
         ordered, weights, offsets = _weighted(states)
         quantiles = np.stack(
             [_at(level, ordered, weights, offsets) for level in self.levels], axis=1
@@ -124,8 +133,9 @@ class Quantiles(Aggregate):
         bucket_owners: np.ndarray,
         count: int,
     ) -> pa.Array:
-        """Return the states of `count` groups from single values and from buckets with weights, each
-        with the group that owns it. Groups over the limit turn their values into buckets."""
+        """Return the states of `count` groups from single values and from buckets with weights,
+        each with the group that owns it. Groups over the limit turn their values into buckets.
+        """
         totals = np.bincount(owners, minlength=count)
         totals = totals + np.bincount(bucket_owners, weights, count).astype(np.int64)
         over_limit = totals > EXACT_MAX
@@ -141,13 +151,16 @@ class Quantiles(Aggregate):
 
 
 def _as_floats(array: pa.Array) -> np.ndarray:
+    """Return numbers, dates or decimals as Float64 values."""
     if pa.types.is_decimal(array.type):
         array = array.cast(pa.float64())
     return columns.numpy_values(array).astype(np.float64)
 
 
 def _sorted_lists(values: np.ndarray, owners: np.ndarray, count: int) -> pa.Array:
-    """Return the values of each of `count` groups as a sorted list."""
+    """Return the values of each of `count` groups as a sorted list; `owners` is each value's
+    group.
+    """
     values = values + 0.0  # -0.0 becomes 0.0: equal values, one state
     order = np.argsort(values, kind="stable")
     order = order[np.argsort(owners[order], kind="stable")]
@@ -158,7 +171,10 @@ def _sorted_lists(values: np.ndarray, owners: np.ndarray, count: int) -> pa.Arra
 def _bucket_lists(
     buckets: np.ndarray, weights: np.ndarray, owners: np.ndarray, count: int
 ) -> tuple[pa.Array, pa.Array]:
-    """Return for each group the list of its buckets, sorted, and the list of their value counts."""
+    """Return for each group the list of its buckets, sorted, and the list of their value counts.
+
+    `weights` are the value counts of `buckets`, `owners` their groups, from 0 up to `count`.
+    """
     least = int(buckets.min()) if len(buckets) else 0
     span = (int(buckets.max()) if len(buckets) else 0) - least + 1
     keys = owners * span + (buckets - least)
@@ -200,7 +216,10 @@ def _weighted(states: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _at(level: float, ordered: np.ndarray, weights: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Return the interpolated quantile of each group; NaN for an empty group."""
+    """Return the interpolated quantile of each group for one level; NaN for an empty group.
+
+    The other arguments are as `_weighted` returns them.
+    """
     count = len(offsets) - 1
     cumulative = np.concatenate((np.zeros(1, np.int64), np.cumsum(weights)))
     start = cumulative[offsets[:-1]]
@@ -220,7 +239,10 @@ def _at(level: float, ordered: np.ndarray, weights: np.ndarray, offsets: np.ndar
 
 
 def _holding(cumulative: np.ndarray, positions: np.ndarray) -> np.ndarray:
-    """Return the index of the element whose run of equal values contains each position."""
+    """Return the index of the element that holds each position, both from 0.
+
+    Element i counts for the positions from cumulative[i] up to cumulative[i + 1], excluded.
+    """
     return np.searchsorted(cumulative, positions, side="right") - 1
 
 

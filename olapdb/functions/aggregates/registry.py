@@ -175,6 +175,9 @@ def resolve_aggregate(
 
 
 def _resolve(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    """Return the aggregate of a known name; resolve its last combinator, then the rest by
+    recursion. SimpleAggregateFunction types must be unwrapped already.
+    """
     base = canonical_name(name)
     if base is not None:
         return _nullable(base, parameters, types)
@@ -279,7 +282,11 @@ def _wrap(
     suffix: str = "",
     state: AggregateFunction | None = None,
 ) -> Aggregate:
-    """Return `combinator` around `inner`; a suffix other than If makes the result not mergeable."""
+    """Return `combinator` around `inner`, with the type `result`, and `state` or the inner state
+    type.
+
+    `suffix` is added to the name; any other than "" and "If" makes finished values not mergeable.
+    """
     mergeable = suffix in ("", "If")
     return combinator(
         inner.name + suffix,
@@ -319,7 +326,7 @@ def _simple_state(inner: Aggregate, types: tuple[DataType, ...]) -> Aggregate:
 
 
 def _distinct(inner: Aggregate, types: tuple[DataType, ...]) -> Aggregate:
-    """Return -Distinct of `inner`."""
+    """Return -Distinct of `inner`, with a set of distinct values of `types` as state."""
     if not types:
         raise NumberOfArgumentsDoesntMatch(f"{inner.name}Distinct needs an argument.")
     name = f"{inner.name}Distinct"
@@ -335,7 +342,11 @@ def _distinct(inner: Aggregate, types: tuple[DataType, ...]) -> Aggregate:
 
 
 def _optional(inner: Aggregate, types: tuple[DataType, ...], suffix: str) -> Aggregate:
-    """Return -OrNull or -OrDefault (`suffix`) of `inner`."""
+    """Return -OrNull or -OrDefault (`suffix`) of `inner`, with a flag for groups that saw rows as
+    state.
+
+    -OrNull makes the result Nullable, unless an aggregate that counts or gathers has a bare NULL.
+    """
     result = inner.result_type
     has_result = _has_result_over_no_rows(inner.name)
     of_nothing = any(isinstance(plain(t), Nothing) for t in types)
@@ -391,7 +402,9 @@ def _merge(
 
 
 def _same_family(left: str, right: str) -> bool:
-    """Return whether two aggregates have the same states."""
+    """Return whether two aggregates, by name, have the same states: equal ones, or quantile and
+    quantiles.
+    """
     return left == right or {left, right} in ({"quantile", "quantiles"}, _EXACT_QUANTILES)
 
 
@@ -411,6 +424,8 @@ def parse_parameter(text: str) -> object:
 def state_representation(
     function: str, parameters: tuple[str, ...], arguments: tuple[DataType, ...]
 ) -> DataType:
-    """Return the type that holds the states of `AggregateFunction(function(parameters), arguments…)`."""
+    """Return the type that holds the states of `AggregateFunction(function(parameters),
+    arguments…)`.
+    """
     values = tuple(parse_parameter(p) for p in parameters)
     return resolve_aggregate(function, values, arguments).state_type.state

@@ -24,17 +24,21 @@ class Count(Aggregate):
     """count: the number of rows, or of rows in which no argument is NULL. State: UInt64."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Return the number of rows of each group in which no argument is NULL."""
         _, groups = group_kernels.drop_null_rows(arguments, groups)
         return columns.from_values(groups.sizes, pa.uint64())
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        """Add up the counts of each group."""
         sums = group_kernels.sum_integers(columns.numpy_values(states), groups, np.dtype(np.uint64))
         return columns.from_values(sums, pa.uint64())
 
     def finalize(self, states: pa.Array) -> pa.Array:
+        """Return the counts unchanged."""
         return states
 
     def acero(self) -> tuple[AceroAggregation, ...] | None:
+        """Return Arrow's count for at most one argument, None for several."""
         if not self.argument_types:
             return (AceroAggregation(None, "hash_count_all"),)
         if len(self.argument_types) == 1:
@@ -42,6 +46,7 @@ class Count(Aggregate):
         return None
 
     def from_acero(self, leaves: Sequence[pa.Array]) -> pa.Array:
+        """Return the states from the result of Arrow's count."""
         return leaves[0].cast(pa.uint64())
 
 
@@ -69,16 +74,20 @@ class Sum(Aggregate):
     State: the sum as a wrapping integer, as Decimal(38 or 76, S), or as Float64."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Return the sum of each group over values that are not NULL."""
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         return sum_by_group(arguments[0], self.state_type.state, groups)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        """Add up the sums of each group."""
         return sum_by_group(states, self.state_type.state, groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
+        """Return the sums unchanged."""
         return states
 
     def acero(self) -> tuple[AceroAggregation, ...] | None:
+        """Return Arrow's sum if integers or booleans add up to 64 bits, else None."""
         argument = plain(self.argument_types[0])
         integers = isinstance(argument, Integer | Boolean)
         if integers and isinstance(self.result_type, Integer) and self.result_type.bits == 64:
@@ -86,6 +95,7 @@ class Sum(Aggregate):
         return None
 
     def from_acero(self, leaves: Sequence[pa.Array]) -> pa.Array:
+        """Return the states from Arrow's sums; NULL, of a group without values, becomes 0."""
         summed = leaves[0]
         if summed.null_count:
             summed = pc.fill_null(summed, pa.scalar(0, summed.type))
@@ -103,6 +113,7 @@ class Average(Aggregate):
         return self.state_type.state.elements[0]
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Return the sum and number of each group's values that are not NULL."""
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         return self._state(
             sum_by_group(arguments[0], self.summed, groups),
@@ -110,18 +121,21 @@ class Average(Aggregate):
         )
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        """Add up the sums and the counts of each group."""
         sums, counts = columns.struct_fields(states)
         return self._state(
             sum_by_group(sums, self.summed, groups), sum_by_group(counts, UINT64, groups)
         )
 
     def finalize(self, states: pa.Array) -> pa.Array:
+        """Return sum / count as Float64; NaN for a group without values."""
         sums, counts = columns.struct_fields(states)
         totals = columns.numpy_values(sums.cast(pa.float64(), safe=False))
         with np.errstate(divide="ignore", invalid="ignore"):
             return columns.from_values(totals / columns.numpy_values(counts), pa.float64())
 
     def acero(self) -> tuple[AceroAggregation, ...] | None:
+        """Return Arrow's sum and count for integers and booleans, else None."""
         if not isinstance(plain(self.argument_types[0]), Integer | Boolean):
             return None
         return (
@@ -130,12 +144,14 @@ class Average(Aggregate):
         )
 
     def from_acero(self, leaves: Sequence[pa.Array]) -> pa.Array:
+        """Return the states from Arrow's sums and counts; a NULL sum becomes 0."""
         sums, counts = leaves
         if sums.null_count:
             sums = pc.fill_null(sums, pa.scalar(0, sums.type))
         return self._state(sums.cast(self.summed.arrow, safe=False), counts.cast(pa.uint64()))
 
     def _state(self, sums: pa.Array, counts: pa.Array) -> pa.Array:
+        """Return the states Tuple(sum, count) from one of each a group."""
         return columns.structs_from([sums, counts], self.state_type.arrow)
 
 
@@ -144,31 +160,37 @@ class SumCount(Average):
     """sumCount: the sum, and the number of values added up. State: as of `Average`."""
 
     def finalize(self, states: pa.Array) -> pa.Array:
+        """Return tuples of the sum and the count."""
         return columns.structs_from(columns.struct_fields(states), self.result_type.arrow)
 
 
 @dataclass(frozen=True)
 class WeightedAverage(Aggregate):
-    """avgWeighted(x, weight); NaN if the weights add up to 0.
+    """avgWeighted(x, weight), in Float64; infinite or NaN if the weights add up to 0.
 
-    State: Tuple(sum Float64, weight Float64), the sums of x * weight and of the weights."""
+    State: Tuple(sum Float64, weight Float64), the sums of x * weight and of the weights.
+    """
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Return the sums of x * weight and of weights, over rows without NULLs."""
         (values, weights), groups = group_kernels.drop_null_rows(arguments, groups)
         x, weight = (columns.numpy_values(array).astype(np.float64) for array in (values, weights))
         with np.errstate(over="ignore", invalid="ignore"):
             return self._state(x * weight, weight, groups)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        """Add up both sums of each group."""
         products, weights = (columns.numpy_values(field) for field in columns.struct_fields(states))
         return self._state(products, weights, groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
+        """Return the sum of products divided by the sum of weights; NaN if both are 0."""
         products, weights = (columns.numpy_values(field) for field in columns.struct_fields(states))
         with np.errstate(divide="ignore", invalid="ignore"):
             return columns.from_values(products / weights, pa.float64())
 
     def _state(self, products: np.ndarray, weights: np.ndarray, groups: Groups) -> pa.Array:
+        """Add up products and weights by group and return the states."""
         sums = (group_kernels.sum_floats(values, groups) for values in (products, weights))
         fields = [columns.from_values(values, pa.float64()) for values in sums]
         return columns.structs_from(fields, self.state_type.arrow)
@@ -186,10 +208,15 @@ class Bitwise(Aggregate):
     """groupBitAnd, groupBitOr, groupBitXor of integers. State: the result."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Combine the bits of each group's values that are not NULL."""
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         return self.merge(arguments[0], groups)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        """Combine the bits of each group's states.
+
+        An empty group gives 0; with groupBitAnd all ones.
+        """
         operation, start = _BITWISE[self.state_type.function]
         values = columns.numpy_values(states)
         out = np.full(groups.count, start, np.int64).astype(values.dtype)
@@ -197,6 +224,7 @@ class Bitwise(Aggregate):
         return columns.from_values(out, self.state_type.arrow)
 
     def finalize(self, states: pa.Array) -> pa.Array:
+        """Return the states unchanged."""
         return states
 
 

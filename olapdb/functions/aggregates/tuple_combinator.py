@@ -21,6 +21,7 @@ class TupleElements(Aggregate):
     inners: tuple[Aggregate, ...] = ()
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Return for each group the tuple of its elements' states."""
         fields = [columns.struct_fields(argument) for argument in arguments]
         states = [
             inner.state([argument_fields[index] for argument_fields in fields], groups)
@@ -29,11 +30,13 @@ class TupleElements(Aggregate):
         return columns.structs_from(states, self.state_type.arrow)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        """Merge the states of each group element by element."""
         inner_states = zip(self.inners, columns.struct_fields(states), strict=True)
         merged = [inner.merge(inner_state, groups) for inner, inner_state in inner_states]
         return columns.structs_from(merged, self.state_type.arrow)
 
     def finalize(self, states: pa.Array) -> pa.Array:
+        """Return for each group the tuple of its elements' results."""
         inner_states = zip(self.inners, columns.struct_fields(states), strict=True)
         results = [inner.finalize(inner_state) for inner, inner_state in inner_states]
         return columns.structs_from(results, self.result_type.arrow)
@@ -80,5 +83,5 @@ _STRONGEST_FIRST: tuple[MergeClass, ...] = ("exact", "ordered", "float", "sketch
 
 
 def _weakest(merge_classes: Sequence[MergeClass]) -> MergeClass:
-    """Return the weakest promise, which all the aggregates keep."""
+    """Return the weakest of the merge classes, from strong to weak: exact, ordered, float, sketch."""
     return max(merge_classes, key=_STRONGEST_FIRST.index)

@@ -24,6 +24,7 @@ class Variance(Aggregate):
     State: Tuple(count UInt64, mean Float64, squares Float64), the sum of squared deviations."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Return the states of the groups over values that are not NULL."""
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         array = arguments[0]
         if pa.types.is_decimal(array.type):
@@ -33,12 +34,14 @@ class Variance(Aggregate):
         return self._combined(ones, values, np.zeros(len(values)), groups)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        """Combine the states of each group."""
         counts, means, squares = (
             columns.numpy_values(f).astype(np.float64) for f in columns.struct_fields(states)
         )
         return self._combined(counts, means, squares, groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
+        """Return variances or deviations; NaN for groups with too few values."""
         counts, _, squares = (
             columns.numpy_values(f).astype(np.float64) for f in columns.struct_fields(states)
         )

@@ -35,11 +35,16 @@ def _casting_call(
     targets: Sequence[DataType],
     name: str,
 ) -> ScalarCall:
-    """Return a call that casts each argument to its target and passes them to `build(columns, rows)`.
+    """Return a call that casts each argument to its target and passes them to `build(columns,
+    rows)`.
 
-    NULLs are passed on. Constant arguments give a constant."""
+    NULLs are passed on. Constant arguments give a constant.
+    """
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Cast the arguments to their targets and build the column, of one row if all are
+        constant.
+        """
         constant = all(isinstance(v, pa.Scalar) for v in values)
         count = 1 if constant else rows
         cast_arguments = [
@@ -66,18 +71,21 @@ def resolve_array(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _tuple(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve tuple(…)."""
+    """Resolve tuple(…): one element for each argument, LowCardinality removed."""
     types = tuple(plain_lc(a.type) for a in arguments)
     result = Tuple(types)
 
     def build(cast_arguments: list[pa.Array], rows: int) -> pa.Array:
+        """Return structs of the arguments."""
         return columns.structs_from(cast_arguments, result.arrow, rows=rows)
 
     return _casting_call(result, build, [a.type for a in arguments], types, name)
 
 
 def _map(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve map(key, value, …): keys and values take their common types; a Nullable key is refused."""
+    """Resolve map(key, value, …): keys and values take their common types; a Nullable key is
+    refused.
+    """
     if len(arguments) % 2:
         raise NumberOfArgumentsDoesntMatch(f"Function {name} takes keys and values in pairs.")
     keys, values = arguments[::2], arguments[1::2]
@@ -91,6 +99,7 @@ def _map(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     targets = [key_type if i % 2 == 0 else value_type for i in range(len(arguments))]
 
     def build(cast_arguments: list[pa.Array], rows: int) -> pa.Array:
+        """Return maps whose keys are the even arguments and whose values are the odd ones, from 0."""
         key_lists = interleave_lists(cast_arguments[::2], rows, key_type)
         value_lists = interleave_lists(cast_arguments[1::2], rows, value_type)
         return map_from(columns.offsets_of(key_lists), key_lists.values, value_lists.values, result)
@@ -99,12 +108,15 @@ def _map(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def resolve_concatenation(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve arrayConcat(…), and concat(…) of arrays."""
+    """Resolve arrayConcat(…), and concat(…) of arrays: join each row's arrays, in their common
+    type.
+    """
     result = common_type([plain(a.type) for a in arguments])
     if not isinstance(result, Array):
         raise scalar.illegal(name, arguments[0].type, "an Array")
 
     def build(cast_arguments: list[pa.Array], rows: int) -> pa.Array:
+        """Join the arrays of each row in argument order."""
         arrays = [columns.elements_of(c) for c in cast_arguments]
         owners = np.concatenate([columns.parents_of(o) for o, _ in arrays])
         order = np.argsort(owners, kind="stable")
@@ -117,7 +129,7 @@ def resolve_concatenation(name: str, arguments: Sequence[Argument]) -> ScalarCal
 
 
 def _map_from_arrays(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve mapFromArrays(keys, values), arrays of equal sizes."""
+    """Resolve mapFromArrays(keys, values): a map of two arrays of equal sizes."""
     types = [plain(a.type) for a in arguments]
     scalar.require(name, types, Array, "an Array")
     keys, values = types
@@ -126,6 +138,7 @@ def _map_from_arrays(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     result = Map(keys.inner, values.inner)
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Build maps; raise BadArguments if any row's arrays differ in size."""
         (key_offsets, key), (value_offsets, value) = (columns.elements_of(a) for a in arrays)
         if not np.array_equal(key_offsets, value_offsets):
             raise BadArguments(f"The arrays of {name} have different sizes.")

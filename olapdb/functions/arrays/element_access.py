@@ -44,6 +44,10 @@ def _array_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         raise scalar.illegal(name, arguments[0].type, "an Array without NULLs")
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Take the element at each row's index, from 1, or from the end if negative.
+
+        An index outside the array gives the type's default.
+        """
         offsets, elements = columns.elements_of(arrays[0])
         sizes, index = np.diff(offsets), columns.numpy_values(arrays[1]).astype(np.int64)
         position = np.where(index > 0, index - 1, sizes + index)
@@ -65,6 +69,9 @@ def _map_element(name: str, arguments: Sequence[Argument], container: Map) -> Sc
     key_type, inner = container.key, container.value
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Take the value of each row's first equal key; the value type's default if no key is
+        equal.
+        """
         offsets, keys, items = map_parts(arrays[0])
         needles = cast_column(arrays[1], call.types[1], key_type, call.environment, strict=True)
         owners = columns.parents_of(offsets)
@@ -92,6 +99,7 @@ def _tuple_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     inner = container.elements[position]
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Return the field at `position`; a scalar for a constant tuple."""
         if isinstance(values[0], pa.Scalar):
             return columns.struct_fields(columns.single(values[0]))[position][0]
         return columns.struct_fields(values[0])[position]
@@ -100,9 +108,10 @@ def _tuple_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _keys_or_values(*, keys: bool) -> scalar.Kernel:
-    """Return the kernel of mapKeys, or of mapValues."""
+    """Return the kernel of mapKeys, or without `keys` of mapValues."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Return each map's keys, or without `keys` its values, as an array."""
         offsets, map_keys, map_values = map_parts(arrays[0])
         return columns.lists_from(offsets, map_keys if keys else map_values)
 
@@ -112,7 +121,10 @@ def _keys_or_values(*, keys: bool) -> scalar.Kernel:
 def _keys_or_values_rule(
     *, keys: bool
 ) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
+    """Return the type rule of mapKeys, or without `keys` of mapValues: an Array of them."""
+
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        """Return the result's type; raise IllegalTypeOfArgument unless the argument is a Map."""
         container = types[0]
         if not isinstance(container, Map):
             raise scalar.illegal(name, container, "a Map")

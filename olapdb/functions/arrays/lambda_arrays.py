@@ -62,6 +62,7 @@ def _over_arrays(
     `result(name, type of the body, types of the arguments)` gives the result's type."""
 
     def resolve(spelt: str, body: DataType, types: Sequence[DataType]) -> LambdaCall:
+        """Resolve the call for the types of the body and of the arrays."""
         call = ScalarCall(spelt, result(spelt, body, types), scalar_kernel(kernel))
         return lambda_over_lists(
             spelt, body, call, lambda arrays: elements_of_arrays(spelt, arrays)
@@ -74,6 +75,7 @@ def _as_function(name: str) -> LambdaDefinition:
     """Return the definition of a function for which f(lambda, a) is f(arrayMap(lambda, a))."""
 
     def resolve(spelt: str, body: DataType, types: Sequence[DataType]) -> LambdaCall:
+        """Resolve the call: the function of the same name, applied to the array of body values."""
         inner = resolve_scalar(name, [Argument(Array(body))])
         call = ScalarCall(spelt, inner.type, lambda v, rows, e: inner.kernel(v[:1], rows, e))
         return lambda_over_lists(
@@ -91,6 +93,7 @@ def _conditional(
     `result(element type of the first array)` gives the result's type."""
 
     def rule(spelt: str, body: DataType, types: Sequence[DataType]) -> DataType:
+        """Return the result's type; raise IllegalTypeOfArgument unless the body is a condition."""
         require_condition(spelt, body)
         return result(element_type(spelt, types[0]))
 
@@ -98,12 +101,14 @@ def _conditional(
 
 
 def _filter(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
+    """Keep the elements of the first array for which the condition is true."""
     keep = true_elements(mapped)
     _, elements = columns.elements_of(arrays[0])
     return filter_elements(offsets, elements, keep)
 
 
 def _count_true(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
+    """Return for each row the number of elements for which the condition is true; UInt32."""
     return columns.from_values(count_marked(offsets, true_elements(mapped)), pa.uint32())
 
 
@@ -125,10 +130,12 @@ def _match(name: str, *, last: bool) -> LambdaDefinition:
     condition is true, or the type's default."""
 
     def resolve(spelt: str, body: DataType, types: Sequence[DataType]) -> LambdaCall:
+        """Resolve the call; raise IllegalTypeOfArgument unless the body is a condition."""
         require_condition(spelt, body)
         inner = element_type(spelt, types[0])
 
         def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
+            """Take each row's matching element, or the type's default."""
             _, elements = columns.elements_of(arrays[0])
             return take_or_default(elements, _match_positions(offsets, mapped, last=last), inner)
 
@@ -141,9 +148,10 @@ def _match(name: str, *, last: bool) -> LambdaDefinition:
 
 
 def _match_or_null(*, last: bool) -> ListKernel:
-    """Return the kernel of arrayFirstOrNull (arrayLastOrNull)."""
+    """Return the kernel of arrayFirstOrNull (arrayLastOrNull), which gives NULL without a match."""
 
     def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
+        """Take each row's matching element; NULL without one."""
         positions = _match_positions(offsets, mapped, last=last)
         _, elements = columns.elements_of(arrays[0])
         return elements.take(pa.array(positions, mask=positions < 0))
@@ -155,6 +163,7 @@ def _match_index(*, last: bool) -> ListKernel:
     """Return the kernel of arrayFirstIndex (arrayLastIndex), from 1, 0 without a match."""
 
     def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
+        """Return the index of each row's matching element, from 1; 0 without one."""
         positions = _match_positions(offsets, mapped, last=last)
         indices = np.where(positions < 0, 0, positions - offsets[:-1] + 1)
         return columns.from_values(indices, pa.uint32())
@@ -178,6 +187,10 @@ def _fill(*, reverse: bool) -> ListKernel:
     which it is true."""
 
     def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
+        """Replace elements of the first array.
+
+        Its first (last) element stays even if the condition is false.
+        """
         _, elements = columns.elements_of(arrays[0])
         keep, positions = true_elements(mapped), np.arange(len(elements))
         nonempty = np.diff(offsets) > 0
@@ -199,6 +212,7 @@ def _split(*, reverse: bool) -> ListKernel:
     It cuts each array before (after) the elements for which the condition is true."""
 
     def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
+        """Cut each row's first array into an array of arrays."""
         _, elements = columns.elements_of(arrays[0])
         cut = true_elements(mapped)
         if reverse:  # a cut after an element is one before the next element
@@ -216,6 +230,7 @@ def _sort(*, reverse: bool) -> ListKernel:
     """Return the kernel of arraySort (arrayReverseSort) with a lambda: sort by the lambda's values."""
 
     def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
+        """Sort the first array's elements by the lambda's values."""
         _, elements = columns.elements_of(arrays[0])
         order = sorted_positions(offsets, mapped, reverse=reverse)
         return columns.lists_from(offsets, elements.take(pa.array(order)))
@@ -224,14 +239,14 @@ def _sort(*, reverse: bool) -> ListKernel:
 
 
 def _compact(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
-    """arrayCompact: keep the first of neighbours whose lambda values are equal."""
+    """Keep the first of neighbours whose lambda values are equal: the kernel of arrayCompact."""
     _, elements = columns.elements_of(arrays[0])
     ranks = ranks_with_null(rankable_values(mapped))
     return filter_elements(offsets, elements, distinct_neighbours(offsets, ranks))
 
 
 def _first_array(name: str, body: DataType, types: Sequence[DataType]) -> DataType:
-    """Return the type of the first array."""
+    """Return the type of the first array: the result of functions that keep it."""
     return Array(element_type(name, types[0]))
 
 
@@ -241,6 +256,7 @@ def _fold() -> LambdaDefinition:
     It folds position by position, at each over all rows that are long enough."""
 
     def resolve(spelt: str, body: DataType, types: Sequence[DataType]) -> LambdaCall:
+        """Resolve the call; raise TypeMismatch unless the body has the accumulator's type."""
         if body != types[-1]:
             raise TypeMismatch(
                 f"The lambda of function {spelt} gives {body}, but its accumulator begins as {types[-1]}.",
@@ -250,6 +266,7 @@ def _fold() -> LambdaDefinition:
         def run(
             values: Sequence[Column], rows: int, environment: Environment, evaluate: Body
         ) -> Column:
+            """Fold the arrays position by position and return each row's last accumulator."""
             constant = rows == 1 and all(isinstance(v, pa.Scalar) for v in values)
             *arrays, state = (columns.as_array(v, rows) for v in values)
             elements = elements_of_arrays(spelt, arrays)
@@ -313,6 +330,7 @@ def _without_lambda(kernel: ListKernel) -> Kernel:
     """Return the kernel of arrayCount(a), arrayExists(a), arrayAll(a): elements are conditions."""
 
     def run(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        """Call the kernel with the elements as the values of the condition."""
         offsets, elements = columns.elements_of(arrays[0])
         return kernel(offsets, elements, arrays)
 
@@ -320,7 +338,10 @@ def _without_lambda(kernel: ListKernel) -> Kernel:
 
 
 def _condition_rule(result: DataType) -> TypeRule:
+    """Return a type rule: `result`, if the elements of the array are conditions."""
+
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        """Return `result`; raise IllegalTypeOfArgument unless the elements are conditions."""
         require_condition(name, element_type(name, types[0]))
         return result
 

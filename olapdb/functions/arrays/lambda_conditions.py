@@ -21,6 +21,9 @@ def scalar_kernel(kernel: ListKernel) -> Callable[[Sequence[Column], int, Enviro
     """Return the kernel of a ScalarCall that takes the body's values as lists, then the arguments."""
 
     def run(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Call the list kernel with the offsets and values of the first column, and the other
+        columns.
+        """
         lists, *arrays = (columns.single(v) for v in values)
         offsets, mapped = columns.elements_of(lists)
         return kernel(offsets, mapped, arrays)

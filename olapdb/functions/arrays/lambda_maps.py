@@ -42,6 +42,7 @@ def _map_parameters(name: str, types: Sequence[DataType]) -> tuple[DataType, ...
 
 
 def _map_elements(arrays: list[pa.Array]) -> Elements:
+    """Return the keys and values of the first argument, a map, as the lambda's parameters."""
     offsets, keys, items = map_parts(arrays[0])
     return Elements(offsets, (keys, items))
 
@@ -54,6 +55,7 @@ def _over_map(
     `result(name, type of the body, the map's type)` gives the result's type."""
 
     def resolve(spelt: str, body: DataType, types: Sequence[DataType]) -> LambdaCall:
+        """Resolve the call for the types of the body and of the map."""
         container = plain(types[0])
         assert isinstance(container, Map)
         call = ScalarCall(spelt, result(spelt, body, container), scalar_kernel(kernel))
@@ -63,11 +65,13 @@ def _over_map(
 
 
 def _filtered_map_type(name: str, body: DataType, container: Map) -> DataType:
+    """Return the map's type; raise IllegalTypeOfArgument unless the body is a condition."""
     require_condition(name, body)
     return container
 
 
 def _map_condition_type(name: str, body: DataType, container: Map) -> DataType:
+    """Return UInt8; raise IllegalTypeOfArgument unless the body is a condition."""
     require_condition(name, body)
     return UINT8
 
@@ -84,6 +88,7 @@ def _map_apply_type(name: str, body: DataType) -> Map:
 
 
 def _map_filter(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
+    """Keep the pairs of the map for which the condition is true."""
     _, keys, items = map_parts(arrays[0])
     keep = true_elements(mapped)
     kept_offsets = columns.offsets_from_counts(count_marked(offsets, keep))
@@ -95,6 +100,7 @@ def _map_sort(*, reverse: bool) -> ListKernel:
     """Return the kernel of mapSort (mapReverseSort) with a lambda: sort by the lambda's values."""
 
     def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
+        """Sort each map's pairs by the lambda's values."""
         _, keys, items = map_parts(arrays[0])
         order = pa.array(sorted_positions(offsets, mapped, reverse=reverse))
         return _map_array(offsets, keys.take(order), items.take(order), arrays[0].type)
@@ -114,9 +120,11 @@ def _map_apply() -> LambdaDefinition:
     """Return the definition of mapApply, whose lambda gives new pairs of key and value."""
 
     def resolve(spelt: str, body: DataType, types: Sequence[DataType]) -> LambdaCall:
+        """Resolve the call for the type of the body, a pair of key and value."""
         result = _map_apply_type(spelt, body)
 
         def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
+            """Build each row's map from the body's pairs of key and value."""
             keys, items = columns.struct_fields(mapped)
             return map_from(offsets, keys, items, result)
 
@@ -127,6 +135,7 @@ def _map_apply() -> LambdaDefinition:
 
 
 def _map_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return the argument's type; raise IllegalTypeOfArgument unless it is a Map."""
     if not isinstance(types[0], Map):
         raise illegal(name, types[0], "a Map")
     return types[0]
@@ -136,6 +145,7 @@ def _by_key(*, reverse: bool) -> Kernel:
     """Return the kernel of mapSort(m) (mapReverseSort(m)), which sorts by key."""
 
     def run(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        """Sort the pairs of the map by key."""
         offsets, keys, _ = map_parts(arrays[0])
         return _map_sort(reverse=reverse)(offsets, keys, arrays)
 

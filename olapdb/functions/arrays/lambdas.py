@@ -36,8 +36,9 @@ ELEMENTS_MAX = 1 << 20
 class LambdaCall:
     """A function with a lambda, resolved for the types of its arguments and of the lambda's body.
 
-    `run(arguments, rows, environment, body)` gets the columns beside the lambda and returns a column
-    of `type.arrow`: a scalar where all arguments are scalars and `rows` is 1."""
+    `run(arguments, rows, environment, body)` gets the columns beside the lambda and returns a
+    column of `type.arrow`: a scalar where all arguments are scalars and `rows` is 1.
+    """
 
     name: str
     type: DataType
@@ -113,6 +114,7 @@ def lambda_over_lists(
     the elements that the body is evaluated over."""
 
     def run(values: Sequence[Column], rows: int, environment: Environment, body: Body) -> Column:
+        """Evaluate the body over the elements, then call the kernel."""
         constant = rows == 1 and all(isinstance(v, pa.Scalar) for v in values)
         arrays = [columns.as_array(v, rows) for v in values]
         walked = elements(arrays)

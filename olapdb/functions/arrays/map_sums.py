@@ -45,9 +45,11 @@ def _map_sum(*, subtracts: bool) -> Callable[[str, Sequence[Argument]], ScalarCa
     """Return the resolver of mapAdd, or of mapSubtract, which negates every map except the first."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call for the types of the maps."""
         result = _result_type(name, [plain(a.type) for a in arguments])
 
         def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+            """Cast the maps to the result type and add up the values of each key."""
             environment = call.environment
             maps = [
                 columns.single(cast_column(array, source, result, environment, strict=False))

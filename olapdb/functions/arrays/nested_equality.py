@@ -54,6 +54,7 @@ def _pairs(array: pa.Array) -> pa.Array:
 
 
 def _equal_lists(left: pa.Array, right: pa.Array) -> np.ndarray:
+    """Return which rows' lists have the same length and equal elements; bool."""
     left_offsets, left_elements = columns.elements_of(left)
     right_offsets, right_elements = columns.elements_of(right)
     sizes = np.diff(left_offsets)

@@ -23,9 +23,10 @@ def reverse_lists(array: pa.Array) -> pa.Array:
 
 
 def _sort(*, reverse: bool) -> scalar.Kernel:
-    """Return the kernel of arraySort(a) (arrayReverseSort(a))."""
+    """Return the kernel of arraySort(a), or with `reverse` of arrayReverseSort(a)."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Return each array with its elements sorted; NULL is last."""
         offsets, elements = columns.elements_of(arrays[0])
         order = sorted_positions(offsets, elements, reverse=reverse)
         return columns.lists_from(offsets, elements.take(pa.array(order)))
@@ -47,7 +48,7 @@ def sorted_positions(offsets: np.ndarray, keys: pa.Array, *, reverse: bool) -> n
 
 
 def _distinct(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """arrayDistinct: keep the first of equal elements and drop NULLs."""
+    """Keep the first of equal elements and drop NULLs: the kernel of arrayDistinct."""
     offsets, elements = columns.elements_of(arrays[0])
     ranks = ranks_with_null(elements)
     keep = first_occurrences(columns.parents_of(offsets), ranks) & (ranks > 0)
@@ -55,7 +56,7 @@ def _distinct(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _compact(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """arrayCompact: keep the first of equal neighbours."""
+    """Keep the first of equal neighbours: the kernel of arrayCompact."""
     offsets, elements = columns.elements_of(arrays[0])
     return filter_elements(
         offsets, elements, distinct_neighbours(offsets, ranks_with_null(elements))
@@ -83,7 +84,7 @@ def first_occurrences(owners: np.ndarray, ranks: np.ndarray) -> np.ndarray:
 
 
 def _enumerate(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """arrayEnumerate: number the elements of each array from 1."""
+    """Number the elements of each array from 1: the kernel of arrayEnumerate."""
     offsets, _ = columns.elements_of(arrays[0])
     owners = columns.parents_of(offsets)
     positions = np.arange(len(owners)) - offsets[owners] + 1
@@ -91,6 +92,7 @@ def _enumerate(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _not_null_elements(array: Array) -> DataType:
+    """Return the array type with elements that are not Nullable."""
     return Array(plain(array.inner))
 
 

@@ -47,6 +47,7 @@ def _aggregate_kernel(kind: str) -> scalar.Kernel:
     """Return the kernel that applies the aggregate `kind` (sum, avg, min or max) to each array."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Aggregate each array; the average of an empty array is 0."""
         container = call.types[0]
         assert isinstance(container, Array)
         offsets, elements = columns.elements_of(arrays[0])
@@ -63,17 +64,19 @@ def _aggregate_kernel(kind: str) -> scalar.Kernel:
 
 
 def _uniq(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """arrayUniq: count the distinct elements of each array, NULL included."""
+    """Count the distinct elements of each array, NULL included: the kernel of arrayUniq."""
     offsets, elements = columns.elements_of(arrays[0])
     distinct = first_occurrences(columns.parents_of(offsets), ranks_with_null(elements))
     return columns.from_values(count_marked(offsets, distinct), pa.uint32())
 
 
 def _sum_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return the type of the sum; raise IllegalTypeOfArgument unless the elements are numbers."""
     return sum_type(_require_numbers(name, element_type(name, types[0])))
 
 
 def _avg_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return Float64; raise IllegalTypeOfArgument unless the elements are numbers."""
     _require_numbers(name, element_type(name, types[0]))
     return FLOAT64
 
@@ -81,6 +84,7 @@ def _avg_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argume
 def _extreme_rule(
     name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
 ) -> DataType:
+    """Return the element type; raise IllegalTypeOfArgument for elements without an order."""
     inner = plain(element_type(name, types[0]))
     if isinstance(inner, Array | Tuple | Map | Nothing):
         raise scalar.illegal(name, types[0], "an Array of single values")

@@ -29,6 +29,7 @@ def _slice(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     scalar.require(name, [plain(a.type) for a in arguments[1:]], Integer, "an integer")
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Cut each array. Positions outside it are ignored; an offset of 0 gives an empty array."""
         offsets, elements = columns.elements_of(arrays[0])
         sizes = np.diff(offsets)
         start = columns.numpy_values(arrays[1]).astype(np.int64)
@@ -45,9 +46,10 @@ def _slice(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _push(*, back: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return the resolver of arrayPushBack (arrayPushFront)."""
+    """Return the resolver of arrayPushBack, or without `back` of arrayPushFront."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call: the value becomes an array of one element that is joined to the other."""
         single_type = Array(plain_lc(arguments[1].type))
         order = (
             [arguments[0], Argument(single_type)] if back else [Argument(single_type), arguments[0]]
@@ -56,6 +58,7 @@ def _push(*, back: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
         wrap = resolve_array("array", [arguments[1]])
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+            """Add the value at the array's end, or without `back` at its start."""
             single_list = wrap.kernel([values[1]], rows, environment)
             lists = [values[0], single_list] if back else [single_list, values[0]]
             return joined.kernel(lists, rows, environment)
@@ -69,6 +72,7 @@ def _pop(*, back: bool) -> scalar.Kernel:
     """Return the kernel of arrayPopBack (arrayPopFront): drop the last (first) element."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Drop one element of each array that is not empty."""
         offsets, elements = columns.elements_of(arrays[0])
         owners, positions = columns.parents_of(offsets), np.arange(len(elements))
         removed = positions == (offsets[owners + 1] - 1 if back else offsets[owners])
@@ -81,7 +85,7 @@ def _pop(*, back: bool) -> scalar.Kernel:
 
 
 def _flatten(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """arrayFlatten: join nested arrays of any depth to one array a row."""
+    """Join nested arrays of any depth to one array a row: the kernel of arrayFlatten."""
     array, data_type = arrays[0], call.types[0]
     while isinstance(data_type, Array) and isinstance(data_type.inner, Array):
         outer, lists = columns.elements_of(array)
@@ -91,6 +95,7 @@ def _flatten(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _flat_type(array: Array) -> DataType:
+    """Return the innermost array type of nested array types."""
     inner: DataType = array
     while isinstance(inner, Array) and isinstance(inner.inner, Array):
         inner = inner.inner
@@ -98,12 +103,18 @@ def _flat_type(array: Array) -> DataType:
 
 
 def _range(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve range([start,] end[, step])."""
+    """Resolve range([start,] end[, step]): integers from `start` (0) by `step` (1), `end`
+    excluded.
+    """
     types = [plain(a.type) for a in arguments]
     scalar.require(name, types, Integer, "an integer")
     inner = common_type(types)
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Generate each row's array of integers.
+
+        Raises ArgumentOutOfBound if any step is 0, or if all arrays together get too large.
+        """
         numbers = [columns.numpy_values(a).astype(np.int64) for a in arrays]
         start = numbers[0] if len(numbers) > 1 else np.zeros(len(arrays[0]), np.int64)
         end = numbers[1] if len(numbers) > 1 else numbers[0]
@@ -121,9 +132,11 @@ def _range(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def require_list_size(name: str, sizes: np.ndarray) -> None:
-    """Raise ArgumentOutOfBound if arrays of these sizes have more than 500 million elements in total.
+    """Raise ArgumentOutOfBound if arrays of these sizes have more than 500 million elements in
+    total.
 
-    Sizes below 0 count as 0. The total is a float, which does not wrap."""
+    Sizes below 0 count as 0. The total is a float, which does not wrap.
+    """
     elements = float(np.maximum(sizes, 0).sum(dtype=np.float64))
     if elements > _SIZE_MAX:
         raise ArgumentOutOfBound(f"A call to {name} would produce {elements:.0f} array elements.")
@@ -135,6 +148,7 @@ def _with_constant(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     inner = plain_lc(arguments[1].type)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Repeat each value; a negative n gives an empty array."""
         constant = all(isinstance(v, pa.Scalar) for v in values)
         count, elements = (columns.as_array(v, 1 if constant else rows) for v in values)
         counts = np.maximum(columns.numpy_values(count).astype(np.int64), 0)
@@ -147,9 +161,10 @@ def _with_constant(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _empty_array(inner: DataType) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return the resolver of emptyArray… for an element type."""
+    """Return the resolver of emptyArray…() for an element type; its result is a constant."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call, which takes no arguments."""
         return ScalarCall(name, Array(inner), lambda v, r, e: default_value(Array(inner)))
 
     return resolve
@@ -165,6 +180,7 @@ def _resize(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     inner = own_type if len(arguments) < 3 else common_type([own_type, plain_lc(arguments[2].type)])
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Resize each array; new elements get the extender, or the type's default without one."""
         constant = all(isinstance(v, pa.Scalar) for v in values)
         count = 1 if constant else rows
         lists, sizes_column, *extender = (columns.as_array(v, count) for v in values)

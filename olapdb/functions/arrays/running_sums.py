@@ -36,8 +36,9 @@ _NUMBERS = (Integer, Float, Decimal, Boolean)
 
 
 def _number_type(name: str, data_type: DataType) -> DataType:
-    """Return the type of the array's elements; raise IllegalTypeOfArgument unless these are numbers,
-    not Nullable."""
+    """Return the type of the array's elements; raise IllegalTypeOfArgument unless these are
+    numbers, not Nullable.
+    """
     inner = data_type.inner if isinstance(data_type, Array) else data_type
     if not isinstance(data_type, Array) or is_nullable(inner) or not isinstance(inner, _NUMBERS):
         raise IllegalTypeOfArgument(f"{name} cannot add values of type {inner}.")
@@ -45,11 +46,14 @@ def _number_type(name: str, data_type: DataType) -> DataType:
 
 
 def _sum_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return the array type of running sums; raise IllegalTypeOfArgument unless elements are
+    numbers.
+    """
     return Array(sum_type(_number_type(name, types[0])))
 
 
 def _running_sum(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """arrayCumSum: running sums; integers wrap, decimals are exact."""
+    """Return running sums; integers wrap, decimals are exact: the kernel of arrayCumSum."""
     result = call.result
     assert isinstance(result, Array)
     offsets, elements = columns.elements_of(arrays[0])
@@ -70,10 +74,11 @@ def _running_sum(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 def _running_sum_from_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """arrayCumSumNonNegative: running sums that restart at zero where they would fall below it.
+    """Return running sums, set to zero where they would be negative: arrayCumSumNonNegative.
 
     Each step handles one position of all arrays that are long enough, so there are as many steps as
-    the longest array has elements."""
+    the longest array has elements.
+    """
     result = call.result
     assert isinstance(result, Array)
     wide = result.inner.arrow
@@ -141,7 +146,9 @@ def _running_decimals(offsets: np.ndarray, elements: pa.Array) -> pa.Array:
 def _difference_rule(
     name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
 ) -> DataType:
-    """Apply the type rule of arrayDifference: a signed type wide enough for differences of the elements."""
+    """Apply the type rule of arrayDifference: a signed type wide enough for differences of the
+    elements.
+    """
     inner = types[0].inner if isinstance(types[0], Array) else types[0]
     match inner:
         case _ if not isinstance(types[0], Array):
@@ -162,7 +169,10 @@ def _difference_rule(
 
 
 def _difference(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """arrayDifference: each element minus the one before, 0 for the first."""
+    """Return each element minus the one before, 0 for the first: the kernel of arrayDifference.
+
+    Raises DecimalOverflow if any difference does not fit the result's type.
+    """
     result = call.result
     assert isinstance(result, Array)
     offsets, elements = columns.elements_of(arrays[0])
@@ -185,12 +195,15 @@ def _difference(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 def _product_rule(
     name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
 ) -> DataType:
+    """Return Float64; raise IllegalTypeOfArgument unless the elements are numbers."""
     _number_type(name, types[0])
     return FLOAT64
 
 
 def _product(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """arrayProduct, in Float64. The product of an empty array is 0, as in ClickHouse."""
+    """Return products in Float64, 0 for an empty array as in ClickHouse: the kernel of
+    arrayProduct.
+    """
     offsets, elements = columns.elements_of(arrays[0])
     values = columns.numpy_values(elements.cast(pa.float64(), safe=False))
     lengths = np.diff(offsets)

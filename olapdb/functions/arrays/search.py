@@ -58,6 +58,7 @@ def _search(name: str, arguments: Sequence[Argument], result: DataType, fold: Fo
         raise illegal(name, shared, "an Array of numbers, strings or dates")
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Compare each element with its row's value and fold the answers."""
         constant = all(isinstance(v, pa.Scalar) for v in values)
         count = 1 if constant else rows
         lists, needles = (columns.as_array(v, count) for v in values)
@@ -115,6 +116,7 @@ def _equal_or_both_null(left: pa.Array, right: pa.Array) -> np.ndarray:
 
 
 def _has_marked(offsets: np.ndarray, marked: np.ndarray) -> np.ndarray:
+    """Return whether each row has a marked element; bool, shape (rows,)."""
     return count_marked(offsets, marked) > 0
 
 
@@ -128,10 +130,12 @@ def _first_marked(offsets: np.ndarray, marked: np.ndarray) -> np.ndarray:
 
 
 def _searching(result: DataType, fold: Fold) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    """Return the resolver of a search, see `_search`, with its `result` type and its `fold`."""
     return lambda name, arguments: _search(name, arguments, result, fold)
 
 
 def _map_contains(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve mapContains(m, key): whether a map has the key."""
     require(name, [plain(arguments[0].type)], Map, "a Map")
     return _search(name, arguments, UINT8, _has_marked)
 
@@ -140,12 +144,14 @@ def _containment(*, every: bool) -> Callable[[str, Sequence[Argument]], ScalarCa
     """Return the resolver of hasAll (`every`) or hasAny, over two arrays."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call; both arrays are compared in their common type."""
         types = [plain(a.type) for a in arguments]
         require(name, types, Array, "an Array")
         shared = common_type(types)
         assert isinstance(shared, Array)
 
         def kernel(values: list[Column], call: Invocation) -> pa.Array:
+            """Return for each row 1 if the first array has all, or any, elements of the second."""
             left, right = (
                 cast_column(v, t, shared, call.environment, strict=False)
                 for v, t in zip(values, call.types, strict=True)

@@ -53,7 +53,10 @@ def _same_size_elements(name: str, arrays: Sequence[pa.Array]) -> tuple[np.ndarr
 def _arrays_rule(
     result: DataType,
 ) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
+    """Return a type rule: `result`, if all arguments are arrays."""
+
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        """Return `result`; raise IllegalTypeOfArgument unless all arguments are arrays."""
         require(name, types, Array, "an Array")
         return result
 
@@ -61,8 +64,10 @@ def _arrays_rule(
 
 
 def _codes(elements: Sequence[pa.Array]) -> np.ndarray:
-    """Return a code for each position; codes are equal where the elements of all arrays are. NULL
-    equals NULL."""
+    """Return a code for each position over several arrays' elements, int64.
+
+    Two codes are equal where the elements of all arrays are. NULL equals NULL.
+    """
     codes = ranks_with_null(elements[0])
     for array in elements[1:]:
         ranks = ranks_with_null(array)
@@ -72,7 +77,11 @@ def _codes(elements: Sequence[pa.Array]) -> np.ndarray:
 
 
 def _enumerate_unique(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """arrayEnumerateUniq: number the occurrences of each value within its array, from 1."""
+    """Number the occurrences of each value within its array, from 1: the kernel of
+    arrayEnumerateUniq.
+
+    Over several arrays a value is the tuple of their elements at one position.
+    """
     offsets, elements = _same_size_elements("arrayEnumerateUniq", arrays)
     codes = _codes(elements)
     order = np.lexsort((np.arange(len(codes)), codes, columns.parents_of(offsets)))
@@ -87,7 +96,10 @@ def _enumerate_unique(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 def _enumerate_dense(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """arrayEnumerateDense: number the distinct values of each array by first appearance, from 1."""
+    """Number each array's distinct values by first appearance, from 1: arrayEnumerateDense.
+
+    Over several arrays a value is the tuple of their elements at one position.
+    """
     offsets, elements = _same_size_elements("arrayEnumerateDense", arrays)
     codes, owners = _codes(elements), columns.parents_of(offsets)
     first = first_occurrences(owners, codes)
@@ -109,6 +121,9 @@ def _zip(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     inner = Tuple(tuple(array.inner for array in types if isinstance(array, Array)))
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        """Build arrays of tuples; raise SizesOfArraysDoNotMatch if any row's arrays differ in
+        length.
+        """
         offsets, elements = _same_size_elements(name, arrays)
         return columns.lists_from(offsets, columns.structs_from(elements, inner.arrow))
 
@@ -124,6 +139,7 @@ def _intersect(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     wide = Array(common_type(inners)) if not isinstance(shared, Nothing) else Array(shared)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Intersect each row's arrays in their common type, then convert to the result type."""
         constant = all(isinstance(v, pa.Scalar) for v in values)
         count = 1 if constant else rows
         lists = [

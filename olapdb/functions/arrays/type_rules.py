@@ -15,6 +15,9 @@ def array_rule(result: Callable[[Array], DataType]) -> TypeRule:
     The rule raises IllegalTypeOfArgument unless the first argument is an array."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        """Return the result's type; raise IllegalTypeOfArgument unless the first argument is an
+        array.
+        """
         if not isinstance(types[0], Array):
             raise illegal(name, types[0], "an Array")
         return result(types[0])

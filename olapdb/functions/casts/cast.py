@@ -72,6 +72,7 @@ def _cast_column(
     environment: Environment,
     rule: _Rule,
 ) -> Column:
+    """Convert a column or constant as `cast_column`, by `rule`. NULLs stay NULL."""
     if isinstance(column, pa.Scalar):
         return _cast_column(columns.single(column), source, target, environment, rule)[0]
     if source == target or (
@@ -111,8 +112,8 @@ def cast_or_null(
 ) -> Column:
     """Convert as `cast_column` to Nullable(target), with NULL for each value that does not convert.
 
-    Texts outside an integer's range become NULL. `basic`: timestamps parse only in the formats of ISO
-    8601 and as Unix time.
+    Texts outside an integer's range become NULL. `basic`: timestamps parse only in the formats of
+    ISO 8601 and as Unix time.
     """
     if isinstance(column, pa.Scalar):
         return cast_or_null(columns.single(column), source, target, environment, basic=basic)[0]
@@ -128,7 +129,10 @@ def cast_or_null(
 
 
 def _check_nulls(column: pa.Array, source: types.DataType, target: types.DataType) -> None:
-    """Raise an error about the first NULL if the target is not Nullable."""
+    """Raise a DataError about the first NULL, if any, unless the target is Nullable.
+
+    It is CannotConvertType for a bare NULL, else CannotInsertNull.
+    """
     if types.is_nullable(target) or not column.null_count:
         return
     row = int(np.argmin(np.asarray(column.is_valid())))
@@ -143,7 +147,10 @@ def _check_nulls(column: pa.Array, source: types.DataType, target: types.DataTyp
 
 
 def _on_row(error: errors.DataError, valid: np.ndarray | None) -> errors.DataError:
-    """Return the error with its row counted among all rows, nulls included."""
+    """Return the error with its row counted among all rows, nulls included.
+
+    `valid` marks the rows that were converted; None means all.
+    """
     if valid is not None and error.row is not None:
         error.row = int(np.flatnonzero(valid)[error.row])
     return error
@@ -187,7 +194,10 @@ def _cast_or_null(
 def _cast_by_halves(
     array: pa.Array, source: types.DataType, target: types.DataType, environment: Environment
 ) -> pa.Array:
-    """Convert by halving until each bad value stands alone; a half without one takes one pass."""
+    """Convert a column without nulls; NULL for each value that does not convert.
+
+    Halves the column until each bad value is alone; a half without one takes one pass.
+    """
     if not len(array):
         return pa.nulls(0, target.arrow)
     try:
@@ -216,7 +226,10 @@ def _cast(
     environment: Environment,
     rule: _Rule,
 ) -> pa.Array:
-    """Convert a column without nulls between two different plain types."""
+    """Convert a column without nulls between two different plain types.
+
+    `rule.lossless` refuses values that would change.
+    """
     if not rule.lossless or isinstance(
         target, types.Array | types.Tuple | types.Map | types.AggregateFunction
     ):
@@ -232,7 +245,9 @@ def _converted(
     environment: Environment,
     rule: _Rule,
 ) -> pa.Array:
-    """Convert a column without nulls by the pair of plain types; raise if none fits."""
+    """Convert a column without nulls between two plain types; raise a conversion error if none
+    fits.
+    """
     number = types.is_number(source)
     match target:
         case types.String():
@@ -300,7 +315,9 @@ def _no_conversion(
 
 
 def _parse(array: pa.Array, target: types.DataType) -> pa.Array:
-    """Parse texts as numbers or Bool."""
+    """Parse texts as numbers or, for any other target, Bool; raise a DataError if any does not
+    parse.
+    """
     match target:
         case types.Integer():
             return parsing.parse_integers(array, target)
@@ -313,6 +330,7 @@ def _parse(array: pa.Array, target: types.DataType) -> pa.Array:
 
 
 def _time_to_decimal(array: pa.Array, source: types.DataType, target: types.Decimal) -> pa.Array:
+    """Convert a DateTime or DateTime64 to Unix seconds with their fraction, as a Decimal."""
     ticks = calendar.ticks_per_second(source)
     values = pa.array(columns.numpy_values(array)).cast(pa.decimal256(20, 0))
     scale = len(str(ticks)) - 1
@@ -396,6 +414,7 @@ def _cast_elements(
 def _cast_map(
     array: pa.Array, source: types.Map, target: types.Map, environment: Environment, rule: _Rule
 ) -> pa.Array:
+    """Convert keys and values of maps; an error names the row of the map."""
     offsets = columns.offsets_of(array)
     start, count = int(offsets[0]), int(offsets[-1] - offsets[0])
     offsets = offsets - start
@@ -409,6 +428,6 @@ def _cast_map(
 
 
 def map_from(offsets: np.ndarray, keys: pa.Array, values: pa.Array, target: types.Map) -> pa.Array:
-    """Return a map array of offsets from 0, keys and values."""
+    """Return a column of maps of type `target` from offsets, which begin at 0, keys and values."""
     array = pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), keys, values)
     return array if array.type == target.arrow else array.cast(target.arrow)

@@ -29,6 +29,7 @@ def _cast(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     target = with_zone_of(source, _named_type(name, arguments))
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Cast the first argument to the type that the second one names."""
         return cast.cast_column(values[0], source, target, environment, strict=False)
 
     return ScalarCall(name, target, kernel)
@@ -40,11 +41,15 @@ def _accurate(*, or_null: bool) -> Callable[[str, Sequence[Argument]], ScalarCal
     """
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call for the source and the named type."""
         source = arguments[0].type
         target = with_zone_of(source, _named_type(name, arguments))
         result = types.make_nullable(target) if or_null or types.is_nullable(source) else target
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+            """Cast the first argument; each value that changes becomes NULL, or an error unless
+            `or_null`.
+            """
             array = columns.single(values[0])
             unchanged = cast.cast_or_null(array, source, types.make_nullable(target), environment)
             if not isinstance(

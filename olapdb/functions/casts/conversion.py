@@ -50,14 +50,18 @@ def _fixed(data_type: types.DataType) -> Target:
 
 
 def _zoned(name: str, arguments: Sequence[Argument]) -> types.DataType:
-    """Return the DateTime of toDateTime(x[, zone]); without a zone it has the source's."""
+    """Return the DateTime of toDateTime(x[, zone]); without a zone it has the source's, or None."""
     if len(arguments) > 1:
         return types.DateTime(constant_zone(name, arguments, 1))
     return types.DateTime(own_zone(arguments[0].type))
 
 
 def _zoned64(name: str, arguments: Sequence[Argument]) -> types.DataType:
-    """Return the DateTime64 of toDateTime64(x, precision[, zone])."""
+    """Return the DateTime64 of toDateTime64(x, precision[, zone]); without a zone it has the
+    source's.
+
+    The precision is 3 if absent. Raises ArgumentOutOfBound unless it is from 0 to 9.
+    """
     precision = constant_integer(name, arguments, 1, "the precision") if len(arguments) > 1 else 3
     if not 0 <= precision <= 9:
         raise ArgumentOutOfBound(f"DateTime64 has a precision of 0 to 9, not {precision}.")
@@ -70,6 +74,7 @@ def _decimal(precision: int) -> Target:
     """Return a function from toDecimal…(x, scale) to its Decimal type."""
 
     def target(name: str, arguments: Sequence[Argument]) -> types.DataType:
+        """Return the Decimal; raise ArgumentOutOfBound for a scale outside 0 … precision."""
         scale = constant_integer(name, arguments, 1, "the scale")
         if not 0 <= scale <= precision:
             raise ArgumentOutOfBound(f"The scale of {name} is 0 to {precision}, not {scale}.")
@@ -79,6 +84,7 @@ def _decimal(precision: int) -> Target:
 
 
 def _fixed_string(name: str, arguments: Sequence[Argument]) -> types.DataType:
+    """Return the type of toFixedString(x, length); raise ArgumentOutOfBound unless length > 0."""
     length = constant_integer(name, arguments, 1, "the length")
     if length <= 0:
         raise ArgumentOutOfBound(f"The length of a FixedString is positive, not {length}.")
@@ -126,6 +132,7 @@ def _converted(name: str, target: types.DataType, arguments: Sequence[Argument])
     )  # no NULL for a text that does not fit
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Cast the first argument to the result type."""
         return cast.cast_column(values[0], source, result, environment, strict=strict)
 
     return ScalarCall(name, result, kernel, monotonic=_is_monotonic(types.plain(source), target))
@@ -160,7 +167,7 @@ _DAYS_BITS_MAX = 16
 
 
 def _check_possible(name: str, source: types.DataType, target: types.DataType) -> None:
-    """Raise IllegalTypeOfArgument while resolving if no cast exists between the types."""
+    """Raise IllegalTypeOfArgument, when a call is resolved, if no cast exists between the types."""
     if not _is_possible(types.plain(source), target):
         raise illegal(name, source, f"something that converts to {target}")
 
@@ -176,9 +183,10 @@ def _is_possible(source: types.DataType, target: types.DataType) -> bool:
 
 
 def _plain_conversion(conversion: _Conversion) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return a resolver of a conversion that raises for bad values."""
+    """Return a resolver of a conversion that raises for values that do not convert."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call; toDate refuses a time zone with BadArguments."""
         target = conversion.target(name, arguments)
         if len(arguments) == 2 and name == "toDate":
             constant_zone(name, arguments, 1)
@@ -197,6 +205,7 @@ def _or(conversion: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argu
     """
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call; …OrNull and …OrZero take texts only."""
         source = arguments[0].type
         target_arguments = arguments
         default: Argument | None = None
@@ -225,6 +234,9 @@ def _or(conversion: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argu
         ) and isinstance(target, types.Integer | types.Float)
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+            """Convert the first argument; values that do not convert give NULL, zero or the
+            default.
+            """
             converted = cast.cast_or_null(
                 values[0],
                 source,
@@ -245,7 +257,10 @@ def _or(conversion: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argu
 
 
 def _filled(converted: Column, missing: Column, source: Column | None) -> Column:
-    """Return `missing` where the conversion failed, and NULL where the source is NULL."""
+    """Return `missing` where the conversion failed, and NULL where `source` is NULL.
+
+    Without `source` the result has no NULL.
+    """
     if isinstance(converted, pa.Scalar):
         if source is not None and not source.is_valid:
             return converted
@@ -261,7 +276,10 @@ def _filled(converted: Column, missing: Column, source: Column | None) -> Column
 
 
 def _to_string(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve toString(x[, zone]); LowCardinality stays."""
+    """Resolve toString(x[, zone]).
+
+    LowCardinality stays; a zone is allowed only for a DateTime or DateTime64.
+    """
     if len(arguments) == 2:
         zone = constant_zone(name, arguments, 1)
         inner = types.plain(arguments[0].type)
@@ -312,7 +330,9 @@ def _unchanged(
     target: types.DataType,
     environment: Environment,
 ) -> Column:
-    """Return as `unchanged_or_null`, for a constant too."""
+    """Return `converted` with NULL where a number changed, as `unchanged_or_null`; also for a
+    constant.
+    """
     result = unchanged_or_null(
         columns.single(column), source, columns.single(converted), target, environment
     )
@@ -320,7 +340,7 @@ def _unchanged(
 
 
 def _to_bool(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve toBool(x); a bare NULL is a Nullable(Bool)."""
+    """Resolve toBool(x); a bare NULL gives NULL of Nullable(Bool)."""
     if isinstance(types.plain(arguments[0].type), types.Nothing):
         nothing = pa.scalar(None, types.BOOL.arrow)
         return ScalarCall(
@@ -330,6 +350,7 @@ def _to_bool(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _to_low_cardinality(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve toLowCardinality(x), which changes the type alone; arrays are refused."""
     inner = arguments[0].type
     if isinstance(types.plain(inner), types.Array):
         raise illegal(name, inner, "a String, number or date")
@@ -338,6 +359,9 @@ def _to_low_cardinality(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _definitions() -> tuple[ScalarDefinition, ...]:
+    """Return the definitions of all conversions in `_CONVERSIONS`, with suffixes, and of
+    toInterval….
+    """
     definitions: list[ScalarDefinition] = []
     for name, conversion in _CONVERSIONS.items():
         low, high = conversion.extra

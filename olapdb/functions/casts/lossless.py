@@ -142,7 +142,9 @@ def _refuse(
     zone: str,
     reason: str,
 ) -> None:
-    """Raise CannotConvertType about the first bad row, with its value."""
+    """Raise CannotConvertType about the first row that `bad` marks, with its value; do nothing if
+    none is.
+    """
     row = first_bad(bad)
     if row is None:
         return
@@ -154,7 +156,9 @@ def _refuse(
 def _refuse_outside(
     array: pa.Array, source: types.Integer, target: types.Integer, zone: str
 ) -> None:
-    """Raise CannotConvertType about the first integer outside the target's range."""
+    """Raise CannotConvertType if any integer is outside the target's range, with the first one's
+    row.
+    """
     bounds = pc.min_max(array)
     lowest, highest = bounds["min"].as_py(), bounds["max"].as_py()
     if lowest is None or (target.minimum <= lowest and highest <= target.maximum):
@@ -170,7 +174,7 @@ def _refuse_outside(
 def _convert_and_compare(
     array: pa.Array, source: types.DataType, target: types.DataType, zone: str, cast: Cast
 ) -> pa.Array:
-    """Convert there and back, and refuse values that do not return equal.
+    """Convert there and back; raise CannotConvertType if any value does not return equal.
 
     Correct for these types: no two different values, one of which both types have, become the same.
     """
@@ -192,7 +196,7 @@ def _convert_and_compare(
 def _float_to_integer(
     array: pa.Array, source: types.DataType, target: types.Integer, zone: str, cast: Cast
 ) -> pa.Array:
-    """Convert floats that are whole and in range; refuse others."""
+    """Convert floats to integers; raise CannotConvertType unless all are whole and in range."""
     values = columns.numpy_values(array).astype(np.float64)
     _refuse(~np.isfinite(values), array, source, target, zone, "it is no finite number")
     # Both bounds are exact as floats: the first integer that is too large is a power of two.
@@ -223,7 +227,7 @@ def _float_to_decimal(
 
 
 def _from_text(array: pa.Array, target: types.DataType, zone: str, cast: Cast) -> pa.Array:
-    """Parse texts; refuse values that the target type cannot represent exactly."""
+    """Parse texts; raise if the target type cannot represent any of them exactly."""
     text_type = types.String()
     match target:
         case types.Integer():
@@ -250,7 +254,9 @@ def _from_text(array: pa.Array, target: types.DataType, zone: str, cast: Cast) -
 
 
 def _refuse_places(array: pa.Array, target: types.Decimal, zone: str) -> None:
-    """Raise CannotConvertType about digits other than 0 behind the last place of a Decimal."""
+    """Raise CannotConvertType if any text has a digit other than 0 behind the last place of the
+    Decimal.
+    """
     if _DOT not in columns.bytes_of(array)[1] and not _has_exponents(array):
         return
     without_powers = parsing.without_exponents(array) if _has_exponents(array) else array
@@ -260,6 +266,7 @@ def _refuse_places(array: pa.Array, target: types.Decimal, zone: str) -> None:
 
 
 def _has_exponents(array: pa.Array) -> bool:
+    """Return whether any of the texts has an `e` or `E`."""
     data = columns.bytes_of(array)[1]
     return bool(((data | 0x20) == ord("e")).any())
 
@@ -267,9 +274,10 @@ def _has_exponents(array: pa.Array) -> bool:
 def _refuse_changed_timestamps(
     array: pa.Array, parsed: pa.Array, target: types.DateTime | types.DateTime64, zone: str
 ) -> None:
-    """Refuse texts whose fraction of a second was cut, or that are outside of a DateTime's range.
+    """Raise CannotConvertType about the first text, if any, that `parsed` does not hold exactly.
 
-    Only suspect texts are parsed again, with nanoseconds.
+    Its fraction of a second was cut, or it is outside of a DateTime's range. Only suspect texts are
+    parsed again, with nanoseconds.
     """
     data = columns.bytes_of(array)[1]
     suspect = np.zeros(len(array), bool)

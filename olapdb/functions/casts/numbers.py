@@ -17,7 +17,7 @@ from olapdb.types import DataType, Decimal, Float, Integer
 
 
 def first_bad(bad: np.ndarray) -> int | None:
-    """Return the index of the first True, or None."""
+    """Return the index, from 0, of the first True, or None if there is none."""
     return int(np.argmax(bad)) if bad.any() else None
 
 
@@ -63,6 +63,7 @@ def _truncated(values: np.ndarray, target: Integer) -> np.ndarray:
 
 
 def _decimal_to_integer(array: pa.Array, target: Integer) -> pa.Array:
+    """Truncate decimals to integers; raise DecimalOverflow if any is out of range."""
     whole = decimal_rescaled(array, 0)
     try:
         return whole.cast(target.arrow)
@@ -95,7 +96,7 @@ DIGITS_MAX = 76
 
 
 def _refuse_longer(wide: pa.Array, scale: int) -> None:
-    """Raise DecimalOverflow about the first value that is too long for the scale.
+    """Raise DecimalOverflow about the first value, if any, that is too long for the scale.
 
     Arrow's cast would wrap or name no row.
     """
@@ -114,7 +115,7 @@ def _refuse_longer(wide: pa.Array, scale: int) -> None:
 
 
 def to_float(array: pa.Array, source: DataType, target: Float) -> pa.Array:
-    """Cast numbers to the nearest float."""
+    """Cast numbers to the nearest float; beyond its range they become infinite."""
     if isinstance(source, Decimal):
         return decimal_width.floats_of_decimals(array).cast(target.arrow, safe=False)
     with np.errstate(over="ignore"):
@@ -171,7 +172,8 @@ def to_decimal(array: pa.Array, source: DataType, target: Decimal) -> pa.Array:
 
 
 def fitted(wide: pa.Array, target: Decimal, shown: pa.Array) -> pa.Array:
-    """Return decimals of 76 digits as the target; raise DecimalOverflow if one exceeds its width in bits.
+    """Return decimals of 76 digits as the target; raise DecimalOverflow if one exceeds its width in
+    bits.
 
     `shown` has the source values for the error's text.
     """
@@ -199,7 +201,7 @@ def narrowed(
 def _float_to_decimal(array: pa.Array, target: Decimal) -> pa.Array:
     """Cast floats to decimals, truncated at the scale.
 
-    Raise DecimalOverflow beyond the precision.
+    Raises DecimalOverflow if any is not finite or beyond the precision.
     """
     values = columns.numpy_values(array).astype(np.float64)
     bad = first_bad(~np.isfinite(values))
@@ -217,7 +219,10 @@ def _float_to_decimal(array: pa.Array, target: Decimal) -> pa.Array:
 
 
 def decimals_from(unscaled: np.ndarray, target: Decimal) -> pa.Array:
-    """Return Decimals of unscaled int64 values."""
+    """Return Decimals of int64 values, unscaled integers: 125 is 1.25 at scale 2.
+
+    Nothing is checked.
+    """
     words = 2 if target.precision <= 38 else 4
     data = np.empty((len(unscaled), words), np.int64)
     data[:, 0] = unscaled

@@ -59,7 +59,11 @@ def _any_dates(array: pa.Array, target: types.Date | types.Date32, exact: bool) 
 
 
 def _refuse_no_days(array: pa.Array, target: types.DataType, exists: np.ndarray) -> None:
-    """Raise about the first day that the calendar does not have, or time that is not midnight."""
+    """Raise CannotParseDate if any day is not in the calendar.
+
+    Raise CannotConvertType if any text has a time of day other than midnight. `exists` is False for
+    days that the calendar does not have.
+    """
     bad = first_bad(~exists)
     if bad is not None:
         raise conversion_error(CannotParseDate, array, bad, target, "there is no such day")
@@ -71,7 +75,10 @@ def _refuse_no_days(array: pa.Array, target: types.DataType, exists: np.ndarray)
 def _scanned_dates(
     array: pa.Array, target: types.DataType
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (year, month, day) by regular expressions; raise about a text that matches none."""
+    """Return (year, month, day) by regular expressions.
+
+    Raises CannotParse or CannotParseDate about the first text, if any, that matches none.
+    """
     dashed = pc.extract_regex(array, _DATE)
     packed = pc.extract_regex(array, _PACKED)
     bad = first_bad(~np.asarray(pc.or_(dashed.is_valid(), packed.is_valid())))
@@ -83,7 +90,7 @@ def _scanned_dates(
 
 
 def _group(name: str, *matches: pa.Array) -> np.ndarray:
-    """Return a named group of the first pattern that matched, as int64; 0 where it is empty."""
+    """Return the group `name` of the first match that has one, as int64; 0 where it is empty."""
     merged = pc.coalesce(
         *(pc.struct_field(m, name) for m in matches if m.type.get_field_index(name) >= 0)
     )
@@ -114,6 +121,6 @@ def fixed_digits(
 
 
 def may_be_dates(array: pa.Array) -> np.ndarray:
-    """Return False for texts that surely are no dates."""
+    """Return for each text False if it surely is no date, else True."""
     matches = [np.asarray(pc.match_substring_regex(array, p)) for p in (_DATE, _PACKED)]
     return np.asarray(np.logical_or.reduce(matches))

@@ -50,8 +50,8 @@ def parse_datetimes(
     """Parse texts without NULL in any format of ClickHouse's best effort parser.
 
     A text without an offset is wall clock time in the target's zone; hours may exceed 23 (25:00).
-    Raises CannotParseDateTime for a text that is no timestamp, CannotParse if more text follows one,
-    DecimalOverflow if the target cannot hold it.
+    Raises CannotParseDateTime for a text that is no timestamp, CannotParse if more text follows
+    one, DecimalOverflow if the target cannot hold it.
     """
     read = _parse(array, target, zone, american)
     bad = first_bad(read.verdicts != FINE)
@@ -114,7 +114,7 @@ def _unix(array: pa.Array, target: DateTime | DateTime64) -> pa.Array:
 def _parse_error(
     verdict: int, array: pa.Array, row: int, target: DateTime | DateTime64
 ) -> DataError:
-    """Return the error about a text with this verdict."""
+    """Return the error about the text of `row`, whose verdict is WRONG, LONGER or BEYOND."""
     if verdict == BEYOND:
         return conversion_error(DecimalOverflow, array, row, target, "it is too far from 1970")
     if verdict == LONGER:
@@ -147,6 +147,7 @@ def _parse(array: pa.Array, target: DateTime | DateTime64, zone: str, american: 
 
 
 def _all_given(*parts: np.ndarray) -> bool:
+    """Return whether no part is 0 in any row; the best effort parser takes 0 as absent."""
     return all(bool(part.all()) for part in parts)
 
 

@@ -31,7 +31,7 @@ _CHUNK = 18  # decimal digits that surely fit in 64 bits
 
 
 def may_parse(array: pa.Array, target: types.DataType) -> np.ndarray:
-    """Return False for texts that surely are no value of the type."""
+    """Return for each text False if it surely is no value of the type, else True."""
     match target:
         case types.Integer():
             plausible = np.asarray(pc.match_substring_regex(array, _INTEGER))
@@ -50,7 +50,7 @@ def may_parse(array: pa.Array, target: types.DataType) -> np.ndarray:
 
 
 def _check(array: pa.Array, pattern: str, target: types.DataType) -> None:
-    """Raise an error about the first text that does not match."""
+    """Raise a DataError about the first text, if any, that does not match `pattern`."""
     bad = first_bad(~np.asarray(pc.match_substring_regex(array, pattern)))
     if bad is not None:
         raise _unparsable(array, bad, target)
@@ -72,7 +72,8 @@ def _unparsable(array: pa.Array, row: int, target: types.DataType) -> errors.Dat
 
 
 def _digits_as_integers(array: pa.Array, target: types.Integer) -> pa.Array | None:
-    """Parse texts of only digits and `-` by Arrow; return None if any fails or has other characters.
+    """Parse texts of only digits and `-` by Arrow; return None if any fails or has other
+    characters.
 
     Arrow would accept other texts too, such as `0x10` and blanks.
     """
@@ -86,7 +87,9 @@ def _digits_as_integers(array: pa.Array, target: types.Integer) -> pa.Array | No
 
 
 def parse_integers(array: pa.Array, target: types.Integer, *, wrap: bool = True) -> pa.Array:
-    """Parse digits with a sign; values out of range wrap, or are refused if not `wrap`."""
+    """Parse digits with a sign; values out of range wrap, or raise CannotParseNumber if not
+    `wrap`.
+    """
     plain_digits = _digits_as_integers(array, target)
     if plain_digits is not None:
         return plain_digits
@@ -114,7 +117,10 @@ def _check_range(
     negative: np.ndarray,
     target: types.Integer,
 ) -> None:
-    """Raise CannotParseNumber about the first number out of range; `total` is it modulo 2^64."""
+    """Raise CannotParseNumber if any number is out of range; `total` is its size modulo 2^64.
+
+    `digits` are the texts without sign.
+    """
     significant = pc.utf8_ltrim(digits, "0")
     lengths = np.asarray(pc.binary_length(significant))
     limit = np.where(negative, np.uint64(-target.minimum), np.uint64(target.maximum))
@@ -127,7 +133,10 @@ def _check_range(
 
 
 def parse_floats(array: pa.Array, target: types.Float) -> pa.Array:
-    """Parse texts as floats; accepts inf, infinity and nan."""
+    """Parse texts as floats; accepts inf, infinity and nan.
+
+    Raises CannotParse or CannotParseNumber for other texts.
+    """
     _check(array, _FLOAT, target)
     unsigned = pc.utf8_ltrim(array, "+")
     return unsigned.cast(target.arrow)
@@ -187,8 +196,8 @@ def _digits_as_decimals(array: pa.Array, target: types.Decimal) -> pa.Array | No
 def without_exponents(array: pa.Array) -> pa.Array:
     """Return texts of the same numbers without exponents: 1.25e1 becomes 12.5.
 
-    Exponents are clipped to the reach of the mantissas: a number too large for any decimal stays too
-    large, a tiny one becomes 0.
+    Exponents are clipped to the reach of the mantissas: a number too large for any decimal stays
+    too large, a tiny one becomes 0.
     """
     parts = {
         name: pc.replace_substring_regex(array, _MANTISSA_AND_EXPONENT, group)
@@ -225,7 +234,7 @@ def _clipped(powers: pa.Array, bound: int) -> np.ndarray:
 
 
 def _shifted(sign: pa.Array, whole: pa.Array, fraction: pa.Array, power: int) -> pa.Array:
-    """Return texts of whole.fraction times 10^power, without exponents."""
+    """Return texts of (sign)(whole.fraction times 10^power), without exponents."""
     if power >= 0:
         padded = pc.utf8_rpad(fraction, width=power, padding="0")
         moved = pc.utf8_slice_codeunits(padded, 0, power)
@@ -252,7 +261,9 @@ def parse_bools(array: pa.Array) -> pa.Array:
 
 
 def parse_uuids(array: pa.Array, target: types.DataType) -> pa.Array:
-    """Parse UUIDs of 36 characters with dashes, or of 32 digits."""
+    """Parse UUIDs of 36 characters with dashes, or of 32 digits; raise CannotParseUUID for any
+    other text.
+    """
     pattern = r"^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$"
     bad = first_bad(~np.asarray(pc.match_substring_regex(array, pattern)))
     if bad is not None:
@@ -262,7 +273,9 @@ def parse_uuids(array: pa.Array, target: types.DataType) -> pa.Array:
 
 
 def unhexed(data: np.ndarray) -> np.ndarray:
-    """Return the bytes that pairs of hexadecimal digits denote."""
+    """Return the bytes, half as many, that pairs of hexadecimal digits, given as characters,
+    denote.
+    """
     values = np.where(data >= ord("a"), data - 87, np.where(data >= ord("A"), data - 55, data - 48))
     values = values.astype(np.uint8)
     return np.ascontiguousarray((values[0::2] << 4) | values[1::2])

@@ -45,7 +45,10 @@ def to_time(array: pa.Array, source: types.DataType, target: Timed, zone: str) -
 def _rescaled_time(
     array: pa.Array, source: types.DataType, target: types.DateTime | types.DateTime64
 ) -> np.ndarray:
-    """Return a time's ticks at the target's precision, truncated; raise DecimalOverflow."""
+    """Return a time's ticks at the target's precision, truncated.
+
+    Raises DecimalOverflow if any is beyond 64 bits.
+    """
     ticks = columns.numpy_values(array)
     old, new = calendar.ticks_per_second(source), calendar.ticks_per_second(target)
     if new < old:
@@ -55,7 +58,10 @@ def _rescaled_time(
 
 
 def _ticks_of_floats(array: pa.Array, target: types.DateTime | types.DateTime64) -> np.ndarray:
-    """Return ticks of Unix seconds, truncated and clamped; raise about NaN, for DateTime infinity."""
+    """Return ticks of Unix seconds, truncated and clamped.
+
+    Raises DecimalOverflow for NaN, and for a DateTime CannotConvertType for NaN or infinity.
+    """
     floats = columns.numpy_values(array).astype(np.float64)
     error: type[DataError] = DecimalOverflow
     bad = first_bad(np.isnan(floats))
@@ -80,7 +86,7 @@ def _clamped_seconds(values: np.ndarray) -> np.ndarray:
 
 
 def _ticks(seconds: np.ndarray, ticks: int) -> np.ndarray:
-    """Return seconds as ticks, clamped to int64."""
+    """Return seconds as ticks, clamped to int64; `ticks` is the number of ticks of a second."""
     whole = calendar.INT64_MAX // ticks
     result: np.ndarray = np.clip(seconds, -whole, whole) * ticks
     result[seconds > whole] = calendar.INT64_MAX
@@ -91,7 +97,10 @@ def _ticks(seconds: np.ndarray, ticks: int) -> np.ndarray:
 def _refuse_beyond(
     seconds: np.ndarray, ticks: int, array: pa.Array, target: types.DataType
 ) -> None:
-    """Raise DecimalOverflow about the first timestamp whose ticks need more than 64 bits."""
+    """Raise DecimalOverflow about the first timestamp, if any, whose ticks need more than 64 bits.
+
+    `ticks` is the number of ticks of a second.
+    """
     if ticks == 1 or not seconds.size:
         return
     limit = calendar.INT64_MAX // ticks - 1

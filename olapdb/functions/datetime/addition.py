@@ -78,6 +78,7 @@ def _shift(unit: str, sign: int) -> Callable[[str, Sequence[Argument]], ScalarCa
     """Return a resolver of addDays(t, n) and the like; `sign` -1 subtracts."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call for a date or time and a number; texts are refused."""
         source, amount = plain(arguments[0].type), plain(arguments[1].type)
         if isinstance(source, String):
             raise illegal(name, source, "a Date or DateTime (convert the String)")
@@ -100,12 +101,14 @@ def _date_add(operation: str) -> Callable[[str, Sequence[Argument]], ScalarCall]
     sign = 1 if operation == "plus" else -1
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call of two or of three arguments."""
         if len(arguments) == 2:
             return date_arithmetic.resolve(name, operation, arguments)
         unit = unit_named(name, constant_text(name, arguments, 0, "the unit"))
         inner = _shift(unit, sign)(name, [arguments[2], arguments[1]])
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+            """Call the kernel of add… or subtract… with (t, n)."""
             return inner.kernel([values[2], values[1]], rows, environment)
 
         return ScalarCall(name, inner.type, kernel)

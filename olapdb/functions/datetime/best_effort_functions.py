@@ -46,6 +46,10 @@ def _definition(bits: str, order: str, otherwise: str) -> scalar.ScalarDefinitio
     american = order == "US"
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call.
+
+        A bare NULL gives NULL; other first arguments than texts are refused.
+        """
         second_type = types.plain(arguments[1].type) if len(arguments) > 1 else None
         sized = bits == "64" or (
             not bits and not american and isinstance(second_type, types.Integer)
@@ -58,6 +62,7 @@ def _definition(bits: str, order: str, otherwise: str) -> scalar.ScalarDefinitio
         target = _target(name, arguments, sized)
 
         def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+            """Parse the texts; one that is no timestamp raises, or gives NULL or zero."""
             texts = columns.unpadded(arrays[0])
             zone = call.environment.zone
             if not otherwise:
@@ -84,6 +89,7 @@ def _not_called(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _zero(target: types.DateTime | types.DateTime64) -> pa.Scalar:
+    """Return 1970-01-01 00:00:00 UTC as the target type."""
     return pa.scalar(0, pa.int64()).cast(target.arrow)
 
 

@@ -115,7 +115,9 @@ class TimestampLayout:
         return self._separator()
 
     def _digits(self, begin: int, count: int) -> bool:
-        """Parse a run of digits by its length; return False at the end of the timestamp."""
+        """Parse a run of `count` digits from `begin` by its length; return False at the end of the
+        timestamp.
+        """
         parsed = self.parsed
         dated = is_given(parsed.year)
         if not dated and not parsed.has_time and count in _UNIX_DIGITS:
@@ -151,27 +153,29 @@ class TimestampLayout:
             self._fraction()
 
     def _date(self, begin: int) -> None:
-        """Parse YYYYMMDD."""
+        """Parse YYYYMMDD, eight digits from `begin`, as year, month and day."""
         self.parsed.year = self._number(begin, 4)
         self.parsed.month = self.parsed.month + self._number(begin + 4, 2)
         self.parsed.day = self.parsed.day + self._number(begin + 6, 2)
 
     def _clock(self, begin: int) -> None:
-        """Parse hhmmss."""
+        """Parse hhmmss, six digits from `begin`, as a time of day."""
         parsed = self.parsed
         parsed.hour = parsed.hour + self._number(begin, 2)
         parsed.minute, parsed.second = self._number(begin + 2, 2), self._number(begin + 4, 2)
         parsed.has_time = True
 
     def _fraction(self) -> None:
-        """Parse the digits behind the point as nanoseconds."""
+        """Parse the digits behind the point as nanoseconds; digits after the ninth are skipped."""
         begin = self.at
         count = min(self._run(b"0", _RUN_MAX), _FRACTION_MAX, _NANO_DIGITS)
         if count:
             self.parsed.nanoseconds = self._number(begin, count) * 10 ** (_NANO_DIGITS - count)
 
     def _after_year(self) -> bool:
-        """Parse month and day after a year, with any character as separator."""
+        """Parse month and day after a year, with any character as separator; return False at the
+        end.
+        """
         parsed = self.parsed
         if self.at == len(self.shape):
             return True
@@ -188,7 +192,10 @@ class TimestampLayout:
         return True
 
     def _parse_part(self, mark: int, name: str) -> bool:
-        """Parse one or two digits into the part `name`; return False if a blank precedes none."""
+        """Parse one or two digits into the part `name`, "month" or "day"; `mark` precedes them.
+
+        If there are none, returns False after a blank and raises Wrong after another mark.
+        """
         begin, count = self.at, self._run(b"0", _RUN_MAX)
         if count in (1, 2):
             setattr(self.parsed, name, self._number(begin, count))
@@ -198,7 +205,10 @@ class TimestampLayout:
         return False
 
     def _one_or_two_digits(self, number: np.ndarray) -> bool:
-        """Interpret one or two digits as an hour, a day, or the first part of a date."""
+        """Interpret `number`, of one or two digits, as an hour, a day, or the first part of a date.
+
+        The character behind it decides. Returns False at the end of the timestamp.
+        """
         parsed = self.parsed
         if self._take(b":"):
             if parsed.has_time:
@@ -219,7 +229,11 @@ class TimestampLayout:
         return True
 
     def _day_and_month(self, number: np.ndarray) -> bool:
-        """Parse a date from its second part on; no digit may follow a month's name."""
+        """Parse a date from its second part on; `number` is the first, a day or, if american, a
+        month.
+
+        Returns False at the end of the timestamp. No digit may follow a month's name.
+        """
         parsed = self.parsed
         named = False
         if is_given(parsed.day) or is_given(parsed.month):
@@ -286,7 +300,9 @@ class TimestampLayout:
         return True
 
     def _offset(self, sign: int) -> None:
-        """Parse an offset such as +03:00, or a time hhmmss after a date and a sign."""
+        """Parse an offset such as +03:00, or a time hhmmss after a date and a sign; `sign` is its
+        byte.
+        """
         parsed = self.parsed
         self.at += 1
         begin, count = self.at, self._run(b"0", _RUN_MAX)
@@ -306,7 +322,7 @@ class TimestampLayout:
             parsed.offset_minutes = parsed.offset_minutes + self._one_or_two()
 
     def _name(self) -> None:
-        """Parse AM, PM, or the name of a zone, month or weekday."""
+        """Parse AM, PM, or the name of a zone, month or weekday; raise Wrong for another word."""
         parsed = self.parsed
         begin = self.at
         if self._run(_LETTERS, 3) == 2:
@@ -335,8 +351,10 @@ def _index_of(names: Sequence[bytes], word: bytes) -> int:
 
 
 def _month_of(word: bytes) -> int:
+    """Return the month, 1 to 12, of a name in lower case; 0 if it is none."""
     return _index_of(_MONTHS, word)
 
 
 def _is_weekday(word: bytes) -> bool:
+    """Return whether a word in lower case is the name of a weekday."""
     return _index_of(_WEEKDAYS, word) > 0

@@ -40,6 +40,7 @@ class Mixed(Exception):
     """
 
     def __init__(self, given: np.ndarray) -> None:
+        """Store `given`: True for the rows that have the part."""
         super().__init__()
         self.given = given
 
@@ -118,7 +119,7 @@ class TimestampParts:
         timestamps.verdicts[rows] = np.where(exists, self.verdict, WRONG)
 
     def _hour(self) -> Number:
-        """Return the hour of 24, by AM and PM."""
+        """Return the hour from 0 to 23, after AM or PM."""
         hour = self.hour
         if self.is_morning:
             hour = np.where(np.equal(hour, _HOURS_OF_HALF_DAY), 0, hour)

@@ -73,12 +73,16 @@ def _part(
     """Define a function of wall clock seconds: `part` computes the number from them."""
 
     def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        """Return the result's type; raise IllegalTypeOfArgument unless the first argument is of
+        `kinds`.
+        """
         require(spelt, types[:1], kinds, "a Date or DateTime" if kinds == DATES else "a DateTime")
         if len(arguments) > 1:
             constant_zone(spelt, arguments, 1)
         return result
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        """Return the number that `part` computes of the first argument's wall clock seconds."""
         return columns.from_values(part(seconds_of(arrays[0], call)), result.arrow)
 
     return define(
@@ -98,6 +102,7 @@ def _civil(pick: Callable[[Civil], np.ndarray]) -> Callable[[np.ndarray], np.nda
 
 
 def _day_of_year(seconds: np.ndarray) -> np.ndarray:
+    """Return the day of the year, from 1, of wall clock seconds."""
     days = seconds // calendar.DAY
     year, _, _ = calendar.civil_from_days(days)
     return np.asarray(days - calendar.year_start(year) + 1)
@@ -109,7 +114,7 @@ def _relative_day(seconds: np.ndarray) -> np.ndarray:
 
 
 def _packed_second(seconds: np.ndarray) -> np.ndarray:
-    """Return numbers of the form YYYYMMDDhhmmss."""
+    """Return numbers of the form YYYYMMDDhhmmss from wall clock seconds."""
     year, month, day = calendar.civil_from_days(seconds // calendar.DAY)
     clock = seconds % calendar.DAY
     date = year * 10_000 + month * 100 + day
@@ -128,6 +133,7 @@ def _weekday_kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 def _week_kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """Return the week of the year by MySQL's mode, 0 if absent: the kernel of toWeek."""
     mode = call.constant(1)
     return columns.from_values(
         week_of(days_of(arrays[0], call), mode if isinstance(mode, int) else 0)[1], pa.uint8()
@@ -135,7 +141,7 @@ def _week_kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 def week_of(days: np.ndarray, mode: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return (year, week) by MySQL's modes 0 to 7.
+    """Return (year, week) of days since 1970-01-01 by MySQL's modes 0 to 7.
 
     Source: WEEK() in MySQL's manual, and calc_week in its source.
     """
@@ -179,6 +185,7 @@ def _fraction(name: str, digits: int, result: DataType) -> ScalarDefinition:
     """Define a function that returns the fraction of the second in units of 10^-digits seconds."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        """Return the fraction of each timestamp's second in units of 10^-digits seconds, floored."""
         ticks = calendar.ticks_per_second(call.types[0])
         fraction = columns.numpy_values(arrays[0]) % ticks
         return columns.from_values(calendar.rescaled(fraction, ticks, 10**digits), result.arrow)

@@ -41,6 +41,7 @@ def _to_unix(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     zone = scalar.constant_zone(name, arguments, 1) if len(arguments) > 1 else None
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Return Unix seconds as UInt32; texts are parsed, dates and times cast to DateTime."""
         array, source = arrays[0], call.types[0]
         if isinstance(source, String):
             own_zone = zone or call.environment.zone
@@ -58,6 +59,7 @@ def _to_unix64(digits: int) -> Callable[[list[pa.Array], scalar.Invocation], pa.
     """Return a kernel from DateTime64 to Unix time in units of 10^-digits seconds, truncated."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Rescale the ticks to units of 10^-digits seconds."""
         ticks, values = calendar.ticks_per_second(call.types[0]), columns.numpy_values(arrays[0])
         if ticks > 10**digits:
             values = calendar.towards_zero(values, ticks // 10**digits)
@@ -75,6 +77,7 @@ def _from_unix(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         return _formatted_unix(name, arguments)
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Cast integers to DateTime."""
         return temporal.to_time(arrays[0], call.types[0], DATETIME, call.environment.zone)
 
     return scalar.standard_call(name, arguments, DATETIME, kernel)
@@ -87,6 +90,7 @@ def _formatted_unix(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     formatted = resolve_scalar("formatDateTime", [Argument(timestamp), *arguments[1:]])
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Cast the integers to DateTime64(0) and format them."""
         times = cast_column(values[0], source, timestamp, environment, strict=True)
         return formatted.kernel([times, *values[1:]], rows, environment)
 
@@ -97,11 +101,13 @@ def _from_unix64(digits: int) -> Callable[[str, Sequence[Argument]], ScalarCall]
     """Return a resolver from Unix time in units of 10^-digits seconds to DateTime64; it clamps."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call for an integer and an optional zone."""
         zone = scalar.constant_zone(name, arguments, 1) if len(arguments) > 1 else None
         scalar.require(name, [plain(arguments[0].type)], (Integer,), "an integer")
         result = DateTime64(digits, zone)
 
         def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+            """Take integers as ticks, clamped to the range of DateTime64."""
             first, last = calendar.limits64(calendar.ticks_per_second(result))
             ticks = columns.numpy_values(arrays[0])
             ticks = (
@@ -121,6 +127,7 @@ def _clock_reader(kind: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     """
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call; now takes a zone, now64 a precision (3 if absent)."""
         result: DataType = DATE
         if kind == "now":
             zone = scalar.constant_zone(name, arguments, 0) if arguments else None
@@ -133,6 +140,7 @@ def _clock_reader(kind: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
             result = DateTime64(precision)
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+            """Return the value of the query's clock as a constant."""
             return _now(kind, result, environment)
 
         return ScalarCall(name, result, kernel, "query")
@@ -141,7 +149,7 @@ def _clock_reader(kind: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
 
 
 def _now(kind: str, result: DataType, environment: Environment) -> pa.Scalar:
-    """Return the value of now, now64, today or yesterday."""
+    """Return the value of now, now64, today or yesterday (`kind`) as a constant of type `result`."""
     seconds = int(environment.now_seconds)
     if kind in ("today", "yesterday"):
         local = int(calendar.local_from_utc(np.array([seconds]), environment.zone)[0])
@@ -154,18 +162,23 @@ def _now(kind: str, result: DataType, environment: Environment) -> pa.Scalar:
 
 
 def _time_zone(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve timezone(): the zone of the query."""
+
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Return the query's zone as a constant."""
         return pa.scalar(environment.zone)
 
     return ScalarCall(name, STRING, kernel, "query")
 
 
 def _time_zone_of(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve timezoneOf(t): the zone of a time's type, or the query's if the type has none."""
     data_type = plain(arguments[0].type)
     if not isinstance(data_type, CLOCKS):
         raise scalar.illegal(name, data_type, "a DateTime or DateTime64")
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Return the zone as a constant."""
         return pa.scalar(data_type.zone or environment.zone)
 
     return ScalarCall(name, STRING, kernel, "query")

@@ -27,7 +27,8 @@ _TIMED = (types.Date, types.Date32, types.DateTime, types.DateTime64)
 def resolve(name: str, operation: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Return the call of plus or minus with a date, time or interval as an argument.
 
-    `operation` is "plus" or "minus", `name` is for errors. Raises IllegalTypeOfArgument.
+    `operation` is "plus" or "minus", `name` is for errors. Raises IllegalTypeOfArgument if the two
+    types cannot be added or subtracted.
     """
     left, right = (types.plain(a.type) for a in arguments)
     swapped = operation == "plus" and not isinstance(left, _TIMED) and isinstance(right, _TIMED)
@@ -52,7 +53,10 @@ def resolve(name: str, operation: str, arguments: Sequence[Argument]) -> ScalarC
 
 
 def _difference_type(name: str, left: types.DataType, right: types.DataType) -> types.DataType:
-    """Return the type of the difference: Int32, or a Decimal if one is a DateTime64."""
+    """Return the type of the difference: Int32, or a Decimal if one is a DateTime64.
+
+    Raises IllegalTypeOfArgument for other pairs of two different types.
+    """
     clocks = isinstance(left, types.DateTime | types.DateTime64) and isinstance(
         right, types.DateTime | types.DateTime64
     )
@@ -84,6 +88,7 @@ def _intervals(sign: int) -> Kernel:
     """Return the kernel of the sum or difference of two intervals of one unit."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        """Add or subtract the numbers of units."""
         left, right = (columns.numpy_values(a) for a in arrays)
         return columns.from_values(left + sign * right, pa.int64())
 
@@ -93,7 +98,7 @@ def _intervals(sign: int) -> Kernel:
 def shifted_type(name: str, data_type: types.DataType, unit: str) -> types.DataType:
     """Return the type of a date or time after adding `unit`s.
 
-    Raise IllegalTypeOfArgument if it cannot.
+    Raises IllegalTypeOfArgument for a date and a unit shorter than a second.
     """
     if unit in SUBSECOND:
         if isinstance(data_type, types.Date | types.Date32):
@@ -116,6 +121,7 @@ def shift(unit: str, sign: int, *, swapped: bool = False) -> Kernel:
     """
 
     def kernel(values: list[Column], call: Invocation) -> pa.Array:
+        """Add amounts to dates or times; fractions of amounts are cut off, and NaN counts as 0."""
         times, amounts = reversed(values) if swapped else values
         source = call.types[1] if swapped else call.types[0]
         if pa.types.is_decimal(amounts.type):
@@ -154,7 +160,7 @@ _NARROW_BYTES = 2
 
 
 def _limits(result: types.DataType) -> tuple[int, int]:
-    """Return the range of a date type in days."""
+    """Return the first and the last day of a date type, in days since 1970-01-01."""
     return (0, calendar.DATE_MAX) if isinstance(result, types.Date) else calendar.DATE32_RANGE
 
 
@@ -168,7 +174,8 @@ def add_units(
 ) -> pa.Array:
     """Return dates or times plus `count` units; either may have one value for all rows.
 
-    Months keep the day, or take the month's last; days keep the wall clock; shorter units add seconds.
+    Months keep the day, or take the month's last; days keep the wall clock; shorter units add
+    seconds.
     """
     if isinstance(result, types.Date | types.Date32):
         days = columns.numpy_values(array).astype(np.int64)
@@ -200,15 +207,16 @@ _COUNT_MAX = 10_000_000
 
 
 def _clipped(count: np.ndarray) -> np.ndarray:
+    """Return counts of days or months clipped to ±10 million, which avoids overflow later."""
     return np.asarray(np.clip(count, -_COUNT_MAX, _COUNT_MAX))
 
 
 def _ticks_moved(
     ticks: np.ndarray, count: np.ndarray, factor: int, result: types.DateTime | types.DateTime64
 ) -> np.ndarray:
-    """Add seconds or shorter units; a DateTime wraps.
+    """Return ticks plus `count` units of `factor` ticks; the caller wraps a DateTime.
 
-    Raises DecimalOverflow beyond DateTime64's 64 bits.
+    A DateTime64 stops at the ends of its range. Raises DecimalOverflow beyond its 64 bits.
     """
     moved = ticks + count * factor
     if isinstance(result, types.DateTime64):
@@ -261,7 +269,7 @@ def _months_later(days: np.ndarray, months: np.ndarray) -> np.ndarray:
 
 
 def month_lengths(year: np.ndarray, month: np.ndarray) -> np.ndarray:
-    """Return the number of days of each month."""
+    """Return the number of days of each month; months count from 1."""
     one = np.ones_like(month)
     wrap = month == 12
     following = calendar.days_from_civil(year + wrap, np.where(wrap, 1, month + 1), one)

@@ -32,6 +32,7 @@ def _date_diff(*, full: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]
     """
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call for a constant unit and two dates or times."""
         unit = unit_named(name, constant_text(name, arguments, 0, "the unit"))
         kinds = [plain(a.type) for a in arguments[1:3]]
         for kind in kinds:
@@ -42,6 +43,7 @@ def _date_diff(*, full: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]
         zone = constant_zone(name, arguments, 3) if len(arguments) > 3 else None
 
         def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+            """Count units between start and end; Int64, negative if end comes first."""
             start, end = (
                 _ticks(a, t, unit, zone, call) for a, t in zip(arrays[1:3], kinds, strict=True)
             )
@@ -112,7 +114,10 @@ def _full_units(start: np.ndarray, end: np.ndarray, unit: str) -> np.ndarray:
 
 
 def _within_month(ticks: np.ndarray) -> np.ndarray:
-    """Return the position within the month in microseconds."""
+    """Return the time since the start of the month in microseconds, plus one day.
+
+    `ticks` are microseconds of the wall clock.
+    """
     days, time_of_day = np.divmod(ticks, DAY * 1_000_000)
     _, _, day = calendar.civil_from_days(days)
     return day * DAY * 1_000_000 + time_of_day

@@ -62,7 +62,10 @@ def layout_of(template: str) -> Layout | None:
 
 
 def write(seconds: np.ndarray, layout: Layout) -> pa.Array | None:
-    """Return texts of wall clock seconds since 1970, or None if a year does not have four digits."""
+    """Return texts of wall clock seconds since 1970.
+
+    Returns None if the layout is empty or any year is not from 0 to 9999.
+    """
     clock = _Clock(seconds)
     year = clock.date[0]
     if not layout or (year.size and not (int(year.min()) >= 0 and int(year.max()) <= _YEAR_MAX)):
@@ -100,11 +103,12 @@ class _Clock:
 
     @cached_property
     def date(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(year, month, day)."""
+        """The dates as arrays (year, month, day)."""
         return civil_from_days(self.days)
 
     @cached_property
     def days(self) -> np.ndarray:
+        """Days since 1970-01-01."""
         return np.asarray(self.seconds // DAY)
 
     @cached_property
@@ -114,14 +118,17 @@ class _Clock:
 
 
 def _day_of_year(clock: _Clock) -> np.ndarray:
+    """Return the day of the year, from 1."""
     return np.asarray(clock.days - year_start(clock.date[0]) + 1)
 
 
 def _second(clock: _Clock) -> np.ndarray:
+    """Return the second of the minute."""
     return np.asarray(clock.of_day % np.uint32(60))
 
 
 def _of_half_day(clock: _Clock) -> np.ndarray:
+    """Return the hour of 12: 12, 1, …, 11."""
     hour = clock.of_day // np.uint32(3_600)
     return np.asarray((hour + np.uint32(11)) % np.uint32(12) + np.uint32(1))
 

@@ -59,6 +59,7 @@ def _format_datetime(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     zone = scalar.constant_zone(name, arguments, 2) if len(arguments) > 2 else None
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Format the times, by the fast writer if the layout is fixed, else by strftime pieces."""
         data_type = call.types[0]
         seconds = calendar.local_seconds(arrays[0], data_type, call.environment.zone, zone)
         written = fixed_format.write(seconds, layout) if layout is not None else None
@@ -106,7 +107,9 @@ def _pieces(name: str, template: str) -> list[str]:
 
 
 def _fraction_text(array: pa.Array, data_type: DataType) -> pa.Array:
-    """Return the fractions of the seconds as texts of at least six digits."""
+    """Return the fractions of the seconds as texts of at least six digits, padded by zeros on the
+    right.
+    """
     if not isinstance(data_type, DateTime64) or data_type.precision == 0:
         return pa.array(["000000"] * len(array), pa.string())
     ticks = calendar.ticks_per_second(data_type)
@@ -137,6 +140,7 @@ def _date_name(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         raise BadArguments(f"{name} does not know the part {part!r}.")
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Return the part as text, without a leading zero for days and times."""
         seconds = calendar.local_seconds(arrays[1], call.types[1], call.environment.zone, zone)
         wall = columns.from_values(seconds, pa.timestamp("s"))
         if part == "quarter":
@@ -156,6 +160,7 @@ def _date_name(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _month_name(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Return the English name of each month: the kernel of monthName."""
     wall = columns.from_values(seconds_of(arrays[0], call), pa.timestamp("s"))
     return pc.strftime(wall, format="%B")
 

@@ -53,6 +53,7 @@ def sunday(days: np.ndarray) -> np.ndarray:
 
 
 def _iso_year_start(days: np.ndarray) -> np.ndarray:
+    """Return the first day, a Monday, of each day's ISO year."""
     year, _ = iso_week(days)
     return monday(calendar.year_start(year) + 3)  # January 4 is always in ISO week 1
 
@@ -65,7 +66,10 @@ def _to_date(
     insensitive: bool = False,
     monotonic: bool = True,
 ) -> scalar.ScalarDefinition:
-    """Define a function that rounds days by `move`; the result is a Date."""
+    """Define a function that rounds days by `move`; the result is a Date.
+
+    `move` takes and returns days since 1970-01-01.
+    """
 
     return scalar.define(
         name,
@@ -85,6 +89,7 @@ def _week(name: str, *, last: bool) -> scalar.ScalarDefinition:
     """
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Return the first or last day of each week as a Date; the second argument is the mode."""
         mode = call.constant(1)
         first = monday if isinstance(mode, int) and mode & 1 else sunday
         days = first(days_of(arrays[0], call)) + (6 if last else 0)
@@ -100,6 +105,7 @@ def _clock_start(name: str, step: int) -> scalar.ScalarDefinition:
     """
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call for a time, or a date too if `step` is a day, and an optional zone."""
         zone = scalar.constant_zone(spelt, arguments, 1) if len(arguments) > 1 else None
         source = plain(arguments[0].type)
         kinds = DATES if step == DAY else CLOCKS
@@ -107,6 +113,7 @@ def _clock_start(name: str, step: int) -> scalar.ScalarDefinition:
         result = DateTime(zone or own_zone(source))
 
         def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+            """Round the times down to multiples of `step` seconds."""
             return _rounded_clock(arrays[0], source, result, step, call.environment.zone)
 
         return scalar.standard_call(spelt, arguments, result, kernel, monotonic=True)
@@ -138,17 +145,19 @@ _HOUR = 3600
 
 
 def _from_seconds(seconds: np.ndarray, result: DataType) -> pa.Array:
-    """Return UTC seconds as DateTime, clamped, or as DateTime64."""
+    """Return UTC seconds as DateTime, clamped to its range, or as DateTime64, unclamped."""
     if isinstance(result, DateTime):
         return columns.from_values(np.clip(seconds, 0, calendar.DATETIME_MAX), result.arrow)
     return columns.from_values(seconds * calendar.ticks_per_second(result), result.arrow)
 
 
 def _start_of_second(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve toStartOfSecond(t) of a DateTime64; the type stays."""
     source = plain(arguments[0].type)
     scalar.require(name, [source], (DateTime64,), "a DateTime64")
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Cut off the fraction of the second, downwards."""
         ticks = calendar.ticks_per_second(source)
         return columns.from_values(columns.numpy_values(arrays[0]) // ticks * ticks, source.arrow)
 
@@ -156,7 +165,10 @@ def _start_of_second(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _start_of_interval(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve toStartOfInterval(t, INTERVAL n unit[, zone])."""
+    """Resolve toStartOfInterval(t, INTERVAL n unit[, zone]) of a constant interval.
+
+    Raises BadArguments unless n is positive.
+    """
     source, interval = plain(arguments[0].type), plain(arguments[1].type)
     scalar.require(name, [source], DATES, "a Date or DateTime")
     if not isinstance(interval, Interval) or arguments[1].constant is None:
@@ -176,10 +188,11 @@ def _start_of_interval(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 def _interval_rounding(
     name: str, source: DataType, unit: str, count: int, zone: str | None
 ) -> tuple[DataType, scalar.Kernel]:
-    """Return (result type, kernel) of rounding to `count` units.
+    """Return (result type, kernel) of rounding down to multiples of `count` units.
 
     Seconds and minutes count from 1970, hours from midnight, days from 1970, weeks from a Monday,
-    months from 1900, years from 0.
+    months from 1900, years from 0. Weeks and longer units give a Date, others a DateTime. Raises
+    BadArguments for units shorter than a second.
     """
     if unit == "Year":
         return DATE, _days_kernel(
@@ -196,6 +209,7 @@ def _interval_rounding(
     if unit == "Day":
 
         def to_day(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+            """Round down to the start of periods of `count` days of the wall clock."""
             wall = seconds_of(arrays[0], call) // (DAY * count) * (DAY * count)
             own = calendar.zone_of(result, call.environment.zone)
             return _from_seconds(calendar.utc_from_local(wall, own), result)
@@ -210,6 +224,7 @@ def _days_kernel(move: Days) -> scalar.Kernel:
     """Return a kernel that rounds the first argument's days by `move` and clamps them to Date."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Round the first argument's days by `move` and clamp them to Date."""
         moved = move(days_of(arrays[0], call))
         return columns.from_values(np.clip(moved, 0, calendar.DATE_MAX), pa.date32())
 
@@ -217,10 +232,13 @@ def _days_kernel(move: Days) -> scalar.Kernel:
 
 
 def _clock_kernel(source: DataType, result: DataType, unit: str, count: int) -> scalar.Kernel:
-    """Return a kernel that rounds timestamps to `count` hours, minutes or seconds."""
+    """Return a kernel that rounds timestamps down to multiples of `count` hours, minutes or
+    seconds.
+    """
     step = date_arithmetic.SECONDS[unit] * count
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Round the timestamps down to multiples of the unit."""
         seconds = columns.numpy_values(arrays[0]) // calendar.ticks_per_second(source)
         if unit != "Hour":
             return _from_seconds(seconds - seconds % step, result)
@@ -244,7 +262,11 @@ _CLOCK_STEPS = {"day": DAY, "hour": 3600, "minute": 60, "second": 1}
 
 
 def _date_trunc(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve dateTrunc(unit, t[, zone])."""
+    """Resolve dateTrunc(unit, t[, zone]); the unit is a constant from "second" to "year".
+
+    Year to week give a Date, or a Date32 for a Date32 or DateTime64. Day to second give a DateTime,
+    or a DateTime64(0). Raises BadArguments for another unit.
+    """
     unit = scalar.constant_text(name, arguments, 0, "the unit").lower()
     source = plain(arguments[1].type)
     scalar.require(name, [source], DATES, "a Date or DateTime")
@@ -255,6 +277,7 @@ def _date_trunc(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         move = _TRUNCATIONS[unit]
 
         def to_date(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+            """Round down to a year, quarter, month or week, clamped to the result's range."""
             wall = calendar.local_seconds(arrays[1], source, call.environment.zone, zone)
             moved = move(wall // DAY)
             limits = calendar.DATE32_RANGE if wide else (0, calendar.DATE_MAX)
@@ -269,6 +292,7 @@ def _date_trunc(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     result = DateTime64(0, own) if isinstance(source, DateTime64 | Date32) else DateTime(own)
 
     def to_clock(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Round down to a day, hour, minute or second."""
         step, warehouse_zone = _CLOCK_STEPS[unit], call.environment.zone
         return _rounded_clock(arrays[1], source, result, step, warehouse_zone)
 

@@ -27,7 +27,10 @@ def _constant(
     """Return a resolver of a function whose value depends on the environment only."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call; it keeps its value for the whole query."""
+
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+            """Return what `value` makes of the environment, as a constant."""
             return pa.scalar(value(environment), result.arrow)
 
         return ScalarCall(name, result, kernel, "query")
@@ -36,6 +39,7 @@ def _constant(
 
 
 def _warehouse_uuid(environment: Environment) -> bytes:
+    """Return the warehouse's id as 16 bytes, all zero if it has none."""
     return uuid.UUID(environment.warehouse_id).bytes if environment.warehouse_id else bytes(16)
 
 

@@ -16,6 +16,7 @@ from olapdb.types import STRING, UINT8, AggregateFunction, Boolean, Float, Integ
 
 
 def _type_name(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve toTypeName(x): the name of the argument's type, a constant."""
     shown = pa.scalar(arguments[0].type.name)
     return ScalarCall(name, STRING, lambda v, r, e: shown)
 
@@ -33,6 +34,7 @@ def _throw_if(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     )
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Return 0; raise ThrowIfNonZero if any condition is true."""
         conditions = columns.truth(columns.single(values[0]))
         if pc.any(conditions).as_py():
             raise ThrowIfNonZero(message)
@@ -48,6 +50,7 @@ def _ignore(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _identity(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve identity(x): the argument unchanged."""
     return ScalarCall(name, arguments[0].type, lambda v, r, e: v[0])
 
 
@@ -55,6 +58,7 @@ def _materialize(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve materialize(x): a constant as a full column."""
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Repeat a constant; return a column unchanged."""
         return columns.as_array(values[0], rows)
 
     return ScalarCall(name, arguments[0].type, kernel)
@@ -70,6 +74,7 @@ def _finalize(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     aggregate = resolve_aggregate(state.function, parameters, state.arguments)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Finalize the states; a constant gives a constant."""
         results = aggregate.finalize(columns.single(values[0]))
         return results[0] if isinstance(values[0], pa.Scalar) else results
 

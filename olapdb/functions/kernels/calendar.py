@@ -68,6 +68,7 @@ def civil_from_days(days: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 @cache
 def _calendar() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (year, month, day) of all days of Date's range, 1970-01-01 first."""
     return _civil_from_days(np.arange(DATE_MAX + 1))
 
 
@@ -122,7 +123,7 @@ def zone_of(data_type: types.DataType, warehouse_zone: str) -> str:
 
 
 def local_from_utc(seconds: np.ndarray, zone: str) -> np.ndarray:
-    """Return wall clock seconds of UTC seconds since 1970."""
+    """Return wall clock seconds in the zone of UTC seconds since 1970."""
     if zone in ("UTC", "Etc/UTC"):
         return seconds
     zoned = columns.from_values(seconds, pa.timestamp("s", tz=zone))
@@ -144,8 +145,9 @@ def utc_from_local(seconds: np.ndarray, zone: str) -> np.ndarray:
 def utc_of_text(seconds: np.ndarray, zone: str) -> np.ndarray:
     """Return UTC seconds of wall clock seconds parsed from text.
 
-    As in ClickHouse a time that the clocks skip counts with the offset after the gap: it lies as long
-    before the gap's end as it was written after its beginning. An ambiguous one is the earlier of two.
+    As in ClickHouse a time that the clocks skip counts with the offset after the gap: it lies as
+    long before the gap's end as it was written after its beginning. An ambiguous one is the earlier
+    of two.
     """
     instants = utc_from_local(seconds, zone)
     if instants is seconds:

@@ -33,6 +33,7 @@ def as_array(column: Column, rows: int) -> pa.Array:
 
 
 def _array_of_one(column: pa.Scalar) -> pa.Array:
+    """Return a constant as an array of one value, nested types included."""
     try:
         return pa.array([column], column.type)
     except pa.ArrowNotImplementedError:  # a nested value of Arrow's null type
@@ -55,7 +56,7 @@ def from_scalars(values: Iterable[pa.Scalar], arrow: pa.DataType) -> pa.Array:
 
 
 def dtype_of(arrow: pa.DataType) -> np.dtype:
-    """Return numpy's type of the physical values."""
+    """Return numpy's type of the physical values of an Arrow type."""
     dtype = _DTYPES.get(arrow.id)
     if dtype is None:
         dtype = np.dtype(arrow.to_pandas_dtype())
@@ -295,5 +296,5 @@ def truth(column: Column) -> Column:
 
 
 def wrapped(column: Column, arrow: pa.DataType) -> Column:
-    """Return a number at another width; integers wrap around."""
+    """Return a number column or constant as type `arrow`; integers wrap around."""
     return column if column.type == arrow else pc.cast(column, arrow, safe=False)

@@ -32,6 +32,7 @@ def default_value(data_type: types.DataType) -> pa.Scalar:
 
 
 def _default(data_type: types.DataType) -> object:
+    """Return the default of a type as a Python value; raise InternalError for a type without one."""
     match data_type:
         case types.Nullable() | types.Nothing():
             return None

@@ -12,7 +12,8 @@ from olapdb.functions.kernels import columns
 
 
 def floats_of_decimals(column: Column) -> Column:
-    """Return decimals as float64: the unscaled integer divided by the power of ten, as ClickHouse does.
+    """Return decimals as float64: the unscaled integer divided by the power of ten, as ClickHouse
+    does.
 
     Arrow multiplies by the inverse, which differs in the last bit.
     """
@@ -39,7 +40,7 @@ def decimal_class(arrow: pa.DataType) -> pa.DataType:
 
 
 def decimal_bits(arrow: pa.DataType) -> int:
-    """Return the width of ClickHouse's integer below a decimal: 32, 64, 128 or 256."""
+    """Return the width of the integer in which ClickHouse stores a decimal: 32, 64, 128 or 256."""
     return next(32 << at for at, most in enumerate(_DECIMAL_CLASSES) if arrow.precision <= most)
 
 

@@ -72,6 +72,7 @@ def hash_values(array: pa.Array) -> np.ndarray:
 
 
 def _hash_decimals(array: pa.Array) -> np.ndarray:
+    """Hash decimals by the low 128 bits of their unscaled integers; uint64."""
     words = 2 if pa.types.is_decimal128(array.type) else 4
     buffer = array.buffers()[1]
     if buffer is None or not len(array):
@@ -85,6 +86,7 @@ def _hash_decimals(array: pa.Array) -> np.ndarray:
 
 
 def _hash_bytes(array: pa.Array) -> np.ndarray:
+    """Hash binary values as the module describes; uint64."""
     offsets, data = columns.bytes_of(array)
     lengths = np.diff(offsets)
     word_counts = (lengths + 7) >> 3
@@ -101,6 +103,9 @@ def _hash_bytes(array: pa.Array) -> np.ndarray:
 
 
 def _hash_lists(array: pa.Array) -> np.ndarray:
+    """Hash lists by their elements' hashes, positions and number; a NULL element counts as 0;
+    uint64.
+    """
     offsets, elements = columns.elements_of(array)
     valid = columns.validity(elements)
     hashes = np.zeros(len(elements), np.uint64)

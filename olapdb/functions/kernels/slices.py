@@ -81,7 +81,7 @@ def find(haystack: pa.Array, needle: pa.Array) -> np.ndarray:
 
 
 def _find(haystack: pa.Array, needle: pa.Array) -> np.ndarray:
-    """Return as `find` does.
+    """Return each row's first position of its needle, as `find`, for few enough rows at a time.
 
     All positions advance together and drop out at the first wrong byte.
     """

@@ -58,7 +58,8 @@ _DIGITS_OF_BITS = {8: 3, 16: 5, 32: 10, 64: 20}
 
 
 def literal_type(value: bool | int | float | str | None, text: str = "") -> DataType:
-    """Return the type of a literal: the smallest integer type, Float64, String, Bool or NULL's type.
+    """Return the type of a literal: the smallest integer type, Float64, String, Bool or NULL's
+    type.
 
     `text`, the literal as written, is not used: a number with a point is always Float64.
     """
@@ -105,6 +106,7 @@ def common_type(types: Sequence[DataType]) -> DataType:
 
 
 def _unwrap_simple(data_type: DataType) -> DataType:
+    """Return the value's type of a SimpleAggregateFunction, other types as given."""
     return data_type.inner if isinstance(data_type, SimpleAggregateFunction) else data_type
 
 
@@ -213,7 +215,10 @@ def as_number(data_type: DataType) -> DataType:
 
 
 def _construct(signed: bool, floating: bool, size: int) -> DataType:
-    """Return the number type of `size` bytes, at most 8."""
+    """Return the number type of `size` bytes; more than 8 give 8.
+
+    `floating` decides first: Float32 up to 4 bytes, else Float64.
+    """
     if floating:
         return FLOAT32 if size <= 4 else FLOAT64
     return Integer(min(size, 8) * 8, signed)
@@ -257,7 +262,10 @@ def arithmetic_type(operation: str, left: DataType, right: DataType) -> DataType
 
 
 def sum_type(data_type: DataType) -> DataType:
-    """Return the type of sum() of a type: 64 bits, Float64, or Decimal(38 or 76, S)."""
+    """Return the type of sum() of a type: 64 bits, Float64, or Decimal(38 or 76, S).
+
+    Raises NoCommonType for types that are no numbers.
+    """
     match data_type:
         case Integer(signed=True):
             return INT64
@@ -276,7 +284,11 @@ def sum_type(data_type: DataType) -> DataType:
 def low_cardinality_result(
     result: DataType, types: Sequence[DataType], constant: Sequence[bool]
 ) -> DataType:
-    """Return LowCardinality(String) if the only non-constant argument is LowCardinality."""
+    """Return `result`, a text type, as LowCardinality if the only non-constant argument is
+    LowCardinality.
+
+    Otherwise returns `result` as given.
+    """
     varying = [t for t, fixed in zip(types, constant, strict=True) if not fixed]
     hinted = len(varying) == 1 and isinstance(varying[0], LowCardinality)
     text = isinstance(plain(result), String | FixedString)

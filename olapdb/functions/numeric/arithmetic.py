@@ -46,6 +46,7 @@ def _binary_rule(operation: str) -> Callable[..., DataType]:
     """Return the type rule of an operation on two numbers."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        """Return the result's type; raise IllegalTypeOfArgument unless both arguments are numbers."""
         scalar.require(name, types, _NUMBERS, "a number")
         left, right = (as_number(t) for t in types)
         if isinstance(left, Decimal) or isinstance(right, Decimal):
@@ -110,6 +111,10 @@ def _exact_kernel(operation: str) -> Callable[[list[Column], scalar.Invocation],
     """Return the kernel of plus, minus or multiply."""
 
     def kernel(values: list[Column], call: scalar.Invocation) -> Column:
+        """Compute plus, minus or multiply: Decimals exactly, other numbers at the result's width.
+
+        numpy computes plain columns, Arrow others. Integers wrap.
+        """
         if isinstance(call.result, Decimal):
             return decimals.combine_decimals(operation, values, call.result, call.rows)
         arrow = call.result.arrow
@@ -140,13 +145,14 @@ def _is_plain(values: list[Column]) -> bool:
 
 
 def _as_number_type(column: Column, arrow: pa.DataType) -> Column:
-    """Return a number as the Arrow type; integers wrap."""
+    """Return a number column or constant as the Arrow type `arrow`; integers wrap."""
     if pa.types.is_decimal(column.type) and pa.types.is_floating(arrow):
         return pc.cast(decimal_width.floats_of_decimals(column), arrow)
     return columns.wrapped(column, arrow)
 
 
 def _divide(values: list[Column], call: scalar.Invocation) -> pa.Array:
+    """Return the quotient as Float64 or Decimal: the kernel of divide."""
     if isinstance(call.result, Decimal):
         return decimals.divide(values, call.result, call.rows)
     dividend, divisor = (columns.operand(_without_point(v)) for v in values)
@@ -172,6 +178,11 @@ def _integer_operands(arrays: list[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _int_div(values: list[Column], call: scalar.Invocation) -> pa.Array:
+    """Return the quotient truncated to an integer: the kernel of intDiv.
+
+    Raises IllegalDivision if any divisor is 0 or any float quotient does not fit, and
+    DecimalOverflow if a Decimal's does not.
+    """
     assert isinstance(call.result, Integer)
     if any(isinstance(t, Float) for t in call.types):
         decimals.refuse_zero(values[1])
@@ -210,6 +221,10 @@ _INT64_FLOAT = 2.0**63
 
 
 def _int_div_or_zero(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Return the truncated quotient, 0 where the divisor is 0: the kernel of intDivOrZero.
+
+    Also 0 where the least signed number is divided by -1.
+    """
     if any(isinstance(t, Decimal) for t in call.types):
         divides = decimals.not_zero(arrays[1])
         rows = [a.filter(pa.array(divides)) for a in arrays]
@@ -223,7 +238,10 @@ def _int_div_or_zero(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Arra
 
 
 def _modulo(values: list[Column], call: scalar.Invocation) -> pa.Array:
-    """Return the remainder with the dividend's sign."""
+    """Return the remainder with the dividend's sign: the kernel of modulo.
+
+    Raises IllegalDivision if any divisor is 0, unless an operand is a float.
+    """
     if isinstance(call.result, Decimal):
         return decimals.remainder(values, call.result, call.rows, positive=False)
     left, right = (columns.operand(_without_point(v)) for v in values)
@@ -251,7 +269,9 @@ def _no_decimals(name: str, types: tuple[DataType, ...], arguments: Sequence[Arg
 
 
 def _may_divide(dividend: np.ndarray, divisor: np.ndarray) -> np.ndarray:
-    """Return where the divisor is not 0, and not -1 under the least number of its type."""
+    """Return where integers may be divided: the divisor is not 0, and not -1 under the least
+    number.
+    """
     valid: np.ndarray = divisor != 0
     if dividend.dtype.kind == "i":
         valid &= (divisor != -1) | (dividend != np.iinfo(dividend.dtype).min)
@@ -259,6 +279,11 @@ def _may_divide(dividend: np.ndarray, divisor: np.ndarray) -> np.ndarray:
 
 
 def _modulo_or_zero(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Return the remainder, 0 where the divisor is 0: the kernel of moduloOrZero.
+
+    Also 0 where the least signed integer is divided by -1. If either operand is a float, the
+    remainder of a division by 0 is NaN.
+    """
     if isinstance(call.result, Float):
         return _modulo(list(arrays), call)
     divisor = columns.numpy_values(arrays[1])
@@ -269,6 +294,7 @@ def _modulo_or_zero(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array
 
 
 def _positive_modulo(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Return the remainder, lifted by the divisor's absolute value if negative: positiveModulo."""
     if isinstance(call.result, Decimal):
         return decimals.remainder(list(arrays), call.result, call.rows, positive=True)
     left, right = (columns.numpy_values(_without_point(a)) for a in arrays)
@@ -286,6 +312,9 @@ def _positive_modulo(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Arra
 
 
 def _negate_type(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return the type of negate: unsigned integers become signed at twice the width, at most 64
+    bits.
+    """
     scalar.require(name, types, (*_NUMBERS, Interval), "a number")
     operand = as_number(types[0])
     if isinstance(operand, Integer) and not operand.signed:
@@ -294,22 +323,26 @@ def _negate_type(name: str, types: tuple[DataType, ...], arguments: Sequence[Arg
 
 
 def _negate(values: list[Column], call: scalar.Invocation) -> Column:
+    """Return the numbers negated at the result's width; the least signed number wraps."""
     return pc.negate(columns.wrapped(values[0], call.result.arrow))
 
 
 def _abs_type(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return the type of abs: signed integers become unsigned, other numbers stay."""
     scalar.require(name, types, _NUMBERS, "a number")
     operand = as_number(types[0])
     return Integer(operand.bits, False) if isinstance(operand, Integer) else operand
 
 
 def _abs(values: list[Column], call: scalar.Invocation) -> Column:
+    """Return absolute values; Bool becomes UInt8."""
     if pa.types.is_boolean(values[0].type):
         return columns.wrapped(values[0], pa.uint8())
     return columns.wrapped(pc.abs(values[0]), call.result.arrow)
 
 
 def _sign(values: list[Column], call: scalar.Invocation) -> Column:
+    """Return -1, 0 or 1 as Int8; NaN gives 1."""
     column = (
         columns.wrapped(values[0], pa.float64())
         if pa.types.is_decimal(values[0].type)
@@ -324,14 +357,18 @@ def _sign(values: list[Column], call: scalar.Invocation) -> Column:
 
 
 def _gcd_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return the type of gcd and lcm, that of plus; raise IllegalTypeOfArgument unless both are
+    integers.
+    """
     scalar.require(name, types, (Integer,), "an integer")
     return arithmetic_type("plus", types[0], types[1])
 
 
 def _pairwise(function: np.ufunc) -> Callable[[list[pa.Array], scalar.Invocation], pa.Array]:
-    """Return a kernel of two integers."""
+    """Return a kernel that applies `function` to two integers of 64 bits."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Apply the function to both integers and wrap the result to its type."""
         left, right = _integer_operands(arrays)
         return columns.from_values(function(left, right), call.result.arrow)
 
@@ -343,6 +380,7 @@ def _plus_or_minus(operation: str) -> Callable[[str, Sequence[Argument]], Scalar
     rule, kernel = _binary_rule(operation), _exact_kernel(operation)
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call for numbers, or for dates and intervals."""
         types = [plain(a.type) for a in arguments]
         if any(isinstance(t, _TIMED) for t in types):
             return date_arithmetic.resolve(name, operation, arguments)

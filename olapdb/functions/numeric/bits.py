@@ -58,12 +58,16 @@ def _count(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 def _testing(together: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Kernel:
-    """Return the kernel of bitTest, bitTestAll or bitTestAny: the bits at positions, joined by `together`.
+    """Return the kernel of bitTest, bitTestAll or bitTestAny: the bits at positions, joined by
+    `together`.
 
-    Positions count from the lowest bit, 0. Raises ParameterOutOfBound.
+    Positions count from the lowest bit, 0. The kernel raises ParameterOutOfBound beyond the width.
     """
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        """Test the bits at all positions; raise ParameterOutOfBound if any is outside the type's
+        width.
+        """
         values = columns.numpy_values(arrays[0])
         width = values.dtype.itemsize * 8
         wide = values.view(np.dtype(f"u{values.dtype.itemsize}")).astype(np.uint64)
@@ -95,6 +99,7 @@ def _bitwise(
     """Return the kernel of an operation on both operands at the result's width."""
 
     def kernel(values: list[Column], call: Invocation) -> Column:
+        """Cast both operands to the result's type, wrapping, and combine them."""
         left, right = (columns.wrapped(v, call.result.arrow) for v in values)
         return function(left, right)
 
@@ -108,9 +113,13 @@ def _shift_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argu
 
 
 def _shift(*, left: bool) -> Callable[[list[pa.Array], Invocation], pa.Array]:
-    """Return the kernel of a shift; raise ArgumentOutOfBound beyond the type's width."""
+    """Return the kernel of bitShiftLeft or bitShiftRight.
+
+    The kernel raises ArgumentOutOfBound for positions below 0 or above the type's width in bits.
+    """
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        """Shift the first argument's bits; a shift by the whole width gives 0."""
         value, positions = (columns.numpy_values(a) for a in arrays)
         positions = positions.astype(np.int64)
         bits = value.dtype.itemsize * 8
@@ -125,6 +134,7 @@ def _shift(*, left: bool) -> Callable[[list[pa.Array], Invocation], pa.Array]:
 
 
 def _complement(values: list[Column], call: Invocation) -> Column:
+    """Return all bits inverted: the kernel of bitNot."""
     return pc.bit_wise_not(columns.wrapped(values[0], call.result.arrow))
 
 

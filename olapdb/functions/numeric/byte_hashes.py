@@ -23,8 +23,8 @@ U64 = np.uint64
 class HashedValues:
     """Byte strings in one buffer.
 
-    `data` holds them one after the other with padding at the end; value i has `lengths[i]` bytes from
-    `starts[i]`. Both are int64 of shape (values,).
+    `data` holds them one after the other with padding at the end; value i has `lengths[i]` bytes
+    from `starts[i]`. Both are int64 of shape (values,).
     """
 
     data: np.ndarray
@@ -80,7 +80,10 @@ def _padded(data: np.ndarray) -> np.ndarray:
 def _by_length(
     values: HashedValues, ranges: tuple[tuple[int, int, Callable[[HashedValues], np.ndarray]], ...]
 ) -> np.ndarray:
-    """Hash each value by the function for its length, `low <= length < high`."""
+    """Hash each value by the function for its length; `ranges` holds (low, high, function).
+
+    A function hashes the values with low <= length < high.
+    """
     hashes = np.zeros(values.count, U64)
     with np.errstate(over="ignore"):
         for low, high, hash_function in ranges:
@@ -91,13 +94,14 @@ def _by_length(
 
 
 def rotated_right(value: np.ndarray, places: int | np.ndarray) -> np.ndarray:
-    """Return words rotated to the right."""
+    """Return words rotated to the right by `places` bits, one number for all or one for each."""
     shift = np.asarray(places, U64)
     left = (U64(64) - shift) & U64(63)
     return np.asarray((value >> shift) | (value << left) * (shift > 0))
 
 
 def _rotated_left(value: np.ndarray, places: int) -> np.ndarray:
+    """Return words rotated to the left by 1 to 63 places."""
     return np.asarray((value << U64(places)) | (value >> U64(64 - places)))
 
 
@@ -140,6 +144,7 @@ def _mixed(value: np.ndarray) -> np.ndarray:
 
 
 def _city_to_3(v: HashedValues) -> np.ndarray:
+    """Return CityHash64 of values of 1 to 3 bytes."""
     length = v.lengths
     y = v.byte(0) + (v.byte(length >> 1) << U64(8))
     z = length.astype(U64) + (v.byte(length - 1) << U64(2))
@@ -147,17 +152,20 @@ def _city_to_3(v: HashedValues) -> np.ndarray:
 
 
 def _city_to_8(v: HashedValues) -> np.ndarray:
+    """Return CityHash64 of values of 4 to 8 bytes."""
     length = v.lengths.astype(U64)
     return city_combined(length + (v.word(0, 4) << U64(3)), v.word(v.lengths - 4, 4))
 
 
 def _city_to_16(v: HashedValues) -> np.ndarray:
+    """Return CityHash64 of values of 9 to 16 bytes."""
     length = v.lengths.astype(U64)
     last = v.word(v.lengths - 8)
     return np.asarray(city_combined(v.word(0), rotated_right(last + length, length)) ^ last)
 
 
 def _city_to_32(v: HashedValues) -> np.ndarray:
+    """Return CityHash64 of values of 17 to 32 bytes."""
     length = v.lengths.astype(U64)
     a, b = v.word(0) * _K1, v.word(8)
     c, d = v.word(v.lengths - 8) * _K2, v.word(v.lengths - 16) * _K0
@@ -168,6 +176,7 @@ def _city_to_32(v: HashedValues) -> np.ndarray:
 
 
 def _city_to_64(v: HashedValues) -> np.ndarray:
+    """Return CityHash64 of values of 33 to 64 bytes."""
     length, end = v.lengths.astype(U64), v.lengths
     first = _city_half(
         v, v.word(0) + (length + v.word(end - 16)) * _K0, v.word(24), (v.word(8), v.word(16))
@@ -182,7 +191,10 @@ def _city_to_64(v: HashedValues) -> np.ndarray:
 def _city_half(
     v: HashedValues, a: np.ndarray, z: np.ndarray, added: tuple[np.ndarray, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return one half of the hash of 33 to 64 bytes, as two words."""
+    """Return one half of the hash of 33 to 64 bytes, as two words.
+
+    `a` and `z` are its first and last word, `added` the two words between.
+    """
     b, c = rotated_right(a + z, 52), rotated_right(a, 37)
     a = a + added[0]
     c = c + rotated_right(a, 7)
@@ -193,7 +205,7 @@ def _city_half(
 def _city_weak(
     v: HashedValues, at: np.ndarray | int, a: np.ndarray, b: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weak hash of 32 bytes with two seeds."""
+    """Return the weak hash of the 32 bytes from `at`, with the seeds `a` and `b`, as two words."""
     w, x, y, z = (v.word(at + 8 * step) for step in range(4))
     a = a + w
     b = rotated_right(b + a + z, 21)
@@ -204,6 +216,7 @@ def _city_weak(
 
 
 def _city_long(v: HashedValues) -> np.ndarray:
+    """Return CityHash64 of values of more than 64 bytes."""
     end, length = v.lengths, v.lengths.astype(U64)
     x, y = v.word(0), v.word(end - 16) ^ _K1
     z: np.ndarray = v.word(end - 56) ^ _K0
@@ -275,6 +288,7 @@ def _sip_absorbed(state: list[np.ndarray], word: np.ndarray) -> list[np.ndarray]
 
 
 def _sip_round(state: list[np.ndarray]) -> list[np.ndarray]:
+    """Return the state of four words after one SipRound."""
     v0, v1, v2, v3 = state
     v0 = v0 + v1
     v1 = _rotated_left(v1, 13) ^ v0
@@ -330,7 +344,7 @@ def xx_hash64(values: HashedValues) -> np.ndarray:
 
 
 def _xx_round(lane: np.ndarray, word: np.ndarray) -> np.ndarray:
-    """Return a lane after one word."""
+    """Return XXH64's lanes after one more word each."""
     return np.asarray(_rotated_left(lane + word * _P2, 31) * _P1)
 
 

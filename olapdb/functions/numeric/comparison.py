@@ -62,7 +62,11 @@ _ARROW = {
 
 
 def comparison_type(name: str, left: Argument, right: Argument) -> DataType:
-    """Return the plain type at which two values are compared; raise if they are not comparable."""
+    """Return the plain type at which two values are compared; raise if they are not comparable.
+
+    Raises IllegalTypeOfArgument or NoCommonType, and TypeMismatch for a text literal that is no
+    number.
+    """
     a, b = as_number(plain(left.type)), as_number(plain(right.type))
     if a == b:
         return a
@@ -106,7 +110,10 @@ def _date_type(a: DataType, b: DataType) -> DataType:
 
 
 def _check_number(value: pa.Scalar, other: DataType) -> None:
-    """Raise TypeMismatch if a text literal that is compared with a number is no number."""
+    """Raise TypeMismatch if a text literal, compared with the number type `other`, is no number.
+
+    Does nothing for NULL and for other types.
+    """
     if not value.is_valid or not isinstance(other, Integer | Float | Decimal):
         return
     try:
@@ -147,6 +154,7 @@ def _number_type(a: DataType, b: DataType) -> DataType:
 
 
 def _incomparable(name: str, left: DataType, right: DataType) -> IllegalTypeOfArgument:
+    """Return the error about two types that the function `name` cannot compare."""
     return IllegalTypeOfArgument(
         f"Illegal types of arguments of function {name}: {left} and {right}."
     )
@@ -180,6 +188,7 @@ def _compare(name: str, target: DataType) -> Callable[[list[Column], Invocation]
     """Return the kernel of a comparison at the type `target`."""
 
     def native(values: list[Column], call: Invocation) -> Column:
+        """Compare two columns; UInt8, NULL for NULL, a constant for constants."""
         if _is_mixed(call.types):
             constant = all(isinstance(v, pa.Scalar) for v in values)
             result = compare_mixed(name, values[0], values[1], 1 if constant else call.rows)
@@ -199,6 +208,7 @@ def _container_equality(name: str) -> Callable[[list[pa.Array], Invocation], pa.
     """Return the kernel of equality of arrays and maps: a NULL in them equals a NULL."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        """Compare rows; raise IllegalTypeOfArgument for comparisons other than equality."""
         if name not in ("equals", "notEquals"):
             raise IllegalTypeOfArgument(f"Arrays can be compared for equality only, not by {name}.")
         holds = equal_rows(*arrays) == (name == "equals")
@@ -211,6 +221,7 @@ def comparison_resolver(name: str) -> Callable[[str, Sequence[Argument]], Scalar
     """Return the resolver of a comparison; tuples are compared by elements."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call; a comparison with a bare NULL is NULL."""
         if any(isinstance(plain(a.type), Nothing) for a in arguments):
             return standard_call(spelt, arguments, UINT8, None)
         if all(isinstance(plain(a.type), Tuple) for a in arguments):
@@ -231,7 +242,7 @@ def resolve_comparison(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 def _resolve_tuples(name: str, spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve a comparison of tuples, element by element in three-valued logic.
 
-    `(1, NULL) < (2, 0)` is true and `(1, NULL) < (1, 0)` is NULL, as `1 < 2 OR (1 = 2 AND …)` says.
+    `(1, NULL) < (2, 0)` is true and `(1, NULL) < (1, 0)` is NULL: it is `1 < 2 OR (1 = 2 AND …)`.
     """
     pairs = _element_pairs(spelt, arguments)
     if any(_is_literal_null(a) for pair in pairs for a in pair):
@@ -245,9 +256,11 @@ def _resolve_tuples(name: str, spelt: str, arguments: Sequence[Argument]) -> Sca
     nullable = any(is_nullable(data_type) for data_type in types)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Compare element by element from the last to the first."""
         elements = list(zip(*(_elements(v, rows) for v in values), strict=True))
 
         def truth(call: ScalarCall, at: int) -> Column:
+            """Return the result of `call` on the elements at `at` as Arrow booleans."""
             result = call.kernel(elements[at], rows, environment)
             return pc.cast(columns.as_array(result, rows), pa.bool_())
 
@@ -266,7 +279,10 @@ def _resolve_tuples(name: str, spelt: str, arguments: Sequence[Argument]) -> Sca
 
 
 def _element_pairs(spelt: str, arguments: Sequence[Argument]) -> list[tuple[Argument, Argument]]:
-    """Return the pairs of elements of two tuple arguments; raise if their numbers differ."""
+    """Return the pairs of elements of two tuple arguments.
+
+    Raises IllegalTypeOfArgument if their numbers differ, UnsupportedMethod if both are empty.
+    """
     left, right = (_element_arguments(a) for a in arguments)
     if len(left) != len(right):
         raise _incomparable(spelt, arguments[0].type, arguments[1].type)
@@ -285,6 +301,7 @@ def _element_arguments(argument: Argument) -> list[Argument]:
 
 
 def _is_literal_null(argument: Argument) -> bool:
+    """Return whether the argument is the constant NULL without a type."""
     return isinstance(plain(argument.type), Nothing) and argument.constant is not None
 
 
@@ -299,6 +316,7 @@ def _distinct_from(*, same: bool) -> Callable[[str, Sequence[Argument]], ScalarC
     """Return a resolver of a comparison in which NULL equals NULL; `same`: IS NOT DISTINCT FROM."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call for two values or two tuples; the result is never NULL."""
         if all(isinstance(plain(a.type), Tuple) for a in arguments):
             return _distinct_tuples(spelt, arguments, same)
         has_null_type = any(isinstance(plain(a.type), Nothing) for a in arguments)
@@ -306,6 +324,7 @@ def _distinct_from(*, same: bool) -> Callable[[str, Sequence[Argument]], ScalarC
         types = tuple(plain(a.type) for a in arguments)
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+            """Compare two columns as equal or not; NULL equals only NULL."""
             arrays = [columns.as_array(v, rows) for v in values]
             left, right = (a.is_null() for a in arrays)
             both, either = pc.and_(left, right), pc.or_(left, right)
@@ -329,6 +348,7 @@ def _distinct_tuples(spelt: str, arguments: Sequence[Argument], same: bool) -> S
     combine = pc.and_ if same else pc.or_
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Compare tuples element by element; combine the answers by AND (`same`) or OR."""
         elements = zip(*(_elements(v, rows) for v in values), strict=True)
         each = [
             pc.cast(call.kernel(pair, rows, environment), pa.bool_())

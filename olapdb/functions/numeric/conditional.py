@@ -87,7 +87,10 @@ def choose(conditions: Sequence[Column], branches: Sequence[Column], rows: int) 
 
 
 def _choose_rows(conditions: list[pa.Array], branches: list[pa.Array], rows: int) -> pa.Array:
-    """Return as `choose` for nested types, which Arrow's case_when does not support."""
+    """Return for each row the first branch whose condition holds, else the last, for nested types.
+
+    Arrow's case_when does not support these.
+    """
     chosen = np.full(rows, len(branches) - 1)
     for at in range(len(conditions) - 1, -1, -1):
         chosen[np.asarray(conditions[at])] = at
@@ -109,7 +112,9 @@ def _unified(
 
 
 def _cases(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve if and multiIf: condition, value, …, otherwise."""
+    """Resolve if and multiIf of (condition, value, …, otherwise): the value of the first true
+    condition.
+    """
     conditions = [arguments[i] for i in range(0, len(arguments) - 1, 2)]
     branches = [*(arguments[i] for i in range(1, len(arguments), 2)), arguments[-1]]
     for condition in conditions:
@@ -119,6 +124,7 @@ def _cases(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     convert = _unified if len(branches) == _BRANCHES_OF_IF else _cast_branch
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Cast the values to the common type and choose one for each row."""
         truths = [columns.truth(values[i]) for i in range(0, len(values) - 1, 2)]
         outcomes = [values[i] for i in range(1, len(values), 2)] + [values[-1]]
         if isinstance(plain(result), ExactFloat):
@@ -164,17 +170,22 @@ _BRANCHES_OF_IF = 2
 def _cast_branch(
     column: Column, source: DataType, target: DataType, environment: Environment
 ) -> Column:
+    """Cast a branch to the common type, as multiIf does."""
     return cast_column(column, source, target, environment, strict=False)
 
 
 def _multi_if(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve multiIf; raise NumberOfArgumentsDoesntMatch unless the number of arguments is odd."""
     if len(arguments) % 2 == 0:
         raise NumberOfArgumentsDoesntMatch(f"Function {name} takes an odd number of arguments.")
     return _cases(name, arguments)
 
 
 def _case_with_expression(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve CASE x WHEN a THEN b … ELSE c END."""
+    """Resolve CASE x WHEN a THEN b … ELSE c END; NULL equals NULL.
+
+    Raises NumberOfArgumentsDoesntMatch unless the number of arguments is even.
+    """
     if len(arguments) % 2:
         raise NumberOfArgumentsDoesntMatch(f"Function {name} takes an even number of arguments.")
     subject, keys = arguments[0], [arguments[i] for i in range(1, len(arguments) - 1, 2)]
@@ -183,6 +194,7 @@ def _case_with_expression(name: str, arguments: Sequence[Argument]) -> ScalarCal
     result = _common(branches)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Choose for each row the value of the first equal key; NULL equals NULL."""
         truths = [
             columns.truth(call.kernel([values[0], values[1 + 2 * i]], rows, environment))
             for i, call in enumerate(equals)
@@ -198,7 +210,7 @@ def _case_with_expression(name: str, arguments: Sequence[Argument]) -> ScalarCal
 
 
 def _coalesce(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve the first value that is not NULL.
+    """Resolve coalesce and ifNull: the first value that is not NULL.
 
     Arguments behind one that is never NULL are ignored.
     """
@@ -218,6 +230,7 @@ def _coalesce(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     target = make_nullable(result)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Return for each row the first value that is not NULL."""
         cast = [_unified(values[i], arguments[i].type, target, environment) for i in used]
         if len(cast) == 1:
             return cast[0]
@@ -230,12 +243,14 @@ def _coalesce(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _null_if(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve nullIf(a, b): NULL where both are equal, else the first."""
     result = make_nullable(arguments[0].type)
     if any(isinstance(plain(a.type), Nothing) for a in arguments):
         return ScalarCall(name, result, lambda v, r, e: v[0])
     equals = comparison.comparison_resolver("equals")("equals", arguments)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Replace the first argument by NULL where both are equal."""
         same = columns.truth(equals.kernel(values, rows, environment))
         null = pa.scalar(None, result.arrow)
         return choose([same], [null, values[0]], rows)
@@ -244,9 +259,11 @@ def _null_if(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _is_null(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve isNull, or isNotNull if `name` is not "isNull"."""
     for_null = name == "isNull"
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Return 1 where the value is NULL (isNull) or is not (isNotNull), else 0."""
         if isinstance(values[0], pa.Scalar):
             return pa.scalar(int(values[0].is_valid != for_null), pa.uint8())
         return pc.cast(values[0].is_null() if for_null else values[0].is_valid(), pa.uint8())
@@ -259,6 +276,7 @@ def _assume_not_null(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     result = without_null(arguments[0].type)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Fill NULLs with the type's default."""
         missing = default_value(result)
         if isinstance(values[0], pa.Scalar):
             return values[0] if values[0].is_valid else missing
@@ -268,6 +286,7 @@ def _assume_not_null(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _to_nullable(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve toNullable(x): the same values under a Nullable type."""
     return ScalarCall(name, make_nullable(arguments[0].type), lambda v, r, e: v[0])
 
 
@@ -275,6 +294,7 @@ def _extreme(*, largest: bool) -> Callable[[str, Sequence[Argument]], ScalarCall
     """Return a resolver of greatest or least, which ignore NULL."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call in the arguments' common type; bare NULLs are ignored."""
         used = [i for i, a in enumerate(arguments) if not isinstance(plain(a.type), Nothing)]
         if not used:
             return ScalarCall(name, NULL_TYPE, lambda v, r, e: pa.scalar(None, pa.null()))
@@ -287,6 +307,7 @@ def _extreme(*, largest: bool) -> Callable[[str, Sequence[Argument]], ScalarCall
             raise illegal(name, result, "a number, string or date")
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+            """Return the greatest or least value of each row; NULL only if all are NULL."""
             cast = [
                 cast_column(values[i], arguments[i].type, wide, environment, strict=False)
                 for i in used
@@ -356,6 +377,10 @@ def _transform(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         raise BadArguments(f"The arrays of {name} have different sizes.")
 
     def kernel(columns_given: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Replace each value that is in the array `from` by the one at its place in `to`.
+
+        Other values give the default, or stay if there is none.
+        """
         is_constant = isinstance(columns_given[0], pa.Scalar)
         array = columns.as_array(columns_given[0], 1 if is_constant else rows)
         lookup_keys = _unified(found_keys, key_type.inner, make_nullable(compared), environment)

@@ -58,7 +58,7 @@ def combine_decimals(operation: str, values: list[Column], result: Decimal, rows
 def _combine_wide(operation: str, left: pa.Array, right: pa.Array, result: Decimal) -> pa.Array:
     """Return the sum, difference or product of numbers of at most 76 digits.
 
-    Raise DecimalOverflow.
+    Raises DecimalOverflow if a product is too large; the caller checks sums.
     """
     if operation != "multiply":
         return _sum(left, right if operation == "plus" else pc.negate(right))
@@ -97,7 +97,10 @@ def _combine_int64(
 
 
 def divide(values: list[Column], result: Decimal, rows: int) -> pa.Array:
-    """Return the quotient, truncated at the result's scale; columns without NULL."""
+    """Return the quotient, truncated at the result's scale; columns without NULL.
+
+    Raises IllegalDivision if any divisor is 0, DecimalOverflow if any quotient does not fit.
+    """
     dividend_column, divisor = values
     refuse_zero(divisor)
     dividend = digits(dividend_column, result.scale - scale_of(dividend_column) + scale_of(divisor))
@@ -107,7 +110,7 @@ def divide(values: list[Column], result: Decimal, rows: int) -> pa.Array:
 def whole_quotient(values: list[Column], result: Integer, rows: int) -> np.ndarray:
     """Return the quotient truncated to an integer, int64.
 
-    Raise IllegalDivision or DecimalOverflow.
+    Raises IllegalDivision if any divisor is 0, DecimalOverflow if any quotient does not fit.
     """
     refuse_zero(values[1])
     dividend, divisor = _at_one_scale(values)
@@ -118,7 +121,10 @@ def whole_quotient(values: list[Column], result: Integer, rows: int) -> np.ndarr
 
 
 def remainder(values: list[Column], result: Decimal, rows: int, *, positive: bool) -> pa.Array:
-    """Return the remainder with the dividend's sign, or with `positive` never below 0."""
+    """Return the remainder with the dividend's sign, or with `positive` one of at least 0.
+
+    Raises IllegalDivision if any divisor is 0.
+    """
     refuse_zero(values[1])
     dividend, divisor = _at_one_scale(values)
     if isinstance(dividend, np.ndarray) and isinstance(divisor, np.ndarray):
@@ -139,7 +145,7 @@ def remainder(values: list[Column], result: Decimal, rows: int, *, positive: boo
 
 
 def refuse_zero(divisor: Column) -> None:
-    """Raise IllegalDivision about the first row whose divisor, of any number type, is 0."""
+    """Raise IllegalDivision about the first row, if any, whose divisor is 0; any number type."""
     valid = not_zero(columns.single(divisor))
     if not valid.all():
         raise numpy_arithmetic.zero_division(int(np.argmin(valid)))
@@ -170,7 +176,7 @@ def scale_of(column: Column) -> int:
 def digits(column: Column, power: int = 0) -> Digits:
     """Return numbers without their point, times 10 ** power.
 
-    Raise DecimalOverflow beyond 76 digits.
+    Raises DecimalOverflow if any has more than 76 digits.
     """
     array = columns.single(column)
     small = _int64_scaled(array, power)
@@ -227,7 +233,7 @@ def _unscaled(array: pa.Array) -> pa.Array:
 
 
 def _wide(values: Digits, rows: int) -> pa.Array:
-    """Return digits as Decimal256 of scale 0, with a constant repeated."""
+    """Return digits as Decimal256 of scale 0; one value is repeated to `rows`."""
     array = _unscaled(pa.array(values)) if isinstance(values, np.ndarray) else values
     return array if len(array) == rows else pa.repeat(array[0], rows)
 
@@ -246,15 +252,16 @@ def _largest(values: np.ndarray) -> int:
 
 
 def _within(values: np.ndarray, result: Integer) -> bool:
+    """Return whether all values are in the range of `result`; True for an empty array."""
     return not values.size or (
         result.minimum <= int(values.min()) and int(values.max()) <= result.maximum
     )
 
 
 def fitted_to(values: Digits, result: Decimal, operation: str) -> pa.Array:
-    """Return digits at the result's scale as its Decimals.
+    """Return digits at the result's scale as its Decimals; `operation` is for the error.
 
-    Raise DecimalOverflow if one does not fit.
+    Raises DecimalOverflow if any does not fit.
     """
     if isinstance(values, np.ndarray):
         bits = decimal_width.decimal_bits(result.arrow)
@@ -283,7 +290,8 @@ def _quotient(dividend: Digits, divisor: Digits, rows: int) -> Digits:
 def _divided(dividend: pa.Array, divisor: pa.Array) -> pa.Array:
     """Return the exact quotient of Decimal256.
 
-    Arrow divides exactly up to 74 digits; of longer dividends the last two digits are divided apart.
+    Arrow divides exactly up to 74 digits; of longer dividends the last two digits are divided
+    apart.
     """
     short = pa.scalar(PythonDecimal(10**_ARROW_DIGITS), _WIDE)
     longer = np.asarray(pc.greater_equal(pc.abs(dividend), short))
@@ -318,7 +326,7 @@ def _divided_by_arrow(dividend: pa.Array, divisor: pa.Array) -> pa.Array:
 
 
 def _remaining(dividend: pa.Array, quotient: pa.Array, divisor: pa.Array) -> pa.Array:
-    """Return the dividend minus the quotient times the divisor."""
+    """Return the dividend minus the quotient times the divisor, of Decimal256 of scale 0."""
     difference = pc.subtract(_declared(dividend, 75), _declared(_product(quotient, divisor), 75))
     return columns.view(difference, _WIDE)
 
@@ -339,21 +347,28 @@ def _declared(array: pa.Array, precision: int) -> pa.Array:
 
 
 def _constant(value: int, rows: int) -> pa.Array:
+    """Return an integer as a column of Decimal256 of scale 0."""
     return pa.repeat(pa.scalar(PythonDecimal(value), _WIDE), rows)
 
 
 def _estimated(dividend: pa.Array, divisor: pa.Array) -> pa.Array:
-    """Return the whole quotient of numbers about 100 apart, by floats; off by at most 1."""
+    """Return the quotient as a whole number by floats, off by at most 1 for quotients up to about
+    100.
+    """
     quotient = np.trunc(_floats(dividend) / _floats(divisor))
     return _unscaled(pa.array(quotient.astype(np.int64)))
 
 
 def _floats(array: pa.Array) -> np.ndarray:
+    """Return decimals as the nearest Float64 values."""
     return columns.numpy_values(array.cast(pa.float64(), safe=False))
 
 
 def _corrections(dividend: pa.Array, remaining: pa.Array, divisor: pa.Array) -> pa.Array:
-    """Return 1 or -1 where the remainder reaches the divisor or has crossed zero, else 0."""
+    """Return what to add to an estimated quotient, from its remainder: 1, 0 or -1.
+
+    It is not 0 where the remainder reaches the divisor or has another sign than the dividend.
+    """
     size, divisor_size = pc.abs(remaining), pc.abs(divisor)
     sign = np.sign(_floats(dividend)) * np.sign(_floats(divisor))
     crossed = np.sign(_floats(remaining)) * np.sign(_floats(dividend)) < 0

@@ -69,12 +69,14 @@ def _digest(name: str, function: Callable[[bytes], bytes], length: int) -> Scala
     """Define a hash function of a string with a result of `length` bytes."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        """Hash each distinct string once."""
         return _per_distinct(arrays[0], function, pa.binary(length))
 
     return define(name, _string_rule(FixedString(length)), kernel)
 
 
 def _crc32(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """Return CRC-32 of each string; UInt32."""
     digests = _per_distinct(arrays[0], lambda v: zlib.crc32(v).to_bytes(4, "little"), pa.binary(4))
     buffer = digests.buffers()[1]
     return columns.from_values(
@@ -83,6 +85,7 @@ def _crc32(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 def _half_md5(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """Return the first 8 bytes of MD5, big-endian, as UInt64."""
     digests = _per_distinct(
         arrays[0], lambda v: hashlib.md5(v, usedforsecurity=False).digest()[:8], pa.binary(8)
     )
@@ -93,20 +96,23 @@ def _half_md5(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 def _string_rule(result: DataType) -> TypeRule:
+    """Return the type rule of a function of one string."""
     return fixed_rule(result, _TEXT, "a String")
 
 
 def _encode(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """Return the base64 text of each string."""
     return columns.text(_per_distinct(arrays[0], base64.b64encode, pa.binary()))
 
 
 def _decode(*, lenient: bool) -> Kernel:
-    """Return the kernel of base64Decode.
+    """Return the kernel of base64Decode, or with `lenient` of tryBase64Decode.
 
-    `lenient`: an invalid text gives "" instead of IncorrectData.
+    An invalid text raises IncorrectData, or with `lenient` gives "".
     """
 
     def decode(value: bytes) -> bytes:
+        """Decode one value; raise IncorrectData for invalid base64 unless `lenient`."""
         try:
             return base64.b64decode(value, validate=True)
         except binascii.Error:
@@ -117,6 +123,7 @@ def _decode(*, lenient: bool) -> Kernel:
             ) from None
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        """Decode each distinct base64 text once."""
         return columns.text(_per_distinct(arrays[0], decode, pa.binary()))
 
     return kernel
@@ -129,8 +136,8 @@ def _decode(*, lenient: bool) -> Kernel:
 class _AnyHash:
     """A hash of several arguments of any types: each is hashed, then joined to the hash so far.
 
-    Tuples count as their elements. `by_value`: numbers are hashed by intHash64 of their bits instead of
-    as bytes.
+    Tuples count as their elements. `by_value`: numbers are hashed by intHash64 of their bits
+    instead of as bytes.
     """
 
     hashed: Callable[[HashedValues], np.ndarray]
@@ -160,7 +167,7 @@ class _AnyHash:
 
 
 def _leaves(array: pa.Array) -> Iterator[pa.Array]:
-    """Yield the column, or the leaves of a tuple's elements."""
+    """Yield the column, or for a tuple the leaves of its elements in order."""
     if not pa.types.is_struct(array.type):
         yield array
         return
@@ -179,10 +186,12 @@ def _any_hash(name: str, hash_of: _AnyHash) -> ScalarDefinition:
     """Define a hash function of any number of arguments."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        """Hash the rows of all arguments together; UInt64."""
         converted = [_of_width(a, t) for a, t in zip(arrays, call.types, strict=True)]
         return columns.from_values(hash_of.of_columns(converted, call.rows), pa.uint64())
 
     def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        """Return UInt64; raise IllegalTypeOfArgument for types without ClickHouse's hash."""
         for data_type in types:
             _require_hashable(spelt, data_type)
         return UINT64
@@ -225,6 +234,7 @@ _INT_HASH_64 = np.uint64(0x4CF2D2BAAE6DA887)
 
 
 def _integer_rule(result: DataType) -> TypeRule:
+    """Return the type rule of a function of one integer, Date or DateTime."""
     return fixed_rule(result, (Integer, Date, DateTime), "an integer")
 
 
@@ -238,16 +248,18 @@ def int_hash64(values: np.ndarray) -> np.ndarray:
 
 
 def _wide(array: pa.Array) -> np.ndarray:
-    """Return integers as the bits of 64-bit ones."""
+    """Return integers of any width as 64-bit two's complement, uint64."""
     values = columns.numpy_values(array)
     return values if values.dtype == np.uint64 else values.astype(np.int64).view(np.uint64)
 
 
 def _int_hash64(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """Return ClickHouse's intHash64 of each integer."""
     return columns.from_values(int_hash64(_wide(arrays[0]) ^ _INT_HASH_64), pa.uint64())
 
 
 def _int_hash32(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """Return ClickHouse's intHash32, the low 32 bits of a mixed 64-bit key."""
     with np.errstate(over="ignore"):
         key = _wide(arrays[0]) ^ np.uint64(0x75D9543DE018BF45)
         key = ~key + (key << np.uint64(18))
@@ -260,10 +272,12 @@ def _int_hash32(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 def _md5(value: bytes) -> bytes:
+    """Return the MD5 digest."""
     return hashlib.md5(value, usedforsecurity=False).digest()
 
 
 def _sha1(value: bytes) -> bytes:
+    """Return the SHA-1 digest."""
     return hashlib.sha1(value, usedforsecurity=False).digest()
 
 

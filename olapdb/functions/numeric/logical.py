@@ -24,9 +24,9 @@ from olapdb.types import (
 
 
 def _checked(name: str, types: Sequence[DataType]) -> DataType:
-    """Return the result's type.
+    """Return Bool if any argument is one, else UInt8.
 
-    Raise IllegalTypeOfArgument for an argument that is no condition.
+    Raises IllegalTypeOfArgument if any argument is no condition.
     """
     for data_type in types:
         if not isinstance(data_type, Integer | Boolean | Float | Nothing):
@@ -37,13 +37,15 @@ def _checked(name: str, types: Sequence[DataType]) -> DataType:
 def _resolver(
     connective: Callable[[Column, Column], Column],
 ) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return a lazy resolver of and or or."""
+    """Return a lazy resolver of `and` or `or`; `connective` is Arrow's function of two conditions."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call; the executor may evaluate arguments only on rows that need them."""
         result = _checked(name, [plain(a.type) for a in arguments])
         nullable = any(is_nullable(a.type) for a in arguments)
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+            """Join the conditions from left to right; NULL is unknown."""
             merged = columns.truth(values[0])
             for value in values[1:]:
                 merged = connective(merged, columns.truth(value))
@@ -55,10 +57,12 @@ def _resolver(
 
 
 def _not(values: list[Column], call: Invocation) -> Column:
+    """Return the negated conditions; NULL stays NULL."""
     return pc.cast(pc.invert(columns.truth(values[0])), call.result.arrow)
 
 
 def _xor(values: list[Column], call: Invocation) -> Column:
+    """Return whether an odd number of conditions is true; NULL if any is NULL."""
     merged = columns.truth(values[0])
     for value in values[1:]:
         merged = pc.xor(merged, columns.truth(value))
@@ -66,6 +70,7 @@ def _xor(values: list[Column], call: Invocation) -> Column:
 
 
 def _rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Apply the type rule of not and xor, see `_checked`."""
     return _checked(name, types)
 
 

@@ -38,6 +38,7 @@ def _function(
     """Define a function of numbers as Float64, computed by a numpy function."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Apply the ufunc to the arguments as Float64; errors give NaN or infinity."""
         with np.errstate(all="ignore"):
             return columns.from_values(ufunc(*(floats(a) for a in arrays)), pa.float64())
 
@@ -49,15 +50,17 @@ def _constant(name: str, value: float) -> scalar.ScalarDefinition:
     """Define a function without arguments that returns `value`."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call, which has no arguments."""
         return ScalarCall(spelt, FLOAT64, lambda v, r, e: pa.scalar(value))
 
     return scalar.custom(name, resolve, count=0, insensitive=True)
 
 
 def _test(function: Callable[[np.ndarray], np.ndarray]) -> scalar.Kernel:
-    """Return a kernel from numbers to 0 or 1."""
+    """Return a kernel that applies a test such as np.isnan to numbers as Float64: 0 or 1."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Return 0 or 1 for each number."""
         return columns.from_values(function(floats(arrays[0])), pa.uint8())
 
     return kernel
@@ -69,6 +72,7 @@ def _if_not_finite(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     chosen = resolve_scalar("if", [Argument(test.type), *arguments])
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Return the first argument where it is finite, else the second."""
         return chosen.kernel(
             [test.kernel(values[:1], rows, environment), *values], rows, environment
         )
@@ -86,6 +90,7 @@ def _rounding(mode: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     """
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call for a number and a constant number of digits, 0 if absent."""
         if any(isinstance(plain(a.type), Nothing) for a in arguments):
             return scalar.standard_call(name, arguments, FLOAT64, None)
         places = (
@@ -99,6 +104,7 @@ def _rounding(mode: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
             raise ArgumentOutOfBound(f"{name} takes up to 32767 digits, not {places}.")
 
         def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+            """Round the first argument to `places` digits."""
             return _rounded(arrays[0], as_number(number_type), places, mode)
 
         may_wrap = isinstance(as_number(number_type), Integer) and places < 0
@@ -110,7 +116,9 @@ def _rounding(mode: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
 
 
 def _rounded(array: pa.Array, data_type: DataType, places: int, mode: str) -> pa.Array:
-    """Return numbers rounded to `places` digits behind the point, negative ones before it."""
+    """Return numbers rounded to `places` digits behind the point; a negative number counts digits
+    before it.
+    """
     if isinstance(data_type, Integer):
         if places >= 0:
             return array.cast(data_type.arrow)
@@ -123,7 +131,11 @@ def _rounded(array: pa.Array, data_type: DataType, places: int, mode: str) -> pa
 
 
 def _round_floats(values: np.ndarray, places: int, mode: str) -> np.ndarray:
-    """Round floats by their exact product with a power of ten, half to even, as ClickHouse does."""
+    """Round floats by `mode`, by their product with a power of ten, half to even as ClickHouse
+    does.
+
+    A value whose product is not finite stays as it is.
+    """
     function = {
         "round": np.rint,
         "bankers": np.rint,
@@ -145,7 +157,9 @@ def _round_floats(values: np.ndarray, places: int, mode: str) -> np.ndarray:
 
 
 def _round_integers(values: np.ndarray, data_type: Integer, step: int, mode: str) -> pa.Array:
-    """Round integers to multiples of `step`, a power of ten."""
+    """Round integers by `mode` to multiples of `step`, a power of ten; all 0 if it exceeds the
+    type.
+    """
     if step > data_type.maximum:
         return columns.from_values(np.zeros(len(values), np.int64), data_type.arrow)
     step_value = values.dtype.type(step)
@@ -163,7 +177,10 @@ def _round_integers(values: np.ndarray, data_type: Integer, step: int, mode: str
 
 
 def _round_decimals(array: pa.Array, data_type: Decimal, places: int, mode: str) -> pa.Array:
-    """Round decimals; "round" rounds half away from zero."""
+    """Round decimals by `mode` at `places` digits; "round" rounds half away from zero.
+
+    Raises DecimalOverflow if any does not fit the type.
+    """
     if places >= data_type.scale:
         return array
     names = {

@@ -23,7 +23,8 @@ _HOLDS = {
 
 
 def compare_mixed(name: str, left: Column, right: Column, rows: int) -> pa.Array:
-    """Return whether the comparison `name` holds in each row, UInt8; NULL where either side is NULL.
+    """Return whether the comparison `name` holds in each row, UInt8; NULL where either side is
+    NULL.
 
     One side is an integer column, the other one of floats; a constant counts for every row.
     """

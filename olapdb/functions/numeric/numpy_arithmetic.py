@@ -28,7 +28,7 @@ def apply_ufunc(
 
 
 def refuse_zero(divisor: np.ndarray, rows: int) -> None:
-    """Raise IllegalDivision about the first row whose divisor is 0."""
+    """Raise IllegalDivision about the first row, if any, whose divisor is 0."""
     if rows and not divisor.all():
         raise zero_division(int(np.argmax(divisor == 0)))
 
@@ -48,7 +48,8 @@ def float_quotient(left: np.ndarray, right: np.ndarray, rows: int) -> np.ndarray
 def whole_quotient(left: np.ndarray, right: np.ndarray, rows: int) -> np.ndarray:
     """Return the quotient of integers, truncated, at the width in which it was computed.
 
-    UInt64 with a signed number becomes Int64, as in ClickHouse. Raises IllegalDivision.
+    UInt64 with a signed number becomes Int64, as in ClickHouse. Raises IllegalDivision if any
+    divisor is 0, or -1 under the least number.
     """
     refuse_zero(right, rows)
     if _unsigned(left, right):
@@ -71,7 +72,8 @@ def remainder(
 ) -> np.ndarray:
     """Return the remainder with the dividend's sign.
 
-    `dtype` is the result's type, which holds any divisor. Raises IllegalDivision.
+    `dtype` is the result's type, which holds any divisor; the array returned may have another one.
+    Raises IllegalDivision if any divisor is 0, or -1 under the least number.
     """
     if len(right) == 1 and (divisor := int(right[0])) > 0:
         if divisor <= _LARGEST[left.dtype.str[1:]]:
@@ -139,6 +141,7 @@ def _remainder_by_constant(
 
 
 def _unsigned(left: np.ndarray, right: np.ndarray) -> bool:
+    """Return whether both operands are unsigned integers."""
     return left.dtype.kind == "u" and right.dtype.kind == "u"
 
 

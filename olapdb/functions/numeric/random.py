@@ -19,7 +19,10 @@ def _random(result: DataType) -> Callable[[str, Sequence[Argument]], ScalarCall]
     """Return a resolver of random integers, which the query's seed determines."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call; arguments are ignored."""
+
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+            """Draw one integer for each row."""
             return columns.from_values(_draw(rows, environment), result.arrow)
 
         return ScalarCall(name, result, kernel, "row")
@@ -28,7 +31,9 @@ def _random(result: DataType) -> Callable[[str, Sequence[Argument]], ScalarCall]
 
 
 def _draw(rows: int, environment: Environment) -> np.ndarray:
-    """Return random uint64 of the environment's seed, or of a new one if it is 0."""
+    """Return one random uint64 for each row, of the environment's seed, or of a new one if it is
+    0.
+    """
     generator = np.random.default_rng(environment.random_seed or None)
     start = generator.integers(0, 2**63, dtype=np.uint64)
     with np.errstate(over="ignore"):
@@ -39,6 +44,7 @@ def _uuids(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve generateUUIDv4(): random UUIDs of version 4 (RFC 9562)."""
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Draw one UUID for each row."""
         seed = environment.random_seed or uuid.uuid4().int & (2**63 - 1)
         generator = np.random.default_rng(seed)
         data = generator.integers(0, 256, (rows, 16), dtype=np.uint8)

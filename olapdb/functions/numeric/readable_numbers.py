@@ -15,6 +15,7 @@ def _readable(units: tuple[str, ...], step: float) -> Kernel:
     """Return a kernel that writes two digits after the point and the largest unit that fits."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        """Write each number with the largest unit of which it has at least one."""
         values = floats(arrays[0])
         power = np.zeros(len(values), np.int64)
         scaled = values.copy()
@@ -29,6 +30,7 @@ def _readable(units: tuple[str, ...], step: float) -> Kernel:
 
 
 def _two_digits(values: np.ndarray) -> pa.Array:
+    """Return numbers as texts with two digits after the point."""
     return pa.array(np.char.mod("%.2f", values).astype(object), pa.string())
 
 

@@ -22,9 +22,12 @@ DOT_MATCHES_ALL = "(?s)"
 def text_rule(
     result: DataType, texts: int = 1
 ) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
-    """Return the type rule of a function of `texts` strings, then integers."""
+    """Return the type rule of a function of `texts` strings, then integers, with the type
+    `result`.
+    """
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        """Return the result; raise IllegalTypeOfArgument if any argument is of another type."""
         require(name, types[:texts], TEXT_TYPES, "a String")
         require(name, types[texts:], Integer, "an integer")
         return result
@@ -35,7 +38,7 @@ def text_rule(
 def integers_rule(
     name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
 ) -> DataType:
-    """The type rule of a function of integers that returns a String."""
+    """Return String; raise IllegalTypeOfArgument unless all arguments are integers."""
     require(name, types, Integer, "an integer")
     return STRING
 
@@ -44,6 +47,7 @@ def text_kernel(function: Callable[[pa.Array], pa.Array]) -> Kernel:
     """Return the kernel of a function of one string; `function` takes and returns its text array."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        """Apply the function to the first argument as text."""
         return function(columns.text(arrays[0]))
 
     return kernel

@@ -25,7 +25,7 @@ from olapdb.types import INT32, STRING, UUID, Array, DataType, Date, DateTime, D
 
 
 def _ascii(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """ascii: the code of the first byte, 0 for an empty string; Int32."""
+    """Return the code of the first byte, 0 for an empty string, as Int32: the kernel of ascii."""
     first = slices.pieces(
         columns.text(arrays[0]),
         np.zeros(len(arrays[0]), np.int64),
@@ -38,14 +38,16 @@ def _ascii(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 def _char(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """char: the string of the bytes with these codes, modulo 256."""
+    """Return the strings of the bytes with these codes, modulo 256: the kernel of char."""
     matrix = np.stack([integers(a).astype(np.uint8) for a in arrays], axis=1)
     offsets = np.arange(call.rows + 1, dtype=np.int64) * len(arrays)
     return columns.strings_from(offsets, matrix.reshape(-1))
 
 
 def _hex(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """hex: the hexadecimal digits of strings, numbers, dates, decimals and UUIDs, as in ClickHouse."""
+    """Return hexadecimal digits of strings, numbers, dates, decimals and UUIDs, as ClickHouse's
+    hex.
+    """
     array = arrays[0]
     if isinstance(call.types[0], TEXT_TYPES):
         offsets, data = columns.bytes_of(columns.binary(array))
@@ -98,13 +100,17 @@ def _decimal_bytes(array: pa.Array, precision: int) -> np.ndarray:
 
 
 def _hex_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return String; raise IllegalTypeOfArgument for arrays and maps."""
     if isinstance(types[0], Array | Map):
         raise illegal(name, types[0], "a String, number or date")
     return STRING
 
 
 def _unhex(array: pa.Array) -> pa.Array:
-    """unhex: the bytes that hexadecimal digits spell; raises CannotParse for other characters."""
+    """Return the bytes that hexadecimal digits spell, as unhex; an odd number gets a 0 in front.
+
+    Raises CannotParse if any text has other characters.
+    """
     if pc.all(pc.match_substring_regex(array, "^[0-9a-fA-F]*$")).as_py() is False:
         raise CannotParse("unhex takes hexadecimal digits.")
     odd = pc.equal(pc.bit_wise_and(pc.binary_length(array), 1), 1)

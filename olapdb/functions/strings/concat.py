@@ -29,6 +29,7 @@ def _concat(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         return resolve_concatenation(name, arguments)
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Join the arguments of each row, as text."""
         texts = [display_as_text(a, t, call) for a, t in zip(arrays, call.types, strict=True)]
         return pc.binary_join_element_wise(*texts, "") if len(texts) > 1 else texts[0]
 
@@ -38,7 +39,7 @@ def _concat(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _concat_with(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """concatWithSeparator: join values as text, with the first argument between them."""
+    """Join values as text, with the first argument between them: concatWithSeparator."""
     texts = [display_as_text(a, t, call) for a, t in zip(arrays[1:], call.types[1:], strict=True)]
     if not texts:
         return pa.array([""] * call.rows, pa.string())
@@ -48,6 +49,7 @@ def _concat_with(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 def _text_first_rule(
     name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
 ) -> DataType:
+    """Return String; raise IllegalTypeOfArgument unless the first argument is a string."""
     scalar.require(name, types[:1], TEXT_TYPES, "a String")
     return STRING
 
@@ -60,6 +62,7 @@ def _format(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     pieces = _parse_template(template, len(arguments) - 1)
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Join the pattern's texts and the arguments' texts in the pattern's order."""
         texts = [
             pa.repeat(pa.scalar(p), call.rows)
             if isinstance(p, str)

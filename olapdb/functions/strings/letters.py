@@ -19,6 +19,7 @@ from olapdb.types import STRING, Array, DataType, FixedString
 def _reverse_rule(
     name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
 ) -> DataType:
+    """Return the argument's type; a string's as in `_letters_rule`."""
     scalar.require(name, types, (*TEXT_TYPES, Array), "a String or Array")
     return types[0] if isinstance(types[0], Array) else _same_length_type(types[0])
 
@@ -26,6 +27,7 @@ def _reverse_rule(
 def _letters_rule(
     name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
 ) -> DataType:
+    """Return FixedString for a FixedString, else String; raise IllegalTypeOfArgument for others."""
     scalar.require(name, types, TEXT_TYPES, "a String")
     return _same_length_type(types[0])
 
@@ -37,9 +39,10 @@ def _same_length_type(data_type: DataType) -> DataType:
 
 
 def _same_length(kernel: scalar.Kernel) -> scalar.Kernel:
-    """Return the kernel that makes a FixedString of the result if the function returns one."""
+    """Return the kernel with its result converted to FixedString where the call returns one."""
 
     def sized(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Run the kernel and convert its result to the FixedString that the call returns."""
         changed = kernel(arrays, call)
         if isinstance(call.result, FixedString):
             return columns.binary(changed).cast(call.result.arrow)
@@ -59,9 +62,11 @@ def _reverse(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _initcap(array: pa.Array) -> pa.Array:
-    """Return texts with the first letter of each word in upper case and other letters in lower case.
+    """Return texts with the first letter of each word in upper case and other letters in lower
+    case.
 
-    Words consist of ASCII letters and digits."""
+    Words consist of ASCII letters and digits.
+    """
     offsets, data = columns.bytes_of(columns.binary(pc.ascii_lower(array)))
     letters = (data >= ord("a")) & (data <= ord("z"))
     in_word = letters | ((data >= ord("0")) & (data <= ord("9")))

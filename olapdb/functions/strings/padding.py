@@ -23,9 +23,12 @@ from olapdb.types import STRING, DataType, Integer
 
 
 def _trim(function: Callable[..., pa.Array]) -> scalar.Kernel:
-    """Return the kernel that trims spaces, or the characters of the second argument."""
+    """Return the kernel that trims spaces, or the characters of the second argument, by
+    `function`.
+    """
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Trim spaces or the given characters from each string."""
         array = columns.text(arrays[0])
         if len(arrays) == 1:
             return function(array, characters=" ")
@@ -42,6 +45,9 @@ def _pad(*, left: bool, utf8: bool) -> scalar.Kernel:
     """Return the kernel of leftPad, rightPad and their UTF8 forms; longer strings are cut."""
 
     def padded(array: pa.Array, width: np.ndarray, filler: str) -> pa.Array:
+        """Return the strings cut or padded to `width` units by `filler`; an empty one pads
+        nothing.
+        """
         size = slices.lengths_of(array, utf8=utf8)
         missing = np.maximum(width - size, 0)
         truncated = slices.pieces(
@@ -57,6 +63,9 @@ def _pad(*, left: bool, utf8: bool) -> scalar.Kernel:
         )
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Pad the strings; raise ValueOutOfBound for a negative length, BadArguments beyond
+        1,000,000.
+        """
         array, width = columns.text(arrays[0]), saturated_integers(arrays[1])
         if (width < 0).any():
             raise ValueOutOfBound("The length that a string is padded to must not be negative.")
@@ -74,12 +83,19 @@ def _pad(*, left: bool, utf8: bool) -> scalar.Kernel:
 
 
 def _pad_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return String; raise IllegalTypeOfArgument unless the arguments are (string, integer[,
+    string]).
+    """
     scalar.require(name, types[::2], TEXT_TYPES, "a String")
     scalar.require(name, types[1:2], Integer, "an integer")
     return STRING
 
 
 def _repeat(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Return each string n times, "" for a negative n: the kernel of repeat.
+
+    Raises TooLargeStringSize if any n exceeds 1,000,000.
+    """
     count = np.maximum(saturated_integers(arrays[1]), 0)
     if (count > 1_000_000).any():
         raise TooLargeStringSize("A string can be repeated 1,000,000 times.")
@@ -87,6 +103,7 @@ def _repeat(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _space(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Return strings of n spaces, with the limits of `_repeat`: the kernel of space."""
     return _repeat([pa.repeat(pa.scalar(" "), len(arrays[0])), arrays[0]], call)
 
 

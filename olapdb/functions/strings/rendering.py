@@ -42,8 +42,9 @@ def display(array: pa.Array, data_type: types.DataType, zone: str = "UTC") -> li
 
 
 def readable(array: pa.Array, data_type: types.DataType) -> list[str]:
-    """Return the values as `display` does, for messages: NULL is "NULL", bytes that are not UTF-8 are
-    written as `\\xff`."""
+    """Return the values as `display` does, for messages: NULL is "NULL", bytes that are not UTF-8
+    are written as `\\xff`.
+    """
     return [
         "NULL"
         if value is None
@@ -55,7 +56,7 @@ def readable(array: pa.Array, data_type: types.DataType) -> list[str]:
 def display_array(array: pa.Array, data_type: types.DataType, zone: str = "UTC") -> pa.Array:
     """Return the values as ClickHouse prints them at top level, a string array; NULL stays null.
 
-    `zone` is the warehouse's time zone, used by DateTime types without one of their own.
+    `zone` is the warehouse's time zone; DateTime types that name no zone are shown in it.
     """
     inner = types.plain(data_type)
     match inner:
@@ -114,9 +115,10 @@ _OFFSET_END = 1 << 31
 
 
 def _digits(values: np.ndarray, high: int, width: int) -> pa.Array:
-    """Return the text of numbers up to `high` that all have `width` digits.
+    """Return the text of numbers up to `high`, none negative, that all have `width` digits.
 
-    Computes one digit of all numbers at a time, from the last to the first."""
+    Computes one digit of all numbers at a time, from the last to the first.
+    """
     rows = len(values)
     remaining = converted(values, np.uint32 if high < 1 << 32 else np.uint64)
     ten = remaining.dtype.type(10)
@@ -158,8 +160,9 @@ def quote_strings(array: pa.Array) -> pa.Array:
 
 
 def _floats(array: pa.Array) -> pa.Array:
-    """Return floats with their shortest digits, without exponent from 1e-6 up to 1e21, as ClickHouse
-    prints them."""
+    """Return floats with their shortest digits, without exponent from 1e-6 up to 1e21, as
+    ClickHouse prints them.
+    """
     shown = pc.replace_substring(array.cast(pa.string()), "-nan", "nan")
     if not pc.any(pc.match_substring(shown, "e+")).as_py():
         return shown
@@ -199,7 +202,7 @@ def _decimals(array: pa.Array, data_type: types.Decimal) -> pa.Array:
 
 
 def _times(array: pa.Array, data_type: types.DateTime | types.DateTime64, zone: str) -> pa.Array:
-    """Return DateTime and DateTime64 as local time in their zone, with as many digits as they have."""
+    """Return DateTime and DateTime64 as local time in their zone, with their precision's digits."""
     own = data_type.zone or zone
     zoned = columns.view(array, pa.timestamp(array.type.unit, tz=own))
     shown = pc.local_timestamp(zoned).cast(pa.string())
@@ -209,6 +212,7 @@ def _times(array: pa.Array, data_type: types.DateTime | types.DateTime64, zone: 
 
 
 def _uuids(array: pa.Array) -> pa.Array:
+    """Return UUIDs as text with dashes, in lower case; NULL stays null."""
     digits = hex_matrix(fixed_bytes(array), upper=False)
     text = np.full((len(array), 36), ord("-"), np.uint8)
     digit = 0
@@ -252,6 +256,7 @@ def _restore_nulls(shown: pa.Array, array: pa.Array) -> pa.Array:
 
 
 def _lists(array: pa.Array, element: types.DataType, zone: str) -> pa.Array:
+    """Return arrays as `[1,2]`; NULL stays null."""
     offsets, elements = columns.elements_of(array)
     return _restore_nulls(
         _join_lists(offsets, display_nested(elements, element, zone), "[", "]"), array
@@ -259,6 +264,7 @@ def _lists(array: pa.Array, element: types.DataType, zone: str) -> pa.Array:
 
 
 def _tuples(array: pa.Array, data_type: types.Tuple, zone: str) -> pa.Array:
+    """Return tuples as `(1,'a')`; NULL stays null."""
     fields = columns.struct_fields(array)
     if not fields:
         return pa.array(["()"] * len(array), pa.string())
@@ -268,6 +274,7 @@ def _tuples(array: pa.Array, data_type: types.Tuple, zone: str) -> pa.Array:
 
 
 def _maps(array: pa.Array, data_type: types.Map, zone: str) -> pa.Array:
+    """Return maps as `{'a':1,'b':2}`; NULL stays null."""
     offsets = columns.offsets_of(array)
     start, stop = int(offsets[0]), int(offsets[-1])
     keys = display_nested(array.keys.slice(start, stop - start), data_type.key, zone)

@@ -16,11 +16,14 @@ from olapdb.types import STRING, UINT8, UINT64
 
 
 def _position(*, utf8: bool = False, ignore_case: bool = False, swapped: bool = False) -> Kernel:
-    """Return the kernel of position(haystack, needle[, start]), 1-based, 0 if absent.
+    """Return the kernel of position(haystack, needle[, start]): a position from 1, 0 if absent.
 
-    `swapped` takes the needle first, as locate does."""
+    Positions count bytes, or characters with `utf8`. `swapped` takes the needle first, as locate
+    does.
+    """
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        """Return the position of each row's first needle at or after its start."""
         haystack, needle = (columns.text(a) for a in (arrays[:2][::-1] if swapped else arrays[:2]))
         if ignore_case:
             haystack, needle = pc.utf8_lower(haystack), pc.utf8_lower(needle)
@@ -48,6 +51,7 @@ def _has_affix(*, end: bool) -> Kernel:
     """Return the kernel of startsWith, or with `end` of endsWith."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        """Return whether each string starts, or with `end` ends, with the bytes of its affix."""
         array, affix = (columns.text(a) for a in arrays)
         size, affix_size = slices.lengths_of(array), slices.lengths_of(affix)
         start = size - affix_size if end else np.zeros(len(array), np.int64)
@@ -61,9 +65,13 @@ def _has_affix(*, end: bool) -> Kernel:
 
 
 def _matching(function: Callable[[pa.Array, str], pa.Array], *, negated: bool = False) -> Kernel:
-    """Return the kernel of a match against patterns; `function(texts, pattern)` gives booleans."""
+    """Return the kernel of a match against patterns; `function(texts, pattern)` gives booleans.
+
+    `negated` inverts the answers.
+    """
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        """Match the texts of each distinct pattern together."""
         matches = slices.per_value(
             [columns.text(a) for a in arrays], (1,), lambda o, v: function(o[0], v[0])
         )
@@ -73,7 +81,9 @@ def _matching(function: Callable[[pa.Array, str], pa.Array], *, negated: bool = 
 
 
 def _regex(array: pa.Array, pattern: str) -> pa.Array:
-    """Return whether each text matches a regular expression; raises CannotCompileRegexp."""
+    """Return whether each text matches a regular expression; raise CannotCompileRegexp for a wrong
+    one.
+    """
     try:
         return pc.match_substring_regex(array, DOT_MATCHES_ALL + pattern)
     except pa.ArrowInvalid as error:
@@ -83,17 +93,20 @@ def _regex(array: pa.Array, pattern: str) -> pa.Array:
 
 
 def _like(array: pa.Array, pattern: str) -> pa.Array:
+    """Return whether each text matches a LIKE pattern."""
     return pc.match_like(array, pattern)
 
 
 def _ilike(array: pa.Array, pattern: str) -> pa.Array:
+    """Return whether each text matches a LIKE pattern in any case."""
     return pc.match_like(array, pattern, ignore_case=True)
 
 
 def _count_substrings(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """countSubstrings: count occurrences that do not overlap; 0 for an empty needle."""
+    """Count occurrences that do not overlap, 0 for an empty needle: countSubstrings."""
 
     def count(others: list[pa.Array], needles: list[str]) -> pa.Array:
+        """Count the occurrences of one needle in each text."""
         if not needles[0]:
             return columns.from_values(np.zeros(len(others[0]), np.int64), pa.uint64())
         return pc.count_substring(others[0], needles[0]).cast(pa.uint64())
@@ -105,6 +118,7 @@ def _replacing(function: Callable[[pa.Array, str, str], pa.Array]) -> Kernel:
     """Return the kernel of a replacement; `function(texts, old, new)` gives the new texts."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        """Replace in the texts of each distinct pair of old and new text together."""
         texts = [columns.text(a) for a in arrays]
         return slices.per_value(texts, (1, 2), lambda others, values: function(others[0], *values))
 
@@ -112,10 +126,12 @@ def _replacing(function: Callable[[pa.Array, str, str], pa.Array]) -> Kernel:
 
 
 def _replace_all(array: pa.Array, old: str, new: str) -> pa.Array:
+    """Replace all occurrences of `old`; an empty one replaces nothing."""
     return pc.replace_substring(array, old, new) if old else array
 
 
 def _replace_one(array: pa.Array, old: str, new: str) -> pa.Array:
+    """Replace the first occurrence of `old`; an empty one replaces nothing."""
     return pc.replace_substring(array, old, new, max_replacements=1) if old else array
 
 
@@ -123,6 +139,10 @@ def _replace_regex(count: int | None) -> Callable[[pa.Array, str, str], pa.Array
     """Return the function that replaces `count` matches of a pattern, or all if it is None."""
 
     def function(array: pa.Array, pattern: str, new: str) -> pa.Array:
+        """Replace matches; an empty pattern replaces nothing.
+
+        Raises BadArguments for a wrong pattern.
+        """
         if not pattern:
             return array
         try:

@@ -37,6 +37,7 @@ def _rule(result: DataType) -> Callable[[str, tuple[DataType, ...], Sequence[Arg
     """Return the type rule: a String and a constant field name."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        """Return the result; raise unless the arguments are strings, the second a constant."""
         require(name, types, TEXT_TYPES, "a String")
         constant_text(name, arguments, 1, "the field's name")
         return result
@@ -45,6 +46,7 @@ def _rule(result: DataType) -> Callable[[str, tuple[DataType, ...], Sequence[Arg
 
 
 def _label(call: Invocation) -> str:
+    """Return the text that precedes the field's value: `"name":`."""
     return f'"{call.constant(1)}":'
 
 
@@ -64,6 +66,9 @@ def _number(pattern: str, result: DataType, zero: object) -> Kernel:
     """Return the kernel that reads a number matched by `pattern`; `zero` if there is none."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        """Read the field's number in each text; one that does not fit the result's type gives
+        `zero`.
+        """
         numbers = cast.cast_or_null(
             _value(arrays, call, pattern),
             make_nullable(STRING),
@@ -76,18 +81,21 @@ def _number(pattern: str, result: DataType, zero: object) -> Kernel:
 
 
 def _has(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """simpleJSONHas: return whether the text contains the label of the field."""
+    """Return whether the text contains the field's label: simpleJSONHas."""
     return pc.match_substring(columns.text(arrays[0]), _label(call)).cast(pa.uint8())
 
 
 def _is_true(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """simpleJSONExtractBool: return whether the field's value is true."""
+    """Return whether the field's value is true: simpleJSONExtractBool."""
     is_true = pc.equal(_value(arrays, call, "(?P<value>true)"), "true")
     return pc.fill_null(is_true, False).cast(pa.uint8())
 
 
 def _string(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """simpleJSONExtractString: decode escapes once for each distinct text that has any."""
+    """Return the field's string, "" if it is none: simpleJSONExtractString.
+
+    Escapes are decoded once for each distinct text that has any.
+    """
     distinct = _value(arrays, call, _QUOTED).dictionary_encode()
     quoted = distinct.dictionary
     plain = pc.utf8_slice_codeunits(quoted, 1, -1).cast(pa.string())

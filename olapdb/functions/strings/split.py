@@ -30,6 +30,7 @@ def _separated_rule(
     """Return the type rule: two strings (text and separator or pattern), then integers."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        """Return the result; raise IllegalTypeOfArgument if any argument is of another type."""
         require(name, types[:2], TEXT_TYPES, "a String")
         require(name, types[2:], Integer, "an integer")
         return result
@@ -38,11 +39,17 @@ def _separated_rule(
 
 
 def _split_kernel(split: Callable[[pa.Array, str], pa.Array]) -> Kernel:
-    """Return the kernel of a split; `split(texts, separator)` gives lists of pieces.
+    """Return the kernel of a split of (separator, text[, number]).
 
-    A third argument bounds the number of pieces; further ones are dropped."""
+    `split(texts, separator)` gives lists of pieces. The number bounds the pieces of a text; further
+    ones are dropped.
+    """
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        """Split the texts; a third argument of 0 or less is no bound.
+
+        Raises BadArguments if the third argument is no constant integer.
+        """
         separator, subject = columns.text(arrays[0]), columns.text(arrays[1])
         lists = slices.per_value([subject, separator], (1,), lambda o, v: split(o[0], v[0]))
         limit = call.constant(2)
@@ -68,6 +75,7 @@ def split_by_string(array: pa.Array, separator: str) -> pa.Array:
 
 
 def _by_char(array: pa.Array, separator: str) -> pa.Array:
+    """Split texts at a separator; raise BadArguments unless it is one character."""
     if len(array) and len(separator) != 1:
         raise BadArguments(
             "The separator of splitByChar is one character.", hint="Use splitByString."
@@ -117,18 +125,19 @@ def _by_matches(array: pa.Array, pattern: str) -> pa.Array:
 
 
 def _by_whitespace(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """splitByWhitespace: split at runs of whitespace, without empty pieces."""
+    """Split at runs of whitespace, without empty pieces: splitByWhitespace."""
     trimmed = pc.ascii_trim_whitespace(columns.text(arrays[0]))
     lists = pc.ascii_split_whitespace(trimmed).cast(pa.list_(pa.string()))
     return _without_empty_pieces(lists)
 
 
 def _by_non_alpha(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """splitByNonAlpha: split at runs of whitespace and punctuation, without empty pieces."""
+    """Split at runs of whitespace and punctuation, without empty pieces: splitByNonAlpha."""
     return _without_empty_pieces(_by_regexp(columns.text(arrays[0]), r"[\s[:punct:]]+"))
 
 
 def _without_empty_pieces(lists: pa.Array) -> pa.Array:
+    """Return the lists without their empty strings."""
     offsets, elements = columns.elements_of(lists)
     return filter_elements(offsets, elements, np.asarray(pc.not_equal(elements, "")))
 
@@ -136,18 +145,20 @@ def _without_empty_pieces(lists: pa.Array) -> pa.Array:
 def _one_text_rule(
     name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
 ) -> DataType:
+    """Return Array(String); raise IllegalTypeOfArgument unless the first argument is a string."""
     require(name, types[:1], TEXT_TYPES, "a String")
     return _STRINGS
 
 
 def _join_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return String; raise IllegalTypeOfArgument unless the arguments are an array and strings."""
     require(name, types[:1], Array, "an Array")
     require(name, types[1:], TEXT_TYPES, "a String")
     return STRING
 
 
 def _array_string_concat(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """arrayStringConcat: join the elements, without NULLs, by the separator."""
+    """Join the elements, without NULLs, by the separator: arrayStringConcat."""
     array_type = call.types[0]
     assert isinstance(array_type, Array)
     offsets, elements = columns.elements_of(arrays[0])
@@ -166,6 +177,10 @@ def _extract(*, every: bool) -> Kernel:
     A match gives its first group, or its whole text if the pattern has no group."""
 
     def extract(array: pa.Array, pattern: str) -> pa.Array:
+        """Return the match, or with `every` the list of matches, of one pattern in each text.
+
+        Raises CannotCompileRegexp for a wrong pattern.
+        """
         try:
             groups = re.compile(pattern).groups
         except re.error as error:
@@ -190,6 +205,7 @@ def _extract(*, every: bool) -> Kernel:
         return _lists_by_owner(matches, owners, len(array))
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        """Extract matches from the texts of each distinct pattern together."""
         texts = [columns.text(a) for a in arrays]
         return slices.per_value(texts, (1,), lambda o, v: extract(o[0], v[0]))
 
@@ -208,6 +224,7 @@ def _named_first(pattern: str) -> str:
     first = True
 
     def rename(match: re.Match[str]) -> str:
+        """Return the opening of a group: named for the first, not capturing for others."""
         nonlocal first
         name, first = ("(?P<g1>" if first else "(?:"), False
         return name
@@ -239,12 +256,17 @@ def _lists_by_owner(pieces: list[pa.Array], owners: list[np.ndarray], rows: int)
 
 
 def _substring_index(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """substringIndex: the text before the n-th separator, counted from the right if n is negative."""
+    """Return the text before the n-th separator: substringIndex.
+
+    A negative n gives the text behind the n-th separator from the right. Raises
+    IllegalTypeOfArgument unless n is a constant integer.
+    """
     count = call.constant(2)
     if not isinstance(count, int):
         raise illegal("substringIndex", call.types[2], "a constant integer")
 
     def before_separator(others: list[pa.Array], values: list[str]) -> pa.Array:
+        """Cut the texts at one separator; an empty one, and n = 0, give ""."""
         separator = values[0]
         if count == 0 or not separator:
             return pa.array([""] * len(others[0]), pa.string())

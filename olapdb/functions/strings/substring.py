@@ -25,7 +25,10 @@ from olapdb.types import STRING, UINT8, UINT64, Array, DataType, FixedString, Ma
 def _length_rule(
     result: DataType,
 ) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
+    """Return a type rule: `result`, for a string, array or map."""
+
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        """Return the result; raise IllegalTypeOfArgument for another argument."""
         scalar.require(name, types, (*TEXT_TYPES, Array, Map), "a String, Array or Map")
         return result
 
@@ -40,13 +43,18 @@ def _sizes(array: pa.Array) -> np.ndarray:
 
 
 def _length(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Return the number of bytes or elements as UInt64: the kernel of length."""
     return columns.from_values(_sizes(arrays[0]), pa.uint64())
 
 
 def _emptiness(*, empty: bool) -> scalar.Kernel:
-    """Return the kernel of empty, or of notEmpty. A FixedString of zero bytes is empty."""
+    """Return the kernel of empty, or without `empty` of notEmpty.
+
+    A FixedString that holds only zero bytes is empty.
+    """
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Return 1 where the value is empty, or not empty, else 0."""
         if isinstance(call.types[0], FixedString):
             filled = rendering.fixed_bytes(arrays[0]).any(axis=1)
         else:
@@ -77,6 +85,7 @@ def _substring(*, utf8: bool) -> scalar.Kernel:
     """Return the kernel of substring(s, start[, count]), in bytes or characters."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Cut each row's substring out of its string."""
         array = columns.text(arrays[0])
         size = slices.lengths_of(array, utf8=utf8)
         count = integers(arrays[2]) if len(arrays) > 2 else np.full(len(array), TO_THE_END)
@@ -87,9 +96,12 @@ def _substring(*, utf8: bool) -> scalar.Kernel:
 
 
 def _left(*, utf8: bool) -> scalar.Kernel:
-    """Return the kernel of left(s, n); a negative n drops the last -n."""
+    """Return the kernel of left(s, n), in bytes or with `utf8` characters; a negative n drops the
+    last -n.
+    """
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Take the first n bytes or characters of each string."""
         array, count = columns.text(arrays[0]), integers(arrays[1])
         size = slices.lengths_of(array, utf8=utf8)
         length = np.where(count < 0, np.maximum(size + count, 0), count)
@@ -99,9 +111,12 @@ def _left(*, utf8: bool) -> scalar.Kernel:
 
 
 def _right(*, utf8: bool) -> scalar.Kernel:
-    """Return the kernel of right(s, n); a negative n drops the first -n."""
+    """Return the kernel of right(s, n), in bytes or with `utf8` characters; a negative n drops the
+    first -n.
+    """
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Take the last n bytes or characters of each string."""
         array, count = columns.text(arrays[0]), integers(arrays[1])
         size = slices.lengths_of(array, utf8=utf8)
         length = np.where(count < 0, np.maximum(size + count, 0), np.minimum(count, size))

@@ -21,8 +21,11 @@ _SEPARATOR = r"[\x00-/:-@\[-`{-\x7f]"
 
 
 def _has_token(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve hasToken(text, word) and its variants: find a constant word between separators or ends
-    of the text."""
+    """Resolve hasToken(text, word) and its variants: find a constant word between separators or
+    ends.
+
+    A word with separators raises BadArguments, or with …OrNull gives NULL.
+    """
     if not isinstance(plain(arguments[0].type), String | FixedString):
         raise scalar.illegal(name, arguments[0].type, "a String")
     word = scalar.constant_text(name, arguments, 1, "the word")
@@ -36,6 +39,7 @@ def _has_token(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         )
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Search each text for the word; an empty word is in no text."""
         texts = columns.text(arrays[0])
         if not word:
             return columns.from_values(np.zeros(len(texts), bool), pa.uint8())
@@ -55,10 +59,12 @@ def _has_token(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _ascii_lower(word: str) -> str:
+    """Return the word with its ASCII letters in lower case."""
     return "".join(c.lower() if c.isascii() else c for c in word)
 
 
 def _search_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return UInt8; raise IllegalTypeOfArgument unless the arguments are String and Array(String)."""
     if not isinstance(types[0], String):
         raise scalar.illegal(name, types[0], "a String")
     if not isinstance(types[1], Array) or not isinstance(types[1].inner, String):
@@ -67,20 +73,26 @@ def _search_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Arg
 
 
 def _any_of(*, utf8: bool = False, folds: bool = False) -> scalar.Kernel:
-    """Return the kernel of multiSearchAny: whether a string contains one of the needles. Every string
-    contains the empty needle."""
+    """Return the kernel of multiSearchAny: whether a string contains one of the needles.
+
+    `folds` ignores case, of ASCII letters or with `utf8` of all. Every string contains the empty
+    needle.
+    """
 
     def folded(array: pa.Array) -> pa.Array:
+        """Return the texts in lower case if `folds`, else as given."""
         if not folds:
             return array
         return pc.utf8_lower(array) if utf8 else pc.ascii_lower(array)
 
     def contains(others: list[pa.Array], values: list[str]) -> pa.Array:
+        """Return whether each text contains the one needle."""
         needle = values[0].encode("utf-8", "surrogateescape")
         matches = pc.match_substring(columns.binary(others[0]), needle)
         return columns.from_values(np.asarray(matches), pa.uint8())
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Return for each row 1 if its text contains any of its needles."""
         texts = folded(columns.text(arrays[0]))
         offsets, elements = columns.elements_of(arrays[1])
         owners = columns.parents_of(offsets)
