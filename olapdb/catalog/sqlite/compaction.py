@@ -64,6 +64,8 @@ def joined_spans(spans: Iterable[BlockSpan], now_ms: int) -> list[BlockSpan]:
 
 
 def _joins(older: BlockSpan, younger: BlockSpan, now_ms: int) -> bool:
+    """Return whether two neighbours may become one span: no block between them, and together they
+    last at most a share of their age (or SPAN_MS_MIN)."""
     if older.last + 1 != younger.first:
         return False  # a block between them keeps its row
     lasts_ms = max(older.newest_ms, younger.newest_ms) - min(older.oldest_ms, younger.oldest_ms)
@@ -71,6 +73,7 @@ def _joins(older: BlockSpan, younger: BlockSpan, now_ms: int) -> bool:
 
 
 def _join(older: BlockSpan, younger: BlockSpan) -> BlockSpan:
+    """Return one span over both. The caller has checked by `_joins` that they are adjacent."""
     return BlockSpan(
         older.first,
         younger.last,

@@ -54,6 +54,7 @@ class Connections:
         return self._path == MEMORY
 
     def _reset(self) -> None:
+        """Start with an empty pool that belongs to the calling process, after opening or a fork."""
         self._process_id = os.getpid()
         self._idle: list[sqlite3.Connection] = []
         self._mutex = threading.Lock()
@@ -120,6 +121,7 @@ class Connections:
             )
 
     def _file(self) -> _File:
+        """Return the present state of the catalog's file. An empty log counts as none."""
         try:
             # An empty log counts as none: SQLite creates one if a reader finds it just removed.
             logged = os.path.getsize(f"{self._path}-wal") > 0
@@ -187,6 +189,7 @@ class Connections:
             self._writer = None
 
     def _open(self) -> sqlite3.Connection:
+        """Open a new SQLite connection with our PRAGMAs. The callers raise its errors as ours."""
         if self.in_memory:
             return sqlite3.connect(MEMORY, isolation_level=None, check_same_thread=False)
         # auto_vacuum before the log: it only takes effect on a file without any page.
@@ -231,6 +234,8 @@ class Connections:
             time.sleep(_OPENING_PAUSE_SECONDS)
 
     def _connect_read_only(self, file: _File) -> sqlite3.Connection:
+        """Open the file for reading only: through its log if it has one, else as immutable, so that
+        SQLite creates no files beside it."""
         options = "mode=ro&readonly_shm=1" if file.logged else "mode=ro&immutable=1"
         return sqlite3.connect(
             f"file:{quote(os.path.abspath(self._path))}?{options}",
@@ -240,6 +245,8 @@ class Connections:
         )
 
     def _borrow(self) -> sqlite3.Connection:
+        """Return an idle connection, or a new one. Raise InterfaceError if the warehouse is
+        closed."""
         if self._closed:
             raise InterfaceError("The warehouse is closed.", hint="Connect again.")
         with self._mutex:
@@ -248,6 +255,7 @@ class Connections:
         return self.open()
 
     def _give_back(self, connection: sqlite3.Connection) -> None:
+        """Keep the connection for the next reader; close it if the pool is full or closed."""
         with self._mutex:
             if len(self._idle) < _IDLE_MAX and not self._closed:
                 self._idle.append(connection)
@@ -267,5 +275,6 @@ def _add_missing_tables(connection: sqlite3.Connection) -> None:
 
 
 def _rollback(connection: sqlite3.Connection) -> None:
+    """Roll back the open transaction, if there is one."""
     if connection.in_transaction:
         connection.execute("ROLLBACK")

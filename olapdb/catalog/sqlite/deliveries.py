@@ -148,6 +148,7 @@ def _new_epoch(connection: sqlite3.Connection, table_id: str, ledger: KeyLedger)
 
 
 def _put_ledger(connection: sqlite3.Connection, table_id: str, ledger: KeyLedger) -> None:
+    """Write the ledger row of a table's keys, replacing the former one."""
     sql.put_key_ledger(
         connection,
         table_id=table_id,
@@ -163,6 +164,8 @@ def _put_ledger(connection: sqlite3.Connection, table_id: str, ledger: KeyLedger
 def _add_rows(
     connection: sqlite3.Connection, table_id: str, ordinal: int, keys: bytes, now_ms: int
 ) -> None:
+    """Write new keys in rows of at most ROW_KEYS_MAX; the first key gets `ordinal`. Rows with few
+    keys get tier 0, so that `_join_rows` joins them later."""
     for start in range(0, len(keys), ROW_KEYS_MAX * KEY_BYTES):
         piece = keys[start : start + ROW_KEYS_MAX * KEY_BYTES]
         count = len(piece) // KEY_BYTES
@@ -173,6 +176,8 @@ def _add_rows(
 
 
 def _join_rows(connection: sqlite3.Connection, table_id: str) -> None:
+    """Join the newest JOINED_ROWS rows of equal tier into one row of the next tier, repeatedly.
+    Stops at rows of the last tier and at gaps between ordinals."""
     while True:
         newest = sql.newest_key_tiers(connection, of_table=table_id).fetchmany(JOINED_ROWS)
         tiers = {tier for _, _, tier in newest}
@@ -194,6 +199,7 @@ def _join_rows(connection: sqlite3.Connection, table_id: str) -> None:
 def _insert_row(
     connection: sqlite3.Connection, table_id: str, batch: KeyBatch, tier: int, newest_ms: int
 ) -> None:
+    """Write one batch of keys as a row. `newest_ms` is when its newest key was accepted."""
     sql.insert_keys(
         connection,
         table_id=table_id,

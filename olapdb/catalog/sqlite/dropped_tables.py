@@ -78,12 +78,15 @@ def recover(
 
 
 def _table(body: str) -> Table:
+    """Decode a table from its JSON text in the catalog."""
     table = decode_object("table", body, parse_type)
     assert isinstance(table, Table)
     return table
 
 
 def _parts(connection: sqlite3.Connection, table_id: str, commit: int) -> tuple[Part, ...]:
+    """Return the parts, attached and detached, that commit number `commit` dropped with the
+    table."""
     owners = json.dumps([table_id, detached_table(table_id)])
     rows = sql.parts_dropped_with(connection, of_tables=owners, at_commit=commit)
     return tuple(decode_part(row) for row in rows)

@@ -84,6 +84,8 @@ def _spare_pages(connection: sqlite3.Connection) -> int:
 
 
 def _is_worth_rewriting(connection: sqlite3.Connection) -> bool:
+    """Return whether more than half of the file's pages are free and the rest is small enough to be
+    rewritten."""
     free, all_pages = _pragma(connection, "freelist_count"), _pragma(connection, "page_count")
     used_bytes = (all_pages - free) * _pragma(connection, "page_size")
     return 2 * free > all_pages and used_bytes <= REWRITTEN_BYTES_MAX
@@ -104,10 +106,12 @@ def _shorten_log(writer: Writer, path: str) -> None:
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    """Return the value of a PRAGMA that yields one integer."""
     return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
 
 
 def _log_bytes(path: str) -> int:
+    """Return the size of the write-ahead log, 0 if there is none or it cannot be read."""
     try:
         return os.path.getsize(f"{path}-wal")
     except OSError:

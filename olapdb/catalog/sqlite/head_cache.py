@@ -110,6 +110,8 @@ class HeadCache:
             self._decoded.clear()
 
     def _note(self, applier: CommitApplier, number: int) -> None:
+        """Advance the cache by one commit. Does nothing unless the cache holds the commit before
+        it."""
         with self._lock:
             newest = self._newest
             if newest is None or newest.snapshot.number != number - 1:
@@ -174,12 +176,15 @@ class HeadCache:
             return parts
 
     def _become(self, number: int, schema: SchemaState) -> Newest:
+        """Make commit `number` with this schema the newest one that the cache knows."""
         self._newest = Newest(SqliteSnapshot(self._catalog, number, schema), schema)
         return self._newest
 
     def _read_schema(
         self, connection: sqlite3.Connection, number: int, *, keep: bool
     ) -> SchemaState:
+        """Read the databases, tables and views as of commit `number`. Unchanged rows yield the same
+        objects as before. `keep` remembers the decoded rows for the next read."""
         databases = {
             name: DatabaseEntry(id, name, comment)
             for id, name, comment in sql.databases_at(connection, number=number)

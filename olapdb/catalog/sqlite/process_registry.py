@@ -110,6 +110,8 @@ class Registration:
         self._published = 0
 
     def _ensure(self) -> None:
+        """Register this process, if it is not yet: draw a token and create its file, locked until
+        the process ends. A catalog in memory only gets a token."""
         if self.token:
             return
         token = uuid.uuid4().hex
@@ -133,20 +135,25 @@ class Registration:
 
     @contextmanager
     def _named_errors(self) -> Iterator[None]:
+        """Convert OSErrors inside the `with` to errors that name the registry's folder."""
         try:
             yield
         except OSError as error:
             raise system_error(error, self._folder or "") from error
 
     def _lowest(self) -> int:
+        """Return the oldest commit that this process pins, 0 without pins."""
         return min(self._pins, default=0)
 
     def _drop(self, number: int) -> None:
+        """Remove one pin of commit `number`."""
         self._pins[number] -= 1
         if self._pins[number] <= 0:
             del self._pins[number]
 
     def _publish(self) -> None:
+        """Write the oldest pin of this process to its file, if it changed, for other processes to
+        read."""
         if self._folder is None:
             return
         lowest = self._lowest()
@@ -196,6 +203,7 @@ def living(folder: str, tokens: Iterable[str]) -> frozenset[str]:
 
 
 def _unlink(path: str) -> None:
+    """Delete a file unless it is already deleted."""
     try:
         os.unlink(path)
     except FileNotFoundError:

@@ -72,6 +72,8 @@ def released(retained: Retained, target_partition: str | None) -> Retained | Non
 
 
 def _joined_slices(slices: Iterable[RetainedSlice]) -> tuple[RetainedSlice, ...]:
+    """Return one slice for each target partition: rows added up, bounds widened, the worse
+    verdict."""
     joined: dict[str | None, RetainedSlice] = {}
     for added in slices:
         known = joined.get(added.partition)
@@ -89,4 +91,5 @@ def _joined_slices(slices: Iterable[RetainedSlice]) -> tuple[RetainedSlice, ...]
 
 
 def _hull(first: KeyBounds | None, second: KeyBounds | None) -> KeyBounds | None:
+    """Return bounds around both; None (unknown) if either is None."""
     return None if first is None or second is None else first.joined(second)

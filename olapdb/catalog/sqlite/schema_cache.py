@@ -58,6 +58,7 @@ class SchemaState:
         return {table_id: tuple(views) for table_id, views in grouped.items()}
 
     def _views_by(self, key: object) -> dict[str, tuple[MaterializedView, ...]]:
+        """Group the materialized views by the table id that `key(view)` returns."""
         assert callable(key)
         grouped: dict[str, list[MaterializedView]] = {}
         for item in self.ordered:
@@ -151,4 +152,5 @@ class TableParts:
 
 
 def _remove(ordered: list[Part], part: Part) -> None:
+    """Remove a part from a list in the order of `part_order`. The part must be in it."""
     del ordered[bisect_left(ordered, part_order(part), key=part_order)]

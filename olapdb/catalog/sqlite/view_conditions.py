@@ -35,5 +35,6 @@ def has_no_bypass(
 
 
 def _parts(connection: sqlite3.Connection, number: int, table_id: str) -> Iterator[Part]:
+    """Yield the parts of a table as of commit `number`."""
     rows = sql.parts_at(connection, of_table=table_id, number=number)
     return (decode_part(row) for row in rows)

@@ -133,9 +133,11 @@ class ViewLedger:
         self._drop_retained([row_id for row_id, _ in self._retained_rows(view_id)])
 
     def _retained_rows(self, view_id: str) -> list[tuple[int, str]]:
+        """Return (row id, JSON text) of the view's live retained rows."""
         return sql.retained_of(self._connection, of_view=view_id).fetchall()
 
     def _insert_retained(self, retained: Retained) -> None:
+        """Write one retained row, created by this commit."""
         sql.insert_retained(
             self._connection,
             view_id=retained.view_id,
@@ -147,15 +149,20 @@ class ViewLedger:
         )
 
     def _drop_retained(self, row_ids: Sequence[int]) -> None:
+        """Mark retained rows as dropped by this commit."""
         sql.drop_retained(self._connection, row_ids=json.dumps(row_ids), number=self._number)
 
     def _coverage_rows(self, view_id: str) -> list[tuple[int, str | None, int, int]]:
+        """Return (row id, source partition or None for all, first block, last block) of the view's
+        live coverage."""
         return sql.coverage_at(self._connection, of_view=view_id, number=self._number).fetchall()
 
     def _partitions(self, table_id: str) -> set[str]:
+        """Return the ids of partitions in which the table has live parts."""
         return {p for _, p, *_ in sql.live_parts_of(self._connection, of_table=table_id)}
 
     def _insert_coverage(self, view_id: str, partition: str | None, blocks: BlockRange) -> None:
+        """Write one coverage row. `partition` None covers all partitions of the source."""
         sql.insert_coverage(
             self._connection,
             view_id=view_id,
@@ -167,6 +174,7 @@ class ViewLedger:
         )
 
     def _drop_coverage(self, row_ids: Sequence[int]) -> None:
+        """Mark coverage rows as dropped by this commit."""
         if row_ids:
             sql.drop_coverage(self._connection, row_ids=json.dumps(row_ids), number=self._number)
 

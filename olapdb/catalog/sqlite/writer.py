@@ -168,6 +168,8 @@ class Writer:
             self._connections.discard_writer()
 
     def _enqueue(self, queue: TicketQueue, purpose: str) -> None:
+        """Wait for this process's place in the queue. Raise CatalogBusy after the timeout,
+        OperationalError if the queue's file fails."""
         try:
             queue.acquire(self._lock_timeout_ms, purpose)
         except OSError as error:
@@ -187,5 +189,6 @@ class Writer:
         self._close_queue()
 
     def _close_queue(self) -> None:
+        """Close the file of the queue, if it was opened."""
         if self._queue is not None:
             self._queue.close()
