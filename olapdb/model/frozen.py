@@ -92,6 +92,7 @@ class FrozenSnapshot:
         raise InternalError("A frozen snapshot holds no block log.")
 
     def _views(self, chosen: Callable[[MaterializedView], bool]) -> tuple[MaterializedView, ...]:
+        """Return the materialized views for which `chosen(view)` holds, by database and name."""
         return tuple(
             item for item in self.objects() if isinstance(item, MaterializedView) and chosen(item)
         )
@@ -144,6 +145,9 @@ def freeze(
 def _add_cascade(
     snapshot: Snapshot, table_id: str, items: dict[str, SchemaObject], read: set[str]
 ) -> None:
+    """Add the table and everything that an INSERT into it reaches: views on it, their targets,
+    views on those, and so on. `read` collects the ids of dimension tables, whose rows the views
+    read."""
     waiting, seen = [table_id], set[str]()
     while waiting:
         current_id = waiting.pop()
@@ -159,6 +163,8 @@ def _add_cascade(
 def _add_view(
     snapshot: Snapshot, view_id: str, items: dict[str, SchemaObject], read: set[str]
 ) -> None:
+    """Add a view (if it exists) with its source, target, dimension tables and references to
+    `items`. `read` collects the ids of its dimension tables."""
     _add_object(snapshot, view_id, items)
     view = items.get(view_id)
     if not isinstance(view, MaterializedView):
@@ -169,6 +175,7 @@ def _add_view(
 
 
 def _add_object(snapshot: Snapshot, object_id: str, items: dict[str, SchemaObject]) -> None:
+    """Add the table or view to `items`, unless it is there already or does not exist."""
     if object_id in items:
         return
     item = snapshot.by_id(object_id)

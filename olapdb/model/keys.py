@@ -195,6 +195,7 @@ class KeyBatch:
 
 
 def _without_first(segments: np.ndarray, skipped: int) -> np.ndarray:
+    """Return the segments (count, accepted_ms) of a batch without its first `skipped` keys."""
     ends = np.cumsum(segments["count"])
     at = int(np.searchsorted(ends, skipped, "right"))
     rest = segments[at:].copy()

@@ -123,6 +123,7 @@ class OverlaySnapshot:
         return self.base.block_span(table_id, blocks)
 
     def _is_hidden(self, item: SchemaObject) -> bool:
+        """Return whether the overlay changes or removes this object of the base."""
         return item.id in self.changed or item.id in self.removed
 
     def _overlaid(

@@ -122,6 +122,8 @@ class KeyBounds:
 def _around(
     low: KeyValue, high: KeyValue, other_low: KeyValue, other_high: KeyValue
 ) -> tuple[KeyValue, KeyValue]:
+    """Return the bounds that contain two pairs of bounds of one key item. A pair with a None (only
+    NULLs, or a type without bounds) is ignored."""
     if low is None or high is None:  # only NULLs, or a type without bounds
         return other_low, other_high
     if other_low is None or other_high is None:

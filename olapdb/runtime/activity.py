@@ -204,6 +204,7 @@ class Activity:
 
 
 def _described(error: BaseException | None) -> tuple[int, str, str]:
+    """Return (code, name, message) of an error; (0, "", "") for None."""
     if error is None:
         return 0, "", ""
     if isinstance(error, Error):

@@ -68,6 +68,8 @@ class QueryTracker:
                 event.set()
 
     def _end(self, query: RunningQuery, error: BaseException | None = None, rows: int = 0) -> None:
+        """Log the query as ended with its error, if any, and its number of rows. Then call
+        `on_end`."""
         query.statistics.elapsed_seconds = query.elapsed_seconds
         self._services.activity.end(query, rows, error)
         with self._lock:

@@ -54,6 +54,8 @@ class BoundedCache(Generic[Value]):
         return len(self._entries)
 
     def _drop(self, key: Hashable) -> None:
+        """Remove an entry and subtract its weight, if it is in the cache. The caller holds the
+        lock."""
         entry = self._entries.pop(key, None)
         if entry is not None:
             self._weight -= entry[1]

@@ -139,9 +139,11 @@ def quarantine_hint(part: Part) -> str:
 
 
 def _compare(part: Part, checksum: str) -> None:
+    """Raise the error of `mismatch` if the computed checksum is not the part's."""
     if checksum != part.checksum:
         raise mismatch(part, f"checksum {checksum}, but {part.checksum} was written")
 
 
 def _footer_digest(footer: bytes) -> str:
+    """Return the BLAKE2b hash (16 bytes, in hex) of a Parquet footer."""
     return hashlib.blake2b(footer, digest_size=16).hexdigest()

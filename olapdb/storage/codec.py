@@ -77,8 +77,8 @@ def column_codec(column: Column, table: Table) -> ParquetCodec:
 
 
 def check_codec(column: Column, table: Table) -> None:
-    """Raise ClickHouse's error for a chain that cannot work: a transformation of values without a
-    fixed size, or no compression after the transformations."""
+    """Raise ClickHouse's error if the column's chain of codecs cannot work: a transformation of
+    values without a fixed size, or no compression after the transformations."""
     column_codec(column, table)
     steps = [name for name, _ in _chain(column)]
     transforming = [name for name in steps if name in _TRANSFORMING]
@@ -121,7 +121,8 @@ def _check_arguments(column: Column) -> None:
 
 
 def _check_kinds(column: Column, transforming: list[str]) -> None:
-    """Raise for codecs whose kind of numbers is not the column's."""
+    """Raise IllegalCodecType if any transforming codec is for another kind of numbers than the
+    column's."""
     kind = types.plain(column.type)
     for name in transforming:
         if name == "t64" and isinstance(kind, types.Float):
@@ -172,6 +173,7 @@ def parquet_text(column: Column, table: Table) -> str:
 
 
 def _chain(column: Column) -> list[tuple[str, str]]:
+    """Return the column's codecs in their order, as (name in lower case, text of the arguments)."""
     text = column.codec.strip()
     return _steps(text[6:-1] if text[:6].upper() == "CODEC(" and text.endswith(")") else text)
 
@@ -187,6 +189,8 @@ def _width(column: Column) -> int:
 
 
 def _steps(text: str) -> list[tuple[str, str]]:
+    """Split the text between the parentheses of CODEC(…) into (name in lower case, text of the
+    arguments). Raise BadArguments if it is malformed."""
     steps = []
     at = 0
     while at < len(text):
@@ -201,6 +205,8 @@ def _steps(text: str) -> list[tuple[str, str]]:
 
 
 def _zstd_level(argument: str) -> int:
+    """Return the level of ZSTD, 1 if the argument is empty. Raise IllegalCodecParameter if it is
+    out of range."""
     level = int(argument) if argument.strip().isdigit() else (1 if not argument.strip() else 0)
     if not 1 <= level <= _ZSTD_LEVEL_MAX:
         raise errors.IllegalCodecParameter(

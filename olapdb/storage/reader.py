@@ -103,6 +103,7 @@ class PartReader:
 
     @cached_property
     def _past(self) -> PartColumns:
+        """The table's former column names and types, computed once."""
         return PartColumns(self._table)
 
     @cached_property
@@ -215,6 +216,7 @@ class PartReader:
         return statistics_bounds(chunk.statistics, column.type, ticks)
 
     def _column(self, name: str) -> Column:
+        """Return the stored column of this name. Raise InternalError if the table stores none."""
         column = self._columns.get(name)
         if column is None:
             raise InternalError(f"Column {name!r} is not stored by the table.")
@@ -223,6 +225,8 @@ class PartReader:
     # --- inline parts
 
     def _inline(self, requested: Sequence[Column]) -> pa.Table:
+        """Read the requested columns of an inline part. Columns that the part lacks are missing in
+        the result."""
         table = self._inline_table()
         positions = _ids(table.schema)
         return self._with_table_names(
@@ -234,6 +238,8 @@ class PartReader:
         )
 
     def _inline_table(self) -> pa.Table:
+        """Return all rows of an inline part from the cache; else read them from the catalog, verify
+        their checksum and cache them."""
         cache = self._store.cache.inline
         cached = cache.get(self._part.id)
         if isinstance(cached, pa.Table):
@@ -257,6 +263,9 @@ class PartReader:
         use_threads: bool,
         coded: Collection[str],
     ) -> pa.Table:
+        """Read the requested columns and row groups (None: all) of the part's file. Columns that
+        the part lacks are missing in the result. `coded` names columns to return as dictionaries,
+        if their type is unchanged."""
         footer = self._footer()
         stored = [(c, footer.columns[c.id]) for c in requested if c.id in footer.columns]
         if not stored:
@@ -284,6 +293,8 @@ class PartReader:
         return self._with_table_names([(c, rows.column(s.name), s.type_name) for c, s in stored])
 
     def _footer(self) -> PartFooter:
+        """Return the file's footer from the cache; else read it, verify it against the part and
+        cache it."""
         cache = self._store.cache.footers
         cached = cache.get(self._part.path)
         if isinstance(cached, PartFooter):
@@ -306,7 +317,8 @@ class PartReader:
 
     @contextmanager
     def _suspecting(self) -> Iterator[None]:
-        """Note the part as a suspect if the read fails; whether it is damaged is checked later."""
+        """Note the part as a suspect if a read inside the `with` fails; a later check decides
+        whether it is damaged."""
         try:
             yield
         except OperationalError as error:
@@ -331,6 +343,8 @@ class PartReader:
         return pa.table(arrays, names=[column.name for column, _, _ in columns])
 
     def _typed(self, column: Column, values: pa.ChunkedArray, type_name: str) -> pa.ChunkedArray:
+        """Convert stored values to the column's present type, through each type that it had since
+        the part was written. Dictionaries are returned unchanged."""
         if pa.types.is_dictionary(values.type):
             return values
         if self._is_unchanged(column, type_name):
@@ -388,6 +402,7 @@ class _GroupBounds(Mapping[str, ColumnBounds]):
 
 
 def _file_columns(schema: pa.Schema) -> dict[int, FileColumn]:
+    """Return the file's columns by column id. Fields without an id are left out."""
     columns = {}
     leaf = 0
     for field in schema:
@@ -402,6 +417,7 @@ def _file_columns(schema: pa.Schema) -> dict[int, FileColumn]:
 
 
 def _leaf_count(arrow: pa.DataType) -> int:
+    """Return how many Parquet columns a column of this type consists of."""
     if pa.types.is_map(arrow):
         return _leaf_count(arrow.key_type) + _leaf_count(arrow.item_type)
     if pa.types.is_struct(arrow):
@@ -418,11 +434,13 @@ def _ids(schema: pa.Schema) -> dict[int, int]:
 
 
 def _field_id(field: pa.Field) -> int | None:
+    """Return the id of the column in the field's metadata. None if there is none."""
     raw = (field.metadata or {}).get(_FIELD_ID)
     return None if raw is None else int(raw)
 
 
 def _type_name(field: pa.Field) -> str:
+    """Return the ClickHouse type in the field's metadata, "" if there is none."""
     return str((field.metadata or {}).get(_TYPE_NAME, b"").decode())
 
 

@@ -89,6 +89,7 @@ def write_manifest(store: Store, note: ManifestFile) -> None:
     data = json.dumps({"slices": slices}).encode()
 
     def write(sink: pa.NativeFile) -> None:
+        """Write the encoded manifest to the file."""
         sink.write(data)
 
     store.write(note.path, write)

@@ -229,6 +229,8 @@ class LocalStore:
             self._known_folders.add(folder)
 
     def _flush(self, temporary: str) -> int:
+        """Write the temporary file's data to the disk if durability is "full". Return its size in
+        bytes."""
         descriptor = os.open(temporary, os.O_RDONLY)
         try:
             if self.durability == "full":
@@ -291,6 +293,8 @@ class MemoryStore:
         return None
 
     def _file(self, path: str) -> tuple[pa.Buffer, int]:
+        """Return a file's (bytes, milliseconds since 1970 of its last change). Raise
+        FileDoesntExist if there is none."""
         entry = self._files.get(path)
         if entry is None:
             raise _missing(path)
@@ -312,6 +316,7 @@ def system_errors(path: str) -> Iterator[None]:
 
 
 def _missing(path: str) -> FileDoesntExist:
+    """Return the error for a file that does not exist."""
     return FileDoesntExist(
         f"The file {path} does not exist in the warehouse.",
         hint="Restore it from a backup, or set its part aside: CHECK TABLE names it, SYSTEM QUARANTINE"
@@ -320,6 +325,7 @@ def _missing(path: str) -> FileDoesntExist:
 
 
 def _unlink(path: str) -> None:
+    """Delete a temporary file if possible; errors are ignored."""
     try:
         os.unlink(path)
     except OSError:

@@ -126,6 +126,8 @@ class SqliteCatalog:
         return retry_read(lambda: self._snapshot(number))
 
     def _snapshot(self, number: int | None = None) -> SqliteSnapshot:
+        """Read snapshot `number` (None: the newest) once, without the retry of `snapshot`. Raise
+        BadArguments for a number that does not exist, SnapshotTooOld if vacuum has purged it."""
         self._notice_fork()
         with self._reading_for_head() as connection:
             newest = int(sql.newest_commit.value(connection))
@@ -367,6 +369,7 @@ class SqliteCatalog:
         return tuple(dead)
 
     def _end_leases(self, lease_ids: Sequence[str], state: str) -> None:
+        """Set the state of leases to "closed" or "revoked"."""
         with self._writer.housekeeping("end a lease") as connection:
             sql.set_lease_state(connection, lease_ids=json.dumps(lease_ids), new_state=state)
 
@@ -397,6 +400,8 @@ class SqliteCatalog:
             self.unpin(snapshot.number)
 
     def _pin_newest(self) -> SqliteSnapshot:
+        """Pin and return the newest snapshot. If vacuum purges it before the pin is written, take
+        the then newest one."""
         snapshot = self.snapshot()
         try:
             self.pin(snapshot.number)
@@ -559,4 +564,5 @@ class SqliteCatalog:
 
 
 def _stem(path: str) -> str:
+    """Return the path without its file extension."""
     return os.path.splitext(path)[0]

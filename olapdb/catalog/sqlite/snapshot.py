@@ -126,6 +126,7 @@ class SqliteSnapshot:
         """Return the data versions of all partitions of the table that were ever raised."""
 
         def read() -> dict[str, int]:
+            """Read the data versions of all partitions of the table, by partition id."""
             with self._catalog.connections.reading() as connection:
                 rows = sql.data_versions_at(connection, of_table=table_id, at_commit=self._number)
                 return dict(rows.fetchall())
