@@ -152,16 +152,20 @@ class Database:
         self.services.activity.cancel_all()
 
     def _written(self, table_id: str) -> None:
+        """Notify the scheduler of background merges that a commit wrote to the table."""
         if self._scheduler is not None:
             self._scheduler.notify(table_id)
 
     def _close(self) -> None:
+        """Stop the background merges, then close the catalog."""
         if self._scheduler is not None:
             self._scheduler.stop()
         self._catalog.close()
 
 
 def _open_parts(location: str, read_only: bool, durability: Durability) -> tuple[Catalog, Store]:
+    """Open the catalog and the store of a location, or create them. Raise CannotOpenWarehouse if
+    there is no warehouse to read, or if a folder holds other files."""
     if location == MEMORY:
         return SqliteCatalog(MEMORY, failpoint=failpoint), MemoryStore(failpoint=failpoint)
     folder = Path(location)
@@ -185,6 +189,8 @@ def _open_parts(location: str, read_only: bool, durability: Durability) -> tuple
 
 
 def _make_folder(folder: Path) -> None:
+    """Create the folder, or accept an empty one. Raise CannotOpenWarehouse if it holds files that
+    are not a catalog's."""
     if folder.is_dir() and any(p for p in folder.iterdir() if not p.name.startswith(CATALOG_FILE)):
         raise CannotOpenWarehouse(
             f"{folder} is not empty and has no {CATALOG_FILE}: it is no warehouse.",

@@ -168,6 +168,7 @@ class Result:
         """
 
         def named(batch: pa.RecordBatch) -> pa.RecordBatch:
+            """Return the batch with the result's names and types."""
             return pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
 
         return self._drain(named)
@@ -179,6 +180,8 @@ class Result:
         return self._drain(lambda batch: batch.rename_columns(new_names))
 
     def _drain(self, named: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Take the source, so that the result can be read only once, and return its batches. Raise
+        InterfaceError if it was read or closed before. `named` gives a batch its names."""
         if self._source is None:
             raise InterfaceError("This result was read or closed before.", hint="Run it again.")
         source, self._source = self._source, None
@@ -187,6 +190,8 @@ class Result:
     def _drained(
         self, source: Iterator[pa.RecordBatch], named: Callable[[pa.RecordBatch], pa.RecordBatch]
     ) -> Iterator[pa.RecordBatch]:
+        """Yield the batches. Record a failure; call the callbacks when the reader ends, or defer
+        them if it stops early."""
         try:
             for batch in source:
                 if self.names:
@@ -231,11 +236,14 @@ class Result:
         self._finish()
 
     def _finish(self) -> None:
+        """Call each callback once, in the order of registration."""
         callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
             callback()
 
     def _abandon(self) -> None:
+        """Defer the callbacks, because a garbage collector may be running this. Does nothing
+        without `_defer`."""
         if self._defer is not None:
             callbacks, self._callbacks = self._callbacks, []
             for callback in callbacks:
@@ -298,6 +306,7 @@ def _with_bytes(column: pa.Array | pa.ChunkedArray, error: UnicodeDecodeError) -
 
 
 def _text_or_bytes(value: bytes | None) -> object:
+    """Decode UTF-8. Return the bytes unchanged if they are not UTF-8, None for None."""
     if value is None:
         return None
     try:
@@ -329,18 +338,22 @@ def _converter(data_type: DataType) -> Callable[[object], object] | None:
 
 
 def _to_uuid(value: object) -> object:
+    """Convert 16 bytes to a UUID; return any other value unchanged."""
     return uuid.UUID(bytes=value) if isinstance(value, bytes) else value
 
 
 def _without_zone(value: object) -> object:
+    """Remove the zone from a datetime; return any other value unchanged."""
     return value.replace(tzinfo=None) if isinstance(value, datetime) else value
 
 
 def _identity(value: object) -> object:
+    """Return the value unchanged."""
     return value
 
 
 def _nullable_converter(data_type: DataType) -> Callable[[object], object]:
+    """Return a function that converts a value of the type to Python's and None to None."""
     convert = _converter(data_type)
     if convert is None:
         return _identity
@@ -349,6 +362,8 @@ def _nullable_converter(data_type: DataType) -> Callable[[object], object]:
 
 
 def _array_converter(inner: DataType) -> Callable[[object], object] | None:
+    """Return a function that converts each item of a list. None if items of this type need no
+    conversion."""
     if _converter(inner) is None:
         return None
     convert = _nullable_converter(inner)
@@ -356,6 +371,7 @@ def _array_converter(inner: DataType) -> Callable[[object], object] | None:
 
 
 def _map_converter(key: DataType, value: DataType) -> Callable[[object], object]:
+    """Return a function that converts Arrow's list of (key, value) pairs to a dict."""
     to_key, to_value = _nullable_converter(key), _nullable_converter(value)
 
     def convert(pairs: object) -> object:
@@ -367,6 +383,7 @@ def _map_converter(key: DataType, value: DataType) -> Callable[[object], object]
 
 
 def _tuple_converter(elements: Sequence[DataType]) -> Callable[[object], object]:
+    """Return a function that converts Arrow's dict by element names to a tuple."""
     converters = [_nullable_converter(element) for element in elements]
 
     def convert(value: object) -> object:
@@ -378,6 +395,8 @@ def _tuple_converter(elements: Sequence[DataType]) -> Callable[[object], object]
 
 
 def _close_iterator(source: Iterator[pa.RecordBatch]) -> None:
+    """Close a generator, so that its `finally` blocks run; other iterators have nothing to
+    close."""
     close = getattr(source, "close", None)
     if close is not None:
         close()

@@ -77,6 +77,7 @@ class Session:
         return result
 
     def _run(self, statement: nodes.Statement, context: StatementContext) -> Result:
+        """Answer one statement as a tracked query."""
         return self._track(_kind(statement), context, lambda: self._answer(statement, context))
 
     def _track(self, kind: str, context: StatementContext, answer: Callable[[], Result]) -> Result:
@@ -105,6 +106,8 @@ class Session:
         return retry_read(lambda: self._dispatch(statement, context), retried)
 
     def _dispatch(self, statement: nodes.Statement, context: StatementContext) -> Result:
+        """Call the handler of the statement's class. Raise ReadOnly if the session may not write
+        and the statement would."""
         refuse_if_readonly(statement, context)
         match statement:
             case nodes.Query():
@@ -188,6 +191,7 @@ class Session:
                 context = self._context(text, None, None)
 
                 def answer() -> Result:
+                    """Insert all rows of the executemany call in one statement."""
                     refuse_if_readonly(statement, context)
                     return insert.run_insert_many(statement, rows, sets, context)
 
@@ -225,6 +229,7 @@ class Session:
         done: list[_Rows] = []
 
         def answer(context: StatementContext) -> Result:
+            """Call `work` if the session may write; keep what it returns in `done`."""
             refuse_if_readonly(None, context)
             done.append(work(context))
             return Result(affected_rows=int(done[0]))
@@ -242,6 +247,8 @@ class Session:
         rows: tuple[object, ...] = ()
 
         def answer() -> Result:
+            """Run the command if the session may write, again if another process changed the
+            catalog meanwhile."""
             nonlocal rows
             refuse_if_readonly(statement, context)
             rows = retry_read(
@@ -312,6 +319,8 @@ class Session:
         )
 
     def _use(self, statement: nodes.Use, context: StatementContext) -> Result:
+        """Make the database the session's current one. Raise UnknownDatabase if it does not
+        exist."""
         show.require_database(statement.database, context.snapshot(), statement.position)
         self.database = statement.database
         return Result()
@@ -330,11 +339,14 @@ _KINDS = (
 
 
 def _kind(statement: nodes.Statement) -> str:
+    """Return the statement's kind for the query log, such as "Select"; its class name if _KINDS has
+    none."""
     name = next((name for classes, name in _KINDS if isinstance(statement, classes)), None)
     return name or type(statement).__name__
 
 
 def _asks_for_snapshot(query: nodes.Query, context: StatementContext) -> bool:
+    """Return whether the setting `snapshot` selects an older snapshot for the query."""
     clauses = getattr(query, "settings", ())
     return bool(context.settings.integer("snapshot")) or any(s.name == "snapshot" for s in clauses)
 
@@ -344,6 +356,7 @@ _PARSE_CACHE_TEXT_MAX = 16_384
 
 @lru_cache(maxsize=512)
 def _counted(text: str) -> int:
+    """Return the number of `?` parameters in the statement's text. Cached by text."""
     return positional_count(_parse(text))
 
 
@@ -355,6 +368,7 @@ def _positional(text: str) -> int:
 
 
 def _length(parameters: object) -> int:
+    """Return the number of parameters, 0 if they are not a sequence."""
     return len(parameters) if isinstance(parameters, Sequence) else 0
 
 
@@ -366,6 +380,7 @@ def _parse_any(text: str) -> tuple[nodes.Statement, ...]:
 
 
 def _transaction(statement: nodes.TransactionStatement) -> Result:
+    """Accept BEGIN and COMMIT, which do nothing. Raise NotSupportedError for ROLLBACK."""
     if statement.action == "ROLLBACK":
         raise errors.NotSupportedError(
             "There is nothing to roll back: each statement is one atomic commit.",

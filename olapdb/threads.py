@@ -181,6 +181,7 @@ class ThreadPool:
         return True
 
     def _cancel_waiting(self) -> None:
+        """Cancel all tasks in the queue that no worker has started."""
         while True:
             try:
                 task = self._queue.get_nowait()
@@ -197,9 +198,11 @@ class _Count:
         self._semaphore = threading.Semaphore(0)
 
     def add(self) -> None:
+        """Count one more waiting worker."""
         self._semaphore.release()
 
     def take(self) -> bool:
+        """Count one waiting worker less. Return False if none waits."""
         return self._semaphore.acquire(blocking=False)
 
 
@@ -217,6 +220,7 @@ def _work(queue: SimpleQueue[_Task], idle: _Count) -> None:
 
 
 def _next(queue: SimpleQueue[_Task], idle: _Count) -> _Task:
+    """Return the next task of the queue. If it is empty, count this worker as waiting and block."""
     try:
         return queue.get_nowait()
     except Empty:
@@ -225,6 +229,8 @@ def _next(queue: SimpleQueue[_Task], idle: _Count) -> _Task:
 
 
 def _run(future: Future[Any], work: Callable[[], Any]) -> None:
+    """Run the work and give its result or exception to the future. Does nothing if the future was
+    cancelled."""
     if not future.set_running_or_notify_cancel():
         return
     try:
@@ -236,6 +242,8 @@ def _run(future: Future[Any], work: Callable[[], Any]) -> None:
 
 
 def _results_in_order(futures: list[Future[Made]]) -> Iterator[Made]:
+    """Yield the results in the order of the futures. Cancel those not yet yielded when the caller
+    stops or one fails."""
     futures.reverse()
     try:
         while futures:
@@ -246,11 +254,13 @@ def _results_in_order(futures: list[Future[Made]]) -> Iterator[Made]:
 
 
 def _end_workers(queue: SimpleQueue[_Task], threads: list[threading.Thread]) -> None:
+    """Put one None for each worker into the queue, at which it ends."""
     for _ in threads:
         queue.put(None)
 
 
 def _ending_error() -> QueryWasCancelled:
+    """Return the error of work that is submitted or awaited while the process ends."""
     return QueryWasCancelled("The process is ending; the statement was cancelled.")
 
 
@@ -292,6 +302,7 @@ def _is_at_work(thread_id: int, frame: FrameType | None) -> bool:
 
 
 def _forked() -> None:
+    """Start with a fresh state in the child of a fork, which has none of the parent's threads."""
     global _process
     _process = _Process()
 

@@ -62,6 +62,7 @@ def engine_full(table: Table) -> str:
 
 
 def _settings(settings: tuple[tuple[str, object], ...]) -> str:
+    """Return the SETTINGS clause with a leading blank, "" without settings."""
     if not settings:
         return ""
     return " SETTINGS " + ", ".join(f"{n} = {_setting(v)}" for n, v in settings)
@@ -88,6 +89,7 @@ def key_list(items: tuple[KeyItem, ...]) -> str:
 
 
 def _create_table(table: Table) -> str:
+    """Return the CREATE TABLE statement of a table."""
     indexes = "".join(
         f", INDEX {quote_identifier(i.name)} {i.expression} TYPE {i.type_full}"
         f" GRANULARITY {i.granularity}"
@@ -104,6 +106,8 @@ def _create_table(table: Table) -> str:
 
 
 def _create_materialized_view(view: MaterializedView, snapshot: Snapshot) -> str:
+    """Return the CREATE MATERIALIZED VIEW statement: with the engine of an inner table, else with
+    TO target. Lists only the settings that differ from the defaults."""
     target = snapshot.by_id(view.target_id)
     changed = tuple(
         setting for setting in view.settings if setting[1] != SESSION_SETTINGS[setting[0]].default
@@ -120,10 +124,12 @@ def _create_materialized_view(view: MaterializedView, snapshot: Snapshot) -> str
 
 
 def _columns(columns: tuple[Column, ...]) -> str:
+    """Return the column definitions, separated by commas."""
     return ", ".join(_column(c) for c in columns)
 
 
 def _column(column: Column) -> str:
+    """Return a column's definition: name, type, default, comment, codec."""
     text = f"`{column.name}` {column.type.name}"
     if column.default_kind:
         text += f" {column.default_kind} {column.default}".rstrip()
@@ -132,11 +138,13 @@ def _column(column: Column) -> str:
 
 
 def _comment(comment: str) -> str:
+    """Return the COMMENT clause with a leading blank, "" without a comment."""
     escaped = comment.replace("\\", "\\\\").replace("'", "\\'")
     return f" COMMENT '{escaped}'" if comment else ""
 
 
 def _setting(value: object) -> str:
+    """Return a setting's value as an SQL literal."""
     return (
         f"'{value}'"
         if isinstance(value, str)

@@ -37,6 +37,8 @@ class PartitionTexts:
         return text
 
     def _text(self, value: tuple[object, ...]) -> str:
+        """Return the display text of partition key values, in parentheses if there are several.
+        Values that do not match the key's number of items are shown by Python's str()."""
         types = [e.type for e in TableLayout(self._table).partition_expressions]
         if len(types) != len(value):
             return str(value)
@@ -89,20 +91,25 @@ class _Times:
         )  # type: ignore[return-value]
 
     def _bounds(self, part: Part, column: Column | None) -> tuple[int, int]:
+        """Return the part's lowest and highest value of the column as integers; (0, 0) if
+        unknown."""
         name = None if column is None else self._texts.name_in(part, column)
         low, high, _ = part.bounds.get(name or "", (None, None, 0))
         return (low, high) if isinstance(low, int) and isinstance(high, int) else (0, 0)
 
 
 def _names(expression: str, column: str) -> bool:
+    """Return whether the SQL expression contains the column's name as a whole word."""
     return re.search(rf"(?<!\w){re.escape(column)}(?!\w)", expression) is not None
 
 
 def _part_type(part: Part) -> str:
+    """Return "Inline" (rows in the catalog), "Void" (no rows) or "Parquet"."""
     return "Inline" if part.inline else ("Void" if not part.rows else "Parquet")
 
 
 def _parts(context: SystemContext) -> Iterator[Row]:
+    """List the live parts of all tables, placeholders without rows too."""
     for item in context.snapshot.objects():
         if not isinstance(item, Table):
             continue
@@ -150,6 +157,8 @@ def _parts(context: SystemContext) -> Iterator[Row]:
 
 
 def _parts_columns(context: SystemContext) -> Iterator[Row]:
+    """List the stored columns of all live parts with rows. A column that a part lacks is left
+    out."""
     for item in context.snapshot.objects():
         if not isinstance(item, Table):
             continue
@@ -195,6 +204,7 @@ def _parts_columns(context: SystemContext) -> Iterator[Row]:
 
 
 def _detached(context: SystemContext) -> Iterator[Row]:
+    """List the detached parts of all tables."""
     for item in context.snapshot.objects():
         if not isinstance(item, Table):
             continue
@@ -218,6 +228,7 @@ def _detached(context: SystemContext) -> Iterator[Row]:
 
 
 def _retained(context: SystemContext) -> Iterator[Row]:
+    """List the frozen slices of all views: one row for each slice of a retained partition."""
     for item in context.snapshot.objects():
         if not isinstance(item, MaterializedView):
             continue

@@ -90,6 +90,7 @@ class SystemTable:
 
 
 def _empty(data_type: DataType) -> object:
+    """Return the value of a column that a row leaves out: NULL, [], "" or 0, by type."""
     match data_type:
         case Nullable():
             return None

@@ -10,6 +10,7 @@ from olapdb.system.registry import Row, SystemContext, SystemTable, moment
 
 
 def _tables(context: SystemContext) -> Iterator[Table]:
+    """Yield the tables of all databases."""
     return (item for item in context.snapshot.objects() if isinstance(item, Table))
 
 
