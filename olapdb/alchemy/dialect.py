@@ -159,6 +159,7 @@ class OlapDDLCompiler(DDLCompiler):
         return self._comment(drop.element, "")
 
     def _comment(self, table: Any, comment: str) -> str:
+        """Return the ALTER TABLE that sets a table's comment; "" removes it."""
         literal = self.sql_compiler.render_literal_value(comment, sqltypes.String())
         return f"ALTER TABLE {self.preparer.format_table(table)} MODIFY COMMENT {literal}"
 
@@ -169,6 +170,7 @@ class OlapDDLCompiler(DDLCompiler):
         return self._column_comment(drop.element, "")
 
     def _column_comment(self, column: Any, comment: str) -> str:
+        """Return the ALTER TABLE that sets a column's comment; "" removes it."""
         literal = self.sql_compiler.render_literal_value(comment, sqltypes.String())
         table, name = self.preparer.format_table(column.table), self.preparer.format_column(column)
         return f"ALTER TABLE {table} COMMENT COLUMN {name} {literal}"
@@ -325,12 +327,16 @@ class OlapDialect(DefaultDialect):
     # --- helpers
 
     def _schema(self, schema: str | None) -> str:
+        """Return the database to use: the given one, else the connection's, else "default"."""
         return schema or self.default_schema_name or "default"
 
     def _column(self, connection: Connection, sql: str, *parameters: object) -> list[str]:
+        """Run the query and return its first column as texts."""
         return [str(row[0]) for row in connection.exec_driver_sql(sql, tuple(parameters))]
 
     def _objects(self, connection: Connection, schema: str | None, engines: str) -> list[str]:
+        """Return the names of tables whose engine meets the condition `engines`, such as "IN
+        ('View')", by name."""
         sql = (
             f"SELECT name FROM system.tables WHERE database = ? AND engine {engines} ORDER BY name"
         )
@@ -339,6 +345,8 @@ class OlapDialect(DefaultDialect):
     def _table_fact(
         self, connection: Connection, column: str, table_name: str, schema: str | None
     ) -> object:
+        """Return a column of system.tables for one table or view. Raise NoSuchTableError if it does
+        not exist."""
         sql = f"SELECT {column} FROM system.tables WHERE database = ? AND name = ?"
         row = connection.exec_driver_sql(sql, (self._schema(schema), table_name)).first()
         if row is None:
@@ -346,6 +354,7 @@ class OlapDialect(DefaultDialect):
         return row[0]
 
     def _require(self, connection: Connection, table_name: str, schema: str | None) -> None:
+        """Raise NoSuchTableError unless the table or view exists."""
         if not self.has_table(connection, table_name, schema):
             raise exc.NoSuchTableError(table_name)
 
@@ -361,6 +370,8 @@ class OlapDialect(DefaultDialect):
 def _reflected(
     name: str, type_name: str, default_kind: str, default: str, comment: str
 ) -> dict[str, Any]:
+    """Return a column as SQLAlchemy's inspector describes it. Only a DEFAULT counts as default, not
+    MATERIALIZED or ALIAS."""
     reflected = sqlalchemy_type(type_name)
     return {
         "name": name,

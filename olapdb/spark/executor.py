@@ -73,6 +73,9 @@ class _Run:
     jobs: int
 
     def run(self, tasks: Sequence[ChunkTask], stop: Stop) -> Iterator[Computed]:
+        """Compute the tasks in waves, each a Spark job, several at a time. Yield results as waves
+        end, in no order. Raises the first failure; `stop()` cancels. In the end, deletes what was
+        staged but not yielded."""
         waiting: SimpleQueue[tuple[_Wave, Future[list[Computed]]]] = SimpleQueue()
         running: set[Future[list[Computed]]] = set()
         ready: deque[Computed] = deque()
@@ -116,6 +119,8 @@ class _Run:
     def _work(
         self, waiting: SimpleQueue[tuple[_Wave, Future[list[Computed]]]], stopped: threading.Event
     ) -> None:
+        """Compute waiting waves until none is left or `stopped` is set. Each result or exception
+        goes to the wave's future."""
         while not stopped.is_set():
             try:
                 wave, future = waiting.get_nowait()
@@ -189,6 +194,7 @@ def make_executor(
 
 
 def _label(wave: _Wave) -> str:
+    """Return the name of a wave's job in Spark's UI: purpose, view, first partition."""
     view, first = wave[0].view, wave[0]
     more = f" and {len(wave) - 1} more" if len(wave) > 1 else ""
     return f"{first.purpose} of {view.database}.{view.name}, partition {first.partition}{more}"

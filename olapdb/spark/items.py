@@ -57,6 +57,8 @@ class _Failure:
 
 @dataclass(frozen=True)
 class _Success(Generic[Outcome]):
+    """The value that a task's function returned."""
+
     value: Outcome
 
 
@@ -118,6 +120,8 @@ class SparkJob:
         done = threading.Event()
 
         def act() -> None:
+            """Run the Spark action under the job group; leave its result or exception to the
+            caller's thread."""
             try:
                 self._session.sparkContext.setJobGroup(self._group, self._description, True)
                 results.append(action())
@@ -158,6 +162,8 @@ class SparkJob:
         of: int,
         cancelled: Cancellation | None,
     ) -> None:
+        """Poll until `done`: report progress when it changes, stop the job when `cancelled` is set.
+        `of` is the number of items in total, 0 for Spark's number of tasks."""
         reported = (-1, -1)
         while not done.wait(POLL_SECONDS):
             if cancelled is not None and cancelled.is_set():
@@ -251,6 +257,9 @@ def task_attempts(session: SparkSession) -> int:
 def _mapper(
     function: Callable[[Payload], Outcome], payloads: tuple[Payload, ...], attempts: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function of a Spark task: it runs `function` on the payload of each item, given by
+    number from 0, and yields pickled outcomes."""
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # Spark reads the columns by position and trusts their types.
         schema = pa.schema([("item", pa.int64()), ("outcome", pa.binary())])
@@ -266,6 +275,8 @@ def _mapper(
 def _attempt(
     function: Callable[[Payload], Outcome], payload: Payload, attempts: int
 ) -> _Success[Outcome] | _Failure:
+    """Run the function. Return its value, or its error as a failure if that is final (see
+    `is_final`). Raise any other error, so that Spark retries."""
     try:
         return _Success(function(payload))
     except Exception as error:  # a task's errors travel as data, so that their class is not lost
@@ -275,6 +286,8 @@ def _attempt(
 
 
 def _outcomes(rows: Sequence[tuple[int, bytes]], count: int) -> list[Outcome]:
+    """Return the values by item number, from 0. Raise the first failure if any, InternalError
+    unless Spark answered all `count` items."""
     by_item: dict[int, Outcome] = {}
     for item, data in rows:
         outcome: _Success[Outcome] | _Failure = pickle.loads(data)
@@ -287,6 +300,7 @@ def _outcomes(rows: Sequence[tuple[int, bytes]], count: int) -> list[Outcome]:
 
 
 def _first_lines(text: str, lines_max: int = 30) -> str:
+    """Shorten a longer text to `lines_max` lines: the first two, "…", the last ones."""
     lines = text.strip().splitlines()
     return "\n".join(
         lines if len(lines) <= lines_max else [*lines[:2], "…", *lines[3 - lines_max :]]

@@ -51,6 +51,9 @@ class _Slice:
 
 @dataclass(frozen=True)
 class _ReadTask:
+    """The input of every task of one frame: which slices of parts each task reads, of which
+    columns."""
+
     store: StoreAddress
     snapshot: FrozenSnapshot
     table: Table
@@ -124,6 +127,7 @@ class _Pins:
             return addresses[snapshot.number]
 
     def _release(self, connection: Connection) -> None:
+        """Remove the markers and pins of a connection that is being closed."""
         services = connection.database.services
         with self._lock:
             addresses = self._of.pop(connection, {})
@@ -137,6 +141,8 @@ _PINS = _Pins()
 
 
 def _chosen(table: Table, columns: Sequence[str] | None) -> tuple[Column, ...]:
+    """Return the stored columns with these names (None: all). Raise UnknownIdentifier if the table
+    stores no column of a name."""
     stored = {c.name: c for c in table.stored_columns}
     if columns is None:
         return tuple(stored.values())
@@ -150,6 +156,8 @@ def _chosen(table: Table, columns: Sequence[str] | None) -> tuple[Column, ...]:
 
 
 def _read_by_tasks(session: SparkSession, task: _ReadTask) -> DataFrame:
+    """Return a frame of one Spark task for each group of slices; each task reads its parts
+    itself."""
     count = max(len(task.groups), 1)
     frame: DataFrame = session.range(0, count, 1, count).mapInArrow(
         _mapper(task), from_arrow_schema(task.schema)
@@ -158,6 +166,9 @@ def _read_by_tasks(session: SparkSession, task: _ReadTask) -> DataFrame:
 
 
 def _mapper(task: _ReadTask) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function of a Spark task: it yields the rows of the groups whose numbers (from 0)
+    it gets."""
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         store = open_pinned_store(task.store)
         context = TriggerContext(task.snapshot, store, worker_cache(), {}, Environment())
@@ -172,6 +183,8 @@ def _mapper(task: _ReadTask) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa
 def _slice_batches(
     task: _ReadTask, context: TriggerContext, part_slice: _Slice
 ) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of one slice with the frame's columns and types. Raise SnapshotTooOld if the
+    driver's connection was closed meanwhile."""
     pieces = read_pieces(
         context,
         task.table,
@@ -205,6 +218,8 @@ def _groups(parts: Sequence[Part], groups_max: int) -> tuple[tuple[_Slice, ...],
 
 
 def _slices(part: Part, rows_max: int) -> Iterator[_Slice]:
+    """Cut a part into slices of whole granules with about `rows_max` rows each. An inline part is
+    one slice."""
     count = min(-(-part.rows // rows_max), part.granules)
     if count <= 1 or part.inline:
         yield _Slice(part, None, part.rows)
@@ -249,6 +264,7 @@ def _spark_arrow(kind: pa.DataType, column: str) -> pa.DataType:
 
 
 def _no_type(column: str, type_name: str) -> NotSupportedError:
+    """Return the error about a column whose type Spark lacks."""
     return NotSupportedError(
         f"Spark cannot hold column {column}: it has no {type_name}.",
         hint="Choose the other columns with columns=[…].",

@@ -141,6 +141,8 @@ def session_scope(
 
 
 def _with_attempts(master: str) -> str:
+    """Add the number of task attempts to a local master: "local[4]" gets ",N" after the 4. Other
+    masters are returned unchanged."""
     local = _LOCAL.fullmatch(master)
     if local is None:
         return master
@@ -148,6 +150,7 @@ def _with_attempts(master: str) -> str:
 
 
 def _settings(app_name: str, master: str, memory: str, *, local: bool) -> dict[str, str]:
+    """Return Spark's settings for a new session. `local` adds those of a master on this machine."""
     cores = str(os.cpu_count() or 2)
     settings = {
         "spark.app.name": app_name,
@@ -213,6 +216,8 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def _apply_runtime_conf(session: SparkSession, conf: Mapping[str, str]) -> None:
+    """Set the settings on an active session. Raise BadArguments if any of them differs and cannot
+    be changed while it runs."""
     for key, value in conf.items():
         if session.conf.get(key, None) == value:
             continue
@@ -236,10 +241,12 @@ PREWARM_SECONDS_MAX = 60
 
 
 def _prewarm(session: SparkSession) -> None:
+    """Start a job in a background thread that imports the engine in Spark's Python workers."""
     tasks = session.sparkContext.defaultParallelism
     warm = session.range(0, tasks, 1, tasks).mapInArrow(_import_engine, "id long")
 
     def run() -> None:
+        """Run the job; ignore its failure."""
         try:
             warm.count()
         except (PySparkException, Py4JError, OSError):
@@ -256,6 +263,7 @@ def _end_prewarm() -> None:
 
 
 def _import_engine(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Import the engine in the worker; yield the batches unchanged."""
     import olapdb.spark.items  # noqa: F401  (in the worker: that is what warms it up)
 
     yield from batches

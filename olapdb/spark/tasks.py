@@ -88,4 +88,5 @@ def with_seed(environment: Environment, partition: int) -> Environment:
 
 
 def _filled(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the batches that have rows."""
     return (batch for batch in batches if batch.num_rows)
