@@ -31,7 +31,8 @@ class OverlaySnapshot:
 
     @staticmethod
     def of(base: Snapshot, *changed: SchemaObject) -> OverlaySnapshot:
-        """Return the base with these objects, each instead of the one with its id."""
+        """Return an overlay in which each of the objects replaces the base's object with its id, or
+        is added."""
         return OverlaySnapshot(base, {item.id: item for item in changed})
 
     @property
@@ -114,7 +115,8 @@ class OverlaySnapshot:
         return self.base.blocks(table_id)
 
     def derived(self, key: Hashable, make: Callable[[], Derived]) -> Derived:
-        """Return what `make` gives. The base keeps it only where objects and parts are its own."""
+        """Return the result of `make`. The base may cache it only if the overlay changes no object
+        and no part."""
         if self.changed or self.removed or self.replaced:
             return make()
         return self.base.derived(key, make)
@@ -129,7 +131,8 @@ class OverlaySnapshot:
     def _overlaid(
         self, views: Iterable[MaterializedView], is_chosen: Callable[[MaterializedView], bool]
     ) -> tuple[MaterializedView, ...]:
-        """Exchange the changed views among those of the base, and sort them by name."""
+        """Return the base's `views`, with changed and removed ones taken out and changed ones that
+        `is_chosen` added, by database and name."""
         changed = [
             item
             for item in self.changed.values()

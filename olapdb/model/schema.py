@@ -36,7 +36,7 @@ class Column:
 
     @property
     def stored(self) -> bool:
-        """Whether parts have this column."""
+        """Whether parts have this column: not if it is ALIAS or EPHEMERAL."""
         return self.default_kind not in ("ALIAS", "EPHEMERAL")
 
 

@@ -106,7 +106,8 @@ class KeyBounds:
     nulls: tuple[bool, ...]
 
     def joined(self, other: KeyBounds) -> KeyBounds | None:
-        """Return the narrowest bounds around both; None if the keys have different lengths."""
+        """Return the narrowest bounds around both, item by item. None if the keys have different
+        lengths."""
         if len(self.low) != len(other.low):
             return None
         ends = [

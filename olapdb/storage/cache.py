@@ -80,5 +80,5 @@ class PartCache:
         self.suspects = Suspects()
 
     def forget(self, path: str) -> None:
-        """Remove what is cached of the file."""
+        """Remove the footer of the file from the cache."""
         self.footers.forget(path)

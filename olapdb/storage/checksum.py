@@ -63,7 +63,8 @@ def read_footer(source: pa.NativeFile) -> bytes:
 
 
 def verify_open(source: pa.NativeFile, part: Part) -> bytes:
-    """Check size and footer of a part's file, and all bytes of a small file; return the footer."""
+    """Check size and footer of a part's file, and all bytes of a small file; return the footer.
+    Raises ChecksumDoesntMatch."""
     if source.size() != part.bytes:
         raise mismatch(part, f"has {source.size()} bytes, {part.bytes} were written")
     if part.bytes <= WHOLE_FILE_BYTES_MAX:

@@ -106,7 +106,8 @@ def check_codec(column: Column, table: Table) -> None:
 
 
 def _check_arguments(column: Column) -> None:
-    """Check that only codecs with arguments have one, and that Delta's is the bytes of a value."""
+    """Raise an error if any codec without an argument has one, or the argument of Delta,
+    DoubleDelta or Gorilla is not 1, 2, 4 or 8."""
     for name, argument in _chain(column):
         spelt = argument.strip()
         if spelt and name in ("none", "lz4", "default"):
@@ -162,7 +163,7 @@ def codec_clause(column: Column) -> str:
 
 
 def parquet_text(column: Column, table: Table) -> str:
-    """Return the codec's name in the files: `ZSTD(3), DELTA_BINARY_PACKED`."""
+    """Return compression and encoding in the files: `ZSTD(3), DELTA_BINARY_PACKED`."""
     codec = column_codec(column, table)
     words = [codec.compression.upper() + (f"({codec.level})" if codec.level is not None else "")]
     if codec.encoding:
@@ -179,7 +180,7 @@ def _chain(column: Column) -> list[tuple[str, str]]:
 
 
 def _width(column: Column) -> int:
-    """Return the bytes of a value in ClickHouse."""
+    """Return the bytes that ClickHouse uses for a value; 1 for types without a fixed size."""
     kind = types.plain(column.type)
     if isinstance(kind, types.Integer | types.Float):
         return kind.bits // 8

@@ -198,7 +198,8 @@ class PartReader:
         )
 
     def bounds_of(self, name: str, group: int) -> ColumnBounds | None:
-        """Return the bounds of one column in one row group, None where they are not known."""
+        """Return the bounds of one column in one row group, numbered from 0. None if they are not
+        known."""
         column = self._columns.get(name)
         if column is None or not has_bounds(column.type):
             return None
@@ -330,7 +331,8 @@ class PartReader:
     # --- types
 
     def _bounds_hold(self, column: Column, type_name: str) -> bool:
-        """Return whether the file's bounds are valid for the values as they are read."""
+        """Return whether the file's bounds are valid after all conversions since the part was
+        written. `type_name` is the file's type of the column."""
         if self._is_unchanged(column, type_name):
             return True
         types = [*map(parse_type, self._past.types_in(self._part, column)), column.type]
@@ -338,7 +340,8 @@ class PartReader:
         return all(bounds_hold(before, after) for before, after in pairs)
 
     def _with_table_names(self, columns: Sequence[tuple[Column, pa.ChunkedArray, str]]) -> pa.Table:
-        """Return the columns under the table's names, cast to its types."""
+        """Return (column, values, type name in the file) triples as a table with the columns'
+        present names and types."""
         arrays = [self._typed(column, values, name) for column, values, name in columns]
         return pa.table(arrays, names=[column.name for column, _, _ in columns])
 
@@ -364,8 +367,8 @@ class PartReader:
         return pa.chunked_array(arrays, column.type.arrow)
 
     def _is_unchanged(self, column: Column, type_name: str) -> bool:
-        """Return whether the stored type is the requested one and never changed in between; True
-        for a file that does not name its types."""
+        """Return whether the file's type is the column's present type and never changed in between;
+        True for a file that does not name its types."""
         if type_name == "":
             return True
         if type_name != column.type.name:
@@ -428,7 +431,7 @@ def _leaf_count(arrow: pa.DataType) -> int:
 
 
 def _ids(schema: pa.Schema) -> dict[int, int]:
-    """Return column id -> position."""
+    """Return the position of each column in the schema, by column id."""
     ids = ((_field_id(field), position) for position, field in enumerate(schema))
     return {column_id: position for column_id, position in ids if column_id is not None}
 
@@ -445,16 +448,16 @@ def _type_name(field: pa.Field) -> str:
 
 
 def _cast(values: pa.ChunkedArray, arrow: pa.DataType) -> pa.ChunkedArray:
-    """Cast what a file stores differently from the engine: seconds as milliseconds, decimals with
-    the most digits of their width."""
+    """Convert values whose Arrow type in files differs from the engine's: seconds stored as
+    milliseconds, decimals stored with the most digits of their width."""
     if not pa.types.is_decimal(arrow):
         return values.cast(arrow)
     return pa.chunked_array([with_precision(chunk, arrow) for chunk in values.chunks], arrow)
 
 
 def _ticks_per_unit(stored: pa.DataType, requested: pa.DataType) -> int | None:
-    """Return 1, or 1000 for seconds stored as milliseconds; None where the types are not
-    comparable."""
+    """Return how many stored ticks a unit of the requested type has: 1, or 1000 for seconds stored
+    as milliseconds. None if the types are not comparable."""
     if stored == requested:
         # pyarrow restores seconds in the schema, but the file has milliseconds.
         return 1000 if pa.types.is_timestamp(stored) and stored.unit == "s" else 1

@@ -194,7 +194,8 @@ def _bloom(values: pa.Array, false_positives: float) -> tuple[bytes, int]:
 
 
 def _places(hashes: np.ndarray, count: int, bits: int) -> np.ndarray:
-    """Return bit numbers, shape (values, count)."""
+    """Return the numbers of the bits that each hash sets, from 0, by double hashing; shape (hashes,
+    count)."""
     low = hashes & np.uint64(0xFFFFFFFF)
     high = (hashes >> np.uint64(32)) | np.uint64(1)
     steps = np.arange(count, dtype=np.uint64)

@@ -77,7 +77,8 @@ class Store(Protocol):
         ...
 
     def local_path(self, path: str) -> str | None:
-        """Return the file's path for other readers; None where it is not in a file system."""
+        """Return the file's path in the file system, for other readers. None if the store is not in
+        one."""
         ...
 
 

@@ -270,8 +270,8 @@ def _file_part(
 def _meanwhile(
     rows: int, work: Callable[..., dict[str, ColumnBounds]], *arguments: object
 ) -> Iterator[Callable[[], dict[str, ColumnBounds]]]:
-    """Run the work on another thread during the `with` block if there are enough rows to pay for
-    it. Yields a function that returns the result, which only the footer needs."""
+    """Yield a function that returns the result of `work(*arguments)`. For many rows the work runs
+    on another thread during the `with` block; for few, when the function is called."""
     if rows <= ROW_GROUP_ROWS:
         yield partial(work, *arguments)
         return
@@ -280,7 +280,8 @@ def _meanwhile(
 
 
 def _writer_options(table: Table, rows: pa.Table) -> dict[str, object]:
-    """Return keyword arguments for `pq.ParquetWriter`; per leaf column where codecs differ."""
+    """Return keyword arguments for `pq.ParquetWriter`; compression and encoding are set for each
+    leaf column."""
     leaves = leaf_paths(table)
     codecs = [(column_codec(column, table), leaves[column.name]) for column in table.stored_columns]
     levels = {path: codec.level for codec, paths in codecs for path in paths if codec.level}

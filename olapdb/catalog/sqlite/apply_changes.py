@@ -371,8 +371,9 @@ class CommitApplier:
         return self._objects
 
     def _check_names(self) -> None:
-        """Check that object names are unique (else the commit lacked a NameIsFree) and that each
-        object's database exists (a concurrent commit may have dropped it)."""
+        """Raise CommitConflict if the database of any object does not exist: a concurrent commit
+        dropped it. Raise InternalError if two objects share a name: the commit lacked a
+        NameIsFree."""
         if self._objects is None and self._databases is None:
             return
         objects = self._current.schema.by_id if self._objects is None else self._objects

@@ -152,8 +152,8 @@ class SqliteCatalog:
 
     @contextmanager
     def _reading_for_head(self) -> Iterator[sqlite3.Connection]:
-        """Yield a connection for reads that fill the head cache; clear the cache if the read was
-        invalid."""
+        """Yield a connection for reads that fill the head cache. If the read raises CatalogChanged,
+        clear the cache and raise it again."""
         try:
             with self.connections.consistent() as connection:
                 yield connection
@@ -231,7 +231,9 @@ class SqliteCatalog:
     def _prepare(
         self, connection: sqlite3.Connection, commit: Commit, commit_id: str
     ) -> tuple[CommitApplier, int]:
-        """Apply the commit up to its COMMIT; if this raises, nothing was committed."""
+        """Begin the transaction, check the requirements and make all changes, up to COMMIT, which
+        the caller runs. Return the applier and the commit's number. If this raises, nothing was
+        committed."""
         connection.execute("BEGIN IMMEDIATE")
         newest = int(sql.newest_commit.value(connection))
         current = Current(connection, newest, self._head.at(connection, newest).schema)
@@ -453,8 +455,8 @@ class SqliteCatalog:
         until_ms: int,
         until_of: Mapping[str, int] | None,
     ) -> int:
-        """Return the newest commit that may have dropped a due part, so that later drops need not
-        be read."""
+        """Return the newest commit, `horizon` at most, whose dropped parts vacuum may purge by
+        their time. Drops of later commits need not be read."""
         latest_ms = max((until_ms, *(until_of or {}).values()))
         newest = sql.newest_commit_until.value(connection, until_ms=latest_ms)
         return min(horizon, int(newest or 0))
@@ -552,8 +554,8 @@ class SqliteCatalog:
         self.connections.close()
 
     def _notice_fork(self) -> bool:
-        """Recreate all locks and files inherited from the parent, if this is a child process;
-        return whether it is one."""
+        """Replace all locks and files inherited from the parent, if this is the first call in a
+        child process. Return whether it is."""
         if not self.connections.forked():
             return False
         self._writer.forget_inherited()

@@ -86,7 +86,7 @@ def _join(older: BlockSpan, younger: BlockSpan) -> BlockSpan:
 
 
 def spans_of(connection: sqlite3.Connection, table_id: str) -> list[BlockSpan]:
-    """Return the spans of a table, in the order of their blocks."""
+    """Return the stored spans of a table, in the order of their blocks."""
     return [BlockSpan(*row) for row in sql.spans_of(connection, of_table=table_id)]
 
 
@@ -118,7 +118,9 @@ def compact_blocks(
 def _compact_step(
     connection: sqlite3.Connection, table_id: str, horizon: int, after: int, now_ms: int
 ) -> int | None:
-    """Join the next blocks after the number `after`; return the last one, None at the end."""
+    """Move the next blocks after the number `after` into spans, BLOCKS_A_STEP at most; blocks on
+    which a view failed keep their rows. Return the last block that the step read, None if there are
+    no more."""
     newest = sql.newest_block.value(connection, of_table=table_id) or 0
     cursor = sql.blocks_until(
         connection, of_table=table_id, up_to=horizon, before=newest, after=after
@@ -150,7 +152,7 @@ def _compact_step(
 
 
 def _stretches(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the first and last of each stretch of consecutive numbers; they ascend."""
+    """Yield (first, last) of each stretch of consecutive numbers. The given numbers ascend."""
     first = 0
     for position, number in enumerate(numbers):
         if position + 1 == len(numbers) or numbers[position + 1] != number + 1:

@@ -62,8 +62,8 @@ class Connections:
         self._writer: sqlite3.Connection | None = None
 
     def forked(self) -> bool:
-        """Return whether this is a child that has not used the catalog yet, and reset everything if
-        so."""
+        """Return whether this is the first call in a child of a fork. If so, start with an empty
+        pool; the parent's connections stay open and untouched."""
         if self._process_id == os.getpid():
             return False
         if self.in_memory:

@@ -77,7 +77,8 @@ def key_batches(connection: sqlite3.Connection, table_id: str, since: int) -> tu
 
 
 def keys_are_new(connection: sqlite3.Connection, requirement: KeysAreNew) -> bool:
-    """Return whether the requirement's keys were not accepted since its INSERT looked."""
+    """Return whether none of the keys was accepted since the INSERT read the ledger. False also if
+    the keys' epoch has changed."""
     ledger = key_ledger(connection, requirement.table_id) or KeyLedger()
     if ledger.epoch != requirement.epoch:
         return False
@@ -92,7 +93,8 @@ def keys_are_new(connection: sqlite3.Connection, requirement: KeysAreNew) -> boo
 
 
 def record_keys(connection: sqlite3.Connection, change: RecordKeys, now_ms: int) -> None:
-    """Add the keys, join small rows, and delete keys that left the window."""
+    """Add the keys and join small rows. Delete keys that are no longer among the newest
+    `window_rows` or are older than `window_ms`."""
     before = key_ledger(connection, change.table_id) or KeyLedger(change.definition)
     if before.definition != change.definition:
         before = _new_epoch(connection, change.table_id, before)
@@ -134,8 +136,8 @@ def forget_deliveries(connection: sqlite3.Connection, table_id: str, number: int
 
 
 def _new_epoch(connection: sqlite3.Connection, table_id: str, ledger: KeyLedger) -> KeyLedger:
-    """Delete all keys and begin a new epoch. Ordinals continue, so that old ones are never
-    reused."""
+    """Delete all keys and return a ledger of the next epoch. Its ordinals continue, so that none is
+    used twice."""
     sql.delete_keys_from(connection, of_table=table_id, first=0)
     return KeyLedger(
         ledger.definition,

@@ -94,8 +94,8 @@ class HeadCache:
             raise
 
     def _follow_all(self, connection: sqlite3.Connection, after: int, up_to: int) -> None:
-        """Apply foreign commits to all tables; on failure clear them all, since one may be half
-        updated."""
+        """Apply other processes' commits after+1..up_to to all cached tables. On failure clear them
+        all, since one may be half updated."""
         try:
             _follow(connection, self._tables, after, up_to)
         except BaseException:
@@ -126,7 +126,7 @@ class HeadCache:
             self._become(number, applier.schema)
 
     def schema_at(self, connection: sqlite3.Connection, number: int) -> SchemaState:
-        """Return the schema as of an older commit."""
+        """Read the schema as of an older commit; it is not cached."""
         with self._lock:
             return self._read_schema(connection, number, keep=False)
 
@@ -146,7 +146,8 @@ class HeadCache:
     def load_parts(
         self, connection: sqlite3.Connection, table_id: str, number: int
     ) -> tuple[Part, ...]:
-        """Read the parts as of a commit; cache them unless the commit is long past.
+        """Return the table's parts as of a commit, and cache them unless more than
+        FOLLOWED_COMMITS_MAX commits came after it.
 
         Call it first in the connection's transaction: what it sees is then not older than the head.
         Else a table that commits change all the time would be read whole by every reader and never

@@ -69,7 +69,7 @@ class Registration:
 
     def survey(self) -> tuple[frozenset[str], int]:
         """Return (tokens of the living processes, smallest number that any of them has pinned or
-        0), and remove the entries of processes that have ended."""
+        0). Removes the entries of processes that have ended."""
         if self._folder is None or not os.path.isdir(self._folder):
             lowest = self.own_lowest()
             return frozenset({self.token} if self.token else ()), lowest
@@ -164,7 +164,8 @@ class Registration:
             self._published = lowest
 
     def _read_pin(self, name: str) -> int | None:
-        """Return the pin of a living process (0 for none); None for one that has ended."""
+        """Return the pin of a living process (0 for none). None if the process has ended; its entry
+        is then removed."""
         path = os.path.join(self._folder or "", name)
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -183,8 +184,8 @@ class Registration:
 
 
 def living(folder: str, tokens: Iterable[str]) -> frozenset[str]:
-    """Return which of these processes live. It only reads, so that a process without write access
-    can call it; an entry whose lock is free belongs to a process that has ended."""
+    """Return those of the tokens whose processes live. It only reads, so that a process without
+    write access can call it; an entry whose lock is free belongs to a process that has ended."""
     alive = set()
     for token in tokens:
         try:

@@ -58,8 +58,8 @@ def check_all(current: Current, requirements: Iterable[changes.Requirement]) -> 
 
 
 def check(current: Current, requirement: changes.Requirement) -> None:
-    """Raise CommitConflict if the requirement does not hold, DuplicateInsert for a known token,
-    Aborted for an ended lease (which a writer may not retry)."""
+    """Raise an error if the requirement does not hold: Aborted for an ended lease (which a writer
+    may not retry), DuplicateInsert for a token that a commit has recorded, else CommitConflict."""
     if isinstance(requirement, changes.LeaseLive):
         if not _holds(current, requirement):
             raise lease_ended()

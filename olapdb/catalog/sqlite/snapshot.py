@@ -83,7 +83,8 @@ class SqliteSnapshot:
         return parts
 
     def part_count(self, table_id: str, partition_id: str) -> int:
-        """Return the number of live parts of one partition; cheap, for the limits on parts."""
+        """Return the number of live parts of one partition. For the newest commit it needs no list
+        of parts."""
         return self._catalog.part_count_at(table_id, partition_id, self._number)
 
     def inline_rows(self, part: Part) -> bytes:

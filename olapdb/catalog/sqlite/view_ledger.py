@@ -76,8 +76,9 @@ class ViewLedger:
         blocks: Sequence[BlockRange],
         rows: Sequence[tuple[int, str | None, int, int]],
     ) -> None:
-        """Remove some blocks: ranges of all partitions lose them, and each other partition gets
-        them back."""
+        """Remove some blocks of one partition from the coverage `rows` (row id, partition, first,
+        last). Rows of all partitions (None) lose them too; each other partition then gets them
+        back."""
         others = sorted(self._partitions(source_id) - {partition})
         for row_id, covered_partition, first, last in rows:
             whole = BlockRange(first, last)
@@ -106,7 +107,8 @@ class ViewLedger:
         self._insert_retained(joined)
 
     def release(self, change: ReleaseRetained) -> None:
-        """Unfreeze slices that were recorded up to the change's commit."""
+        """Unfreeze the slices that were recorded up to the change's commit in its target partition
+        (None: in all)."""
         for row_id, body in self._retained_rows(change.view_id):
             existing = decode_retained(body)
             if existing.commit > change.up_to_commit:
@@ -195,7 +197,8 @@ class ViewLedger:
         )
 
     def clear_invalidations(self, change: ClearInvalidations) -> None:
-        """Close the invalidations of a slice up to the repair's snapshot."""
+        """Close the invalidations of a target partition (None: of all) that were made up to the
+        repair's snapshot."""
         if change.target_partition is None:
             sql.clear_invalidations(
                 self._connection,

@@ -113,7 +113,7 @@ def parse_offset_index(data: bytes) -> Template:
 
 
 def encode(template: Template) -> bytes:
-    """Return the bytes of a struct."""
+    """Return the bytes of the struct that the template describes."""
     return b"".join(item if isinstance(item, bytes) else _integer(item.value) for item in template)
 
 
@@ -134,7 +134,8 @@ def key_value(key: bytes, value: bytes) -> bytes:
 
 
 def _template(cursor: _Cursor, wanted: Wanted) -> Template:
-    """Parse the struct at the cursor, and move the cursor behind it."""
+    """Parse the struct at the cursor into bytes and the numbers that `wanted` names, by Thrift
+    field id. Move the cursor behind the struct."""
     template: Template = []
     copied = cursor.at
 

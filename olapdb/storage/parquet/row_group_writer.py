@@ -200,8 +200,10 @@ def parquet_writer(
     row_group_size: int,
     threads: int,
 ) -> Iterator[OneThreadWriter | RowGroupsWriter]:
-    """Yield the faster writer for a table of `rows` rows. The caller calls its `close` last in the
-    `with`."""
+    """Yield a writer that encodes on several threads if the rows are many enough, else pyarrow's.
+
+    The caller calls its `close` last in the `with`. An error inside the `with` abandons the file.
+    """
     threads = min(threads, -(-rows // tuning.STRETCH_ROWS))
     writer: OneThreadWriter | RowGroupsWriter
     if threads > 1 and -(-rows // row_group_size) <= ROW_GROUPS_MAX:
@@ -231,7 +233,8 @@ class _Stretch:
     footer: Footer
 
     def indexes(self, kind: str) -> Iterator[bytes]:
-        """Yield the column indexes or the offset indexes of all columns, row group by row group."""
+        """Yield the page indexes of one kind (_COLUMN_INDEX or _OFFSET_INDEX) of all columns, row
+        group by row group."""
         for template in self.footer.row_groups:
             start = 0
             for number in _numbers(template):
@@ -295,8 +298,8 @@ class _Places:
         self._places = {_COLUMN_INDEX: column_indexes, _OFFSET_INDEX: offset_indexes}
 
     def of(self, template: Template, shift: int, before: int) -> Template:
-        """Return the row group with its pages moved by `shift` bytes and numbered after `before`
-        row groups."""
+        """Return a row group's template with its pages moved by `shift` bytes and its ordinal
+        raised by `before`. Its page indexes get the next places."""
         length = 0
         shifted: Template = []
         for item in template:

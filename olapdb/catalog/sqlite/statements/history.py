@@ -55,8 +55,8 @@ purge_dropped = tuple(_purge(table) for table in _VERSIONED)
 
 
 def _tables_dropped_until() -> Any:
-    """Return the ids of tables with a definition dropped up to `up_to`; some of these tables still
-    exist."""
+    """Return the ids of tables with a definition that was dropped up to :up_to. A table whose
+    definition was only replaced is among them."""
     return sa.union(
         sa.select(t.objects.c.id).where(
             t.objects.c.dropped_commit <= P("up_to"),
@@ -78,7 +78,7 @@ def _is_orphan(table: sa.Table) -> Any:
 
 
 def _purge_orphans(table: sa.Table) -> CatalogStatement:
-    """Return the DELETE of orphans of the tables `of_tables`; scanning all of these many rows each
+    """Return the DELETE of orphans among the rows of the tables :of_tables. A scan of all rows each
     round would be too slow."""
     return CatalogStatement(
         lambda: sa.delete(table).where(table.c.table_id.in_(listed("of_tables")), _is_orphan(table))
