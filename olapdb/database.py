@@ -113,7 +113,7 @@ class Database:
             return opened
 
     def release(self) -> None:
-        """Count one user less; after the last one close the warehouse."""
+        """Close the warehouse if this was its last user; every `open` needs one call."""
         with self._guard:
             self._users -= 1
             if self._users > 0:
@@ -128,7 +128,8 @@ class Database:
 
     def executor(self, name: str, settings: Settings) -> Executor:
         """Return the executor of SETTINGS engine = `name`. Those other than in_process come from
-        the entry point group `olapdb.executors`, so that the engine never imports them."""
+        the entry point group `olapdb.executors`, so that the engine never imports them. Raises
+        BadArguments for these in memory, ExternalToolMissing if none is installed."""
         if name == "in_process":
             return default_executor(self.services, settings)
         if self.location == MEMORY:
@@ -145,8 +146,8 @@ class Database:
         )
 
     def end_soon(self) -> None:
-        """Stop merges and cancel statements at the end of the process, when no thread may still
-        work in Arrow."""
+        """Stop merges and cancel statements, because the process ends and no thread may work in
+        Arrow any longer. Returns at once."""
         if self._scheduler is not None:
             self._scheduler.end_soon()
         self.services.activity.cancel_all()

@@ -141,7 +141,7 @@ class Result:
         return arrow_schema(self.names, self.types)
 
     def on_close(self, callback: Callable[[], None]) -> None:
-        """Register a callback, called once when the rows are drawn, or the result is closed or
+        """Register a callback. It runs once, when all rows were read or the result is closed or
         fails. Callbacks run in the order of registration."""
         self._callbacks.append(callback)
 
@@ -154,18 +154,15 @@ class Result:
     def through(
         self, step: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
     ) -> Result:
-        """Return this result with its batches passed through `step`."""
+        """Pass the batches not read yet through `step`; return this same result."""
         if self._source is not None:
             source = self._source
             self._source = _chain(step(source), source)
         return self
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the batches, each of `schema`; the result is used up. Errors of the query are
-        raised here.
-
-        Raises InterfaceError if it was read before.
-        """
+        """Yield the batches, each of `schema`. They can be read once: raises InterfaceError if they
+        were read before. Errors of the query are raised here."""
 
         def named(batch: pa.RecordBatch) -> pa.RecordBatch:
             """Return the batch with the result's names and types."""
@@ -229,7 +226,7 @@ class Result:
         return rows
 
     def close(self) -> None:
-        """Stop the query if it still runs. Idempotent."""
+        """Stop the query if it still runs, and call the callbacks. Idempotent."""
         source, self._source = self._source, None
         if source is not None:
             _close_iterator(source)
@@ -265,7 +262,7 @@ def from_columns(
 def _chain(
     derived: Iterator[pa.RecordBatch], source: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield from `derived`, made from `source`. Closing this closes both iterators."""
+    """Yield from `derived`, which draws from `source`. Closing this closes both iterators."""
     try:
         yield from derived
     finally:
@@ -296,7 +293,8 @@ def python_values(column: pa.Array | pa.ChunkedArray, data_type: DataType) -> li
 
 
 def _with_bytes(column: pa.Array | pa.ChunkedArray, error: UnicodeDecodeError) -> list[object]:
-    """Return texts of which some are not UTF-8; those as bytes."""
+    """Return a String column's values as texts, those that are not UTF-8 as bytes. Raise
+    CannotConvertType for a nested column. `error` is the failed decoding."""
     if not pa.types.is_string(column.type):
         raise CannotConvertType(
             f"A String within {column.type} is not UTF-8: {error}.",
@@ -316,8 +314,8 @@ def _text_or_bytes(value: bytes | None) -> object:
 
 
 def _converter(data_type: DataType) -> Callable[[object], object] | None:
-    """Return the conversion of a value of `to_pylist` to ours, None if values need no
-    conversion."""
+    """Return the function that converts a value of Arrow's `to_pylist` to ours. None if values of
+    the type need no conversion."""
     match data_type:
         case UUID():
             return _to_uuid

@@ -46,7 +46,7 @@ _Rows = TypeVar("_Rows", bound=SupportsInt)
 
 @lru_cache(maxsize=512)
 def _parse(text: str) -> tuple[nodes.Statement, ...]:
-    """Parse a text, cached: statements are frozen."""
+    """Parse a text, or return the cached statements: these are frozen."""
     return parse(text)
 
 
@@ -64,7 +64,7 @@ class Session:
     def execute(
         self, text: str, parameters: Parameters = None, *, progress: Progress | None = None
     ) -> Result:
-        """Run every statement of the text; return the last one's result."""
+        """Run every statement of the text in order; return the last one's result."""
         statements = _parse_any(text)
         if not statements:
             return Result()
@@ -95,10 +95,11 @@ class Session:
         return self._tracker.run(query, answer, runs_user_code=context.runs_user_code)
 
     def _answer(self, statement: nodes.Statement, context: StatementContext) -> Result:
-        """Dispatch the statement; retry a read that a concurrent writer made worthless.
+        """Dispatch the statement. Repeat a read if a concurrent writer changed the catalog's file
+        under it.
 
-        A query whose snapshot was vacuumed before it was pinned is retried too, unless it names the
-        snapshot.
+        A query whose snapshot was vacuumed before it was pinned is repeated too, unless it names
+        the snapshot.
         """
         retried: tuple[type[errors.Error], ...] = (errors.CatalogChanged,)
         if isinstance(statement, nodes.Query) and not _asks_for_snapshot(statement, context):
@@ -266,7 +267,7 @@ class Session:
         return self.engine.services.catalog.snapshot()
 
     def describe(self, text: str) -> tuple[tuple[str, DataType], ...]:
-        """Return the names and types of a query's columns."""
+        """Return the names and types of a query's columns, without running it."""
         statements = _parse_any(text)
         if len(statements) != 1 or not isinstance(statements[0], nodes.Query):
             raise errors.BadArguments("describe() takes exactly one SELECT.")
@@ -286,8 +287,8 @@ class Session:
         *,
         runs_user_code: bool = False,
     ) -> StatementContext:
-        """Return the context of a new statement. First do the deferred work of results that were
-        dropped."""
+        """Return the context of a new statement. First run callbacks that freed results left
+        behind, and check parts that reads suspect of damage."""
         if parameters is not None and not isinstance(parameters, Mapping | Sequence):
             raise errors.BadArguments(
                 f"Parameters are a sequence (for ?) or a mapping (for :name), not "
@@ -361,7 +362,7 @@ def _counted(text: str) -> int:
 
 
 def _positional(text: str) -> int:
-    """Return how many parameters the text takes by position."""
+    """Return the number of `?` parameters in the text."""
     if len(text) <= _PARSE_CACHE_TEXT_MAX:
         return _counted(text)
     return positional_count(_parse_any(text))
@@ -373,7 +374,7 @@ def _length(parameters: object) -> int:
 
 
 def _parse_any(text: str) -> tuple[nodes.Statement, ...]:
-    """Parse a text; long ones (literal VALUES) are not cached."""
+    """Parse a text. Only short ones are cached; long ones hold literal VALUES."""
     if len(text) <= _PARSE_CACHE_TEXT_MAX:
         return _parse(text)
     return _parse.__wrapped__(text)

@@ -95,7 +95,8 @@ class OlapCompiler(SQLCompiler):
         raise exc.CompileError("There are no locks of rows: a SELECT reads a snapshot.")
 
     def render_literal_value(self, value: Any, type_: Any) -> str:
-        """Double backslashes, which escape in ClickHouse's strings."""
+        """Return the literal with backslashes doubled, because they escape in ClickHouse's
+        strings."""
         text: str = super().render_literal_value(value, type_)
         return text.replace("\\", "\\\\")
 

@@ -103,7 +103,7 @@ class Cursor:
         return QueryStatistics() if self._result is None else self._result.statistics
 
     def fetchone(self) -> Row | None:
-        """Return the next row, or None."""
+        """Return the next row. None if there are no more."""
         return next(self._rows_expected(), None)
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
@@ -145,7 +145,7 @@ class Cursor:
     # --- the rest of PEP 249
 
     def close(self) -> None:
-        """Free the result; the cursor cannot be used again. Idempotent."""
+        """Free the result; later calls raise InterfaceError. Idempotent."""
         self._release()
         self._closed = True
 

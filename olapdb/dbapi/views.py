@@ -303,7 +303,8 @@ class ViewHandle:
         query: str = "",
         settings: Mapping[str, int] | None = None,
     ) -> tuple[Row, ...]:
-        """Run the SYSTEM … VIEW statement of `operation`, whose rows are of the class `row`."""
+        """Run the statement SYSTEM operation VIEW name clauses SETTINGS … query. Return its rows,
+        which are of the class `row`."""
         setting_texts = [f"{name} = {value}" for name, value in (settings or {}).items()]
         setting_texts += [] if engine is None else [f"engine = {quote_string(engine)}"]
         settings_clause = f"SETTINGS {', '.join(setting_texts)}" if setting_texts else ""

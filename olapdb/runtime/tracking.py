@@ -26,7 +26,7 @@ class QueryTracker:
     ) -> Result:
         """Call `answer` and return its result; while it runs, system.processes lists the query.
 
-        A result with rows ends its query when its rows are drawn or it is closed.  Exceptions
+        A result with rows ends its query when its rows were all read or it is closed. Exceptions
         that are not olapdb's are reported as bugs of olapdb, unless the statement `runs_user_code`:
         then they may be the caller's and are raised unchanged.
         """

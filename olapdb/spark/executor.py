@@ -132,8 +132,8 @@ class _Run:
                 future.set_exception(error)
 
     def _compute(self, wave: _Wave, stopped: threading.Event) -> list[Computed]:
-        """Return the wave's chunks; if the whole job failed (workers died), each as failed with
-        that error."""
+        """Return the wave's chunks. If the whole job failed (workers died), return each as failed
+        with that error. Raises QueryWasCancelled."""
         function = partial(run_chunk, self.address, task_attempts(self.session))
         try:
             computed = run_items(
@@ -151,7 +151,7 @@ class _Run:
         return [self._verified(chunk) for chunk in computed]
 
     def _verified(self, chunk: Computed) -> Computed:
-        """Return the chunk, as failed if its files are not in the driver's folder."""
+        """Return the chunk; if its files are not in the driver's folder, a FailedChunk instead."""
         if not isinstance(chunk, StagedChunk) or chunk.staged is None:
             return chunk
         try:
@@ -169,8 +169,8 @@ class _Run:
 
 
 def waves(tasks: Sequence[ChunkTask], tasks_max: int) -> Iterator[_Wave]:
-    """Yield groups of tasks that share a job: backfill chunks alone, others up to `tasks_max` tasks
-    and `WAVE_ROWS` source rows."""
+    """Yield groups of tasks that share a job, in the tasks' order: each backfill chunk alone,
+    others up to `tasks_max` tasks and `WAVE_ROWS` source rows."""
     wave: list[ChunkTask] = []
     rows = 0
     for task in tasks:

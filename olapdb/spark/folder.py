@@ -64,14 +64,14 @@ def mark_folder(services: Services) -> StoreAddress:
 
 
 def unmark_folder(services: Services, address: StoreAddress) -> None:
-    """Delete the marker."""
+    """Delete the marker, if the address has one."""
     if address.marker:
         services.store.delete(address.marker)
 
 
 @contextmanager
 def marked_folder(services: Services) -> Iterator[StoreAddress]:
-    """Mark the folder inside the `with`."""
+    """Yield an address whose marker exists inside the `with`."""
     address = mark_folder(services)
     try:
         yield address

@@ -113,8 +113,9 @@ class SparkJob:
         of: int = 0,
         cancelled: Cancellation | None = None,
     ) -> list[Outcome]:
-        """Run `action` in a new thread and report finished tasks meanwhile, of `of` tasks (0: of
-        those that Spark has planned so far)."""
+        """Run `action` in a new thread and return its result. `on_progress` gets the finished tasks
+        meanwhile, of `of` tasks (0: of those that Spark has planned so far). Raises the action's
+        errors as `raise_translated` does."""
         results: list[list[Outcome]] = []
         failures: list[BaseException] = []
         done = threading.Event()
@@ -149,8 +150,8 @@ class SparkJob:
         self._session.sparkContext.cancelJobGroup(self._group)
 
     def _stop(self, done: threading.Event) -> None:
-        """Cancel until the action has ended: a job that Spark has not started yet is not in its
-        group."""
+        """Cancel the job again and again until the action has ended: a job that Spark has not
+        started yet is not in its group."""
         self.cancel()
         while not done.wait(POLL_SECONDS):
             self.cancel()
@@ -176,7 +177,7 @@ class SparkJob:
                     on_progress(*reported)
 
     def _tasks(self) -> tuple[int, int]:
-        """Return the finished and the planned tasks of the group's stages."""
+        """Return the numbers of finished and of planned tasks of the group's stages."""
         tracker = self._session.sparkContext.statusTracker()
         jobs = (
             tracker.getJobInfo(identifier) for identifier in tracker.getJobIdsForGroup(self._group)
@@ -192,7 +193,8 @@ class SparkJob:
 
 
 def raise_translated(error: BaseException, cancelled: Cancellation | None = None) -> NoReturn:
-    """Raise Spark's exceptions as errors of olapdb, others unchanged."""
+    """Raise an error of Spark as ExecutorFailed, or QueryWasCancelled if `cancelled` is set; raise
+    any other error unchanged."""
     if isinstance(error, errors.Error) or not isinstance(error, PySparkException | Py4JError):
         raise error
     if cancelled is not None and cancelled.is_set():
@@ -204,7 +206,8 @@ def raise_translated(error: BaseException, cancelled: Cancellation | None = None
 
 
 def failure_of(error: Exception) -> _Failure:
-    """Return what a task returns in place of its result."""
+    """Return the failure that a task returns instead of a result: class, text and traceback, with
+    the error itself if it is olapdb's."""
     return _Failure(
         type(error).__name__,
         str(error),
@@ -214,7 +217,8 @@ def failure_of(error: Exception) -> _Failure:
 
 
 def raise_failure(item: int, failure: _Failure) -> NoReturn:
-    """Raise a task's failure: an error of olapdb that would recur, else ExecutorFailed."""
+    """Raise a task's failure: the error itself if it is olapdb's and would recur, else
+    ExecutorFailed. `item` is the item's number, from 0."""
     if failure.error is not None and _is_lasting(failure.error):
         failure.error.add_note(f"In item {item} of a Spark job.")
         raise failure.error
@@ -233,8 +237,9 @@ def is_final(error: Exception, attempts: int) -> bool:
 
 
 def _is_lasting(error: Exception) -> bool:
-    """Return whether another attempt would raise the error again: errors of olapdb, except those of
-    the environment, which may pass. A folder that is not shared does not pass."""
+    """Return whether another attempt would raise the error again. True for errors of olapdb, except
+    OperationalError and InternalError, which may pass; a folder that is not shared does not
+    pass."""
     if isinstance(error, errors.FolderNotShared):
         return True
     return isinstance(error, errors.Error) and not isinstance(
@@ -243,7 +248,7 @@ def _is_lasting(error: Exception) -> bool:
 
 
 def task_attempts(session: SparkSession) -> int:
-    """Return how often Spark runs a task before its job fails."""
+    """Return how many times Spark runs a failing task before its job fails."""
     context = session.sparkContext
     master = context.master
     if master.startswith("local["):

@@ -121,7 +121,7 @@ def _java(home: Path, found_by: str) -> Java:
 
 def _version_text(home: Path) -> str:
     """Return the version from the `release` file that every JDK since 9 has, else from `java
-    -version`."""
+    -version`; "" if both fail."""
     release = home / "release"
     if release.is_file():
         match = _RELEASE_LINE.search(release.read_text(encoding="utf-8", errors="replace"))

@@ -113,7 +113,8 @@ class _Pins:
         self._of: WeakKeyDictionary[Connection, dict[int, StoreAddress]] = WeakKeyDictionary()
 
     def keep(self, connection: Connection, snapshot: Snapshot) -> StoreAddress:
-        """Pin the snapshot, which the caller has pinned too, until the connection is closed."""
+        """Pin the snapshot until the connection is closed; return the address with its marker. A
+        snapshot is pinned once. The caller holds a pin of its own meanwhile."""
         services = connection.session.engine.services
         with self._lock:
             addresses = self._of.get(connection)
@@ -230,13 +231,15 @@ def _slices(part: Part, rows_max: int) -> Iterator[_Slice]:
 
 
 def _file_arrow(column: Column) -> pa.DataType:
-    """Return the column's type in files: a sum may have outgrown its decimal's precision."""
+    """Return the Arrow type in files: a decimal has the most digits of its width, because a sum may
+    exceed the column's precision."""
     arrow = column.type.arrow
     return decimal_class(arrow) if pa.types.is_decimal(arrow) else arrow
 
 
 def _spark_arrow(kind: pa.DataType, column: str) -> pa.DataType:
-    """Return the Arrow type as which Spark reads a column."""
+    """Return the Arrow type in which Spark reads a column, nested types included. Raise
+    NotSupportedError for nanoseconds and Decimal over 38 digits."""
     widened = {
         pa.uint8(): pa.int16(),
         pa.uint16(): pa.int32(),

@@ -96,10 +96,8 @@ def spark_session(
 
 
 def active_session() -> SparkSession | None:
-    """Return the process's running session, whichever thread started it, or None.
-
-    Spark's own getActiveSession() knows only that of the calling thread.
-    """
+    """Return the process's running session, whichever thread started it. None if there is none.
+    Spark's own getActiveSession() knows only that of the calling thread."""
     of_thread = SparkSession.getActiveSession()
     if of_thread is not None or SparkContext._active_spark_context is None:
         return of_thread
@@ -202,7 +200,8 @@ def _start(settings: dict[str, str], *, local: bool) -> SparkSession:
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set variables that Spark reads from the process' environment while it starts."""
+    """Set environment variables inside the `with`, which Spark reads while it starts; then restore
+    the former values."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -256,7 +255,8 @@ def _prewarm(session: SparkSession) -> None:
 
 
 def _end_prewarm() -> None:
-    """Wait for a prewarm in progress: stopping a session during a job logs errors."""
+    """Wait for a prewarm in progress, PREWARM_SECONDS_MAX at most: stopping a session during a job
+    logs errors."""
     for thread in threading.enumerate():
         if thread.name == _PREWARM_THREAD:
             thread.join(PREWARM_SECONDS_MAX)

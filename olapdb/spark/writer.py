@@ -155,7 +155,8 @@ def _stage(
     on_progress: Progress | None,
     cancelled: Cancellation,
 ) -> list[StagedInsert]:
-    """Run the job; return the tasks' staged inserts in the order of the frame's partitions."""
+    """Run the job; return the tasks' staged inserts in the order of the frame's partitions. Raises
+    the first task's failure, if any."""
     session = frame.sparkSession
     manifest = frame.mapInArrow(_stager(task, task_attempts(session)), _MANIFEST)
     where = f"{task.table.database}.{task.table.name}"
@@ -219,7 +220,9 @@ def find_table(snapshot: Snapshot, database: str, name: str) -> Table:
 
 
 def _matching_columns(frame: DataFrame, table: Table) -> list[str]:
-    """Return the table's columns that the frame has, in the table's order, quoted for Spark."""
+    """Return the table's columns that the frame has, in the table's order, quoted for Spark. Raise
+    an error if the frame has any duplicate, unknown or unsupported column, or lacks one without a
+    default."""
     given = frame.columns
     doubled = sorted({c for c in given if given.count(c) > 1})
     if doubled:

@@ -69,8 +69,8 @@ def _settings(settings: tuple[tuple[str, object], ...]) -> str:
 
 
 def _order_by(table: Table) -> tuple[KeyItem, ...]:
-    """Return the sorting key without the version that VersionedCollapsingMergeTree appends to
-    it."""
+    """Return the sorting key as declared: without the version that VersionedCollapsingMergeTree
+    appends to it."""
     *declared, last = table.sorting_key or (None,)
     version = table.engine.version if table.engine.sign is not None else None
     if last is None or last.expression.strip("`") != version or table.primary_key != len(declared):
@@ -79,12 +79,13 @@ def _order_by(table: Table) -> tuple[KeyItem, ...]:
 
 
 def key_text(items: tuple[KeyItem, ...]) -> str:
-    """Return a key as SQL: `a` or `(a, b DESC)`."""
+    """Return the key as an ORDER BY clause has it: `a` or `(a, b DESC)`."""
     return key_list(items) if len(items) == 1 else f"({key_list(items)})"
 
 
 def key_list(items: tuple[KeyItem, ...]) -> str:
-    """Return `a, b DESC`, the content of system.tables.sorting_key."""
+    """Return the key's items as SQL, separated by commas: `a, b DESC`, the content of
+    system.tables.sorting_key."""
     return ", ".join(i.expression + (" DESC" if i.descending else "") for i in items)
 
 

@@ -102,7 +102,7 @@ def _views(context: SystemContext) -> Iterator[Entry]:
 
 
 def _inner_view(table: Entry) -> bool:
-    """Return whether the view accepts INSERTs, because it owns a table."""
+    """Return whether the row of system.tables is a materialized view that owns its target table."""
     return table["engine"] == "MaterializedView" and table["total_rows"] is not None
 
 
@@ -169,7 +169,7 @@ def _engines(context: SystemContext) -> Iterator[Entry]:
 
 
 def _none(context: SystemContext) -> Iterator[Entry]:
-    """Yield nothing: there are no foreign keys, and no indexes in the sense of the standard."""
+    """Yield nothing, as there are no foreign keys and no indexes in the sense of the standard."""
     return iter(())
 
 

@@ -27,7 +27,7 @@ class PartitionTexts:
         self._texts: dict[tuple[object, ...], str] = {}
 
     def of(self, part: Part) -> str:
-        """Return the value of the part's partition."""
+        """Return the display text of the part's partition; "tuple()" without a partition key."""
         value = part.partition_value
         if not value:
             return "tuple()"
@@ -47,7 +47,8 @@ class PartitionTexts:
 
 
 def _display(value: object, data_type: DataType, *, quoted: bool) -> str:
-    """Return a value's text; in the catalog dates are days, timestamps ticks."""
+    """Return a value's text as ClickHouse shows it. The catalog holds dates as days, timestamps as
+    ticks of the type's unit. `quoted` puts quotes around all but numbers."""
     if value is None:
         return "NULL"
     arrow = plain(data_type).arrow
@@ -83,7 +84,8 @@ class _Times:
         self._time = next((c for c in named if isinstance(plain(c.type), DateTime)), None)
 
     def of(self, part: Part) -> tuple[object, object, object, object]:
-        """Return (min_date, max_date, min_time, max_time); the epoch where a column is missing."""
+        """Return (min_date, max_date, min_time, max_time); the epoch for those that the partition
+        key or the part lacks."""
         days, seconds = self._bounds(part, self._date), self._bounds(part, self._time)
         return (
             *(moment(day * 86_400_000).date() for day in days),

@@ -64,8 +64,8 @@ class CommitApplier:
         )
 
     def run(self) -> None:
-        # Numbers first: parts and coverage may name a block before the change that adds it.
         """Make all changes of the commit. Raises CommitConflict or DuplicateInsert."""
+        # Numbers first: parts and coverage may name a block before the change that adds it.
         for change in self._commit.changes:
             if isinstance(change, changes.AddBlock):
                 self._add_block(change)

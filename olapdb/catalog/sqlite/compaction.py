@@ -49,10 +49,12 @@ class BlockSpan:
 
 
 def joined_spans(spans: Iterable[BlockSpan], now_ms: int) -> list[BlockSpan]:
-    """Join neighbours by the rule above; the spans are in the order of their blocks.
+    """Return the spans, given in the order of their blocks, with neighbours joined as the module
+    says.
 
-    >>> spans = [BlockSpan(n, n, n, n, 1, 100 * n, 100 * n) for n in (1, 2, 4)] >>> [(s.first,
-    s.last) for s in joined_spans(spans, 10_000)] [(1, 2), (4, 4)]
+    >>> spans = [BlockSpan(n, n, n, n, 1, 100 * n, 100 * n) for n in (1, 2, 4)]
+    >>> [(s.first, s.last) for s in joined_spans(spans, 10_000)]
+    [(1, 2), (4, 4)]
     """
     joined: list[BlockSpan] = []
     for span in spans:
