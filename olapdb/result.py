@@ -373,6 +373,7 @@ def _map_converter(key: DataType, value: DataType) -> Callable[[object], object]
     to_key, to_value = _nullable_converter(key), _nullable_converter(value)
 
     def convert(pairs: object) -> object:
+        """Convert a list of pairs; return any other value unchanged."""
         if not isinstance(pairs, list):
             return pairs
         return {to_key(k): to_value(v) for k, v in pairs}
@@ -385,6 +386,7 @@ def _tuple_converter(elements: Sequence[DataType]) -> Callable[[object], object]
     converters = [_nullable_converter(element) for element in elements]
 
     def convert(value: object) -> object:
+        """Convert a dict; return any other value unchanged."""
         if not isinstance(value, dict):
             return value
         return tuple(c(v) for c, v in zip(converters, value.values(), strict=True))

@@ -44,6 +44,8 @@ class OverlaySnapshot:
         return self.base.databases
 
     def find(self, database: str, name: str) -> SchemaObject | None:
+        """Return the object of that name, as changed by the overlay. None if there is none or the
+        overlay removes it."""
         for item in self.changed.values():
             if (item.database, item.name) == (database, name):
                 return item
@@ -51,6 +53,8 @@ class OverlaySnapshot:
         return None if item_of_base is None or self._is_hidden(item_of_base) else item_of_base
 
     def by_id(self, object_id: str) -> SchemaObject | None:
+        """Return the object with the id, as changed by the overlay. None if there is none or the
+        overlay removes it."""
         if object_id in self.removed:
             return None
         return self.changed.get(object_id) or self.base.by_id(object_id)
@@ -69,6 +73,8 @@ class OverlaySnapshot:
         )
 
     def parts(self, table_id: str) -> tuple[Part, ...]:
+        """Return the base's live parts, each replaced one exchanged for its staged part or left
+        out."""
         live = self.base.parts(table_id)
         if not self.replaced:
             return live
@@ -87,6 +93,8 @@ class OverlaySnapshot:
         return sum(part.partition_id == partition_id for part in self.parts(table_id))
 
     def inline_rows(self, part: Part) -> bytes:
+        """Return the bytes of an inline part: the overlay's if it staged the part, else the
+        base's."""
         rows = self.inline.get(part.id)
         return self.base.inline_rows(part) if rows is None else rows
 

@@ -63,7 +63,7 @@ class EndedQuery:
 
 @dataclass(frozen=True, slots=True)
 class ErrorCount:
-    """How often statements failed with one error, and its last occurrence."""
+    """The number of statements that failed with one error, and its last occurrence."""
 
     name: str
     code: int

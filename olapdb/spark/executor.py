@@ -42,7 +42,7 @@ _Wave: TypeAlias = tuple[ChunkTask, ...]
 
 @dataclass(frozen=True)
 class SparkExecutor:
-    """Computes chunks in Spark tasks.
+    """An executor that computes chunks in Spark tasks.
 
     Each chunk of a backfill is its own job, a few at a time, so that it can be published as soon as
     it is done.  Small chunks of a replay or a reconciliation, which are published together, share

@@ -266,6 +266,7 @@ def _mapper(
     number from 0, and yields pickled outcomes."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield one row (item number, pickled outcome) for each item number in the first column."""
         # Spark reads the columns by position and trusts their types.
         schema = pa.schema([("item", pa.int64()), ("outcome", pa.binary())])
         for batch in batches:

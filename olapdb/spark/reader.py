@@ -42,7 +42,7 @@ SLICE_ROWS_MIN = 250_000
 
 @dataclass(frozen=True, slots=True)
 class _Slice:
-    """Some granules of a part; None: all."""
+    """Some granules of a part (None: all), and about how many rows they have."""
 
     part: Part
     granules: range | None
@@ -171,6 +171,7 @@ def _mapper(task: _ReadTask) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa
     it gets."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the groups whose numbers are in the first column."""
         store = open_pinned_store(task.store)
         context = TriggerContext(task.snapshot, store, worker_cache(), {}, Environment())
         for batch in batches:

@@ -180,6 +180,8 @@ def _stager(
     Spark retries."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Stage the partition's batches; yield one row (partition number, pickled failure or staged
+        rows)."""
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
         own_task = replace(task, environment=with_seed(task.environment, partition))

@@ -125,6 +125,8 @@ class LocalStore:
         return self._lock
 
     def write(self, path: str, write_to: Callable[[pa.NativeFile], None]) -> int:
+        """Write a temporary file, fsync it if durability is "full", then rename it to `path`.
+        `sync` later makes the name durable. Return the bytes."""
         if self.read_only:
             raise ReadOnly("The warehouse is open for reading only.", hint="Open it to write.")
         final = self.root / path
@@ -149,6 +151,7 @@ class LocalStore:
         return size
 
     def sync(self) -> None:
+        """Fsync the folders in which files were written or deleted since the last call."""
         # The lock is held throughout, so a caller that finds no folder left knows they are synced.
         with self._own_lock():
             folders = sorted(self._unsynced)
@@ -162,6 +165,7 @@ class LocalStore:
                 self._failpoint("store.synced")
 
     def delete(self, path: str) -> None:
+        """Delete the file and its cached footer; do nothing if it does not exist."""
         if self.read_only:
             raise ReadOnly("The warehouse is open for reading only.", hint="Open it to write.")
         self._cache.forget(path)
@@ -268,6 +272,7 @@ class MemoryStore:
         return int(buffer.size)
 
     def sync(self) -> None:
+        """Do nothing: memory is not durable."""
         return
 
     def delete(self, path: str) -> None:
@@ -291,6 +296,7 @@ class MemoryStore:
         yield from files
 
     def local_path(self, path: str) -> str | None:
+        """Return None: the files are not in a file system."""
         return None
 
     def _file(self, path: str) -> tuple[pa.Buffer, int]:

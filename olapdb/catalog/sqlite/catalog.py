@@ -57,7 +57,7 @@ LOCK_TIMEOUT_MS = 30_000
 
 
 class SqliteCatalog:
-    """Implements `olapdb.catalog.protocol.Catalog`, which documents the methods.
+    """A catalog in SQLite: `olapdb.catalog.protocol.Catalog`, which documents the methods.
 
     `path` is the file, created if missing (unless `read_only`), or ":memory:". `sync_files` makes
     the names of staged files durable (`Store.sync`); it is called before every commit, so that no

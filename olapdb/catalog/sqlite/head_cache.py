@@ -39,7 +39,8 @@ class Newest:
 
 
 class HeadCache:
-    """Thread-safe. A caller that passes a connection must acquire it before this object's lock."""
+    """A thread-safe cache of the newest commit. A caller that passes a connection must acquire it
+    before this object's lock."""
 
     def __init__(self, catalog: SqliteCatalog) -> None:
         self._catalog = catalog

@@ -32,7 +32,7 @@ once."""
 
 
 class SqliteSnapshot:
-    """Implements `olapdb.model.snapshot.Snapshot`; all readers of one commit share it."""
+    """A snapshot in SQLite: `olapdb.model.snapshot.Snapshot`; all readers of one commit share it."""
 
     def __init__(self, catalog: SqliteCatalog, number: int, schema: SchemaState) -> None:
         self._catalog = catalog
@@ -190,6 +190,7 @@ class SqliteSnapshot:
         return tuple(check for check in checks if view_id is None or check.view_id == view_id)
 
     def damaged(self) -> tuple[Damage, ...]:
+        """Return the live parts that are in the catalog's list of damaged parts now."""
         damaged = self._catalog.damaged()  # the list is not versioned, so it is not cached
         live = {part.id for damage in {d.table_id for d in damaged} for part in self.parts(damage)}
         return tuple(damage for damage in damaged if damage.part_id in live)
@@ -214,6 +215,7 @@ class SqliteSnapshot:
         return tuple(sorted((*older, *(BlockInfo(*row) for row in rows)), key=lambda b: b.number))
 
     def derived(self, key: Hashable, make: Callable[[], Derived]) -> Derived:
+        """Return the result of `make`, cached under `key` as long as this snapshot."""
         if key not in self._derived:
             self._derived[key] = make()
         return cast("Derived", self._derived[key])

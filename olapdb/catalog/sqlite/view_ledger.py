@@ -16,7 +16,7 @@ from olapdb.model.view_state import Invalidation, Retained
 
 
 class ViewLedger:
-    """Writes rows of the ledger as of the commit `number`."""
+    """A writer of the ledger's rows in the commit `number`."""
 
     def __init__(self, connection: sqlite3.Connection, number: int) -> None:
         self._connection = connection
