@@ -104,8 +104,8 @@ class ThreadPool:
     """A few daemon threads, started as needed, that run submitted work in its order.
 
     It works like `concurrent.futures.ThreadPoolExecutor` and returns its futures, but continues
-    while the program's last threads run, see the module.  A pool dropped without `shutdown` ends its
-    threads.
+    while the program's last threads run, see the module.  A pool dropped without `shutdown` ends
+    its threads.
     """
 
     def __init__(self, threads: int, name: str) -> None:

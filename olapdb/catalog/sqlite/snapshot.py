@@ -32,7 +32,7 @@ once."""
 
 
 class SqliteSnapshot:
-    """A snapshot in SQLite: `olapdb.model.snapshot.Snapshot`; all readers of one commit share it."""
+    """A `olapdb.model.snapshot.Snapshot` in SQLite, shared by all readers of one commit."""
 
     def __init__(self, catalog: SqliteCatalog, number: int, schema: SchemaState) -> None:
         self._catalog = catalog
