@@ -165,8 +165,8 @@ class Database:
 
 
 def _open_parts(location: str, read_only: bool, durability: Durability) -> tuple[Catalog, Store]:
-    """Open the catalog and the store of a location, or create them. Raise CannotOpenWarehouse if
-    there is no warehouse to read, or if a folder holds other files."""
+    """Open the catalog and the store of a location, or create them. Return (catalog, store). Raise
+    CannotOpenWarehouse if there is no warehouse to read, or if a folder holds other files."""
     if location == MEMORY:
         return SqliteCatalog(MEMORY, failpoint=failpoint), MemoryStore(failpoint=failpoint)
     folder = Path(location)

@@ -151,4 +151,5 @@ class OverlaySnapshot:
 
 
 def _qualified_name(item: SchemaObject) -> tuple[str, str]:
+    """Return (database, name), the order of objects."""
     return item.database, item.name

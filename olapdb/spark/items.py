@@ -46,8 +46,8 @@ class Cancellation(Protocol):
 
 @dataclass(frozen=True)
 class _Failure:
-    """What a failing task returns: `error` is the exception itself if it is olapdb's (these can be
-    pickled); of any other only the text."""
+    """The outcome of a failing task: `error` is the exception itself if it is olapdb's (these can
+    be pickled); of any other only the text."""
 
     kind: str
     message: str

@@ -118,7 +118,7 @@ def indicates_damage(error: errors.Error) -> bool:
 
 
 def verify_inline(part: Part, rows: bytes) -> None:
-    """Check the bytes of an inline part. Raises ChecksumDoesntMatch."""
+    """Raise ChecksumDoesntMatch if the bytes of an inline part are not those that were written."""
     _compare(part, checksum_of_bytes(rows))
 
 

@@ -180,7 +180,7 @@ def _blooms(blocks: list[pa.Array], false_positives: float) -> pa.RecordBatch:
 
 
 def _bloom(values: pa.Array, false_positives: float) -> tuple[bytes, int]:
-    """Return the bits and the number of hashes of a filter sized for the block's distinct
+    """Return (bits, number of hashes for each value) of a filter sized for the block's distinct
     values."""
     if pa.types.is_list(values.type):
         values = pc.list_flatten(values)

@@ -140,7 +140,8 @@ def _field(column: Column) -> pa.Field:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """What the writer derives from a table, cached so that small parts need not derive it again."""
+    """The facts that the writer derives from a table, cached so that small parts need not derive
+    them again."""
 
     table: Table
     schema: pa.Schema

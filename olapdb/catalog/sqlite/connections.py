@@ -169,7 +169,7 @@ class Connections:
             self._writer = None
 
     def open(self) -> sqlite3.Connection:
-        """Open a connection with our settings."""
+        """Open a connection with our settings; errors of the driver become ours."""
         try:
             return self._open()
         except sqlite3.Error as error:
@@ -189,7 +189,8 @@ class Connections:
             self._writer = None
 
     def _open(self) -> sqlite3.Connection:
-        """Open a new SQLite connection with our PRAGMAs. The callers raise its errors as ours."""
+        """Open a new SQLite connection with our PRAGMAs, or a read-only one if the warehouse is.
+        Errors of the driver are raised unchanged."""
         if self.in_memory:
             return sqlite3.connect(MEMORY, isolation_level=None, check_same_thread=False)
         # auto_vacuum before the log: it only takes effect on a file without any page.

@@ -115,7 +115,8 @@ class TableParts:
         self._whole = None
 
     def reached(self, commit: int) -> None:
-        """Mark all commits up to this one as applied, whether they changed the table or not."""
+        """Record that all commits up to this one have been applied, whether they changed the table
+        or not."""
         self._newest = max(self._newest, commit)
 
     def at(self, number: int) -> tuple[Part, ...] | None:

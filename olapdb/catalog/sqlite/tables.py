@@ -27,7 +27,8 @@ def _column(name: str, kind: Any, **options: Any) -> sa.Column[Any]:
 
 
 def _life() -> tuple[sa.Column[Any], sa.Column[Any]]:
-    """Return the columns with the commits that created and dropped a row; NULL while it is live."""
+    """Return the columns `created_commit` and `dropped_commit` of a row's life; the latter is NULL
+    while the row is live."""
     return _column("created_commit", Int), _column("dropped_commit", Int, nullable=True)
 
 

@@ -214,7 +214,7 @@ class _Cursor:
         return size
 
     def _list_header(self) -> tuple[int, int]:
-        """Read the header of a list: the Thrift kind of its elements, and their number."""
+        """Read the header of a list: (Thrift kind of its elements, their number)."""
         header = self.byte()
         size = header >> 4
         return header & 15, self.varint() if size == _LONG_LIST else size
