@@ -113,7 +113,7 @@ class Database:
             return opened
 
     def release(self) -> None:
-        """Count one user less; after the last one close the warehouse."""
+        """Close the warehouse if this was its last user; every `open` needs one call."""
         with self._guard:
             self._users -= 1
             if self._users > 0:
@@ -128,7 +128,8 @@ class Database:
 
     def executor(self, name: str, settings: Settings) -> Executor:
         """Return the executor of SETTINGS engine = `name`. Those other than in_process come from
-        the entry point group `olapdb.executors`, so that the engine never imports them."""
+        the entry point group `olapdb.executors`, so that the engine never imports them. Raises
+        BadArguments for these in memory, ExternalToolMissing if none is installed."""
         if name == "in_process":
             return default_executor(self.services, settings)
         if self.location == MEMORY:
@@ -145,23 +146,27 @@ class Database:
         )
 
     def end_soon(self) -> None:
-        """Stop merges and cancel statements at the end of the process, when no thread may still
-        work in Arrow."""
+        """Stop merges and cancel statements, because the process ends and no thread may work in
+        Arrow any longer. Returns at once."""
         if self._scheduler is not None:
             self._scheduler.end_soon()
         self.services.activity.cancel_all()
 
     def _written(self, table_id: str) -> None:
+        """Notify the scheduler of background merges that a commit wrote to the table."""
         if self._scheduler is not None:
             self._scheduler.notify(table_id)
 
     def _close(self) -> None:
+        """Stop the background merges, then close the catalog."""
         if self._scheduler is not None:
             self._scheduler.stop()
         self._catalog.close()
 
 
 def _open_parts(location: str, read_only: bool, durability: Durability) -> tuple[Catalog, Store]:
+    """Open the catalog and the store of a location, or create them. Return (catalog, store). Raise
+    CannotOpenWarehouse if there is no warehouse to read, or if a folder holds other files."""
     if location == MEMORY:
         return SqliteCatalog(MEMORY, failpoint=failpoint), MemoryStore(failpoint=failpoint)
     folder = Path(location)
@@ -185,6 +190,8 @@ def _open_parts(location: str, read_only: bool, durability: Durability) -> tuple
 
 
 def _make_folder(folder: Path) -> None:
+    """Create the folder, or accept an empty one. Raise CannotOpenWarehouse if it holds files that
+    are not a catalog's."""
     if folder.is_dir() and any(p for p in folder.iterdir() if not p.name.startswith(CATALOG_FILE)):
         raise CannotOpenWarehouse(
             f"{folder} is not empty and has no {CATALOG_FILE}: it is no warehouse.",

@@ -141,7 +141,7 @@ class Result:
         return arrow_schema(self.names, self.types)
 
     def on_close(self, callback: Callable[[], None]) -> None:
-        """Register a callback, called once when the rows are drawn, or the result is closed or
+        """Register a callback. It runs once, when all rows were read or the result is closed or
         fails. Callbacks run in the order of registration."""
         self._callbacks.append(callback)
 
@@ -154,20 +154,18 @@ class Result:
     def through(
         self, step: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
     ) -> Result:
-        """Return this result with its batches passed through `step`."""
+        """Pass the batches not read yet through `step`; return this same result."""
         if self._source is not None:
             source = self._source
             self._source = _chain(step(source), source)
         return self
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the batches, each of `schema`; the result is used up. Errors of the query are
-        raised here.
-
-        Raises InterfaceError if it was read before.
-        """
+        """Yield the batches, each of `schema`. They can be read once: raises InterfaceError if they
+        were read before. Errors of the query are raised here."""
 
         def named(batch: pa.RecordBatch) -> pa.RecordBatch:
+            """Return the batch with the result's names and types."""
             return pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
 
         return self._drain(named)
@@ -179,6 +177,8 @@ class Result:
         return self._drain(lambda batch: batch.rename_columns(new_names))
 
     def _drain(self, named: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Take the source, so that the result can be read only once, and return its batches. Raise
+        InterfaceError if it was read or closed before. `named` gives a batch its names."""
         if self._source is None:
             raise InterfaceError("This result was read or closed before.", hint="Run it again.")
         source, self._source = self._source, None
@@ -187,6 +187,8 @@ class Result:
     def _drained(
         self, source: Iterator[pa.RecordBatch], named: Callable[[pa.RecordBatch], pa.RecordBatch]
     ) -> Iterator[pa.RecordBatch]:
+        """Yield the batches. Record a failure; call the callbacks when the reader ends, or defer
+        them if it stops early."""
         try:
             for batch in source:
                 if self.names:
@@ -224,18 +226,21 @@ class Result:
         return rows
 
     def close(self) -> None:
-        """Stop the query if it still runs. Idempotent."""
+        """Stop the query if it still runs, and call the callbacks. Idempotent."""
         source, self._source = self._source, None
         if source is not None:
             _close_iterator(source)
         self._finish()
 
     def _finish(self) -> None:
+        """Call each callback once, in the order of registration."""
         callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
             callback()
 
     def _abandon(self) -> None:
+        """Defer the callbacks, because a garbage collector may be running this. Does nothing
+        without `_defer`."""
         if self._defer is not None:
             callbacks, self._callbacks = self._callbacks, []
             for callback in callbacks:
@@ -257,7 +262,7 @@ def from_columns(
 def _chain(
     derived: Iterator[pa.RecordBatch], source: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield from `derived`, made from `source`. Closing this closes both iterators."""
+    """Yield from `derived`, which draws from `source`. Closing this closes both iterators."""
     try:
         yield from derived
     finally:
@@ -288,7 +293,8 @@ def python_values(column: pa.Array | pa.ChunkedArray, data_type: DataType) -> li
 
 
 def _with_bytes(column: pa.Array | pa.ChunkedArray, error: UnicodeDecodeError) -> list[object]:
-    """Return texts of which some are not UTF-8; those as bytes."""
+    """Return a String column's values as texts, those that are not UTF-8 as bytes. Raise
+    CannotConvertType for a nested column. `error` is the failed decoding."""
     if not pa.types.is_string(column.type):
         raise CannotConvertType(
             f"A String within {column.type} is not UTF-8: {error}.",
@@ -298,6 +304,7 @@ def _with_bytes(column: pa.Array | pa.ChunkedArray, error: UnicodeDecodeError) -
 
 
 def _text_or_bytes(value: bytes | None) -> object:
+    """Decode UTF-8. Return the bytes unchanged if they are not UTF-8, None for None."""
     if value is None:
         return None
     try:
@@ -307,8 +314,8 @@ def _text_or_bytes(value: bytes | None) -> object:
 
 
 def _converter(data_type: DataType) -> Callable[[object], object] | None:
-    """Return the conversion of a value of `to_pylist` to ours, None if values need no
-    conversion."""
+    """Return the function that converts a value of Arrow's `to_pylist` to ours. None if values of
+    the type need no conversion."""
     match data_type:
         case UUID():
             return _to_uuid
@@ -329,18 +336,22 @@ def _converter(data_type: DataType) -> Callable[[object], object] | None:
 
 
 def _to_uuid(value: object) -> object:
+    """Convert 16 bytes to a UUID; return any other value unchanged."""
     return uuid.UUID(bytes=value) if isinstance(value, bytes) else value
 
 
 def _without_zone(value: object) -> object:
+    """Remove the zone from a datetime; return any other value unchanged."""
     return value.replace(tzinfo=None) if isinstance(value, datetime) else value
 
 
 def _identity(value: object) -> object:
+    """Return the value unchanged."""
     return value
 
 
 def _nullable_converter(data_type: DataType) -> Callable[[object], object]:
+    """Return a function that converts a value of the type to Python's and None to None."""
     convert = _converter(data_type)
     if convert is None:
         return _identity
@@ -349,6 +360,8 @@ def _nullable_converter(data_type: DataType) -> Callable[[object], object]:
 
 
 def _array_converter(inner: DataType) -> Callable[[object], object] | None:
+    """Return a function that converts each item of a list. None if items of this type need no
+    conversion."""
     if _converter(inner) is None:
         return None
     convert = _nullable_converter(inner)
@@ -356,9 +369,11 @@ def _array_converter(inner: DataType) -> Callable[[object], object] | None:
 
 
 def _map_converter(key: DataType, value: DataType) -> Callable[[object], object]:
+    """Return a function that converts Arrow's list of (key, value) pairs to a dict."""
     to_key, to_value = _nullable_converter(key), _nullable_converter(value)
 
     def convert(pairs: object) -> object:
+        """Convert a list of pairs; return any other value unchanged."""
         if not isinstance(pairs, list):
             return pairs
         return {to_key(k): to_value(v) for k, v in pairs}
@@ -367,9 +382,11 @@ def _map_converter(key: DataType, value: DataType) -> Callable[[object], object]
 
 
 def _tuple_converter(elements: Sequence[DataType]) -> Callable[[object], object]:
+    """Return a function that converts Arrow's dict by element names to a tuple."""
     converters = [_nullable_converter(element) for element in elements]
 
     def convert(value: object) -> object:
+        """Convert a dict; return any other value unchanged."""
         if not isinstance(value, dict):
             return value
         return tuple(c(v) for c, v in zip(converters, value.values(), strict=True))
@@ -378,6 +395,8 @@ def _tuple_converter(elements: Sequence[DataType]) -> Callable[[object], object]
 
 
 def _close_iterator(source: Iterator[pa.RecordBatch]) -> None:
+    """Close a generator, so that its `finally` blocks run; other iterators have nothing to
+    close."""
     close = getattr(source, "close", None)
     if close is not None:
         close()

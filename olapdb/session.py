@@ -46,7 +46,7 @@ _Rows = TypeVar("_Rows", bound=SupportsInt)
 
 @lru_cache(maxsize=512)
 def _parse(text: str) -> tuple[nodes.Statement, ...]:
-    """Parse a text, cached: statements are frozen."""
+    """Parse a text, or return the cached statements: these are frozen."""
     return parse(text)
 
 
@@ -64,7 +64,7 @@ class Session:
     def execute(
         self, text: str, parameters: Parameters = None, *, progress: Progress | None = None
     ) -> Result:
-        """Run every statement of the text; return the last one's result."""
+        """Run every statement of the text in order; return the last one's result."""
         statements = _parse_any(text)
         if not statements:
             return Result()
@@ -77,6 +77,7 @@ class Session:
         return result
 
     def _run(self, statement: nodes.Statement, context: StatementContext) -> Result:
+        """Answer one statement as a tracked query."""
         return self._track(_kind(statement), context, lambda: self._answer(statement, context))
 
     def _track(self, kind: str, context: StatementContext, answer: Callable[[], Result]) -> Result:
@@ -94,10 +95,11 @@ class Session:
         return self._tracker.run(query, answer, runs_user_code=context.runs_user_code)
 
     def _answer(self, statement: nodes.Statement, context: StatementContext) -> Result:
-        """Dispatch the statement; retry a read that a concurrent writer made worthless.
+        """Dispatch the statement. Repeat a read if a concurrent writer changed the catalog's file
+        under it.
 
-        A query whose snapshot was vacuumed before it was pinned is retried too, unless it names the
-        snapshot.
+        A query whose snapshot was vacuumed before it was pinned is repeated too, unless it names
+        the snapshot.
         """
         retried: tuple[type[errors.Error], ...] = (errors.CatalogChanged,)
         if isinstance(statement, nodes.Query) and not _asks_for_snapshot(statement, context):
@@ -105,6 +107,8 @@ class Session:
         return retry_read(lambda: self._dispatch(statement, context), retried)
 
     def _dispatch(self, statement: nodes.Statement, context: StatementContext) -> Result:
+        """Call the handler of the statement's class. Raise ReadOnly if the session may not write
+        and the statement would."""
         refuse_if_readonly(statement, context)
         match statement:
             case nodes.Query():
@@ -188,6 +192,7 @@ class Session:
                 context = self._context(text, None, None)
 
                 def answer() -> Result:
+                    """Insert all rows of the executemany call in one statement."""
                     refuse_if_readonly(statement, context)
                     return insert.run_insert_many(statement, rows, sets, context)
 
@@ -225,6 +230,7 @@ class Session:
         done: list[_Rows] = []
 
         def answer(context: StatementContext) -> Result:
+            """Call `work` if the session may write; keep what it returns in `done`."""
             refuse_if_readonly(None, context)
             done.append(work(context))
             return Result(affected_rows=int(done[0]))
@@ -242,6 +248,8 @@ class Session:
         rows: tuple[object, ...] = ()
 
         def answer() -> Result:
+            """Run the command if the session may write, again if another process changed the
+            catalog meanwhile."""
             nonlocal rows
             refuse_if_readonly(statement, context)
             rows = retry_read(
@@ -259,7 +267,7 @@ class Session:
         return self.engine.services.catalog.snapshot()
 
     def describe(self, text: str) -> tuple[tuple[str, DataType], ...]:
-        """Return the names and types of a query's columns."""
+        """Return the names and types of a query's columns, without running it."""
         statements = _parse_any(text)
         if len(statements) != 1 or not isinstance(statements[0], nodes.Query):
             raise errors.BadArguments("describe() takes exactly one SELECT.")
@@ -279,8 +287,8 @@ class Session:
         *,
         runs_user_code: bool = False,
     ) -> StatementContext:
-        """Return the context of a new statement. First do the deferred work of results that were
-        dropped."""
+        """Return the context of a new statement. First run callbacks that freed results left
+        behind, and check parts that reads suspect of damage."""
         if parameters is not None and not isinstance(parameters, Mapping | Sequence):
             raise errors.BadArguments(
                 f"Parameters are a sequence (for ?) or a mapping (for :name), not "
@@ -312,6 +320,8 @@ class Session:
         )
 
     def _use(self, statement: nodes.Use, context: StatementContext) -> Result:
+        """Make the database the session's current one. Raise UnknownDatabase if it does not
+        exist."""
         show.require_database(statement.database, context.snapshot(), statement.position)
         self.database = statement.database
         return Result()
@@ -330,11 +340,14 @@ _KINDS = (
 
 
 def _kind(statement: nodes.Statement) -> str:
+    """Return the statement's kind for the query log, such as "Select"; its class name if _KINDS has
+    none."""
     name = next((name for classes, name in _KINDS if isinstance(statement, classes)), None)
     return name or type(statement).__name__
 
 
 def _asks_for_snapshot(query: nodes.Query, context: StatementContext) -> bool:
+    """Return whether the setting `snapshot` selects an older snapshot for the query."""
     clauses = getattr(query, "settings", ())
     return bool(context.settings.integer("snapshot")) or any(s.name == "snapshot" for s in clauses)
 
@@ -344,28 +357,31 @@ _PARSE_CACHE_TEXT_MAX = 16_384
 
 @lru_cache(maxsize=512)
 def _counted(text: str) -> int:
+    """Return the number of `?` parameters in the statement's text. Cached by text."""
     return positional_count(_parse(text))
 
 
 def _positional(text: str) -> int:
-    """Return how many parameters the text takes by position."""
+    """Return the number of `?` parameters in the text."""
     if len(text) <= _PARSE_CACHE_TEXT_MAX:
         return _counted(text)
     return positional_count(_parse_any(text))
 
 
 def _length(parameters: object) -> int:
+    """Return the number of parameters, 0 if they are not a sequence."""
     return len(parameters) if isinstance(parameters, Sequence) else 0
 
 
 def _parse_any(text: str) -> tuple[nodes.Statement, ...]:
-    """Parse a text; long ones (literal VALUES) are not cached."""
+    """Parse a text. Only short ones are cached; long ones hold literal VALUES."""
     if len(text) <= _PARSE_CACHE_TEXT_MAX:
         return _parse(text)
     return _parse.__wrapped__(text)
 
 
 def _transaction(statement: nodes.TransactionStatement) -> Result:
+    """Accept BEGIN and COMMIT, which do nothing. Raise NotSupportedError for ROLLBACK."""
     if statement.action == "ROLLBACK":
         raise errors.NotSupportedError(
             "There is nothing to roll back: each statement is one atomic commit.",

@@ -79,7 +79,8 @@ def is_ending() -> bool:
 
 
 def refuse_if_ending() -> None:
-    """Raise QueryWasCancelled if the process is ending. Long loops call this once a round."""
+    """Raise QueryWasCancelled if the process is ending, except in the main thread. Long loops call
+    this once a round."""
     if _process.ending and threading.current_thread() is not threading.main_thread():
         raise _ending_error()
 
@@ -103,8 +104,8 @@ class ThreadPool:
     """A few daemon threads, started as needed, that run submitted work in its order.
 
     It works like `concurrent.futures.ThreadPoolExecutor` and returns its futures, but continues
-    while the program's last threads run, see above.  A pool dropped without `shutdown` ends its
-    threads.
+    while the program's last threads run, see the module.  A pool dropped without `shutdown` ends
+    its threads.
     """
 
     def __init__(self, threads: int, name: str) -> None:
@@ -121,7 +122,9 @@ class ThreadPool:
     def submit(
         self, work: Callable[Arguments, Made], *arguments: Arguments.args, **named: Arguments.kwargs
     ) -> Future[Made]:
-        """Run `work` with its arguments on a thread of the pool; return its future."""
+        """Run `work` with its arguments on a thread of the pool; return its future. It runs in the
+        calling thread, before this returns, if no thread can be started or the process is ending.
+        Raises RuntimeError after `shutdown`."""
         future: Future[Made] = Future()
         task = (future, lambda: work(*arguments, **named))
         with self._lock:
@@ -135,12 +138,14 @@ class ThreadPool:
         return future
 
     def map(self, work: Callable[..., Made], *items: Iterable[Any]) -> Iterator[Made]:
-        """Submit one call for each item at once; yield the results in the items' order."""
+        """Submit one call for each tuple of items at once, as zip() pairs them. Yield the results
+        in this order."""
         futures = [self.submit(work, *arguments) for arguments in zip(*items, strict=False)]
         return _results_in_order(futures)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Accept no more work; with `wait` return when the threads have ended. Idempotent."""
+        """Accept no more work. `wait` returns when the threads have ended; `cancel_futures` cancels
+        work not started yet. Idempotent."""
         with self._lock:
             if not self._closed:
                 self._closed = True
@@ -165,8 +170,8 @@ class ThreadPool:
         self.shutdown()
 
     def _provide_thread(self) -> bool:
-        """Provide a thread for one more task; return False if there is none and none can be
-        started."""
+        """Return whether a thread will take one more task. Starts one if none is idle and the pool
+        is not full."""
         if self._idle.take() or len(self._threads) >= self._threads_max:
             return True
         name = f"{self._name}_{len(self._threads)}"
@@ -181,6 +186,7 @@ class ThreadPool:
         return True
 
     def _cancel_waiting(self) -> None:
+        """Cancel all tasks in the queue that no worker has started."""
         while True:
             try:
                 task = self._queue.get_nowait()
@@ -197,15 +203,17 @@ class _Count:
         self._semaphore = threading.Semaphore(0)
 
     def add(self) -> None:
+        """Count one more waiting worker."""
         self._semaphore.release()
 
     def take(self) -> bool:
+        """Count one waiting worker less. Return False if none waits."""
         return self._semaphore.acquire(blocking=False)
 
 
 def _work(queue: SimpleQueue[_Task], idle: _Count) -> None:
-    """Run tasks until the None. A worker holds no reference to the pool, so that a dropped pool
-    ends."""
+    """Run tasks of the queue until a None. Once the process is ending, tasks fail instead. A worker
+    holds no reference to the pool, so that a dropped pool ends."""
     while (task := _next(queue, idle)) is not None:
         future, work = task
         if _process.ending:
@@ -217,6 +225,7 @@ def _work(queue: SimpleQueue[_Task], idle: _Count) -> None:
 
 
 def _next(queue: SimpleQueue[_Task], idle: _Count) -> _Task:
+    """Return the next task of the queue. If it is empty, count this worker as waiting and block."""
     try:
         return queue.get_nowait()
     except Empty:
@@ -225,6 +234,8 @@ def _next(queue: SimpleQueue[_Task], idle: _Count) -> _Task:
 
 
 def _run(future: Future[Any], work: Callable[[], Any]) -> None:
+    """Run the work and give its result or exception to the future. Does nothing if the future was
+    cancelled."""
     if not future.set_running_or_notify_cancel():
         return
     try:
@@ -236,6 +247,8 @@ def _run(future: Future[Any], work: Callable[[], Any]) -> None:
 
 
 def _results_in_order(futures: list[Future[Made]]) -> Iterator[Made]:
+    """Yield the results in the order of the futures. Cancel those not yet yielded when the caller
+    stops or one fails."""
     futures.reverse()
     try:
         while futures:
@@ -246,11 +259,13 @@ def _results_in_order(futures: list[Future[Made]]) -> Iterator[Made]:
 
 
 def _end_workers(queue: SimpleQueue[_Task], threads: list[threading.Thread]) -> None:
+    """Put one None for each worker into the queue, at which it ends."""
     for _ in threads:
         queue.put(None)
 
 
 def _ending_error() -> QueryWasCancelled:
+    """Return the error of work that is submitted or awaited while the process ends."""
     return QueryWasCancelled("The process is ending; the statement was cancelled.")
 
 
@@ -277,8 +292,9 @@ def _end() -> None:
 
 
 def _is_at_work(thread_id: int, frame: FrameType | None) -> bool:
-    """Return whether another thread runs olapdb's code, or a library's that it called. The caller's
-    own code that olapdb called (a stream of batches, which may wait for ever) does not count."""
+    """Return whether the thread is another one that runs olapdb's code, or a library's that olapdb
+    called; `frame` is its innermost frame. The caller's own code that olapdb called (a stream of
+    batches, which may wait for ever) does not count."""
     if thread_id == threading.get_ident() or thread_id in _process.parked:
         return False
     while frame is not None:
@@ -292,6 +308,7 @@ def _is_at_work(thread_id: int, frame: FrameType | None) -> bool:
 
 
 def _forked() -> None:
+    """Start with a fresh state in the child of a fork, which has none of the parent's threads."""
     global _process
     _process = _Process()
 

@@ -69,7 +69,7 @@ _RESERVED = frozenset(
 
 
 class OlapIdentifierPreparer(IdentifierPreparer):
-    """Quotes identifiers in backquotes, only where needed."""
+    """A preparer that quotes identifiers in backquotes, only where needed."""
 
     reserved_words = set(_RESERVED)
 
@@ -78,12 +78,14 @@ class OlapIdentifierPreparer(IdentifierPreparer):
 
 
 class OlapCompiler(SQLCompiler):
-    """Compiles Core's expressions where ClickHouse's SQL differs from the standard."""
+    """A compiler of Core's expressions where ClickHouse's SQL differs from the standard."""
 
     def visit_empty_set_expr(self, element_types: Any, **kw: Any) -> str:
+        """Compile `IN ()` as a subquery without rows."""
         return "SELECT 1 WHERE 0"
 
     def limit_clause(self, select: Any, **kw: Any) -> str:
+        """Compile LIMIT and OFFSET; ClickHouse accepts each without the other."""
         text = ""
         if select._limit_clause is not None:
             text += "\n LIMIT " + self.process(select._limit_clause, **kw)
@@ -92,14 +94,17 @@ class OlapCompiler(SQLCompiler):
         return text
 
     def for_update_clause(self, select: Any, **kw: Any) -> str:
+        """Raise CompileError: there are no locks of rows."""
         raise exc.CompileError("There are no locks of rows: a SELECT reads a snapshot.")
 
     def render_literal_value(self, value: Any, type_: Any) -> str:
-        """Double backslashes, which escape in ClickHouse's strings."""
+        """Return the literal with backslashes doubled, because they escape in ClickHouse's
+        strings."""
         text: str = super().render_literal_value(value, type_)
         return text.replace("\\", "\\\\")
 
     def visit_regexp_match_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
+        """Compile a regular expression match as `match(text, pattern)`."""
         left, right = self.process(binary.left, **kw), self.process(binary.right, **kw)
         return f"match({left}, {right})"
 
@@ -137,16 +142,18 @@ class OlapCompiler(SQLCompiler):
 
 
 class OlapDDLCompiler(DDLCompiler):
-    """Refuses Core's CREATE TABLE and CREATE INDEX, which have no engine, sorting key or index
-    type."""
+    """A DDL compiler that refuses Core's CREATE TABLE and CREATE INDEX, which have no engine,
+    sorting key or index type."""
 
     def visit_create_table(self, create: Any, **kw: Any) -> str:
+        """Raise CompileError, with the hint to execute CREATE TABLE as text."""
         raise exc.CompileError(
             "The olapdb dialect does not compile CREATE TABLE yet; execute it as text: "
             "connection.execute(text('CREATE TABLE … ENGINE = MergeTree ORDER BY …'))."
         )
 
     def visit_create_index(self, create: Any, *arguments: Any, **kw: Any) -> str:
+        """Raise CompileError, with the hint to execute ALTER TABLE … ADD INDEX as text."""
         raise exc.CompileError(
             "An index of olapdb has a type; execute it as text: "
             "connection.execute(text('ALTER TABLE t ADD INDEX i (a) TYPE minmax'))."
@@ -159,6 +166,7 @@ class OlapDDLCompiler(DDLCompiler):
         return self._comment(drop.element, "")
 
     def _comment(self, table: Any, comment: str) -> str:
+        """Return the ALTER TABLE that sets a table's comment; "" removes it."""
         literal = self.sql_compiler.render_literal_value(comment, sqltypes.String())
         return f"ALTER TABLE {self.preparer.format_table(table)} MODIFY COMMENT {literal}"
 
@@ -169,6 +177,7 @@ class OlapDDLCompiler(DDLCompiler):
         return self._column_comment(drop.element, "")
 
     def _column_comment(self, column: Any, comment: str) -> str:
+        """Return the ALTER TABLE that sets a column's comment; "" removes it."""
         literal = self.sql_compiler.render_literal_value(comment, sqltypes.String())
         table, name = self.preparer.format_table(column.table), self.preparer.format_column(column)
         return f"ALTER TABLE {table} COMMENT COLUMN {name} {literal}"
@@ -211,6 +220,9 @@ class OlapDialect(DefaultDialect):
         return pool.QueuePool if url.database else pool.SingletonThreadPool
 
     def create_connect_args(self, url: URL) -> ConnectArgsType:
+        """Return the arguments of `olapdb.connect` for olapdb:///folder?database=…&read_only=1;
+        other options become settings. Raise ArgumentError if the URL has a host, user or
+        password."""
         if url.host:
             raise exc.ArgumentError(
                 f"olapdb runs in process; use olapdb:///{url.host}/… (three slashes) for a folder."
@@ -230,6 +242,7 @@ class OlapDialect(DefaultDialect):
         return ([url.database] if url.database else []), arguments
 
     def do_ping(self, dbapi_connection: Any) -> bool:
+        """Run SELECT 1; return True unless it raises."""
         dbapi_connection.execute("SELECT 1").close()
         return True
 
@@ -238,9 +251,11 @@ class OlapDialect(DefaultDialect):
         self.default_schema_name = self._get_default_schema_name(connection)
 
     def _get_default_schema_name(self, connection: Connection) -> str:
+        """Return the connection's current database."""
         return str(connection.exec_driver_sql("SELECT currentDatabase()").scalar())
 
     def _get_server_version_info(self, connection: Connection) -> tuple[int, ...]:
+        """Return olapdb's version as numbers."""
         return tuple(int(n) for n in __version__.split("."))
 
     # --- reflection
@@ -251,11 +266,13 @@ class OlapDialect(DefaultDialect):
     def get_table_names(
         self, connection: Connection, schema: str | None = None, **kw: Any
     ) -> list[str]:
+        """Return the names of tables by name, without views."""
         return self._objects(connection, schema, "NOT IN ('View', 'MaterializedView')")
 
     def get_view_names(
         self, connection: Connection, schema: str | None = None, **kw: Any
     ) -> list[str]:
+        """Return the names of plain views by name, without materialized ones."""
         return self._objects(connection, schema, "IN ('View')")
 
     def get_materialized_view_names(
@@ -266,6 +283,8 @@ class OlapDialect(DefaultDialect):
     def get_view_definition(
         self, connection: Connection, view_name: str, schema: str | None = None, **kw: Any
     ) -> str:
+        """Return the SELECT of a plain or materialized view. Raise NoSuchTableError if it does not
+        exist."""
         return str(self._table_fact(connection, "as_select", view_name, schema))
 
     def has_table(
@@ -278,6 +297,8 @@ class OlapDialect(DefaultDialect):
     def get_columns(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[Any]:
+        """Return the columns of a table or view by position. Raise NoSuchTableError if it does not
+        exist."""
         self._require(connection, table_name, schema)
         sql = (
             "SELECT name, type, default_kind, default_expression, comment FROM system.columns "
@@ -296,41 +317,54 @@ class OlapDialect(DefaultDialect):
     def get_foreign_keys(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[Any]:
+        """Return [], as there are no foreign keys. Raise NoSuchTableError if the table does not
+        exist."""
         self._require(connection, table_name, schema)
         return []
 
     def get_indexes(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[Any]:
+        """Return []: skip indexes are not indexes in SQLAlchemy's sense. Raise NoSuchTableError if
+        the table does not exist."""
         self._require(connection, table_name, schema)
         return []
 
     def get_unique_constraints(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[Any]:
+        """Return [], as nothing is unique. Raise NoSuchTableError if the table does not exist."""
         self._require(connection, table_name, schema)
         return []
 
     def get_check_constraints(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[Any]:
+        """Return []: constraints are not reflected. Raise NoSuchTableError if the table does not
+        exist."""
         self._require(connection, table_name, schema)
         return []
 
     def get_table_comment(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> Any:
+        """Return {"text": comment}, None for an empty one. Raise NoSuchTableError if the table does
+        not exist."""
         return {"text": self._table_fact(connection, "comment", table_name, schema) or None}
 
     # --- helpers
 
     def _schema(self, schema: str | None) -> str:
+        """Return the database to use: the given one, else the connection's, else "default"."""
         return schema or self.default_schema_name or "default"
 
     def _column(self, connection: Connection, sql: str, *parameters: object) -> list[str]:
+        """Run the query and return its first column as texts."""
         return [str(row[0]) for row in connection.exec_driver_sql(sql, tuple(parameters))]
 
     def _objects(self, connection: Connection, schema: str | None, engines: str) -> list[str]:
+        """Return the names of tables whose engine meets the condition `engines`, such as "IN
+        ('View')", by name."""
         sql = (
             f"SELECT name FROM system.tables WHERE database = ? AND engine {engines} ORDER BY name"
         )
@@ -339,6 +373,8 @@ class OlapDialect(DefaultDialect):
     def _table_fact(
         self, connection: Connection, column: str, table_name: str, schema: str | None
     ) -> object:
+        """Return a column of system.tables for one table or view. Raise NoSuchTableError if it does
+        not exist."""
         sql = f"SELECT {column} FROM system.tables WHERE database = ? AND name = ?"
         row = connection.exec_driver_sql(sql, (self._schema(schema), table_name)).first()
         if row is None:
@@ -346,6 +382,7 @@ class OlapDialect(DefaultDialect):
         return row[0]
 
     def _require(self, connection: Connection, table_name: str, schema: str | None) -> None:
+        """Raise NoSuchTableError if the table or view does not exist."""
         if not self.has_table(connection, table_name, schema):
             raise exc.NoSuchTableError(table_name)
 
@@ -361,6 +398,8 @@ class OlapDialect(DefaultDialect):
 def _reflected(
     name: str, type_name: str, default_kind: str, default: str, comment: str
 ) -> dict[str, Any]:
+    """Return a column as SQLAlchemy's inspector describes it. Only a DEFAULT counts as default, not
+    MATERIALIZED or ALIAS."""
     reflected = sqlalchemy_type(type_name)
     return {
         "name": name,

@@ -40,6 +40,8 @@ def sqlalchemy_type(name: str) -> Reflected:
 
 
 def _type(data_type: olap.DataType) -> TypeEngine[Any]:
+    """Return the SQLAlchemy type that holds all values of a type that is not nullable;
+    ClickHouseType if there is none."""
     match data_type:
         case olap.Boolean():
             return sa.Boolean()

@@ -139,7 +139,7 @@ class Catalog(Protocol):
     # --- damage
 
     def damaged(self) -> tuple[Damage, ...]:
-        """Return the parts known to be damaged; some may not be live any more."""
+        """Return the parts that reads or checks found damaged; some may not be live any more."""
         ...
 
     def record_damaged(self, damaged: Iterable[Damage]) -> None:
@@ -197,7 +197,7 @@ class Catalog(Protocol):
         ...
 
     def plan_job(self, job_id: str, chunks: Sequence[JobChunk]) -> None:
-        """Replace the chunks of the plan that are not published."""
+        """Replace the planned chunks of a job. Chunks that are published already stay."""
         ...
 
     def record_progress(self, job_id: str, chunks: Sequence[JobChunk]) -> None:
@@ -250,15 +250,17 @@ class Catalog(Protocol):
 
     def pin(self, number: int) -> None:
         """Keep the parts of a snapshot from vacuum until `unpin`; pins are counted. Raises
-        SnapshotTooOld if they are gone already."""
+        SnapshotTooOld if vacuum has purged any of them."""
         ...
 
     def unpin(self, number: int) -> None:
-        """Remove one pin of the snapshot."""
+        """Remove one pin of the snapshot; its parts are safe from vacuum until the last pin is
+        removed."""
         ...
 
     def pinned(self, number: int | None = None) -> AbstractContextManager[Snapshot]:
-        """Yield a snapshot that is pinned inside the `with`."""
+        """Yield a snapshot that is pinned inside the `with`: that of the commit `number`, None: the
+        newest."""
         ...
 
     def oldest_pin(self) -> int:
@@ -295,11 +297,12 @@ class Catalog(Protocol):
         ...
 
     def release_space(self) -> int:
-        """Cut free pages off the catalog's file and its log; return how many."""
+        """Cut free pages off the catalog's file and shorten its log; return the number of pages
+        cut."""
         ...
 
     def purge_leases(self, lease_ids: Sequence[str]) -> None:
-        """Delete closed and revoked leases; no file bears their ids any more."""
+        """Delete closed and revoked leases. The caller has checked that no file bears their ids."""
         ...
 
     def referenced_paths(self) -> frozenset[str]:
@@ -328,8 +331,8 @@ class Catalog(Protocol):
     def commits(
         self, *, since: int = 0, up_to: int | None = None, limit: int | None = None
     ) -> Iterator[CommitInfo]:
-        """Return the log, ascending; commit numbers since..up_to, both included; the newest `limit`
-        of them."""
+        """Return entries of the log in ascending order: commits since..up_to (None: the newest),
+        both included, of these the newest `limit` (None: all)."""
         ...
 
     def close(self) -> None:

@@ -14,7 +14,8 @@ Answer = TypeVar("Answer")
 def retry_read(
     read: Callable[[], Answer], retried: tuple[type[Error], ...] = (CatalogChanged,)
 ) -> Answer:
-    """Call `read` and return its result; retry, bounded, when it raises one of `retried`."""
+    """Call `read` and return its result. Repeat it when it raises one of `retried`, a bounded
+    number of times; then raise that error."""
     for _ in range(READ_ATTEMPTS_MAX - 1):
         try:
             return read()

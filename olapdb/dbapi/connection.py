@@ -163,8 +163,8 @@ class Connection:
             opened.release()
 
     def before_close(self, release: Callable[[], None]) -> None:
-        """Register a callback that `close` calls first, to release what lives as long as the
-        connection."""
+        """Register a callback that `close` calls first, to release resources that live as long as
+        the connection."""
         self._before_close.append(release)
 
     @property

@@ -103,7 +103,7 @@ class Cursor:
         return QueryStatistics() if self._result is None else self._result.statistics
 
     def fetchone(self) -> Row | None:
-        """Return the next row, or None."""
+        """Return the next row. None if there are no more."""
         return next(self._rows_expected(), None)
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
@@ -145,7 +145,7 @@ class Cursor:
     # --- the rest of PEP 249
 
     def close(self) -> None:
-        """Free the result; the cursor cannot be used again. Idempotent."""
+        """Free the result; later calls raise InterfaceError. Idempotent."""
         self._release()
         self._closed = True
 
@@ -166,24 +166,31 @@ class Cursor:
         self.close()
 
     def _session(self) -> Session:
+        """Return the connection's session. Raise InterfaceError if the cursor is closed."""
         if self._closed:
             raise InterfaceError("The cursor is closed; make another with connection.cursor().")
         return self.connection.session
 
     def _take(self, result: Result) -> None:
+        """Make this result the current one."""
         self._result = result
         self._rest = Rows(result)
 
     def _release(self) -> None:
+        """Close the current result, if there is one."""
         if self._result is not None:
             self._result.close()
         self._result, self._rest = None, Rows(Result())
 
     def _rows_expected(self) -> Iterator[Row]:
+        """Return the iterator over the rows not fetched yet. Raise ProgrammingError if the last
+        statement returned none."""
         self._result_expected()
         return iter(self._rest)
 
     def _result_expected(self) -> Result:
+        """Return the current result. Raise ProgrammingError if there is none or the last statement
+        returned no columns."""
         self._session()
         if self._result is None:
             raise ProgrammingError("There is no result; call execute() first.")

@@ -47,12 +47,15 @@ class _Drawing:
         self._batches: Iterator[pa.RecordBatch] | None = None
 
     def source(self) -> Iterator[pa.RecordBatch]:
+        """Return the iterator over the result's batches, the same at each call."""
         if self._batches is None:
             self._batches = self.result.batches()
         return self._batches
 
 
 def _draw(drawing: _Drawing) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows as tuples, and note in `drawing` the batch they come from. FixedString becomes
+    text if it is UTF-8."""
     types = drawing.result.types
     texts = [_text if isinstance(plain(t), FixedString) else None for t in types]
     for batch in drawing.source():
@@ -65,10 +68,12 @@ def _draw(drawing: _Drawing) -> Iterator[tuple[Any, ...]]:
 
 
 def _converted(values: list[object], convert: Callable[[Any], Any] | None) -> list[object]:
+    """Convert all values but None; unchanged without `convert`."""
     return values if convert is None else [None if v is None else convert(v) for v in values]
 
 
 def _text(value: bytes) -> str | bytes:
+    """Decode UTF-8. Return the bytes unchanged if they are not UTF-8."""
     try:
         return value.decode()
     except UnicodeDecodeError:

@@ -64,13 +64,14 @@ def TimestampFromTicks(ticks: float) -> datetime.datetime:
 
 
 def display_size(data_type: types.DataType) -> int | None:
-    """Return the length of a FixedString; None if sizes vary."""
+    """Return the length in bytes of a FixedString. None for any other type, whose sizes vary."""
     inner = types.plain(data_type)
     return inner.length if isinstance(inner, types.FixedString) else None
 
 
 def precision_and_scale(data_type: types.DataType) -> tuple[int | None, int | None]:
-    """Return both for decimals, the scale only for DateTime64, else None."""
+    """Return (precision, scale) of a decimal, (None, digits of the second's fraction) of a
+    DateTime64, else (None, None)."""
     match types.plain(data_type):
         case types.Decimal(precision, scale):
             return precision, scale

@@ -66,7 +66,8 @@ class Views(Mapping[str, "ViewHandle"]):
         raise UnknownTable(f"There is no materialized view {name}.", hint=_existing_names(snapshot))
 
     def get(self, name: str, default: Other | None = None) -> ViewHandle | Other | None:  # type: ignore[override]
-        """Return the handle of a view, or `default` if there is no such view."""
+        """Return the handle of a view, or `default` (None if not given) if there is no such
+        view."""
         if name not in self:
             return default
         return self[name]
@@ -86,10 +87,13 @@ class Views(Mapping[str, "ViewHandle"]):
         return len(_views(self._session.snapshot()))
 
     def _item(self, name: str, snapshot: Snapshot) -> SchemaObject | None:
+        """Return the table or view of this name, "name" or "database.name". None if there is
+        none."""
         parsed = parse_table_name(name)
         return snapshot.find(parsed.database or self._session.database, parsed.name)
 
     def _find(self, name: str, snapshot: Snapshot) -> MaterializedView | None:
+        """Return the materialized view of this name. None if there is none."""
         item = self._item(name, snapshot)
         return item if isinstance(item, MaterializedView) else None
 
@@ -278,10 +282,13 @@ class ViewHandle:
         return rows
 
     def _current_name(self) -> tuple[str, str]:
+        """Return the view's (database, name) now. Raise UnknownTable if it was dropped."""
         view = self._view(self._session.snapshot())
         return view.database, view.name
 
     def _follow(self, name: tuple[str, str]) -> None:
+        """Switch this handle to the view that now has the name, if there is one: its
+        replacement."""
         item = self._session.snapshot().find(*name)
         if isinstance(item, MaterializedView):
             self._view_id = item.id
@@ -296,7 +303,8 @@ class ViewHandle:
         query: str = "",
         settings: Mapping[str, int] | None = None,
     ) -> tuple[Row, ...]:
-        """Run the SYSTEM … VIEW statement of `operation`, whose rows are of the class `row`."""
+        """Run the statement SYSTEM operation VIEW name clauses SETTINGS … query. Return its rows,
+        which are of the class `row`."""
         setting_texts = [f"{name} = {value}" for name, value in (settings or {}).items()]
         setting_texts += [] if engine is None else [f"engine = {quote_string(engine)}"]
         settings_clause = f"SETTINGS {', '.join(setting_texts)}" if setting_texts else ""
@@ -305,23 +313,29 @@ class ViewHandle:
         return cast(tuple[Row, ...], self._session.run_on_view(text, progress=progress))
 
     def _view(self, snapshot: Snapshot) -> MaterializedView:
+        """Return the view in the snapshot. Raise UnknownTable if it was dropped."""
         return find_view(snapshot, self._view_id)
 
 
 def _views(snapshot: Snapshot) -> list[MaterializedView]:
+    """Return the materialized views of all databases."""
     return [item for item in snapshot.objects() if isinstance(item, MaterializedView)]
 
 
 def _full_name(view: MaterializedView) -> str:
+    """Return "database.name", each quoted where needed."""
     return f"{quote_name(view.database)}.{quote_name(view.name)}"
 
 
 def _existing_names(snapshot: Snapshot) -> str:
+    """Return a hint that names at most 20 views."""
     names = [_full_name(view) for view in _views(snapshot)]
     return f"There are {', '.join(names[:20])}." if names else "There is none yet."
 
 
 def _partition(partition: str | None) -> str:
+    """Return the PARTITION ID clause, "" for None. Raise BadArguments if the partition is not a
+    text."""
     if partition is None:
         return ""
     if not isinstance(partition, str):
@@ -332,5 +346,6 @@ def _partition(partition: str | None) -> str:
 
 
 def _one_of(**given: bool) -> None:
+    """Raise BadArguments if more than one of the flags is true."""
     if sum(given.values()) > 1:
         raise BadArguments(f"Give one of {', '.join(given)}.")

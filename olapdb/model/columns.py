@@ -20,7 +20,7 @@ from olapdb.model.schema import Column, PastColumn, Table
 
 
 def settled_version(table: Table) -> int:
-    """Return the schema version from which on parts have all columns with their present names and
+    """Return the lowest schema version whose parts have all columns under their present names and
     types."""
     return max(
         1, *(column.since for column in table.stored_columns), *(past.before for past in table.past)
@@ -75,7 +75,8 @@ class PartColumns:
         return part_bounds
 
     def sizes(self, part: Part, sizes: Mapping[str, int], column: Column) -> int:
-        """Return the column's bytes in `sizes`, which uses the part's names."""
+        """Return the column's bytes in `sizes`, a mapping by the part's names; 0 if the part lacks
+        the column."""
         name = self.name_in(part, column)
         return 0 if name is None else sizes.get(name, 0)
 
@@ -85,5 +86,5 @@ class PartColumns:
 
 
 def fresh_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
-    """Return the columns renumbered for a table without parts."""
+    """Return the columns of a table without parts: ids from 1 on, `since` 1."""
     return tuple(replace(column, id=at, since=1) for at, column in enumerate(columns, 1))

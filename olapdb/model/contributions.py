@@ -53,7 +53,7 @@ class SharedBlocks:
         }
 
     def holds(self, part: Part) -> bool:
-        """Return whether another partition has rows of the part's blocks."""
+        """Return whether any other partition has rows of the part's blocks."""
         return any(
             partition != part.partition_id and meets(ranges, part.block_range)
             for partition, ranges in self._ranges.items()
@@ -61,7 +61,7 @@ class SharedBlocks:
 
 
 def named_ranges(contribution: Contribution) -> list[BlockRange]:
-    """Return the committed block ranges of a contribution."""
+    """Return the block ranges of a contribution, without new blocks that have no number yet."""
     return [blocks for blocks in contribution.blocks if isinstance(blocks, BlockRange)]
 
 

@@ -39,7 +39,8 @@ def fingerprint(
 
 
 def _writers(view: MaterializedView, snapshot: Snapshot) -> list[object]:
-    """Return the definitions and inputs of the views that write the target."""
+    """Return the facts to hash: definitions and inputs (data versions, newest blocks of dimensions)
+    of all views that write the view's target."""
     facts: list[object] = []
     for writer in snapshot.views_into(view.target_id):
         partitions = {part.partition_id for part in snapshot.parts(writer.source_id)}
@@ -64,8 +65,8 @@ def _newest_blocks(snapshot: Snapshot, table_id: str) -> dict[str, int]:
 
 
 def newest(snapshot: Snapshot, table_id: str, partition: str | None) -> tuple[int, tuple[int, ...]]:
-    """Return the newest block and the data versions of a partition (None: of all); merges change
-    neither."""
+    """Return the newest block and the data versions, ordered by partition id, of a partition (None:
+    of all). Merges change neither."""
     blocks = _newest_blocks(snapshot, table_id)
     if partition is not None:
         blocks = {p: block for p, block in blocks.items() if p == partition}

@@ -19,7 +19,7 @@ from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Re
 
 @dataclass(frozen=True)
 class FrozenSnapshot:
-    """Implements `Snapshot` for its own objects; reading the parts of any other is a bug."""
+    """A `Snapshot` of the objects that it holds; reading the parts of any other is a bug."""
 
     number: int
     databases: Mapping[str, DatabaseEntry]
@@ -49,6 +49,7 @@ class FrozenSnapshot:
         return self._views(lambda view: view.target_id == table_id)
 
     def parts(self, table_id: str) -> tuple[Part, ...]:
+        """Return the parts of a table. Raise InternalError if none were frozen for it."""
         if table_id not in self.parts_of:
             raise InternalError(f"Table {table_id} has no parts in this frozen snapshot.")
         return self.parts_of[table_id]
@@ -57,6 +58,7 @@ class FrozenSnapshot:
         return sum(part.partition_id == partition_id for part in self.parts(table_id))
 
     def inline_rows(self, part: Part) -> bytes:
+        """Return the bytes of an inline part. Raise InternalError if they were not frozen."""
         if part.id not in self.inline:
             raise InternalError(f"Part {part.id} has no inline rows in this frozen snapshot.")
         return self.inline[part.id]
@@ -68,30 +70,39 @@ class FrozenSnapshot:
         return self.data_versions.get((table_id, partition_id), 0)
 
     def coverage(self, view_id: str) -> Coverage:
+        """Raise InternalError: a frozen snapshot holds no coverage."""
         raise InternalError("A frozen snapshot holds no coverage.")
 
     def invalidations(self, view_id: str | None = None) -> tuple[Invalidation, ...]:
+        """Raise InternalError: a frozen snapshot holds no invalidations."""
         raise InternalError("A frozen snapshot holds no invalidations.")
 
     def retained(self, view_id: str | None = None) -> tuple[Retained, ...]:
+        """Raise InternalError: a frozen snapshot holds no retained slices."""
         raise InternalError("A frozen snapshot holds no retained slices.")
 
     def checks(self, view_id: str | None = None) -> tuple[Check, ...]:
+        """Raise InternalError: a frozen snapshot holds no checks."""
         raise InternalError("A frozen snapshot holds no checks.")
 
     def damaged(self) -> tuple[Damage, ...]:
+        """Raise InternalError: a frozen snapshot holds no list of damaged parts."""
         raise InternalError("A frozen snapshot holds no list of damaged parts.")
 
     def blocks(self, table_id: str) -> tuple[BlockInfo, ...]:
+        """Raise InternalError: a frozen snapshot holds no block log."""
         raise InternalError("A frozen snapshot holds no block log.")
 
     def derived(self, key: Hashable, make: Callable[[], Derived]) -> Derived:
+        """Call `make` each time; nothing is cached."""
         return make()
 
     def block_span(self, table_id: str, blocks: BlockRange) -> tuple[int, int]:
+        """Raise InternalError: a frozen snapshot holds no block log."""
         raise InternalError("A frozen snapshot holds no block log.")
 
     def _views(self, chosen: Callable[[MaterializedView], bool]) -> tuple[MaterializedView, ...]:
+        """Return the materialized views for which `chosen(view)` holds, by database and name."""
         return tuple(
             item for item in self.objects() if isinstance(item, MaterializedView) and chosen(item)
         )
@@ -144,6 +155,9 @@ def freeze(
 def _add_cascade(
     snapshot: Snapshot, table_id: str, items: dict[str, SchemaObject], read: set[str]
 ) -> None:
+    """Add the table and everything that an INSERT into it reaches: views on it, their targets,
+    views on those, and so on. `read` collects the ids of dimension tables, whose rows the views
+    read."""
     waiting, seen = [table_id], set[str]()
     while waiting:
         current_id = waiting.pop()
@@ -159,6 +173,8 @@ def _add_cascade(
 def _add_view(
     snapshot: Snapshot, view_id: str, items: dict[str, SchemaObject], read: set[str]
 ) -> None:
+    """Add a view (if it exists) with its source, target, dimension tables and references to
+    `items`. `read` collects the ids of its dimension tables."""
     _add_object(snapshot, view_id, items)
     view = items.get(view_id)
     if not isinstance(view, MaterializedView):
@@ -169,6 +185,7 @@ def _add_view(
 
 
 def _add_object(snapshot: Snapshot, object_id: str, items: dict[str, SchemaObject]) -> None:
+    """Add the table or view to `items`, unless it is there already or does not exist."""
     if object_id in items:
         return
     item = snapshot.by_id(object_id)

@@ -48,7 +48,7 @@ class SortedKeys:
 
     @classmethod
     def of(cls, keys: np.ndarray, rows: np.ndarray | None = None) -> SortedKeys:
-        """Sort all keys, or those at the positions `rows`."""
+        """Sort all keys, or those at the positions `rows`. Equal keys come in no order."""
         high = keys[:, 0] if rows is None else keys[rows, 0]
         order = np.argsort(high)
         at = order if rows is None else rows[order]
@@ -138,7 +138,7 @@ class KeyRun:
         return self.first + int(self.segment_offsets[at])
 
     def joined(self, later: KeyRun, oldest: int) -> KeyRun:
-        """Return this run followed by `later`; keys before the ordinal `oldest` may be dropped."""
+        """Return this run followed by `later`, without keys whose ordinal is below `oldest`."""
         shift = np.uint32(later.first - self.first)
         high = np.concatenate((self.high, later.high))
         low = np.concatenate((self.low, later.low))
@@ -195,6 +195,7 @@ class KeyBatch:
 
 
 def _without_first(segments: np.ndarray, skipped: int) -> np.ndarray:
+    """Return the segments (count, accepted_ms) of a batch without its first `skipped` keys."""
     ends = np.cumsum(segments["count"])
     at = int(np.searchsorted(ends, skipped, "right"))
     rest = segments[at:].copy()

@@ -31,7 +31,8 @@ class OverlaySnapshot:
 
     @staticmethod
     def of(base: Snapshot, *changed: SchemaObject) -> OverlaySnapshot:
-        """Return the base with these objects, each instead of the one with its id."""
+        """Return an overlay in which each of the objects replaces the base's object with its id, or
+        is added."""
         return OverlaySnapshot(base, {item.id: item for item in changed})
 
     @property
@@ -43,6 +44,8 @@ class OverlaySnapshot:
         return self.base.databases
 
     def find(self, database: str, name: str) -> SchemaObject | None:
+        """Return the object of that name, as changed by the overlay. None if there is none or the
+        overlay removes it."""
         for item in self.changed.values():
             if (item.database, item.name) == (database, name):
                 return item
@@ -50,6 +53,8 @@ class OverlaySnapshot:
         return None if item_of_base is None or self._is_hidden(item_of_base) else item_of_base
 
     def by_id(self, object_id: str) -> SchemaObject | None:
+        """Return the object with the id, as changed by the overlay. None if there is none or the
+        overlay removes it."""
         if object_id in self.removed:
             return None
         return self.changed.get(object_id) or self.base.by_id(object_id)
@@ -68,6 +73,8 @@ class OverlaySnapshot:
         )
 
     def parts(self, table_id: str) -> tuple[Part, ...]:
+        """Return the base's live parts, each replaced one exchanged for its staged part or left
+        out."""
         live = self.base.parts(table_id)
         if not self.replaced:
             return live
@@ -86,6 +93,8 @@ class OverlaySnapshot:
         return sum(part.partition_id == partition_id for part in self.parts(table_id))
 
     def inline_rows(self, part: Part) -> bytes:
+        """Return the bytes of an inline part: the overlay's if it staged the part, else the
+        base's."""
         rows = self.inline.get(part.id)
         return self.base.inline_rows(part) if rows is None else rows
 
@@ -114,7 +123,8 @@ class OverlaySnapshot:
         return self.base.blocks(table_id)
 
     def derived(self, key: Hashable, make: Callable[[], Derived]) -> Derived:
-        """Return what `make` gives. The base keeps it only where objects and parts are its own."""
+        """Return the result of `make`. The base may cache it only if the overlay changes no object
+        and no part."""
         if self.changed or self.removed or self.replaced:
             return make()
         return self.base.derived(key, make)
@@ -123,12 +133,14 @@ class OverlaySnapshot:
         return self.base.block_span(table_id, blocks)
 
     def _is_hidden(self, item: SchemaObject) -> bool:
+        """Return whether the overlay changes or removes this object of the base."""
         return item.id in self.changed or item.id in self.removed
 
     def _overlaid(
         self, views: Iterable[MaterializedView], is_chosen: Callable[[MaterializedView], bool]
     ) -> tuple[MaterializedView, ...]:
-        """Exchange the changed views among those of the base, and sort them by name."""
+        """Return the base's `views`, with changed and removed ones taken out and changed ones that
+        `is_chosen` added, by database and name."""
         changed = [
             item
             for item in self.changed.values()
@@ -139,4 +151,5 @@ class OverlaySnapshot:
 
 
 def _qualified_name(item: SchemaObject) -> tuple[str, str]:
+    """Return (database, name), the order of objects."""
     return item.database, item.name

@@ -107,7 +107,7 @@ _DETACHED = "/detached"
 
 
 def covers(ranges: Iterable[BlockRange], inner: BlockRange) -> bool:
-    """Return whether one of the (joined) ranges contains `inner`."""
+    """Return whether one of the ranges contains `inner`. The caller has joined the ranges."""
     return any(blocks.contains(inner) for blocks in ranges)
 
 

@@ -36,7 +36,7 @@ class Column:
 
     @property
     def stored(self) -> bool:
-        """Whether parts have this column."""
+        """Whether parts have this column: not if it is ALIAS or EPHEMERAL."""
         return self.default_kind not in ("ALIAS", "EPHEMERAL")
 
 
@@ -112,20 +112,24 @@ class Engine:
 
     @property
     def sign(self) -> str | None:
-        """The column whose 1 asserts a row and whose -1 cancels it."""
+        """The column whose 1 asserts a row and whose -1 cancels it. None if the engine has no such
+        argument."""
         return self._argument("sign")
 
     @property
     def version(self) -> str | None:
-        """The column that decides which row of a key is the newest."""
+        """The column that decides which row of a key is the newest. None if the engine has no such
+        argument."""
         return self._argument("version")
 
     @property
     def is_deleted(self) -> str | None:
-        """The column whose 1 makes a row the tombstone of its key."""
+        """The column whose 1 makes a row the tombstone of its key. None if the engine has no such
+        argument."""
         return self._argument("is_deleted")
 
     def _argument(self, role: str) -> str | None:
+        """Return the argument in this role of ENGINE_ROLES. None if the engine was given none."""
         roles = ENGINE_ROLES.get(self.name, ())
         return next((a for r, a in zip(roles, self.arguments) if r == role), None)
 

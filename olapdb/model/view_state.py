@@ -106,7 +106,8 @@ class KeyBounds:
     nulls: tuple[bool, ...]
 
     def joined(self, other: KeyBounds) -> KeyBounds | None:
-        """Return the narrowest bounds around both; None if the keys have different lengths."""
+        """Return the narrowest bounds around both, item by item. None if the keys have different
+        lengths."""
         if len(self.low) != len(other.low):
             return None
         ends = [
@@ -122,6 +123,8 @@ class KeyBounds:
 def _around(
     low: KeyValue, high: KeyValue, other_low: KeyValue, other_high: KeyValue
 ) -> tuple[KeyValue, KeyValue]:
+    """Return the bounds that contain two pairs of bounds of one key item. A pair with a None (only
+    NULLs, or a type without bounds) is ignored."""
     if low is None or high is None:  # only NULLs, or a type without bounds
         return other_low, other_high
     if other_low is None or other_high is None:

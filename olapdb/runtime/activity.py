@@ -63,7 +63,7 @@ class EndedQuery:
 
 @dataclass(frozen=True, slots=True)
 class ErrorCount:
-    """How often statements failed with one error, and its last occurrence."""
+    """The number of statements that failed with one error, and its last occurrence."""
 
     name: str
     code: int
@@ -204,6 +204,7 @@ class Activity:
 
 
 def _described(error: BaseException | None) -> tuple[int, str, str]:
+    """Return (code, name, message) of an error; (0, "", "") for None."""
     if error is None:
         return 0, "", ""
     if isinstance(error, Error):

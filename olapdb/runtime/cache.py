@@ -26,7 +26,8 @@ class Cache:
         self._lock = threading.Lock()
 
     def get_or_make(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """Return the cached value of `key`, else call `make` and cache its result."""
+        """Return the cached value of `key`, else call `make` and cache its result. Threads that
+        come at once may each call `make`; all get the same value."""
         with self._lock:
             if key in self._entries:
                 self._entries.move_to_end(key)

@@ -22,7 +22,7 @@ class DeferredWork:
         self._work.put(work)
 
     def run_pending(self) -> None:
-        """Run the callbacks queued so far."""
+        """Run and remove all queued callbacks."""
         while not self._work.empty():
             try:
                 work = self._work.get_nowait()

@@ -123,6 +123,7 @@ def recording() -> Iterator[list[str]]:
     reached: list[str] = []
 
     def observe(stage: str) -> None:
+        """Append the stage to `reached`, unless a background thread reached it."""
         if threading.current_thread().name not in BACKGROUND_THREADS:
             reached.append(stage)
 
@@ -138,6 +139,7 @@ def kill_at(stage: str, count: int = 1) -> None:
     remaining = [count]
 
     def observe(reached: str) -> None:
+        """Count when `stage` is reached; kill the process the `count`-th time."""
         if reached != stage:
             return
         with lock:

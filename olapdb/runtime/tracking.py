@@ -26,7 +26,7 @@ class QueryTracker:
     ) -> Result:
         """Call `answer` and return its result; while it runs, system.processes lists the query.
 
-        A result with rows ends its query when its rows are drawn or it is closed.  Exceptions
+        A result with rows ends its query when its rows were all read or it is closed. Exceptions
         that are not olapdb's are reported as bugs of olapdb, unless the statement `runs_user_code`:
         then they may be the caller's and are raised unchanged.
         """
@@ -68,6 +68,8 @@ class QueryTracker:
                 event.set()
 
     def _end(self, query: RunningQuery, error: BaseException | None = None, rows: int = 0) -> None:
+        """Log the query as ended with its error, if any, and its number of rows. Then call
+        `on_end`."""
         query.statistics.elapsed_seconds = query.elapsed_seconds
         self._services.activity.end(query, rows, error)
         with self._lock:

@@ -42,7 +42,7 @@ _Wave: TypeAlias = tuple[ChunkTask, ...]
 
 @dataclass(frozen=True)
 class SparkExecutor:
-    """Computes chunks in Spark tasks.
+    """An executor that computes chunks in Spark tasks.
 
     Each chunk of a backfill is its own job, a few at a time, so that it can be published as soon as
     it is done.  Small chunks of a replay or a reconciliation, which are published together, share
@@ -73,6 +73,9 @@ class _Run:
     jobs: int
 
     def run(self, tasks: Sequence[ChunkTask], stop: Stop) -> Iterator[Computed]:
+        """Compute the tasks in waves, each a Spark job, several at a time. Yield results as waves
+        end, in no order. Raises the first failure; `stop()` cancels. In the end, deletes what was
+        staged but not yielded."""
         waiting: SimpleQueue[tuple[_Wave, Future[list[Computed]]]] = SimpleQueue()
         running: set[Future[list[Computed]]] = set()
         ready: deque[Computed] = deque()
@@ -116,6 +119,8 @@ class _Run:
     def _work(
         self, waiting: SimpleQueue[tuple[_Wave, Future[list[Computed]]]], stopped: threading.Event
     ) -> None:
+        """Compute waiting waves until none is left or `stopped` is set. Each result or exception
+        goes to the wave's future."""
         while not stopped.is_set():
             try:
                 wave, future = waiting.get_nowait()
@@ -127,8 +132,8 @@ class _Run:
                 future.set_exception(error)
 
     def _compute(self, wave: _Wave, stopped: threading.Event) -> list[Computed]:
-        """Return the wave's chunks; if the whole job failed (workers died), each as failed with
-        that error."""
+        """Return the wave's chunks. If the whole job failed (workers died), return each as failed
+        with that error. Raises QueryWasCancelled."""
         function = partial(run_chunk, self.address, task_attempts(self.session))
         try:
             computed = run_items(
@@ -146,7 +151,7 @@ class _Run:
         return [self._verified(chunk) for chunk in computed]
 
     def _verified(self, chunk: Computed) -> Computed:
-        """Return the chunk, as failed if its files are not in the driver's folder."""
+        """Return the chunk; if its files are not in the driver's folder, a FailedChunk instead."""
         if not isinstance(chunk, StagedChunk) or chunk.staged is None:
             return chunk
         try:
@@ -164,8 +169,8 @@ class _Run:
 
 
 def waves(tasks: Sequence[ChunkTask], tasks_max: int) -> Iterator[_Wave]:
-    """Yield groups of tasks that share a job: backfill chunks alone, others up to `tasks_max` tasks
-    and `WAVE_ROWS` source rows."""
+    """Yield groups of tasks that share a job, in the tasks' order: each backfill chunk alone,
+    others up to `tasks_max` tasks and `WAVE_ROWS` source rows."""
     wave: list[ChunkTask] = []
     rows = 0
     for task in tasks:
@@ -189,6 +194,7 @@ def make_executor(
 
 
 def _label(wave: _Wave) -> str:
+    """Return the name of a wave's job in Spark's UI: purpose, view, first partition."""
     view, first = wave[0].view, wave[0]
     more = f" and {len(wave) - 1} more" if len(wave) > 1 else ""
     return f"{first.purpose} of {view.database}.{view.name}, partition {first.partition}{more}"

@@ -64,14 +64,14 @@ def mark_folder(services: Services) -> StoreAddress:
 
 
 def unmark_folder(services: Services, address: StoreAddress) -> None:
-    """Delete the marker."""
+    """Delete the marker, if the address has one."""
     if address.marker:
         services.store.delete(address.marker)
 
 
 @contextmanager
 def marked_folder(services: Services) -> Iterator[StoreAddress]:
-    """Mark the folder inside the `with`."""
+    """Yield an address whose marker exists inside the `with`."""
     address = mark_folder(services)
     try:
         yield address
@@ -81,6 +81,7 @@ def marked_folder(services: Services) -> Iterator[StoreAddress]:
 
 @lru_cache(maxsize=4)
 def _store(root: str, durability: Durability) -> LocalStore:
+    """Open the local store of a folder, once a process."""
     return LocalStore(root, durability)
 
 
@@ -131,6 +132,8 @@ def verify_staged(store: Store, address: StoreAddress, staged: Iterable[StagedIn
 
 
 def _is_released(address: StoreAddress) -> bool:
+    """Return whether the warehouse is there but the marker is not: the driver's connection was
+    closed."""
     is_warehouse = os.path.exists(os.path.join(address.root, CATALOG_FILE))
     return bool(address.marker) and is_warehouse and bool(_difference(address))
 
@@ -158,6 +161,8 @@ def _difference(address: StoreAddress) -> str:
 
 
 def _not_shared(address: StoreAddress, difference: str) -> errors.FolderNotShared:
+    """Return the error of an executor that does not see the driver's folder; `difference` says what
+    is missing."""
     return errors.FolderNotShared(
         f"The Spark executor on {socket.gethostname()} does not see the warehouse's folder"
         f" {address.root}: {difference}.",
@@ -166,6 +171,7 @@ def _not_shared(address: StoreAddress, difference: str) -> errors.FolderNotShare
 
 
 def _share(address: StoreAddress) -> str:
+    """Return the hint to share the folder with every executor."""
     return (
         f"Nothing of it was committed. Share the folder with every executor under this very path,"
         f" {address.root}, by a file system that all machines mount."

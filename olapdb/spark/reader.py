@@ -42,7 +42,7 @@ SLICE_ROWS_MIN = 250_000
 
 @dataclass(frozen=True, slots=True)
 class _Slice:
-    """Some granules of a part; None: all."""
+    """Some granules of a part (None: all), and about how many rows they have."""
 
     part: Part
     granules: range | None
@@ -51,6 +51,9 @@ class _Slice:
 
 @dataclass(frozen=True)
 class _ReadTask:
+    """The input of every task of one frame: which slices of parts each task reads, of which
+    columns."""
+
     store: StoreAddress
     snapshot: FrozenSnapshot
     table: Table
@@ -110,7 +113,8 @@ class _Pins:
         self._of: WeakKeyDictionary[Connection, dict[int, StoreAddress]] = WeakKeyDictionary()
 
     def keep(self, connection: Connection, snapshot: Snapshot) -> StoreAddress:
-        """Pin the snapshot, which the caller has pinned too, until the connection is closed."""
+        """Pin the snapshot until the connection is closed; return the address with its marker. A
+        snapshot is pinned once. The caller holds a pin of its own meanwhile."""
         services = connection.session.engine.services
         with self._lock:
             addresses = self._of.get(connection)
@@ -124,6 +128,7 @@ class _Pins:
             return addresses[snapshot.number]
 
     def _release(self, connection: Connection) -> None:
+        """Remove the markers and pins of a connection that is being closed."""
         services = connection.database.services
         with self._lock:
             addresses = self._of.pop(connection, {})
@@ -137,6 +142,8 @@ _PINS = _Pins()
 
 
 def _chosen(table: Table, columns: Sequence[str] | None) -> tuple[Column, ...]:
+    """Return the stored columns with these names (None: all). Raise UnknownIdentifier if the table
+    stores no column of a name."""
     stored = {c.name: c for c in table.stored_columns}
     if columns is None:
         return tuple(stored.values())
@@ -150,6 +157,8 @@ def _chosen(table: Table, columns: Sequence[str] | None) -> tuple[Column, ...]:
 
 
 def _read_by_tasks(session: SparkSession, task: _ReadTask) -> DataFrame:
+    """Return a frame of one Spark task for each group of slices; each task reads its parts
+    itself."""
     count = max(len(task.groups), 1)
     frame: DataFrame = session.range(0, count, 1, count).mapInArrow(
         _mapper(task), from_arrow_schema(task.schema)
@@ -158,7 +167,11 @@ def _read_by_tasks(session: SparkSession, task: _ReadTask) -> DataFrame:
 
 
 def _mapper(task: _ReadTask) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function of a Spark task: it yields the rows of the groups whose numbers (from 0)
+    it gets."""
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the groups whose numbers are in the first column."""
         store = open_pinned_store(task.store)
         context = TriggerContext(task.snapshot, store, worker_cache(), {}, Environment())
         for batch in batches:
@@ -172,6 +185,8 @@ def _mapper(task: _ReadTask) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa
 def _slice_batches(
     task: _ReadTask, context: TriggerContext, part_slice: _Slice
 ) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of one slice with the frame's columns and types. Raise SnapshotTooOld if the
+    driver's connection was closed meanwhile."""
     pieces = read_pieces(
         context,
         task.table,
@@ -205,6 +220,8 @@ def _groups(parts: Sequence[Part], groups_max: int) -> tuple[tuple[_Slice, ...],
 
 
 def _slices(part: Part, rows_max: int) -> Iterator[_Slice]:
+    """Cut a part into slices of whole granules with about `rows_max` rows each. An inline part is
+    one slice."""
     count = min(-(-part.rows // rows_max), part.granules)
     if count <= 1 or part.inline:
         yield _Slice(part, None, part.rows)
@@ -215,13 +232,15 @@ def _slices(part: Part, rows_max: int) -> Iterator[_Slice]:
 
 
 def _file_arrow(column: Column) -> pa.DataType:
-    """Return the column's type in files: a sum may have outgrown its decimal's precision."""
+    """Return the Arrow type in files: a decimal has the most digits of its width, because a sum may
+    exceed the column's precision."""
     arrow = column.type.arrow
     return decimal_class(arrow) if pa.types.is_decimal(arrow) else arrow
 
 
 def _spark_arrow(kind: pa.DataType, column: str) -> pa.DataType:
-    """Return the Arrow type as which Spark reads a column."""
+    """Return the Arrow type in which Spark reads a column, nested types included. Raise
+    NotSupportedError for nanoseconds and Decimal over 38 digits."""
     widened = {
         pa.uint8(): pa.int16(),
         pa.uint16(): pa.int32(),
@@ -249,6 +268,7 @@ def _spark_arrow(kind: pa.DataType, column: str) -> pa.DataType:
 
 
 def _no_type(column: str, type_name: str) -> NotSupportedError:
+    """Return the error about a column whose type Spark lacks."""
     return NotSupportedError(
         f"Spark cannot hold column {column}: it has no {type_name}.",
         hint="Choose the other columns with columns=[…].",

@@ -96,10 +96,8 @@ def spark_session(
 
 
 def active_session() -> SparkSession | None:
-    """Return the process's running session, whichever thread started it, or None.
-
-    Spark's own getActiveSession() knows only that of the calling thread.
-    """
+    """Return the process's running session, whichever thread started it. None if there is none.
+    Spark's own getActiveSession() knows only that of the calling thread."""
     of_thread = SparkSession.getActiveSession()
     if of_thread is not None or SparkContext._active_spark_context is None:
         return of_thread
@@ -141,6 +139,8 @@ def session_scope(
 
 
 def _with_attempts(master: str) -> str:
+    """Add the number of task attempts to a local master: "local[4]" gets ",N" after the 4. Other
+    masters are returned unchanged."""
     local = _LOCAL.fullmatch(master)
     if local is None:
         return master
@@ -148,6 +148,7 @@ def _with_attempts(master: str) -> str:
 
 
 def _settings(app_name: str, master: str, memory: str, *, local: bool) -> dict[str, str]:
+    """Return Spark's settings for a new session. `local` adds those of a master on this machine."""
     cores = str(os.cpu_count() or 2)
     settings = {
         "spark.app.name": app_name,
@@ -199,7 +200,8 @@ def _start(settings: dict[str, str], *, local: bool) -> SparkSession:
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set variables that Spark reads from the process' environment while it starts."""
+    """Set environment variables inside the `with`, which Spark reads while it starts; then restore
+    the former values."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -213,6 +215,8 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def _apply_runtime_conf(session: SparkSession, conf: Mapping[str, str]) -> None:
+    """Set the settings on an active session. Raise BadArguments if any of them differs and cannot
+    be changed while it runs."""
     for key, value in conf.items():
         if session.conf.get(key, None) == value:
             continue
@@ -236,10 +240,12 @@ PREWARM_SECONDS_MAX = 60
 
 
 def _prewarm(session: SparkSession) -> None:
+    """Start a job in a background thread that imports the engine in Spark's Python workers."""
     tasks = session.sparkContext.defaultParallelism
     warm = session.range(0, tasks, 1, tasks).mapInArrow(_import_engine, "id long")
 
     def run() -> None:
+        """Run the job; ignore its failure."""
         try:
             warm.count()
         except (PySparkException, Py4JError, OSError):
@@ -249,13 +255,15 @@ def _prewarm(session: SparkSession) -> None:
 
 
 def _end_prewarm() -> None:
-    """Wait for a prewarm in progress: stopping a session during a job logs errors."""
+    """Wait for a prewarm in progress, PREWARM_SECONDS_MAX at most: stopping a session during a job
+    logs errors."""
     for thread in threading.enumerate():
         if thread.name == _PREWARM_THREAD:
             thread.join(PREWARM_SECONDS_MAX)
 
 
 def _import_engine(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Import the engine in the worker; yield the batches unchanged."""
     import olapdb.spark.items  # noqa: F401  (in the worker: that is what warms it up)
 
     yield from batches

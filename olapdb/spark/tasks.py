@@ -60,7 +60,8 @@ def run_chunk(address: StoreAddress, attempts: int, task: ChunkTask) -> StagedCh
 
 
 def stage_batches(task: InsertTask, batches: Iterable[pa.RecordBatch]) -> StagedInsert | None:
-    """Stage one task's rows as blocks of the table, triggers included; return None without rows."""
+    """Stage one task's rows as blocks of the table, triggers included. Return None if there are no
+    rows."""
     store, cache = open_store(task.store), worker_cache()
     context = TriggerContext(task.snapshot, store, cache, task.settings, task.environment)
     stager = BlockStager(context, task.lease_id)
@@ -83,9 +84,11 @@ def stage_batches(task: InsertTask, batches: Iterable[pa.RecordBatch]) -> Staged
 
 
 def with_seed(environment: Environment, partition: int) -> Environment:
-    """Return the environment with a random seed of the task's own."""
+    """Return the environment with its random seed raised by the number of the partition, so that
+    tasks differ."""
     return replace(environment, random_seed=(environment.random_seed + partition) & 0xFFFFFFFF)
 
 
 def _filled(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the batches that have rows."""
     return (batch for batch in batches if batch.num_rows)

@@ -82,6 +82,7 @@ def write_dataframe(
     results: list[InsertResult] = []
 
     def work(context: StatementContext) -> int:
+        """Write the frame and leave the result in `results`. Return the number of rows."""
         ends = _AnyOf((context.cancelled,) if cancelled is None else (context.cancelled, cancelled))
         results.append(_write(frame, context, table, token, on_progress, ends))
         return results[0].rows
@@ -98,11 +99,13 @@ class _AnyOf:
     events: tuple[Cancellation, ...]
 
     def is_set(self) -> bool:
+        """Return whether any of the events is set."""
         return any(event.is_set() for event in self.events)
 
 
 @contextmanager
 def _opened(warehouse: Connection | str | os.PathLike[str]) -> Iterator[Connection]:
+    """Yield the given connection, or open the warehouse for the `with` block."""
     if isinstance(warehouse, Connection):
         yield warehouse
         return
@@ -118,6 +121,8 @@ def _write(
     on_progress: Progress | None,
     cancelled: Cancellation,
 ) -> InsertResult:
+    """Stage the frame's rows by Spark tasks on a pinned snapshot, check that the driver sees the
+    files, commit once. Raise ReadOnly if the warehouse is open for reading only."""
     services = context.services
     if not services.lease_id:
         raise errors.ReadOnly("The warehouse is open for reading only.", hint="Open it to write.")
@@ -150,7 +155,8 @@ def _stage(
     on_progress: Progress | None,
     cancelled: Cancellation,
 ) -> list[StagedInsert]:
-    """Run the job; return the tasks' staged inserts in the order of the frame's partitions."""
+    """Run the job; return the tasks' staged inserts in the order of the frame's partitions. Raises
+    the first task's failure, if any."""
     session = frame.sparkSession
     manifest = frame.mapInArrow(_stager(task, task_attempts(session)), _MANIFEST)
     where = f"{task.table.database}.{task.table.name}"
@@ -169,7 +175,13 @@ def _stage(
 def _stager(
     task: InsertTask, attempts: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function of a Spark task: it stages its partition's rows and yields one row
+    (partition number, pickled failure or staged rows). Raises errors that are not final, so that
+    Spark retries."""
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Stage the partition's batches; yield one row (partition number, pickled failure or staged
+        rows)."""
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
         own_task = replace(task, environment=with_seed(task.environment, partition))
@@ -210,7 +222,9 @@ def find_table(snapshot: Snapshot, database: str, name: str) -> Table:
 
 
 def _matching_columns(frame: DataFrame, table: Table) -> list[str]:
-    """Return the table's columns that the frame has, in the table's order, quoted for Spark."""
+    """Return the table's columns that the frame has, in the table's order, quoted for Spark. Raise
+    an error if the frame has any duplicate, unknown or unsupported column, or lacks one without a
+    default."""
     given = frame.columns
     doubled = sorted({c for c in given if given.count(c) > 1})
     if doubled:
@@ -236,5 +250,6 @@ def _matching_columns(frame: DataFrame, table: Table) -> list[str]:
 
 
 def _check_types(frame: DataFrame) -> None:
+    """Raise an error if the frame has any column type that the engine lacks."""
     for column in frame.schema.fields:
         type_of_arrow(to_arrow_type(column.dataType, timezone="UTC"))

@@ -54,6 +54,8 @@ class BoundedCache(Generic[Value]):
         return len(self._entries)
 
     def _drop(self, key: Hashable) -> None:
+        """Remove an entry and subtract its weight, if it is in the cache. The caller holds the
+        lock."""
         entry = self._entries.pop(key, None)
         if entry is not None:
             self._weight -= entry[1]
@@ -78,5 +80,5 @@ class PartCache:
         self.suspects = Suspects()
 
     def forget(self, path: str) -> None:
-        """Remove what is cached of the file."""
+        """Remove the footer of the file from the cache."""
         self.footers.forget(path)

@@ -63,7 +63,8 @@ def read_footer(source: pa.NativeFile) -> bytes:
 
 
 def verify_open(source: pa.NativeFile, part: Part) -> bytes:
-    """Check size and footer of a part's file, and all bytes of a small file; return the footer."""
+    """Check size and footer of a part's file, and all bytes of a small file; return the footer.
+    Raises ChecksumDoesntMatch."""
     if source.size() != part.bytes:
         raise mismatch(part, f"has {source.size()} bytes, {part.bytes} were written")
     if part.bytes <= WHOLE_FILE_BYTES_MAX:
@@ -117,7 +118,7 @@ def indicates_damage(error: errors.Error) -> bool:
 
 
 def verify_inline(part: Part, rows: bytes) -> None:
-    """Check the bytes of an inline part. Raises ChecksumDoesntMatch."""
+    """Raise ChecksumDoesntMatch if the bytes of an inline part are not those that were written."""
     _compare(part, checksum_of_bytes(rows))
 
 
@@ -139,9 +140,11 @@ def quarantine_hint(part: Part) -> str:
 
 
 def _compare(part: Part, checksum: str) -> None:
+    """Raise the error of `mismatch` if the computed checksum is not the part's."""
     if checksum != part.checksum:
         raise mismatch(part, f"checksum {checksum}, but {part.checksum} was written")
 
 
 def _footer_digest(footer: bytes) -> str:
+    """Return the BLAKE2b hash (16 bytes, in hex) of a Parquet footer."""
     return hashlib.blake2b(footer, digest_size=16).hexdigest()

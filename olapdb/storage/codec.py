@@ -77,8 +77,8 @@ def column_codec(column: Column, table: Table) -> ParquetCodec:
 
 
 def check_codec(column: Column, table: Table) -> None:
-    """Raise ClickHouse's error for a chain that cannot work: a transformation of values without a
-    fixed size, or no compression after the transformations."""
+    """Raise ClickHouse's error if the column's chain of codecs cannot work: a transformation of
+    values without a fixed size, or no compression after the transformations."""
     column_codec(column, table)
     steps = [name for name, _ in _chain(column)]
     transforming = [name for name in steps if name in _TRANSFORMING]
@@ -106,7 +106,8 @@ def check_codec(column: Column, table: Table) -> None:
 
 
 def _check_arguments(column: Column) -> None:
-    """Check that only codecs with arguments have one, and that Delta's is the bytes of a value."""
+    """Raise an error if any codec without an argument has one, or the argument of Delta,
+    DoubleDelta or Gorilla is not 1, 2, 4 or 8."""
     for name, argument in _chain(column):
         spelt = argument.strip()
         if spelt and name in ("none", "lz4", "default"):
@@ -121,7 +122,8 @@ def _check_arguments(column: Column) -> None:
 
 
 def _check_kinds(column: Column, transforming: list[str]) -> None:
-    """Raise for codecs whose kind of numbers is not the column's."""
+    """Raise IllegalCodecType if any transforming codec is for another kind of numbers than the
+    column's."""
     kind = types.plain(column.type)
     for name in transforming:
         if name == "t64" and isinstance(kind, types.Float):
@@ -161,7 +163,7 @@ def codec_clause(column: Column) -> str:
 
 
 def parquet_text(column: Column, table: Table) -> str:
-    """Return the codec's name in the files: `ZSTD(3), DELTA_BINARY_PACKED`."""
+    """Return compression and encoding in the files: `ZSTD(3), DELTA_BINARY_PACKED`."""
     codec = column_codec(column, table)
     words = [codec.compression.upper() + (f"({codec.level})" if codec.level is not None else "")]
     if codec.encoding:
@@ -172,12 +174,13 @@ def parquet_text(column: Column, table: Table) -> str:
 
 
 def _chain(column: Column) -> list[tuple[str, str]]:
+    """Return the column's codecs in their order, as (name in lower case, text of the arguments)."""
     text = column.codec.strip()
     return _steps(text[6:-1] if text[:6].upper() == "CODEC(" and text.endswith(")") else text)
 
 
 def _width(column: Column) -> int:
-    """Return the bytes of a value in ClickHouse."""
+    """Return the bytes that ClickHouse uses for a value; 1 for types without a fixed size."""
     kind = types.plain(column.type)
     if isinstance(kind, types.Integer | types.Float):
         return kind.bits // 8
@@ -187,6 +190,8 @@ def _width(column: Column) -> int:
 
 
 def _steps(text: str) -> list[tuple[str, str]]:
+    """Split the text between the parentheses of CODEC(…) into (name in lower case, text of the
+    arguments). Raise BadArguments if it is malformed."""
     steps = []
     at = 0
     while at < len(text):
@@ -201,6 +206,8 @@ def _steps(text: str) -> list[tuple[str, str]]:
 
 
 def _zstd_level(argument: str) -> int:
+    """Return the level of ZSTD, 1 if the argument is empty. Raise IllegalCodecParameter if it is
+    out of range."""
     level = int(argument) if argument.strip().isdigit() else (1 if not argument.strip() else 0)
     if not 1 <= level <= _ZSTD_LEVEL_MAX:
         raise errors.IllegalCodecParameter(

@@ -55,8 +55,9 @@ def table_bounds(
 
 
 def column_bounds(values: pa.ChunkedArray, data_type: types.DataType) -> ColumnBounds | None:
-    """Return (minimum, maximum, nulls) of a column of `data_type.arrow`, or None (see the
-    module)."""
+    """Return (minimum, maximum, number of nulls) of a column of `data_type.arrow`; (None, None,
+    nulls) if all are null. None if there are no valid bounds: NaN among the values, long texts,
+    bytes."""
     nulls = values.null_count
     kind = types.plain(data_type)
     if isinstance(kind, types.Integer) and not nulls and pa.types.is_integer(values.type):
@@ -130,8 +131,8 @@ def statistics_bounds(
 
 
 def bounds_hold(before: types.DataType, after: types.DataType) -> bool:
-    """Return whether bounds stay valid when a column changes from one type to the other with the
-    same values."""
+    """Return whether a column's bounds under the type `before` are valid under the type `after`,
+    because the conversion changes no value."""
     old, new = types.plain(before), types.plain(after)
     match old, new:
         case types.Integer(), types.Integer():

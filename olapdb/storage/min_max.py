@@ -27,6 +27,8 @@ def min_max_candidates(values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _candidates(array: pa.Array) -> pa.Array:
+    """Return few values of the array that contain its minimum and maximum. Returns the array itself
+    if it is small, has nulls, or its type has no shortcut."""
     if len(array) < tuning.MIN_MAX_ROWS_MIN or array.null_count:
         return array
     arrow = array.type
@@ -37,6 +39,9 @@ def _candidates(array: pa.Array) -> pa.Array:
 
 
 def _text_candidates(array: pa.Array) -> pa.Array:
+    """Return few strings that contain the minimum and maximum: exactly two if all have one length
+    of 1, 2, 4 or 8 bytes, else those with extreme first bytes. Returns the whole array if the first
+    bytes hardly differ."""
     rows = len(array)
     _, offset_buffer, byte_buffer = array.buffers()
     offsets = np.frombuffer(offset_buffer, np.int32, rows + 1, array.offset * 4)
@@ -70,4 +75,5 @@ def _with_extreme_heads(array: pa.Array, heads: np.ndarray) -> pa.Array:
 
 
 def _are_selective(heads: np.ndarray) -> bool:
+    """Return whether a sample of first bytes has enough distinct values to exclude most rows."""
     return len(np.unique(heads)) >= _HEADS_MIN

@@ -37,8 +37,8 @@ class PartPlan:
     def replacing(
         part: Part, table: Table, index_values: Mapping[str, pa.Array] | None = None
     ) -> PartPlan:
-        """Return the plan of a part that takes the place of `part`: of the same blocks, partition,
-        level and contributions."""
+        """Return the plan of a part that replaces `part` with the same blocks, partition, level and
+        contributions."""
         return PartPlan(
             part.partition_id,
             part.partition_value,
@@ -52,8 +52,8 @@ class PartPlan:
 
 
 def inline_limit(table: Table, made_of: Iterable[Part]) -> int:
-    """Return the bytes up to which a part made of these stays in the catalog: 0 unless all that
-    have rows are there, else the table's `inline_bytes_max`."""
+    """Return the largest size in bytes at which a part that replaces the parts `made_of` stays in
+    the catalog: 0 if any of them with rows is a file, else the table's `inline_bytes_max`."""
     if not all(part.inline or not part.rows for part in made_of):
         return 0
     return int(table.setting("inline_bytes_max"))

@@ -103,6 +103,7 @@ class PartReader:
 
     @cached_property
     def _past(self) -> PartColumns:
+        """The table's former column names and types, computed once."""
         return PartColumns(self._table)
 
     @cached_property
@@ -197,7 +198,8 @@ class PartReader:
         )
 
     def bounds_of(self, name: str, group: int) -> ColumnBounds | None:
-        """Return the bounds of one column in one row group, None where they are not known."""
+        """Return the bounds of one column in one row group, numbered from 0. None if they are not
+        known."""
         column = self._columns.get(name)
         if column is None or not has_bounds(column.type):
             return None
@@ -215,6 +217,7 @@ class PartReader:
         return statistics_bounds(chunk.statistics, column.type, ticks)
 
     def _column(self, name: str) -> Column:
+        """Return the stored column of this name. Raise InternalError if the table stores none."""
         column = self._columns.get(name)
         if column is None:
             raise InternalError(f"Column {name!r} is not stored by the table.")
@@ -223,6 +226,8 @@ class PartReader:
     # --- inline parts
 
     def _inline(self, requested: Sequence[Column]) -> pa.Table:
+        """Read the requested columns of an inline part. Columns that the part lacks are missing in
+        the result."""
         table = self._inline_table()
         positions = _ids(table.schema)
         return self._with_table_names(
@@ -234,6 +239,8 @@ class PartReader:
         )
 
     def _inline_table(self) -> pa.Table:
+        """Return all rows of an inline part from the cache; else read them from the catalog, verify
+        their checksum and cache them."""
         cache = self._store.cache.inline
         cached = cache.get(self._part.id)
         if isinstance(cached, pa.Table):
@@ -257,6 +264,9 @@ class PartReader:
         use_threads: bool,
         coded: Collection[str],
     ) -> pa.Table:
+        """Read the requested columns and row groups (None: all) of the part's file. Columns that
+        the part lacks are missing in the result. `coded` names columns to return as dictionaries,
+        if their type is unchanged."""
         footer = self._footer()
         stored = [(c, footer.columns[c.id]) for c in requested if c.id in footer.columns]
         if not stored:
@@ -284,6 +294,8 @@ class PartReader:
         return self._with_table_names([(c, rows.column(s.name), s.type_name) for c, s in stored])
 
     def _footer(self) -> PartFooter:
+        """Return the file's footer from the cache; else read it, verify it against the part and
+        cache it."""
         cache = self._store.cache.footers
         cached = cache.get(self._part.path)
         if isinstance(cached, PartFooter):
@@ -306,7 +318,8 @@ class PartReader:
 
     @contextmanager
     def _suspecting(self) -> Iterator[None]:
-        """Note the part as a suspect if the read fails; whether it is damaged is checked later."""
+        """Note the part as a suspect if a read inside the `with` fails; a later check decides
+        whether it is damaged."""
         try:
             yield
         except OperationalError as error:
@@ -318,7 +331,8 @@ class PartReader:
     # --- types
 
     def _bounds_hold(self, column: Column, type_name: str) -> bool:
-        """Return whether the file's bounds are valid for the values as they are read."""
+        """Return whether the file's bounds are valid after all conversions since the part was
+        written. `type_name` is the file's type of the column."""
         if self._is_unchanged(column, type_name):
             return True
         types = [*map(parse_type, self._past.types_in(self._part, column)), column.type]
@@ -326,11 +340,14 @@ class PartReader:
         return all(bounds_hold(before, after) for before, after in pairs)
 
     def _with_table_names(self, columns: Sequence[tuple[Column, pa.ChunkedArray, str]]) -> pa.Table:
-        """Return the columns under the table's names, cast to its types."""
+        """Return (column, values, type name in the file) triples as a table with the columns'
+        present names and types."""
         arrays = [self._typed(column, values, name) for column, values, name in columns]
         return pa.table(arrays, names=[column.name for column, _, _ in columns])
 
     def _typed(self, column: Column, values: pa.ChunkedArray, type_name: str) -> pa.ChunkedArray:
+        """Convert stored values to the column's present type, through each type that it had since
+        the part was written. Dictionaries are returned unchanged."""
         if pa.types.is_dictionary(values.type):
             return values
         if self._is_unchanged(column, type_name):
@@ -350,8 +367,8 @@ class PartReader:
         return pa.chunked_array(arrays, column.type.arrow)
 
     def _is_unchanged(self, column: Column, type_name: str) -> bool:
-        """Return whether the stored type is the requested one and never changed in between; True
-        for a file that does not name its types."""
+        """Return whether the file's type is the column's present type and never changed in between;
+        True for a file that does not name its types."""
         if type_name == "":
             return True
         if type_name != column.type.name:
@@ -388,6 +405,7 @@ class _GroupBounds(Mapping[str, ColumnBounds]):
 
 
 def _file_columns(schema: pa.Schema) -> dict[int, FileColumn]:
+    """Return the file's columns by column id. Fields without an id are left out."""
     columns = {}
     leaf = 0
     for field in schema:
@@ -402,6 +420,7 @@ def _file_columns(schema: pa.Schema) -> dict[int, FileColumn]:
 
 
 def _leaf_count(arrow: pa.DataType) -> int:
+    """Return how many Parquet columns a column of this type consists of."""
     if pa.types.is_map(arrow):
         return _leaf_count(arrow.key_type) + _leaf_count(arrow.item_type)
     if pa.types.is_struct(arrow):
@@ -412,31 +431,33 @@ def _leaf_count(arrow: pa.DataType) -> int:
 
 
 def _ids(schema: pa.Schema) -> dict[int, int]:
-    """Return column id -> position."""
+    """Return the position of each column in the schema, by column id."""
     ids = ((_field_id(field), position) for position, field in enumerate(schema))
     return {column_id: position for column_id, position in ids if column_id is not None}
 
 
 def _field_id(field: pa.Field) -> int | None:
+    """Return the id of the column in the field's metadata. None if there is none."""
     raw = (field.metadata or {}).get(_FIELD_ID)
     return None if raw is None else int(raw)
 
 
 def _type_name(field: pa.Field) -> str:
+    """Return the ClickHouse type in the field's metadata, "" if there is none."""
     return str((field.metadata or {}).get(_TYPE_NAME, b"").decode())
 
 
 def _cast(values: pa.ChunkedArray, arrow: pa.DataType) -> pa.ChunkedArray:
-    """Cast what a file stores differently from the engine: seconds as milliseconds, decimals with
-    the most digits of their width."""
+    """Convert values whose Arrow type in files differs from the engine's: seconds stored as
+    milliseconds, decimals stored with the most digits of their width."""
     if not pa.types.is_decimal(arrow):
         return values.cast(arrow)
     return pa.chunked_array([with_precision(chunk, arrow) for chunk in values.chunks], arrow)
 
 
 def _ticks_per_unit(stored: pa.DataType, requested: pa.DataType) -> int | None:
-    """Return 1, or 1000 for seconds stored as milliseconds; None where the types are not
-    comparable."""
+    """Return how many stored ticks a unit of the requested type has: 1, or 1000 for seconds stored
+    as milliseconds. None if the types are not comparable."""
     if stored == requested:
         # pyarrow restores seconds in the schema, but the file has milliseconds.
         return 1000 if pa.types.is_timestamp(stored) and stored.unit == "s" else 1

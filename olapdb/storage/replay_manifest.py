@@ -45,8 +45,8 @@ class ManifestFile:
         return self.path.rpartition("-")[2].removesuffix(MANIFEST_SUFFIX)
 
     def applies_to(self, present: AbstractSet[str]) -> bool:
-        """Return whether both sides of any slice are among the present files, so that the manifest
-        decides which counts."""
+        """Return whether, for any slice, both new and replaced files are present, so that the
+        manifest must decide which count."""
         return any(
             not present.isdisjoint(swapped.new) and not present.isdisjoint(swapped.gone)
             for swapped in self.slices or ()
@@ -54,8 +54,8 @@ class ManifestFile:
 
 
 def is_in_use(store: Store, path: str, present: AbstractSet[str]) -> bool:
-    """Return whether the file is a complete manifest of which both sides still have files in
-    `present`."""
+    """Return whether the file is a complete manifest with a slice of which both new and replaced
+    files are in `present`."""
     if not path.endswith(MANIFEST_SUFFIX):
         return False
     try:
@@ -89,6 +89,7 @@ def write_manifest(store: Store, note: ManifestFile) -> None:
     data = json.dumps({"slices": slices}).encode()
 
     def write(sink: pa.NativeFile) -> None:
+        """Write the encoded manifest to the file."""
         sink.write(data)
 
     store.write(note.path, write)

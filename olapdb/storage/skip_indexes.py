@@ -132,11 +132,13 @@ def bloom_contains(batch: pa.RecordBatch, hashes: np.ndarray) -> np.ndarray:
 
 
 def _blocks(values: pa.Array, rows: int) -> Iterator[pa.Array]:
+    """Split the values into stretches of `rows` rows; the last may be shorter."""
     for start in range(0, len(values), rows):
         yield values.slice(start, rows)
 
 
 def _minmax(blocks: list[pa.Array], arrow: pa.DataType) -> pa.RecordBatch:
+    """Build a minmax index: lowest and highest value and number of nulls for each block."""
     ends = [pc.min_max(block) for block in blocks]
     return pa.record_batch(
         {
@@ -148,6 +150,8 @@ def _minmax(blocks: list[pa.Array], arrow: pa.DataType) -> pa.RecordBatch:
 
 
 def _sets(blocks: list[pa.Array], arrow: pa.DataType, values_max: int) -> pa.RecordBatch:
+    """Build a set index: the distinct values of each block, null for a block with more than
+    `values_max` (0: no limit)."""
     distinct = [pc.unique(block) for block in blocks]
     sets = [
         values_of_block if not values_max or len(values_of_block) <= values_max else None
@@ -164,6 +168,8 @@ def _sets(blocks: list[pa.Array], arrow: pa.DataType, values_max: int) -> pa.Rec
 
 
 def _blooms(blocks: list[pa.Array], false_positives: float) -> pa.RecordBatch:
+    """Build a bloom filter index: for each block its bits and the number of hashes.
+    `false_positives` is the accepted share."""
     filters = [_bloom(block, false_positives) for block in blocks]
     return pa.record_batch(
         {
@@ -174,7 +180,7 @@ def _blooms(blocks: list[pa.Array], false_positives: float) -> pa.RecordBatch:
 
 
 def _bloom(values: pa.Array, false_positives: float) -> tuple[bytes, int]:
-    """Return the bits and the number of hashes of a filter sized for the block's distinct
+    """Return (bits, number of hashes for each value) of a filter sized for the block's distinct
     values."""
     if pa.types.is_list(values.type):
         values = pc.list_flatten(values)
@@ -188,7 +194,8 @@ def _bloom(values: pa.Array, false_positives: float) -> tuple[bytes, int]:
 
 
 def _places(hashes: np.ndarray, count: int, bits: int) -> np.ndarray:
-    """Return bit numbers, shape (values, count)."""
+    """Return the numbers of the bits that each hash sets, from 0, by double hashing; shape (hashes,
+    count)."""
     low = hashes & np.uint64(0xFFFFFFFF)
     high = (hashes >> np.uint64(32)) | np.uint64(1)
     steps = np.arange(count, dtype=np.uint64)

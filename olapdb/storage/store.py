@@ -77,7 +77,8 @@ class Store(Protocol):
         ...
 
     def local_path(self, path: str) -> str | None:
-        """Return the file's path for other readers; None where it is not in a file system."""
+        """Return the file's path in the file system, for other readers. None if the store is not in
+        one."""
         ...
 
 
@@ -124,6 +125,8 @@ class LocalStore:
         return self._lock
 
     def write(self, path: str, write_to: Callable[[pa.NativeFile], None]) -> int:
+        """Write a temporary file, fsync it if durability is "full", then rename it to `path`.
+        `sync` later makes the name durable. Return the bytes."""
         if self.read_only:
             raise ReadOnly("The warehouse is open for reading only.", hint="Open it to write.")
         final = self.root / path
@@ -148,6 +151,7 @@ class LocalStore:
         return size
 
     def sync(self) -> None:
+        """Fsync the folders in which files were written or deleted since the last call."""
         # The lock is held throughout, so a caller that finds no folder left knows they are synced.
         with self._own_lock():
             folders = sorted(self._unsynced)
@@ -161,6 +165,7 @@ class LocalStore:
                 self._failpoint("store.synced")
 
     def delete(self, path: str) -> None:
+        """Delete the file and its cached footer; do nothing if it does not exist."""
         if self.read_only:
             raise ReadOnly("The warehouse is open for reading only.", hint="Open it to write.")
         self._cache.forget(path)
@@ -229,6 +234,8 @@ class LocalStore:
             self._known_folders.add(folder)
 
     def _flush(self, temporary: str) -> int:
+        """Write the temporary file's data to the disk if durability is "full". Return its size in
+        bytes."""
         descriptor = os.open(temporary, os.O_RDONLY)
         try:
             if self.durability == "full":
@@ -265,6 +272,7 @@ class MemoryStore:
         return int(buffer.size)
 
     def sync(self) -> None:
+        """Do nothing: memory is not durable."""
         return
 
     def delete(self, path: str) -> None:
@@ -288,9 +296,12 @@ class MemoryStore:
         yield from files
 
     def local_path(self, path: str) -> str | None:
+        """Return None: the files are not in a file system."""
         return None
 
     def _file(self, path: str) -> tuple[pa.Buffer, int]:
+        """Return a file's (bytes, milliseconds since 1970 of its last change). Raise
+        FileDoesntExist if there is none."""
         entry = self._files.get(path)
         if entry is None:
             raise _missing(path)
@@ -312,6 +323,7 @@ def system_errors(path: str) -> Iterator[None]:
 
 
 def _missing(path: str) -> FileDoesntExist:
+    """Return the error for a file that does not exist."""
     return FileDoesntExist(
         f"The file {path} does not exist in the warehouse.",
         hint="Restore it from a backup, or set its part aside: CHECK TABLE names it, SYSTEM QUARANTINE"
@@ -320,6 +332,7 @@ def _missing(path: str) -> FileDoesntExist:
 
 
 def _unlink(path: str) -> None:
+    """Delete a temporary file if possible; errors are ignored."""
     try:
         os.unlink(path)
     except OSError:

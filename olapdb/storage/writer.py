@@ -130,6 +130,8 @@ def _widened(layout: _Layout, rows: pa.Table) -> pa.Table:
 
 
 def _field(column: Column) -> pa.Field:
+    """Return the Arrow field of a column. Its metadata hold the column id, the ClickHouse type and
+    the aggregate function of a state."""
     metadata = {_FIELD_ID: str(column.id), b"olapdb.type": column.type.name}
     if isinstance(column.type, AggregateFunction):
         metadata[b"olapdb.aggregate"] = column.type.function
@@ -138,7 +140,8 @@ def _field(column: Column) -> pa.Field:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """What the writer derives from a table, cached so that small parts need not derive it again."""
+    """The facts that the writer derives from a table, cached so that small parts need not derive
+    them again."""
 
     table: Table
     schema: pa.Schema
@@ -146,6 +149,7 @@ class _Layout:
 
 
 def _layout(store: Store, table: Table) -> _Layout:
+    """Return the layout of the table from the store's cache, or derive it and cache it."""
     cached = store.cache.layouts.get(table.id)
     if isinstance(cached, _Layout) and cached.table is table:
         return cached
@@ -155,6 +159,8 @@ def _layout(store: Store, table: Table) -> _Layout:
 
 
 def _check_rows(table: Table, rows: pa.Table) -> None:
+    """Raise InternalError if the rows do not have exactly the table's stored columns, in order and
+    by type, or hold nulls where the type has none."""
     columns = table.stored_columns
     names = [column.name for column in columns]
     if rows.column_names != names:
@@ -169,6 +175,8 @@ def _check_rows(table: Table, rows: pa.Table) -> None:
 
 
 def _inline_part(part: Part, layout: _Layout, rows: pa.Table) -> StagedPart:
+    """Encode the rows as an Arrow IPC file for the catalog. Return the part with its size, checksum
+    and bounds."""
     sink = pa.BufferOutputStream()
     shaped = pa.Table.from_arrays(rows.columns, schema=layout.schema)
     with pa.ipc.new_file(sink, layout.schema, options=_IPC_OPTIONS) as writer:
@@ -206,6 +214,8 @@ def _file_part(
     bounds: dict[str, ColumnBounds] = {}
 
     def write_to(sink: pa.NativeFile) -> None:
+        """Write rows, skip indexes and footer as a Parquet file; leave its metadata and checksum in
+        `closed`."""
         options = _writer_options(table, shaped)
         size = row_group_rows(table)
         with (
@@ -261,8 +271,8 @@ def _file_part(
 def _meanwhile(
     rows: int, work: Callable[..., dict[str, ColumnBounds]], *arguments: object
 ) -> Iterator[Callable[[], dict[str, ColumnBounds]]]:
-    """Run the work on another thread during the `with` block if there are enough rows to pay for
-    it. Yields a function that returns the result, which only the footer needs."""
+    """Yield a function that returns the result of `work(*arguments)`. For many rows the work runs
+    on another thread during the `with` block; for few, when the function is called."""
     if rows <= ROW_GROUP_ROWS:
         yield partial(work, *arguments)
         return
@@ -271,7 +281,8 @@ def _meanwhile(
 
 
 def _writer_options(table: Table, rows: pa.Table) -> dict[str, object]:
-    """Return keyword arguments for `pq.ParquetWriter`; per leaf column where codecs differ."""
+    """Return keyword arguments for `pq.ParquetWriter`; compression and encoding are set for each
+    leaf column."""
     leaves = leaf_paths(table)
     codecs = [(column_codec(column, table), leaves[column.name]) for column in table.stored_columns]
     levels = {path: codec.level for codec, paths in codecs for path in paths if codec.level}
@@ -299,7 +310,7 @@ def _writer_options(table: Table, rows: pa.Table) -> dict[str, object]:
 
 
 def _dense_key(table: Table, rows: pa.Table) -> str | None:
-    """Return the first column of the sorting key if its differences are small numbers.
+    """Return the first column of the sorting key if its differences are small numbers, else None.
     Delta-encoded it is written twice and read four times as fast, in a fraction of the space
     (measured)."""
     first = next(iter(table.sorting_key), None)
@@ -326,6 +337,7 @@ def leaf_paths(table: Table) -> Mapping[str, list[str]]:
 
 
 def _paths(prefix: str, arrow: pa.DataType) -> list[str]:
+    """Return Parquet's dotted paths of all leaf columns of a column, in their order in the file."""
     if pa.types.is_struct(arrow):
         return [p for field in arrow for p in _paths(f"{prefix}.{field.name}", field.type)]
     if pa.types.is_map(arrow):

@@ -35,10 +35,12 @@ EVENTS: Mapping[str, str] = {
 
 
 def _settings_text(settings: Mapping[str, object]) -> dict[str, str]:
+    """Return the values as text; booleans as "0" and "1"."""
     return {name: str(int(v) if isinstance(v, bool) else v) for name, v in settings.items()}
 
 
 def _processes(context: SystemContext) -> Iterator[Row]:
+    """List the statements that run in this process."""
     for query in context.services.activity.running():
         statistics = query.statistics
         yield (
@@ -60,6 +62,7 @@ def _processes(context: SystemContext) -> Iterator[Row]:
 
 
 def _query_log(context: SystemContext) -> Iterator[Row]:
+    """List the ended statements of this process that the bounded log still holds."""
     for query in context.services.activity.ended():
         ended_ms = query.started_ms + query.duration_seconds * 1000
         yield (
@@ -88,6 +91,7 @@ def _query_log(context: SystemContext) -> Iterator[Row]:
 
 
 def _errors(context: SystemContext) -> Iterator[Row]:
+    """List the errors of this process's statements by name, with their counts."""
     for error in sorted(context.services.activity.errors(), key=lambda e: e.name):
         yield (
             error.name,
@@ -101,11 +105,14 @@ def _errors(context: SystemContext) -> Iterator[Row]:
 
 
 def _events(context: SystemContext) -> Iterator[Row]:
+    """List this process's counters by name."""
     for name, value in sorted(context.services.activity.events().items()):
         yield name, value, EVENTS.get(name, ""), name
 
 
 def _metrics(context: SystemContext) -> Iterator[Row]:
+    """List current figures of the warehouse (tables, parts, leases, vacuum's backlog) and of this
+    process."""
     snapshot = context.snapshot
     tables = [item for item in snapshot.objects() if isinstance(item, Table)]
     parts = [part for table in tables for part in snapshot.parts(table.id) if part.rows]
@@ -135,6 +142,8 @@ _MUTATIONS = ("DELETE", "UPDATE", "DEDUPLICATE", "ALTER", "TTL", "MATERIALIZE")
 
 
 def _part_log(context: SystemContext) -> Iterator[Row]:
+    """List additions and removals of parts, the oldest first; at most HISTORY_MAX of the newest. A
+    merge or mutation names the parts that it replaced."""
     changes = context.services.catalog.part_changes(context.snapshot.number, HISTORY_MAX)
     merged: dict[int, list[str]] = {}
     for change in changes:
@@ -165,6 +174,7 @@ def _part_log(context: SystemContext) -> Iterator[Row]:
 
 
 def _part_event(change: PartChange) -> str:
+    """Return ClickHouse's name of the event: RemovePart, MergeParts, MutatePart or NewPart."""
     if change.dropped:
         return "RemovePart"
     if change.commit.kind in _MERGES:
@@ -175,6 +185,7 @@ def _part_event(change: PartChange) -> str:
 
 
 def _merges(context: SystemContext) -> Iterator[Row]:
+    """List the merges that run in this process; those of dropped tables are left out."""
     for merge in context.services.activity.merges():
         table = context.snapshot.by_id(merge.table_id)
         if isinstance(table, Table):

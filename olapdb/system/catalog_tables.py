@@ -17,6 +17,7 @@ from olapdb.system.registry import Row, SystemContext, SystemTable, moment
 
 
 def _databases(context: SystemContext) -> Iterator[Row]:
+    """List the databases by name, then system and information_schema."""
     path = _root(context)
     for database in sorted(context.snapshot.databases.values(), key=lambda d: d.name):
         yield database.name, "Atomic", database.id, database.comment, path, 0
@@ -32,6 +33,8 @@ def _root(context: SystemContext) -> str:
 
 
 def _totals(context: SystemContext, item: SchemaObject) -> tuple[int | None, int | None]:
+    """Return rows and bytes of a table, or of a view's inner table; (None, None) for other
+    views."""
     target = item if isinstance(item, Table) else None
     if isinstance(item, MaterializedView) and item.inner:
         inner = context.snapshot.by_id(item.target_id)
@@ -43,6 +46,7 @@ def _totals(context: SystemContext, item: SchemaObject) -> tuple[int | None, int
 
 
 def _tables(context: SystemContext) -> Iterator[Row]:
+    """List tables and views of all databases, then information_schema's and the system tables."""
     snapshot, root = context.snapshot, _root(context)
     for item in snapshot.objects():
         table = item if isinstance(item, Table) else None
@@ -90,7 +94,7 @@ def _part_counts(
     context: SystemContext, table: Table | None
 ) -> tuple[int | None, int | None, int | None, int | None]:
     """Return the number of parts, of active parts (all of them), of row groups, and the
-    uncompressed bytes."""
+    uncompressed bytes; None for each without a table."""
     if table is None:
         return None, None, None, None
     parts = live_parts(context, table)
@@ -103,6 +107,8 @@ def _part_counts(
 
 
 def _columns(context: SystemContext) -> Iterator[Row]:
+    """List the columns of all tables and views by position (from 1), then those of system
+    tables."""
     for item in context.snapshot.objects():
         table = item if isinstance(item, Table) else None
         parts = live_parts(context, table) if table else []
@@ -159,7 +165,7 @@ _PRECISION = (
 
 def _precision(data_type: types.DataType) -> tuple[int | None, ...]:
     """Return the values of `_PRECISION`: bytes of a text; digits of a number, their base and scale;
-    fractional digits of a second."""
+    fractional digits of a second. None for each that the type does not have."""
     inner = types.plain(data_type)
     match inner:
         case types.FixedString(length):
@@ -179,6 +185,7 @@ def _precision(data_type: types.DataType) -> tuple[int | None, ...]:
 
 
 def _indexes(context: SystemContext) -> Iterator[Row]:
+    """List the skip indexes of all tables."""
     for item in context.snapshot.objects():
         for index in item.indexes if isinstance(item, Table) else ():
             yield (
@@ -194,6 +201,7 @@ def _indexes(context: SystemContext) -> Iterator[Row]:
 
 
 def _snapshots(context: SystemContext) -> Iterator[Row]:
+    """List the commits up to the snapshot that the query reads, the oldest first."""
     for entry in context.services.catalog.commits(up_to=context.snapshot.number):
         yield (
             entry.number,
@@ -206,6 +214,8 @@ def _snapshots(context: SystemContext) -> Iterator[Row]:
 
 
 def _dropped_tables(context: SystemContext) -> Iterator[Row]:
+    """List the dropped tables that vacuum still knows; `complete` ones can be recovered by
+    UNDROP."""
     for index, dropped in enumerate(context.services.catalog.dropped_tables()):
         table = dropped.table
         yield (

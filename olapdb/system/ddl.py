@@ -62,14 +62,15 @@ def engine_full(table: Table) -> str:
 
 
 def _settings(settings: tuple[tuple[str, object], ...]) -> str:
+    """Return the SETTINGS clause with a leading blank, "" without settings."""
     if not settings:
         return ""
     return " SETTINGS " + ", ".join(f"{n} = {_setting(v)}" for n, v in settings)
 
 
 def _order_by(table: Table) -> tuple[KeyItem, ...]:
-    """Return the sorting key without the version that VersionedCollapsingMergeTree appends to
-    it."""
+    """Return the sorting key as declared: without the version that VersionedCollapsingMergeTree
+    appends to it."""
     *declared, last = table.sorting_key or (None,)
     version = table.engine.version if table.engine.sign is not None else None
     if last is None or last.expression.strip("`") != version or table.primary_key != len(declared):
@@ -78,16 +79,18 @@ def _order_by(table: Table) -> tuple[KeyItem, ...]:
 
 
 def key_text(items: tuple[KeyItem, ...]) -> str:
-    """Return a key as SQL: `a` or `(a, b DESC)`."""
+    """Return the key as an ORDER BY clause has it: `a` or `(a, b DESC)`."""
     return key_list(items) if len(items) == 1 else f"({key_list(items)})"
 
 
 def key_list(items: tuple[KeyItem, ...]) -> str:
-    """Return `a, b DESC`, the content of system.tables.sorting_key."""
+    """Return the key's items as SQL, separated by commas: `a, b DESC`, the content of
+    system.tables.sorting_key."""
     return ", ".join(i.expression + (" DESC" if i.descending else "") for i in items)
 
 
 def _create_table(table: Table) -> str:
+    """Return the CREATE TABLE statement of a table."""
     indexes = "".join(
         f", INDEX {quote_identifier(i.name)} {i.expression} TYPE {i.type_full}"
         f" GRANULARITY {i.granularity}"
@@ -104,6 +107,8 @@ def _create_table(table: Table) -> str:
 
 
 def _create_materialized_view(view: MaterializedView, snapshot: Snapshot) -> str:
+    """Return the CREATE MATERIALIZED VIEW statement: with the engine of an inner table, else with
+    TO target. Lists only the settings that differ from the defaults."""
     target = snapshot.by_id(view.target_id)
     changed = tuple(
         setting for setting in view.settings if setting[1] != SESSION_SETTINGS[setting[0]].default
@@ -120,10 +125,12 @@ def _create_materialized_view(view: MaterializedView, snapshot: Snapshot) -> str
 
 
 def _columns(columns: tuple[Column, ...]) -> str:
+    """Return the column definitions, separated by commas."""
     return ", ".join(_column(c) for c in columns)
 
 
 def _column(column: Column) -> str:
+    """Return a column's definition: name, type, default, comment, codec."""
     text = f"`{column.name}` {column.type.name}"
     if column.default_kind:
         text += f" {column.default_kind} {column.default}".rstrip()
@@ -132,11 +139,13 @@ def _column(column: Column) -> str:
 
 
 def _comment(comment: str) -> str:
+    """Return the COMMENT clause with a leading blank, "" without a comment."""
     escaped = comment.replace("\\", "\\\\").replace("'", "\\'")
     return f" COMMENT '{escaped}'" if comment else ""
 
 
 def _setting(value: object) -> str:
+    """Return a setting's value as an SQL literal."""
     return (
         f"'{value}'"
         if isinstance(value, str)

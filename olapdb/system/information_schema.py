@@ -28,6 +28,7 @@ def _in_both_cases(table: SystemTable) -> SystemTable:
     upper = ", ".join(f"{name.upper()} {data_type.name}" for name, data_type in table.fields)
 
     def rows(context: SystemContext) -> Iterator[Row]:
+        """Yield each row with its values twice, for the columns in lower and in upper case."""
         return ((*row, *row) for row in table.row_tuples(context))
 
     return SystemTable(table.name, f"{table.columns}, {upper}", rows)
@@ -41,6 +42,7 @@ def _system(name: str, context: SystemContext) -> Iterator[Entry]:
 
 
 def _schemata(context: SystemContext) -> Iterator[Entry]:
+    """List the databases."""
     for database in _system("databases", context):
         yield {
             "catalog_name": database["name"],
@@ -52,6 +54,8 @@ def _schemata(context: SystemContext) -> Iterator[Entry]:
 
 
 def _table_type(engine: str, has_own_data: object) -> str:
+    """Return "VIEW", "SYSTEM VIEW", "BASE TABLE", or "FOREIGN TABLE" for other tables without data
+    of their own."""
     if engine.endswith("View"):
         return "VIEW"
     if engine.startswith("System"):
@@ -60,6 +64,7 @@ def _table_type(engine: str, has_own_data: object) -> str:
 
 
 def _tables(context: SystemContext) -> Iterator[Entry]:
+    """List tables and views."""
     for table in _system("tables", context):
         engine = str(table["engine"])
         kind = _table_type(engine, table["has_own_data"])
@@ -78,6 +83,7 @@ def _tables(context: SystemContext) -> Iterator[Entry]:
 
 
 def _views(context: SystemContext) -> Iterator[Entry]:
+    """List views and materialized views with their SELECT."""
     for table in _system("tables", context):
         if not str(table["engine"]).endswith("View"):
             continue
@@ -96,7 +102,7 @@ def _views(context: SystemContext) -> Iterator[Entry]:
 
 
 def _inner_view(table: Entry) -> bool:
-    """Return whether the view accepts INSERTs, because it owns a table."""
+    """Return whether the row of system.tables is a materialized view that owns its target table."""
     return table["engine"] == "MaterializedView" and table["total_rows"] is not None
 
 
@@ -108,6 +114,7 @@ _EXTRA = {
 
 
 def _columns(context: SystemContext) -> Iterator[Entry]:
+    """List the columns of tables and views."""
     for column in _system("columns", context):
         kind = str(column["default_kind"])
         yield {
@@ -139,6 +146,7 @@ _NULLABLE = ("Nullable(", "LowCardinality(Nullable(")
 
 
 def _key_column_usage(context: SystemContext) -> Iterator[Entry]:
+    """List the columns of primary keys; `ordinal_position` is always 1."""
     for column in _system("columns", context):
         if column["is_in_primary_key"]:
             yield {
@@ -154,13 +162,14 @@ def _key_column_usage(context: SystemContext) -> Iterator[Entry]:
 
 
 def _engines(context: SystemContext) -> Iterator[Entry]:
+    """List the table engines; MergeTree is the default."""
     for engine in _system("table_engines", context):
         is_default = engine["name"] == "MergeTree"
         yield {"engine": engine["name"], "support": "DEFAULT" if is_default else "YES"}
 
 
 def _none(context: SystemContext) -> Iterator[Entry]:
-    """Yield nothing: there are no foreign keys, and no indexes in the sense of the standard."""
+    """Yield nothing, as there are no foreign keys and no indexes in the sense of the standard."""
     return iter(())
 
 

@@ -12,6 +12,8 @@ from olapdb.views.jobs.job_listing import view_jobs
 
 
 def _jobs(context: SystemContext) -> Iterator[Row]:
+    """List the jobs on views, with their chunks counted. A job on a dropped view keeps the name
+    that it had."""
     now_ms = context.services.clock_ms()
     for row in view_jobs(context.services.catalog):
         job = row.job
@@ -46,6 +48,7 @@ def _jobs(context: SystemContext) -> Iterator[Row]:
 
 
 def _chunks(context: SystemContext) -> Iterator[Row]:
+    """List the chunks of all jobs on views."""
     for row in view_jobs(context.services.catalog):
         for chunk in row.chunks:
             yield (

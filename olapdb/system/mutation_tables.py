@@ -14,6 +14,8 @@ HISTORY_MAX = 100_000
 
 
 def _mutations(context: SystemContext) -> Iterator[Row]:
+    """List the commits that rewrote rows, the oldest first, with the last block in each
+    partition."""
     commits: dict[int, list[PartChange]] = {}
     for change in context.services.catalog.part_changes(context.snapshot.number, HISTORY_MAX):
         if change.commit.kind in _KINDS:

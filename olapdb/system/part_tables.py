@@ -27,7 +27,7 @@ class PartitionTexts:
         self._texts: dict[tuple[object, ...], str] = {}
 
     def of(self, part: Part) -> str:
-        """Return the value of the part's partition."""
+        """Return the display text of the part's partition; "tuple()" without a partition key."""
         value = part.partition_value
         if not value:
             return "tuple()"
@@ -37,6 +37,8 @@ class PartitionTexts:
         return text
 
     def _text(self, value: tuple[object, ...]) -> str:
+        """Return the display text of partition key values, in parentheses if there are several.
+        Values that do not match the key's number of items are shown by Python's str()."""
         types = [e.type for e in TableLayout(self._table).partition_expressions]
         if len(types) != len(value):
             return str(value)
@@ -45,7 +47,8 @@ class PartitionTexts:
 
 
 def _display(value: object, data_type: DataType, *, quoted: bool) -> str:
-    """Return a value's text; in the catalog dates are days, timestamps ticks."""
+    """Return a value's text as ClickHouse shows it. The catalog holds dates as days, timestamps as
+    ticks of the type's unit. `quoted` puts quotes around all but numbers."""
     if value is None:
         return "NULL"
     arrow = plain(data_type).arrow
@@ -81,7 +84,8 @@ class _Times:
         self._time = next((c for c in named if isinstance(plain(c.type), DateTime)), None)
 
     def of(self, part: Part) -> tuple[object, object, object, object]:
-        """Return (min_date, max_date, min_time, max_time); the epoch where a column is missing."""
+        """Return (min_date, max_date, min_time, max_time); the epoch for those that the partition
+        key or the part lacks."""
         days, seconds = self._bounds(part, self._date), self._bounds(part, self._time)
         return (
             *(moment(day * 86_400_000).date() for day in days),
@@ -89,20 +93,25 @@ class _Times:
         )  # type: ignore[return-value]
 
     def _bounds(self, part: Part, column: Column | None) -> tuple[int, int]:
+        """Return the part's lowest and highest value of the column as integers; (0, 0) if
+        unknown."""
         name = None if column is None else self._texts.name_in(part, column)
         low, high, _ = part.bounds.get(name or "", (None, None, 0))
         return (low, high) if isinstance(low, int) and isinstance(high, int) else (0, 0)
 
 
 def _names(expression: str, column: str) -> bool:
+    """Return whether the SQL expression contains the column's name as a whole word."""
     return re.search(rf"(?<!\w){re.escape(column)}(?!\w)", expression) is not None
 
 
 def _part_type(part: Part) -> str:
+    """Return "Inline" (rows in the catalog), "Void" (no rows) or "Parquet"."""
     return "Inline" if part.inline else ("Void" if not part.rows else "Parquet")
 
 
 def _parts(context: SystemContext) -> Iterator[Row]:
+    """List the live parts of all tables, placeholders without rows too."""
     for item in context.snapshot.objects():
         if not isinstance(item, Table):
             continue
@@ -150,6 +159,8 @@ def _parts(context: SystemContext) -> Iterator[Row]:
 
 
 def _parts_columns(context: SystemContext) -> Iterator[Row]:
+    """List the stored columns of all live parts with rows. A column that a part lacks is left
+    out."""
     for item in context.snapshot.objects():
         if not isinstance(item, Table):
             continue
@@ -195,6 +206,7 @@ def _parts_columns(context: SystemContext) -> Iterator[Row]:
 
 
 def _detached(context: SystemContext) -> Iterator[Row]:
+    """List the detached parts of all tables."""
     for item in context.snapshot.objects():
         if not isinstance(item, Table):
             continue
@@ -218,6 +230,7 @@ def _detached(context: SystemContext) -> Iterator[Row]:
 
 
 def _retained(context: SystemContext) -> Iterator[Row]:
+    """List the frozen slices of all views: one row for each slice of a retained partition."""
     for item in context.snapshot.objects():
         if not isinstance(item, MaterializedView):
             continue

@@ -50,6 +50,7 @@ _COMBINATORS = (
 
 
 def _table_engines(context: SystemContext) -> Iterator[Row]:
+    """List the table engines and what each supports; each MergeTree also as Replicated…."""
     for name, description in _ENGINES:
         sorts = int(name.endswith("MergeTree"))
         yield name, sorts, sorts, 0, sorts, sorts, 0, 1, 1, description
@@ -58,25 +59,30 @@ def _table_engines(context: SystemContext) -> Iterator[Row]:
 
 
 def _data_type_families(context: SystemContext) -> Iterator[Row]:
+    """List the type names with their aliases."""
     yield from type_families()
 
 
 def _combinators(context: SystemContext) -> Iterator[Row]:
+    """List the combinators of aggregate functions, such as -If."""
     for name, description in _COMBINATORS:
         yield name, 0, description
 
 
 def _formats(context: SystemContext) -> Iterator[Row]:
+    """List the two formats that statements accept: Values for input, Null for output."""
     yield "Values", 1, 0, "Rows in parentheses, in INSERT INTO t VALUES."
     yield "Null", 0, 1, "A result of which nothing is kept."
 
 
 def _time_zones(context: SystemContext) -> Iterator[Row]:
+    """List the time zones of Python's zoneinfo by name."""
     for name in sorted(zoneinfo.available_timezones()):
         yield (name,)
 
 
 def _build_options(context: SystemContext) -> Iterator[Row]:
+    """List the versions of olapdb, Python and Arrow, and the machine."""
     release = version("olapdb")
     yield "VERSION_FULL", f"olapdb {release}"
     yield "VERSION_DESCRIBE", release

@@ -37,12 +37,13 @@ class SystemContext:
 
 
 def moment(milliseconds: float) -> datetime.datetime:
-    """Return a time of the catalog's clock as a datetime in UTC."""
+    """Return a time in milliseconds since 1970 as a datetime in UTC."""
     return datetime.datetime.fromtimestamp(milliseconds / 1000, tz=datetime.UTC)
 
 
 def moment_if_any(milliseconds: float) -> datetime.datetime | None:
-    """Return a time as `moment` does, None for 0, which means never."""
+    """Return a time in milliseconds since 1970 as a datetime in UTC. None for 0, which means
+    never."""
     return moment(milliseconds) if milliseconds else None
 
 
@@ -90,6 +91,7 @@ class SystemTable:
 
 
 def _empty(data_type: DataType) -> object:
+    """Return the value of a column that a row leaves out: NULL, [], "" or 0, by type."""
     match data_type:
         case Nullable():
             return None

@@ -12,14 +12,17 @@ from olapdb.system.registry import Row, SystemContext, SystemTable
 
 
 def _text(value: SettingValue) -> str:
+    """Return a setting's value as text; booleans as "0" and "1"."""
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 
 def _minimum(definition: SettingDefinition) -> str | None:
+    """Return the lowest allowed value as text. None if there is no minimum."""
     return None if definition.minimum is None else _text(definition.minimum)
 
 
 def _settings(context: SystemContext) -> Iterator[Row]:
+    """List the session settings by name, with their values in this session."""
     changed = context.settings.changed
     for name, definition in sorted(SESSION_SETTINGS.items()):
         yield (
@@ -40,6 +43,7 @@ def _settings(context: SystemContext) -> Iterator[Row]:
 
 
 def _table_settings(context: SystemContext) -> Iterator[Row]:
+    """List the settings of MergeTree tables by name, with their defaults."""
     for name, definition in sorted(TABLE_SETTINGS.items()):
         default = _text(definition.default)
         yield (
@@ -58,6 +62,7 @@ def _table_settings(context: SystemContext) -> Iterator[Row]:
 
 
 def _functions(context: SystemContext) -> Iterator[Row]:
+    """List the scalar, aggregate and window functions by name."""
     for name, insensitive, alias_to in function_descriptions():
         yield name, 0, int(insensitive), alias_to, "", "System"
     for name, insensitive, alias_to in aggregate_descriptions():

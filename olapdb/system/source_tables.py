@@ -10,6 +10,7 @@ from olapdb.system.registry import Row, SystemContext, SystemTable, moment
 
 
 def _tables(context: SystemContext) -> Iterator[Table]:
+    """Yield the tables of all databases."""
     return (item for item in context.snapshot.objects() if isinstance(item, Table))
 
 
@@ -29,8 +30,8 @@ def _source_offsets(context: SystemContext) -> Iterator[Row]:
 
 
 def _deduplication(context: SystemContext) -> Iterator[Row]:
-    """Yield the present ledgers. Keys that left the window since the last INSERT are not
-    counted."""
+    """Yield the key ledgers of tables with `deduplicate_by`, as of now. Keys that left the window
+    since the last INSERT are not counted."""
     catalog, now_ms = context.services.catalog, context.services.clock_ms()
     for table in _tables(context):
         rule = key_rule(table)

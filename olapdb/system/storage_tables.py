@@ -23,6 +23,7 @@ def _disks(context: SystemContext) -> Iterator[Row]:
 
 
 def _storage_policies(context: SystemContext) -> Iterator[Row]:
+    """List the only policy, which has the only disk."""
     yield "default", "default", 1, ["default"], "JBOD", 0, 0.0, 0, 0, "ROUND_ROBIN"
 
 

@@ -18,16 +18,19 @@ from olapdb.views.proof.verdicts import failures
 
 
 def _views_of(context: SystemContext) -> Iterator[MaterializedView]:
+    """Yield the materialized views of all databases."""
     for item in context.snapshot.objects():
         if isinstance(item, MaterializedView):
             yield item
 
 
 def _names(item: SchemaObject | None) -> tuple[str, str]:
+    """Return (database, name); two empty texts for None."""
     return (item.database, item.name) if item is not None else ("", "")
 
 
 def _views(context: SystemContext) -> Iterator[Row]:
+    """List the materialized views with their verdicts, gaps, stale slices and running jobs."""
     snapshot, now_ms = context.snapshot, context.services.clock_ms()
     running: dict[str, list[str]] = {}
     for job in running_jobs(context.services.catalog):
@@ -73,6 +76,7 @@ def _full_name(item: SchemaObject | None) -> str:
 
 
 def _coverage(context: SystemContext) -> Iterator[Row]:
+    """List which source blocks each view has seen, and which not, by partition."""
     for view in _views_of(context):
         for piece in coverage_rows(view, context.snapshot):
             yield (
@@ -89,6 +93,7 @@ def _coverage(context: SystemContext) -> Iterator[Row]:
 
 
 def _invalidations(context: SystemContext) -> Iterator[Row]:
+    """List the stale slices of each view, with the statement that caused them."""
     for view in _views_of(context):
         for invalidation in _marks(view, context.snapshot):
             yield (
@@ -116,6 +121,8 @@ def _marks(view: MaterializedView, snapshot: Snapshot) -> Iterator[Invalidation]
 
 
 def _checks(context: SystemContext) -> Iterator[Row]:
+    """List the verdicts of reconciliation by view and target partition. `is_current` is 0 if data
+    changed since."""
     for view in _views_of(context):
         for check in context.snapshot.checks(view.id):
             yield (
@@ -137,6 +144,7 @@ def _checks(context: SystemContext) -> Iterator[Row]:
 
 
 def _dependencies(context: SystemContext) -> Iterator[Row]:
+    """List the source, target and dimension tables of each view."""
     for view in _views_of(context):
         kinds = [("source", view.source_id), ("target", view.target_id)]
         kinds += [("dimension", i) for i in view.dimension_ids]
@@ -147,6 +155,7 @@ def _dependencies(context: SystemContext) -> Iterator[Row]:
 
 
 def _log(context: SystemContext) -> Iterator[Row]:
+    """List the trigger executions of this process that the bounded log still holds."""
     for execution in context.services.view_log.entries():
         at = moment(execution.time_ms)
         status = "ExceptionWhileProcessing" if execution.exception else "QueryFinish"

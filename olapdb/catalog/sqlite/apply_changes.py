@@ -64,8 +64,8 @@ class CommitApplier:
         )
 
     def run(self) -> None:
-        # Numbers first: parts and coverage may name a block before the change that adds it.
         """Make all changes of the commit. Raises CommitConflict or DuplicateInsert."""
+        # Numbers first: parts and coverage may name a block before the change that adds it.
         for change in self._commit.changes:
             if isinstance(change, changes.AddBlock):
                 self._add_block(change)
@@ -74,6 +74,8 @@ class CommitApplier:
         self._check_names()
 
     def _make(self, change: changes.Change) -> None:
+        """Apply one change. AddBlock does nothing here: blocks get their numbers before the other
+        changes."""
         match change:
             case changes.AddBlock():
                 return
@@ -139,6 +141,8 @@ class CommitApplier:
     # --- blocks and parts
 
     def _add_block(self, change: changes.AddBlock) -> None:
+        """Give a new block the next number of its table and write its row. Raise InternalError
+        unless the table's new blocks arrive in the order of `index`, from 0."""
         block = change.block
         expected = sum(1 for block_so_far in self.blocks if block_so_far.table_id == block.table_id)
         if block.index != expected:
@@ -157,6 +161,8 @@ class CommitApplier:
         )
 
     def _range(self, blocks: Blocks) -> BlockRange:
+        """Return the range of block numbers: a NewBlock becomes the number that this commit gave
+        it."""
         if isinstance(blocks, BlockRange):
             return blocks
         number = self.blocks.get(blocks)
@@ -165,11 +171,15 @@ class CommitApplier:
         return BlockRange(number, number)
 
     def _contribution(self, contribution: Contribution) -> Contribution:
+        """Return the contribution with the numbers of its new blocks filled in, as joined
+        ranges."""
         return replace(
             contribution, blocks=union_ranges(self._range(b) for b in contribution.blocks)
         )
 
     def _add_part(self, staged: Part, inline_rows: bytes | None) -> None:
+        """Write a part's row with its block numbers and this commit as creator. The rows of an
+        inline part (None for others) go into the catalog too."""
         if staged.inline != (inline_rows is not None):
             raise InternalError(f"Part {staged.id}: inline rows and its `inline` disagree.")
         blocks = self._range(staged.blocks)
@@ -202,6 +212,8 @@ class CommitApplier:
         self.added.setdefault(part.table_id, []).append(part)
 
     def _remove_parts(self, table_id: str, part_ids: Sequence[str]) -> None:
+        """Mark parts as dropped by this commit. Raise CommitConflict if any of them is no longer
+        live."""
         done = sql.drop_parts(
             self._connection,
             part_ids=json.dumps(part_ids),
@@ -214,6 +226,7 @@ class CommitApplier:
         self.removed.setdefault(table_id, []).extend(part_ids)
 
     def _raise_data_version(self, table_id: str, partition_id: str) -> None:
+        """Add 1 to the data version of a partition, which starts at 0."""
         current = replace(self._current, number=self._number)
         sql.insert_data_version(
             self._connection,
@@ -224,6 +237,8 @@ class CommitApplier:
         )
 
     def _record_token(self, table_id: str, token: str) -> None:
+        """Remember the token of an INSERT. Raise DuplicateInsert if an earlier commit recorded
+        it."""
         try:
             sql.insert_token(
                 self._connection,
@@ -240,6 +255,8 @@ class CommitApplier:
     # --- schema
 
     def _object(self, object_id: str) -> MaterializedView:
+        """Return the materialized view with this id, as changed by this commit. Raise InternalError
+        if the id is not that of a materialized view."""
         objects = self._current.schema.by_id if self._objects is None else self._objects
         view = objects.get(object_id)
         if not isinstance(view, MaterializedView):
@@ -247,6 +264,7 @@ class CommitApplier:
         return view
 
     def _create_database(self, database: DatabaseEntry) -> None:
+        """Write a database's row. Raise CommitConflict if the name is taken."""
         databases = self._changed_databases()
         if database.name in databases:
             raise conflict(
@@ -263,11 +281,14 @@ class CommitApplier:
         )
 
     def _drop_database(self, name: str) -> None:
+        """Mark a database as dropped. Raise CommitConflict if there is none of this name."""
         if self._changed_databases().pop(name, None) is None:
             raise conflict(changes.DatabaseExists(name))
         sql.drop_database(self._connection, of_name=name, number=self._number)
 
     def _put_object(self, item: SchemaObject) -> None:
+        """Create or replace a table or view: drop its live row, write a new one. Raise
+        CommitConflict if another commit changed the object since the caller read it."""
         objects = self._changed_objects()
         self._check_revision(item, objects.get(item.id))
         item = replace(item, revision=self._number)
@@ -289,13 +310,18 @@ class CommitApplier:
         self._put.add(item.id)
 
     def _check_revision(self, item: SchemaObject, before: SchemaObject | None) -> None:
-        """Raise CommitConflict unless the object was put as it was read, or is new."""
+        """Raise CommitConflict if another commit changed the object since the caller read it.
+        `before` is the live object, None for a new one. Objects that this commit has put are not
+        checked again."""
         if item.id in self._put:
             return
         if item.revision != (0 if before is None else before.revision):
             raise conflict(changes.RevisionIs(item.id, item.revision))
 
     def _drop_object(self, object_id: str, recoverable: bool) -> None:
+        """Drop a table with its parts (attached and detached), or a view with its ledger. A
+        `recoverable` table is remembered for UNDROP. Raise CommitConflict if the object does not
+        exist."""
         item = self._changed_objects().pop(object_id, None)
         if item is None:
             raise conflict(changes.RevisionIs(object_id, 0))
@@ -317,6 +343,8 @@ class CommitApplier:
                 assert_never(item)
 
     def _undrop(self, change: changes.UndropTable) -> None:
+        """Restore a dropped table and its parts. Raise CommitConflict if vacuum has purged any of
+        them."""
         recovered = dropped_tables.recover(self._connection, change.table_id, self._number)
         if recovered is None:
             raise conflict(
@@ -330,18 +358,22 @@ class CommitApplier:
         self.emptied += (table.id, detached_table(table.id))
 
     def _changed_databases(self) -> dict[str, DatabaseEntry]:
+        """Return the databases by name as this commit leaves them: a copy that callers modify."""
         if self._databases is None:
             self._databases = dict(self._current.schema.databases)
         return self._databases
 
     def _changed_objects(self) -> dict[str, SchemaObject]:
+        """Return the tables and views by id as this commit leaves them: a copy that callers
+        modify."""
         if self._objects is None:
             self._objects = dict(self._current.schema.by_id)
         return self._objects
 
     def _check_names(self) -> None:
-        """Check that object names are unique (else the commit lacked a NameIsFree) and that each
-        object's database exists (a concurrent commit may have dropped it)."""
+        """Raise CommitConflict if the database of any object does not exist: a concurrent commit
+        dropped it. Raise InternalError if two objects share a name: the commit lacked a
+        NameIsFree."""
         if self._objects is None and self._databases is None:
             return
         objects = self._current.schema.by_id if self._objects is None else self._objects

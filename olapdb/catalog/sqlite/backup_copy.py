@@ -58,11 +58,14 @@ def load_copy(path: str, connection: sqlite3.Connection) -> CopyFacts:
 
 
 def _connect(path: str) -> sqlite3.Connection:
+    """Open a database file in autocommit mode, creating it if there is none."""
     return sqlite3.connect(path, isolation_level=None)
 
 
 @contextmanager
 def _reading(path: str) -> Iterator[sqlite3.Connection]:
+    """Open a copy as immutable for the `with` block. Raise CannotOpenWarehouse if there is no file;
+    convert SQLite's errors."""
     if not os.path.exists(path):
         raise CannotOpenWarehouse(
             f"There is no catalog at {path}.", hint="Name the folder of a backup."
@@ -77,6 +80,8 @@ def _reading(path: str) -> Iterator[sqlite3.Connection]:
 
 
 def _facts(copy: sqlite3.Connection) -> CopyFacts:
+    """Return the warehouse id and the newest commit of a copy. Raise CannotOpenWarehouse if this
+    release does not know its format version."""
     facts = dict(sql.all_meta(copy).fetchall())
     version = int(facts.get("format_version", 0))
     if not 1 <= version <= FORMAT_VERSION:
@@ -88,6 +93,8 @@ def _facts(copy: sqlite3.Connection) -> CopyFacts:
 
 
 def _purge_history(copy: sqlite3.Connection) -> None:
+    """Delete from the copy everything that only older snapshots need, and all leases; then compact
+    it into one file without a log."""
     number = int(sql.newest_commit.value(copy))
     copy.execute("BEGIN IMMEDIATE")
     sql.set_meta(copy, name="vacuumed_to", content=str(number))
@@ -108,6 +115,7 @@ def _purge_history(copy: sqlite3.Connection) -> None:
 
 
 def _flush(path: str) -> None:
+    """Write the file's data to the disk by fsync."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -57,7 +57,7 @@ LOCK_TIMEOUT_MS = 30_000
 
 
 class SqliteCatalog:
-    """Implements `olapdb.catalog.protocol.Catalog`, which documents the methods.
+    """A catalog in SQLite: `olapdb.catalog.protocol.Catalog`, which documents the methods.
 
     `path` is the file, created if missing (unless `read_only`), or ":memory:". `sync_files` makes
     the names of staged files durable (`Store.sync`); it is called before every commit, so that no
@@ -126,6 +126,8 @@ class SqliteCatalog:
         return retry_read(lambda: self._snapshot(number))
 
     def _snapshot(self, number: int | None = None) -> SqliteSnapshot:
+        """Read snapshot `number` (None: the newest) once, without the retry of `snapshot`. Raise
+        BadArguments for a number that does not exist, SnapshotTooOld if vacuum has purged it."""
         self._notice_fork()
         with self._reading_for_head() as connection:
             newest = int(sql.newest_commit.value(connection))
@@ -150,8 +152,8 @@ class SqliteCatalog:
 
     @contextmanager
     def _reading_for_head(self) -> Iterator[sqlite3.Connection]:
-        """Yield a connection for reads that fill the head cache; clear the cache if the read was
-        invalid."""
+        """Yield a connection for reads that fill the head cache. If the read raises CatalogChanged,
+        clear the cache and raise it again."""
         try:
             with self.connections.consistent() as connection:
                 yield connection
@@ -229,7 +231,9 @@ class SqliteCatalog:
     def _prepare(
         self, connection: sqlite3.Connection, commit: Commit, commit_id: str
     ) -> tuple[CommitApplier, int]:
-        """Apply the commit up to its COMMIT; if this raises, nothing was committed."""
+        """Begin the transaction, check the requirements and make all changes, up to COMMIT, which
+        the caller runs. Return the applier and the commit's number. If this raises, nothing was
+        committed."""
         connection.execute("BEGIN IMMEDIATE")
         newest = int(sql.newest_commit.value(connection))
         current = Current(connection, newest, self._head.at(connection, newest).schema)
@@ -367,6 +371,7 @@ class SqliteCatalog:
         return tuple(dead)
 
     def _end_leases(self, lease_ids: Sequence[str], state: str) -> None:
+        """Set the state of leases to "closed" or "revoked"."""
         with self._writer.housekeeping("end a lease") as connection:
             sql.set_lease_state(connection, lease_ids=json.dumps(lease_ids), new_state=state)
 
@@ -397,6 +402,8 @@ class SqliteCatalog:
             self.unpin(snapshot.number)
 
     def _pin_newest(self) -> SqliteSnapshot:
+        """Pin and return the newest snapshot. If vacuum purges it before the pin is written, take
+        the then newest one."""
         snapshot = self.snapshot()
         try:
             self.pin(snapshot.number)
@@ -448,8 +455,8 @@ class SqliteCatalog:
         until_ms: int,
         until_of: Mapping[str, int] | None,
     ) -> int:
-        """Return the newest commit that may have dropped a due part, so that later drops need not
-        be read."""
+        """Return the newest commit, `horizon` at most, whose dropped parts vacuum may purge by
+        their time. Drops of later commits need not be read."""
         latest_ms = max((until_ms, *(until_of or {}).values()))
         newest = sql.newest_commit_until.value(connection, until_ms=latest_ms)
         return min(horizon, int(newest or 0))
@@ -547,8 +554,8 @@ class SqliteCatalog:
         self.connections.close()
 
     def _notice_fork(self) -> bool:
-        """Recreate all locks and files inherited from the parent, if this is a child process;
-        return whether it is one."""
+        """Replace all locks and files inherited from the parent, if this is the first call in a
+        child process. Return whether it is."""
         if not self.connections.forked():
             return False
         self._writer.forget_inherited()
@@ -559,4 +566,5 @@ class SqliteCatalog:
 
 
 def _stem(path: str) -> str:
+    """Return the path without its file extension."""
     return os.path.splitext(path)[0]

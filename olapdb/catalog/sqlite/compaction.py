@@ -49,10 +49,12 @@ class BlockSpan:
 
 
 def joined_spans(spans: Iterable[BlockSpan], now_ms: int) -> list[BlockSpan]:
-    """Join neighbours by the rule above; the spans are in the order of their blocks.
+    """Return the spans, given in the order of their blocks, with neighbours joined as the module
+    says.
 
-    >>> spans = [BlockSpan(n, n, n, n, 1, 100 * n, 100 * n) for n in (1, 2, 4)] >>> [(s.first,
-    s.last) for s in joined_spans(spans, 10_000)] [(1, 2), (4, 4)]
+    >>> spans = [BlockSpan(n, n, n, n, 1, 100 * n, 100 * n) for n in (1, 2, 4)]
+    >>> [(s.first, s.last) for s in joined_spans(spans, 10_000)]
+    [(1, 2), (4, 4)]
     """
     joined: list[BlockSpan] = []
     for span in spans:
@@ -64,6 +66,8 @@ def joined_spans(spans: Iterable[BlockSpan], now_ms: int) -> list[BlockSpan]:
 
 
 def _joins(older: BlockSpan, younger: BlockSpan, now_ms: int) -> bool:
+    """Return whether two neighbours may become one span: no block between them, and together they
+    last at most a share of their age (or SPAN_MS_MIN)."""
     if older.last + 1 != younger.first:
         return False  # a block between them keeps its row
     lasts_ms = max(older.newest_ms, younger.newest_ms) - min(older.oldest_ms, younger.oldest_ms)
@@ -71,6 +75,7 @@ def _joins(older: BlockSpan, younger: BlockSpan, now_ms: int) -> bool:
 
 
 def _join(older: BlockSpan, younger: BlockSpan) -> BlockSpan:
+    """Return one span over both. The caller has checked by `_joins` that they are adjacent."""
     return BlockSpan(
         older.first,
         younger.last,
@@ -83,7 +88,7 @@ def _join(older: BlockSpan, younger: BlockSpan) -> BlockSpan:
 
 
 def spans_of(connection: sqlite3.Connection, table_id: str) -> list[BlockSpan]:
-    """Return the spans of a table, in the order of their blocks."""
+    """Return the stored spans of a table, in the order of their blocks."""
     return [BlockSpan(*row) for row in sql.spans_of(connection, of_table=table_id)]
 
 
@@ -115,7 +120,9 @@ def compact_blocks(
 def _compact_step(
     connection: sqlite3.Connection, table_id: str, horizon: int, after: int, now_ms: int
 ) -> int | None:
-    """Join the next blocks after the number `after`; return the last one, None at the end."""
+    """Move the next blocks after the number `after` into spans, BLOCKS_A_STEP at most; blocks on
+    which a view failed keep their rows. Return the last block that the step read, None if there are
+    no more."""
     newest = sql.newest_block.value(connection, of_table=table_id) or 0
     cursor = sql.blocks_until(
         connection, of_table=table_id, up_to=horizon, before=newest, after=after
@@ -147,7 +154,7 @@ def _compact_step(
 
 
 def _stretches(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the first and last of each stretch of consecutive numbers; they ascend."""
+    """Yield (first, last) of each stretch of consecutive numbers. The given numbers ascend."""
     first = 0
     for position, number in enumerate(numbers):
         if position + 1 == len(numbers) or numbers[position + 1] != number + 1:

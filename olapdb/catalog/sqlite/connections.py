@@ -54,6 +54,7 @@ class Connections:
         return self._path == MEMORY
 
     def _reset(self) -> None:
+        """Start with an empty pool that belongs to the calling process, after opening or a fork."""
         self._process_id = os.getpid()
         self._idle: list[sqlite3.Connection] = []
         self._mutex = threading.Lock()
@@ -61,8 +62,8 @@ class Connections:
         self._writer: sqlite3.Connection | None = None
 
     def forked(self) -> bool:
-        """Return whether this is a child that has not used the catalog yet, and reset everything if
-        so."""
+        """Return whether this is the first call in a child of a fork. If so, start with an empty
+        pool; the parent's connections stay open and untouched."""
         if self._process_id == os.getpid():
             return False
         if self.in_memory:
@@ -120,6 +121,7 @@ class Connections:
             )
 
     def _file(self) -> _File:
+        """Return the present state of the catalog's file. An empty log counts as none."""
         try:
             # An empty log counts as none: SQLite creates one if a reader finds it just removed.
             logged = os.path.getsize(f"{self._path}-wal") > 0
@@ -167,7 +169,7 @@ class Connections:
             self._writer = None
 
     def open(self) -> sqlite3.Connection:
-        """Open a connection with our settings."""
+        """Open a connection with our settings; errors of the driver become ours."""
         try:
             return self._open()
         except sqlite3.Error as error:
@@ -187,6 +189,8 @@ class Connections:
             self._writer = None
 
     def _open(self) -> sqlite3.Connection:
+        """Open a new SQLite connection with our PRAGMAs, or a read-only one if the warehouse is.
+        Errors of the driver are raised unchanged."""
         if self.in_memory:
             return sqlite3.connect(MEMORY, isolation_level=None, check_same_thread=False)
         # auto_vacuum before the log: it only takes effect on a file without any page.
@@ -231,6 +235,8 @@ class Connections:
             time.sleep(_OPENING_PAUSE_SECONDS)
 
     def _connect_read_only(self, file: _File) -> sqlite3.Connection:
+        """Open the file for reading only: through its log if it has one, else as immutable, so that
+        SQLite creates no files beside it."""
         options = "mode=ro&readonly_shm=1" if file.logged else "mode=ro&immutable=1"
         return sqlite3.connect(
             f"file:{quote(os.path.abspath(self._path))}?{options}",
@@ -240,6 +246,8 @@ class Connections:
         )
 
     def _borrow(self) -> sqlite3.Connection:
+        """Return an idle connection, or a new one. Raise InterfaceError if the warehouse is
+        closed."""
         if self._closed:
             raise InterfaceError("The warehouse is closed.", hint="Connect again.")
         with self._mutex:
@@ -248,6 +256,7 @@ class Connections:
         return self.open()
 
     def _give_back(self, connection: sqlite3.Connection) -> None:
+        """Keep the connection for the next reader; close it if the pool is full or closed."""
         with self._mutex:
             if len(self._idle) < _IDLE_MAX and not self._closed:
                 self._idle.append(connection)
@@ -267,5 +276,6 @@ def _add_missing_tables(connection: sqlite3.Connection) -> None:
 
 
 def _rollback(connection: sqlite3.Connection) -> None:
+    """Roll back the open transaction, if there is one."""
     if connection.in_transaction:
         connection.execute("ROLLBACK")

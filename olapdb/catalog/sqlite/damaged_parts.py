@@ -27,7 +27,7 @@ class DamagedParts:
         return tuple({**self._own, **stored}.values())
 
     def note(self, damaged: Iterable[Damage]) -> None:
-        """Add parts to the list; known parts keep their first entry."""
+        """Add parts to the list. A part that is in it already keeps its entry."""
         new = {damage.part_id: damage for damage in damaged}
         if self._read_only:
             self._own = {**new, **self._own}

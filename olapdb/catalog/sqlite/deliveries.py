@@ -77,7 +77,8 @@ def key_batches(connection: sqlite3.Connection, table_id: str, since: int) -> tu
 
 
 def keys_are_new(connection: sqlite3.Connection, requirement: KeysAreNew) -> bool:
-    """Return whether the requirement's keys were not accepted since its INSERT looked."""
+    """Return whether none of the keys was accepted since the INSERT read the ledger. False also if
+    the keys' epoch has changed."""
     ledger = key_ledger(connection, requirement.table_id) or KeyLedger()
     if ledger.epoch != requirement.epoch:
         return False
@@ -92,7 +93,8 @@ def keys_are_new(connection: sqlite3.Connection, requirement: KeysAreNew) -> boo
 
 
 def record_keys(connection: sqlite3.Connection, change: RecordKeys, now_ms: int) -> None:
-    """Add the keys, join small rows, and delete keys that left the window."""
+    """Add the keys and join small rows. Delete keys that are no longer among the newest
+    `window_rows` or are older than `window_ms`."""
     before = key_ledger(connection, change.table_id) or KeyLedger(change.definition)
     if before.definition != change.definition:
         before = _new_epoch(connection, change.table_id, before)
@@ -134,8 +136,8 @@ def forget_deliveries(connection: sqlite3.Connection, table_id: str, number: int
 
 
 def _new_epoch(connection: sqlite3.Connection, table_id: str, ledger: KeyLedger) -> KeyLedger:
-    """Delete all keys and begin a new epoch. Ordinals continue, so that old ones are never
-    reused."""
+    """Delete all keys and return a ledger of the next epoch. Its ordinals continue, so that none is
+    used twice."""
     sql.delete_keys_from(connection, of_table=table_id, first=0)
     return KeyLedger(
         ledger.definition,
@@ -148,6 +150,7 @@ def _new_epoch(connection: sqlite3.Connection, table_id: str, ledger: KeyLedger)
 
 
 def _put_ledger(connection: sqlite3.Connection, table_id: str, ledger: KeyLedger) -> None:
+    """Write the ledger row of a table's keys, replacing the former one."""
     sql.put_key_ledger(
         connection,
         table_id=table_id,
@@ -163,6 +166,8 @@ def _put_ledger(connection: sqlite3.Connection, table_id: str, ledger: KeyLedger
 def _add_rows(
     connection: sqlite3.Connection, table_id: str, ordinal: int, keys: bytes, now_ms: int
 ) -> None:
+    """Write new keys in rows of at most ROW_KEYS_MAX; the first key gets `ordinal`. Rows with few
+    keys get tier 0, so that `_join_rows` joins them later."""
     for start in range(0, len(keys), ROW_KEYS_MAX * KEY_BYTES):
         piece = keys[start : start + ROW_KEYS_MAX * KEY_BYTES]
         count = len(piece) // KEY_BYTES
@@ -173,6 +178,8 @@ def _add_rows(
 
 
 def _join_rows(connection: sqlite3.Connection, table_id: str) -> None:
+    """Join the newest JOINED_ROWS rows of equal tier into one row of the next tier, repeatedly.
+    Stops at rows of the last tier and at gaps between ordinals."""
     while True:
         newest = sql.newest_key_tiers(connection, of_table=table_id).fetchmany(JOINED_ROWS)
         tiers = {tier for _, _, tier in newest}
@@ -194,6 +201,7 @@ def _join_rows(connection: sqlite3.Connection, table_id: str) -> None:
 def _insert_row(
     connection: sqlite3.Connection, table_id: str, batch: KeyBatch, tier: int, newest_ms: int
 ) -> None:
+    """Write one batch of keys as a row. `newest_ms` is when its newest key was accepted."""
     sql.insert_keys(
         connection,
         table_id=table_id,

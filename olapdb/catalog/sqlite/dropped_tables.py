@@ -15,7 +15,8 @@ from olapdb.model.schema import Table
 
 
 def remember(connection: sqlite3.Connection, table: Table, commit: int, now_ms: int) -> None:
-    """Record the table in the commit that drops it, after its parts were dropped."""
+    """Record the table as recoverable in the commit that drops it. The caller has dropped its parts
+    before."""
     sql.remember_dropped_table(
         connection,
         table_id=table.id,
@@ -42,11 +43,9 @@ def list_dropped(connection: sqlite3.Connection) -> tuple[DroppedTable, ...]:
 def recover(
     connection: sqlite3.Connection, table_id: str, commit: int
 ) -> tuple[Table, tuple[Part, ...]] | None:
-    """Make a dropped table's parts live again, detached ones too; return both, None if vacuum has
-    purged a part.
-
-    The parts get new rows, so that older snapshots do not change.
-    """
+    """Make a dropped table's parts live again, detached ones too. Return the table and its parts;
+    None if vacuum has purged any part. The parts get new rows, so that older snapshots do not
+    change."""
     dropped = next((d for d in list_dropped(connection) if d.table.id == table_id), None)
     if dropped is None or not dropped.complete:
         return None
@@ -78,12 +77,15 @@ def recover(
 
 
 def _table(body: str) -> Table:
+    """Decode a table from its JSON text in the catalog."""
     table = decode_object("table", body, parse_type)
     assert isinstance(table, Table)
     return table
 
 
 def _parts(connection: sqlite3.Connection, table_id: str, commit: int) -> tuple[Part, ...]:
+    """Return the parts, attached and detached, that commit number `commit` dropped with the
+    table."""
     owners = json.dumps([table_id, detached_table(table_id)])
     rows = sql.parts_dropped_with(connection, of_tables=owners, at_commit=commit)
     return tuple(decode_part(row) for row in rows)

@@ -116,6 +116,8 @@ class TicketQueue:
             raise
 
     def _wait(self, timeout_ms: int, purpose: str) -> None:
+        """Draw a ticket and poll until no process holds an earlier ticket. Then write into the file
+        who holds the turn. Raise CatalogBusy after the timeout."""
         deadline = time.monotonic() + timeout_ms / 1000
         self._ticket = ticket = self._draw()
         while not self._lock(fcntl.F_RDLCK, _TICKETS_AT, ticket):
@@ -140,6 +142,8 @@ class TicketQueue:
             self._ticket = 0
 
     def _draw(self) -> int:
+        """Return the next number of the counter in the file, from 1, with its byte locked for this
+        process. Byte 0 is locked meanwhile."""
         fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLKW, _flock(fcntl.F_WRLCK, 0, 1))
         try:
             counter = os.pread(self._descriptor, _COUNTER.size, 0)
@@ -151,6 +155,8 @@ class TicketQueue:
         return int(ticket)
 
     def _lock(self, kind: int, start: int, length: int) -> bool:
+        """Lock or unlock bytes of the file by F_OFD_SETLK without waiting. `kind` is F_RDLCK,
+        F_WRLCK or F_UNLCK. Return False if another process holds a conflicting lock."""
         try:
             fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, _flock(kind, start, length))
         except BlockingIOError:
@@ -158,11 +164,13 @@ class TicketQueue:
         return True
 
     def _holder(self) -> str:
+        """Return the text that the last holder of the turn wrote: its process id and purpose."""
         text = os.pread(self._descriptor, _HOLDER_BYTES, _HOLDER_AT)
         return text.strip(b"\0 ").decode("utf-8", "replace") or "another process"
 
 
 def _flock(kind: int, start: int, length: int) -> bytes:
+    """Return C's `struct flock` for bytes of a file, for fcntl."""
     return struct.pack(_FLOCK, kind, os.SEEK_SET, start, length, 0)
 
 

@@ -46,12 +46,14 @@ class ForkGuard:
 
     @classmethod
     def _before(cls) -> None:
+        """Pause all writers of the process, before os.fork()."""
         cls._guard.acquire()
         for writer in list(cls._writers):
             writer.pause()
 
     @classmethod
     def _after(cls) -> None:
+        """Let the paused writers continue, in the parent and in the child."""
         for writer in list(cls._writers):
             writer.resume()
         cls._guard.release()

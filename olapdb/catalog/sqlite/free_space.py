@@ -27,7 +27,8 @@ _INCREMENTAL = 2
 def release_space(
     writer: Writer, connections: Connections, path: str, failpoint: FailpointObserver
 ) -> int:
-    """Cut free pages off the catalog's file; return how many. A failure leaves the file intact."""
+    """Cut free pages off the catalog's file and shorten a long log; return the number of pages cut.
+    Does nothing in memory or if there are too few. A failure leaves the file intact."""
     if connections.in_memory:
         return 0
     released = 0
@@ -51,7 +52,7 @@ def release_space(
 
 
 def _cut(writer: Writer, path: str) -> int:
-    """Cut some spare pages off the file in one transaction; return how many."""
+    """Cut some spare pages off the file in one transaction; return the number of pages cut."""
     with writer.writing("vacuum") as connection:
         try:
             pages = min(_spare_pages(connection), PAGES_A_STEP)
@@ -77,21 +78,24 @@ def _rewrite(writer: Writer, path: str) -> int:
 
 
 def _spare_pages(connection: sqlite3.Connection) -> int:
-    """Return the free pages beyond the slack; 0 if too few to be worth a write."""
+    """Return the number of free pages beyond those that the file keeps for growth; 0 if there are
+    none."""
     free, all_pages = _pragma(connection, "freelist_count"), _pragma(connection, "page_count")
     slack = max(SLACK_BYTES // _pragma(connection, "page_size"), (all_pages - free) // 8)
     return max(0, free - slack)
 
 
 def _is_worth_rewriting(connection: sqlite3.Connection) -> bool:
+    """Return whether more than half of the file's pages are free and the rest is small enough to be
+    rewritten."""
     free, all_pages = _pragma(connection, "freelist_count"), _pragma(connection, "page_count")
     used_bytes = (all_pages - free) * _pragma(connection, "page_size")
     return 2 * free > all_pages and used_bytes <= REWRITTEN_BYTES_MAX
 
 
 def _shorten_log(writer: Writer, path: str) -> None:
-    """Checkpoint the log into the file and truncate it. If a reader needs it, a later round does:
-    waiting would block INSERTs."""
+    """Checkpoint the log into the file and truncate it. A log that a reader still needs stays for a
+    later round, as waiting would block INSERTs."""
     with writer.writing("vacuum") as connection:
         timeout = _pragma(connection, "busy_timeout")
         connection.execute("PRAGMA busy_timeout = 0")
@@ -104,10 +108,12 @@ def _shorten_log(writer: Writer, path: str) -> None:
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    """Return the value of a PRAGMA that yields one integer."""
     return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
 
 
 def _log_bytes(path: str) -> int:
+    """Return the size of the write-ahead log, 0 if there is none or it cannot be read."""
     try:
         return os.path.getsize(f"{path}-wal")
     except OSError:

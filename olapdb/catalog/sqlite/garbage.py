@@ -52,8 +52,8 @@ def purge_parts(
     oldest_pin: Callable[[], int],
     failpoint: FailpointObserver,
 ) -> tuple[str, ...]:
-    """Delete the parts that no pinned snapshot can see; return the paths of files that no other
-    part uses, in the order of the drops. `failpoint` is for tests."""
+    """Delete the given parts that no pinned snapshot can see. Return the paths of files that no
+    other part uses, in the order of the drops. `failpoint` is for tests."""
     if not parts:
         return ()
     with writer.housekeeping("vacuum") as connection:

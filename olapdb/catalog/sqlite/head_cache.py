@@ -39,7 +39,8 @@ class Newest:
 
 
 class HeadCache:
-    """Thread-safe. A caller that passes a connection must acquire it before this object's lock."""
+    """A thread-safe cache of the newest commit. A caller that passes a connection must acquire it
+    before this object's lock."""
 
     def __init__(self, catalog: SqliteCatalog) -> None:
         self._catalog = catalog
@@ -94,8 +95,8 @@ class HeadCache:
             raise
 
     def _follow_all(self, connection: sqlite3.Connection, after: int, up_to: int) -> None:
-        """Apply foreign commits to all tables; on failure clear them all, since one may be half
-        updated."""
+        """Apply other processes' commits after+1..up_to to all cached tables. On failure clear them
+        all, since one may be half updated."""
         try:
             _follow(connection, self._tables, after, up_to)
         except BaseException:
@@ -110,6 +111,8 @@ class HeadCache:
             self._decoded.clear()
 
     def _note(self, applier: CommitApplier, number: int) -> None:
+        """Advance the cache by one commit. Does nothing unless the cache holds the commit before
+        it."""
         with self._lock:
             newest = self._newest
             if newest is None or newest.snapshot.number != number - 1:
@@ -124,7 +127,7 @@ class HeadCache:
             self._become(number, applier.schema)
 
     def schema_at(self, connection: sqlite3.Connection, number: int) -> SchemaState:
-        """Return the schema as of an older commit."""
+        """Read the schema as of an older commit; it is not cached."""
         with self._lock:
             return self._read_schema(connection, number, keep=False)
 
@@ -144,7 +147,8 @@ class HeadCache:
     def load_parts(
         self, connection: sqlite3.Connection, table_id: str, number: int
     ) -> tuple[Part, ...]:
-        """Read the parts as of a commit; cache them unless the commit is long past.
+        """Return the table's parts as of a commit, and cache them unless more than
+        FOLLOWED_COMMITS_MAX commits came after it.
 
         Call it first in the connection's transaction: what it sees is then not older than the head.
         Else a table that commits change all the time would be read whole by every reader and never
@@ -174,12 +178,15 @@ class HeadCache:
             return parts
 
     def _become(self, number: int, schema: SchemaState) -> Newest:
+        """Make commit `number` with this schema the newest one that the cache knows."""
         self._newest = Newest(SqliteSnapshot(self._catalog, number, schema), schema)
         return self._newest
 
     def _read_schema(
         self, connection: sqlite3.Connection, number: int, *, keep: bool
     ) -> SchemaState:
+        """Read the databases, tables and views as of commit `number`. Unchanged rows yield the same
+        objects as before. `keep` remembers the decoded rows for the next read."""
         databases = {
             name: DatabaseEntry(id, name, comment)
             for id, name, comment in sql.databases_at(connection, number=number)

@@ -60,8 +60,8 @@ _all_chunks = CatalogStatement(
 
 
 def _surplus_jobs() -> sa.Select[tuple[str]]:
-    """Return the query of jobs beyond the newest that are kept, if they ended or their lease
-    did."""
+    """Return the query of jobs to delete: those beyond the newest :jobs_max jobs or :chunks_max
+    chunks, unless they run under a live lease."""
     live = sa.select(t.leases.c.id).where(t.leases.c.state == sa.literal_column("'live'"))
     newest_first = _ROW.desc()
     ranked = sa.select(
@@ -96,7 +96,7 @@ def open_job(connection: sqlite3.Connection, job: ViewJob, chunks: Iterable[JobC
 
 
 def plan_job(connection: sqlite3.Connection, job_id: str, chunks: Iterable[JobChunk]) -> None:
-    """Replace the chunks of the plan that are not published."""
+    """Replace the planned chunks of a job. Chunks that are published already stay."""
     planned = list(chunks)
     _forget_plan(connection, job=job_id)
     note_chunks(connection, job_id, planned)

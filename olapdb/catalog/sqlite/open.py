@@ -68,12 +68,15 @@ def open_or_create(
 
 
 def _read_facts(connections: Connections) -> dict[str, str]:
+    """Return the rows of the table "meta" by name; {} if the file has no such table yet."""
     with connections.reading() as connection:
         ours = "meta" in table_names(connection)
         return dict(sql.all_meta(connection).fetchall()) if ours else {}
 
 
 def _create(connection: sqlite3.Connection, zone: str, now_ms: int) -> None:
+    """Create the catalog's tables, the default database and commit 1, in one transaction. Does
+    nothing if the file has tables already."""
     if table_names(connection):
         return
     connection.execute("BEGIN IMMEDIATE")
@@ -148,8 +151,8 @@ def table_names(connection: sqlite3.Connection) -> set[str]:
 
 
 def _refuse_network(path: str) -> None:
-    """Raise on a network mount: SQLite's log needs memory shared by all processes, which it
-    lacks."""
+    """Raise CannotOpenWarehouse if the folder is on a network mount, which lacks the memory shared
+    by all processes that SQLite's log needs."""
     kind = _file_system(os.path.realpath(os.path.dirname(path) or "."))
     if kind in _NETWORK:
         raise CannotOpenWarehouse(

@@ -69,7 +69,7 @@ class Registration:
 
     def survey(self) -> tuple[frozenset[str], int]:
         """Return (tokens of the living processes, smallest number that any of them has pinned or
-        0), and remove the entries of processes that have ended."""
+        0). Removes the entries of processes that have ended."""
         if self._folder is None or not os.path.isdir(self._folder):
             lowest = self.own_lowest()
             return frozenset({self.token} if self.token else ()), lowest
@@ -110,6 +110,8 @@ class Registration:
         self._published = 0
 
     def _ensure(self) -> None:
+        """Register this process, if it is not yet: draw a token and create its file, locked until
+        the process ends. A catalog in memory only gets a token."""
         if self.token:
             return
         token = uuid.uuid4().hex
@@ -133,20 +135,25 @@ class Registration:
 
     @contextmanager
     def _named_errors(self) -> Iterator[None]:
+        """Convert OSErrors inside the `with` to errors that name the registry's folder."""
         try:
             yield
         except OSError as error:
             raise system_error(error, self._folder or "") from error
 
     def _lowest(self) -> int:
+        """Return the oldest commit that this process pins, 0 without pins."""
         return min(self._pins, default=0)
 
     def _drop(self, number: int) -> None:
+        """Remove one pin of commit `number`."""
         self._pins[number] -= 1
         if self._pins[number] <= 0:
             del self._pins[number]
 
     def _publish(self) -> None:
+        """Write the oldest pin of this process to its file, if it changed, for other processes to
+        read."""
         if self._folder is None:
             return
         lowest = self._lowest()
@@ -157,7 +164,8 @@ class Registration:
             self._published = lowest
 
     def _read_pin(self, name: str) -> int | None:
-        """Return the pin of a living process (0 for none); None for one that has ended."""
+        """Return the pin of a living process (0 for none). None if the process has ended; its entry
+        is then removed."""
         path = os.path.join(self._folder or "", name)
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -176,8 +184,8 @@ class Registration:
 
 
 def living(folder: str, tokens: Iterable[str]) -> frozenset[str]:
-    """Return which of these processes live. It only reads, so that a process without write access
-    can call it; an entry whose lock is free belongs to a process that has ended."""
+    """Return those of the tokens whose processes live. It only reads, so that a process without
+    write access can call it; an entry whose lock is free belongs to a process that has ended."""
     alive = set()
     for token in tokens:
         try:
@@ -196,6 +204,7 @@ def living(folder: str, tokens: Iterable[str]) -> frozenset[str]:
 
 
 def _unlink(path: str) -> None:
+    """Delete a file unless it is already deleted."""
     try:
         os.unlink(path)
     except FileNotFoundError:

@@ -58,8 +58,8 @@ def check_all(current: Current, requirements: Iterable[changes.Requirement]) -> 
 
 
 def check(current: Current, requirement: changes.Requirement) -> None:
-    """Raise CommitConflict if the requirement does not hold, DuplicateInsert for a known token,
-    Aborted for an ended lease (which a writer may not retry)."""
+    """Raise an error if the requirement does not hold: Aborted for an ended lease (which a writer
+    may not retry), DuplicateInsert for a token that a commit has recorded, else CommitConflict."""
     if isinstance(requirement, changes.LeaseLive):
         if not _holds(current, requirement):
             raise lease_ended()
@@ -87,6 +87,8 @@ def conflict(requirement: changes.Requirement, message: str = "") -> CommitConfl
 
 
 def _holds(current: Current, requirement: changes.Requirement) -> bool:
+    """Return whether the requirement holds. TokenIsNew is always True here: `_check_token` checks
+    it."""
     schema, connection = current.schema, current.connection
     match requirement:
         case changes.LeaseLive(lease_id):
@@ -193,6 +195,7 @@ def coverage(current: Current, view_id: str) -> Coverage:
 
 
 def _check_token(current: Current, requirement: changes.TokenIsNew) -> None:
+    """Raise DuplicateInsert if a commit has recorded the token."""
     commit = sql.token_commit.value(
         current.connection, of_table=requirement.table_id, of_token=requirement.token
     )
@@ -203,11 +206,14 @@ def _check_token(current: Current, requirement: changes.TokenIsNew) -> None:
 
 
 def _ranges_in(current: Current, table_id: str, partition_id: str) -> list[BlockRange]:
+    """Return the block ranges of the live parts in one partition."""
     live = current.live_parts(table_id).get(partition_id, ())
     return [BlockRange(first, last) for _, first, last in live]
 
 
 def _parts_of_partition_are(current: Current, requirement: changes.PartsOfPartitionAre) -> bool:
+    """Return whether the live parts in the partition (None: the whole table) are exactly the named
+    ones. `up_to_block` ignores parts that begin later."""
     live = current.live_parts(requirement.table_id)
     if requirement.partition_id is not None:
         parts_in_scope = live.get(requirement.partition_id, [])
@@ -234,6 +240,8 @@ def _coverage_common(current: Current, requirement: changes.CoverageCommon) -> b
 
 
 def _hulls(rows: Iterable[tuple[str, str, int, int]]) -> dict[str, BlockRange]:
+    """Return the smallest range by partition that contains the blocks of all its rows: (part id,
+    partition id, first block, last block)."""
     hulls: dict[str, BlockRange] = {}
     for _, partition, first, last in rows:
         hull = hulls.get(partition)
@@ -248,6 +256,7 @@ def _hulls(rows: Iterable[tuple[str, str, int, int]]) -> dict[str, BlockRange]:
 def _live_rows(
     connection: sqlite3.Connection, table_id: str, part_ids: Iterable[str]
 ) -> list[tuple[str, str, int, int]]:
+    """Return (part id, partition id, first block, last block) of the named parts that are live."""
     return sql.live_parts_named(
         connection, part_ids=json.dumps(list(part_ids)), of_table=table_id
     ).fetchall()

@@ -47,7 +47,8 @@ def decode_retained(body: str) -> Retained:
 
 
 def widened(older: Retained, newer: Retained) -> Retained:
-    """Merge two ledger rows: sum the counts, join the slices; the older start, the newer cause."""
+    """Merge two ledger rows: add up the counts, join the slices, keep the older row's start and the
+    newer row's cause."""
     return replace(
         newer,
         rows=older.rows + newer.rows,
@@ -62,7 +63,8 @@ def widened(older: Retained, newer: Retained) -> Retained:
 
 
 def released(retained: Retained, target_partition: str | None) -> Retained | None:
-    """Return the row without the slice; None if no slice remains."""
+    """Return the row without the slices of the target partition; None if no slice remains or the
+    partition is None, which means all."""
     if target_partition is None:
         return None
     remaining = tuple(s for s in retained.slices if s.partition != target_partition)
@@ -72,6 +74,8 @@ def released(retained: Retained, target_partition: str | None) -> Retained | Non
 
 
 def _joined_slices(slices: Iterable[RetainedSlice]) -> tuple[RetainedSlice, ...]:
+    """Return one slice for each target partition: rows added up, bounds widened, the worse
+    verdict."""
     joined: dict[str | None, RetainedSlice] = {}
     for added in slices:
         known = joined.get(added.partition)
@@ -89,4 +93,5 @@ def _joined_slices(slices: Iterable[RetainedSlice]) -> tuple[RetainedSlice, ...]
 
 
 def _hull(first: KeyBounds | None, second: KeyBounds | None) -> KeyBounds | None:
+    """Return bounds around both; None (unknown) if either is None."""
     return None if first is None or second is None else first.joined(second)

@@ -58,6 +58,7 @@ class SchemaState:
         return {table_id: tuple(views) for table_id, views in grouped.items()}
 
     def _views_by(self, key: object) -> dict[str, tuple[MaterializedView, ...]]:
+        """Group the materialized views by the table id that `key(view)` returns."""
         assert callable(key)
         grouped: dict[str, list[MaterializedView]] = {}
         for item in self.ordered:
@@ -114,7 +115,8 @@ class TableParts:
         self._whole = None
 
     def reached(self, commit: int) -> None:
-        """Mark all commits up to this one as applied, whether they changed the table or not."""
+        """Record that all commits up to this one have been applied, whether they changed the table
+        or not."""
         self._newest = max(self._newest, commit)
 
     def at(self, number: int) -> tuple[Part, ...] | None:
@@ -151,4 +153,5 @@ class TableParts:
 
 
 def _remove(ordered: list[Part], part: Part) -> None:
+    """Remove a part from a list in the order of `part_order`. The part must be in it."""
     del ordered[bisect_left(ordered, part_order(part), key=part_order)]

@@ -32,7 +32,7 @@ once."""
 
 
 class SqliteSnapshot:
-    """Implements `olapdb.model.snapshot.Snapshot`; all readers of one commit share it."""
+    """A `olapdb.model.snapshot.Snapshot` in SQLite, shared by all readers of one commit."""
 
     def __init__(self, catalog: SqliteCatalog, number: int, schema: SchemaState) -> None:
         self._catalog = catalog
@@ -83,7 +83,8 @@ class SqliteSnapshot:
         return parts
 
     def part_count(self, table_id: str, partition_id: str) -> int:
-        """Return the number of live parts of one partition; cheap, for the limits on parts."""
+        """Return the number of live parts of one partition. For the newest commit it needs no list
+        of parts."""
         return self._catalog.part_count_at(table_id, partition_id, self._number)
 
     def inline_rows(self, part: Part) -> bytes:
@@ -126,6 +127,7 @@ class SqliteSnapshot:
         """Return the data versions of all partitions of the table that were ever raised."""
 
         def read() -> dict[str, int]:
+            """Read the data versions of all partitions of the table, by partition id."""
             with self._catalog.connections.reading() as connection:
                 rows = sql.data_versions_at(connection, of_table=table_id, at_commit=self._number)
                 return dict(rows.fetchall())
@@ -188,6 +190,7 @@ class SqliteSnapshot:
         return tuple(check for check in checks if view_id is None or check.view_id == view_id)
 
     def damaged(self) -> tuple[Damage, ...]:
+        """Return the live parts that are in the catalog's list of damaged parts now."""
         damaged = self._catalog.damaged()  # the list is not versioned, so it is not cached
         live = {part.id for damage in {d.table_id for d in damaged} for part in self.parts(damage)}
         return tuple(damage for damage in damaged if damage.part_id in live)
@@ -212,6 +215,7 @@ class SqliteSnapshot:
         return tuple(sorted((*older, *(BlockInfo(*row) for row in rows)), key=lambda b: b.number))
 
     def derived(self, key: Hashable, make: Callable[[], Derived]) -> Derived:
+        """Return the result of `make`, cached under `key` as long as this snapshot."""
         if key not in self._derived:
             self._derived[key] = make()
         return cast("Derived", self._derived[key])

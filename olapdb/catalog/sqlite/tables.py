@@ -21,11 +21,14 @@ Text, Int, Blob = sa.Text, sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
 
 
 def _column(name: str, kind: Any, **options: Any) -> sa.Column[Any]:
+    """Return a column that is NOT NULL unless `nullable=True` is given."""
     options.setdefault("nullable", False)
     return sa.Column(name, kind, **options)
 
 
 def _life() -> tuple[sa.Column[Any], sa.Column[Any]]:
+    """Return the columns `created_commit` and `dropped_commit` of a row's life; the latter is NULL
+    while the row is live."""
     return _column("created_commit", Int), _column("dropped_commit", Int, nullable=True)
 
 

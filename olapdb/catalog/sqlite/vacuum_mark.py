@@ -9,7 +9,7 @@ from olapdb.errors import SnapshotTooOld
 
 
 def vacuumed_to(connection: sqlite3.Connection) -> int:
-    """Return the mark; older snapshots are not read any more."""
+    """Return the mark: the oldest commit number that may still be read."""
     return int(sql.get_meta.value(connection, name="vacuumed_to"))
 
 

@@ -29,11 +29,12 @@ def has_no_stale_slice(connection: sqlite3.Connection, number: int, view_id: str
 def has_no_bypass(
     connection: sqlite3.Connection, number: int, table_id: str, view_ids: Iterable[str]
 ) -> bool:
-    """Return whether one of the views made every live part with rows."""
+    """Return whether every live part with rows was made by any of the views."""
     ids = frozenset(view_ids)
     return all(part.made_by(ids) for part in _parts(connection, number, table_id) if part.rows)
 
 
 def _parts(connection: sqlite3.Connection, number: int, table_id: str) -> Iterator[Part]:
+    """Yield the parts of a table as of commit `number`."""
     rows = sql.parts_at(connection, of_table=table_id, number=number)
     return (decode_part(row) for row in rows)

@@ -16,7 +16,7 @@ from olapdb.model.view_state import Invalidation, Retained
 
 
 class ViewLedger:
-    """Writes rows of the ledger as of the commit `number`."""
+    """A writer of the ledger's rows in the commit `number`."""
 
     def __init__(self, connection: sqlite3.Connection, number: int) -> None:
         self._connection = connection
@@ -76,8 +76,9 @@ class ViewLedger:
         blocks: Sequence[BlockRange],
         rows: Sequence[tuple[int, str | None, int, int]],
     ) -> None:
-        """Remove some blocks: ranges of all partitions lose them, and each other partition gets
-        them back."""
+        """Remove some blocks of one partition from the coverage `rows` (row id, partition, first,
+        last). Rows of all partitions (None) lose them too; each other partition then gets them
+        back."""
         others = sorted(self._partitions(source_id) - {partition})
         for row_id, covered_partition, first, last in rows:
             whole = BlockRange(first, last)
@@ -106,7 +107,8 @@ class ViewLedger:
         self._insert_retained(joined)
 
     def release(self, change: ReleaseRetained) -> None:
-        """Unfreeze slices that were recorded up to the change's commit."""
+        """Unfreeze the slices that were recorded up to the change's commit in its target partition
+        (None: in all)."""
         for row_id, body in self._retained_rows(change.view_id):
             existing = decode_retained(body)
             if existing.commit > change.up_to_commit:
@@ -133,9 +135,11 @@ class ViewLedger:
         self._drop_retained([row_id for row_id, _ in self._retained_rows(view_id)])
 
     def _retained_rows(self, view_id: str) -> list[tuple[int, str]]:
+        """Return (row id, JSON text) of the view's live retained rows."""
         return sql.retained_of(self._connection, of_view=view_id).fetchall()
 
     def _insert_retained(self, retained: Retained) -> None:
+        """Write one retained row, created by this commit."""
         sql.insert_retained(
             self._connection,
             view_id=retained.view_id,
@@ -147,15 +151,20 @@ class ViewLedger:
         )
 
     def _drop_retained(self, row_ids: Sequence[int]) -> None:
+        """Mark retained rows as dropped by this commit."""
         sql.drop_retained(self._connection, row_ids=json.dumps(row_ids), number=self._number)
 
     def _coverage_rows(self, view_id: str) -> list[tuple[int, str | None, int, int]]:
+        """Return (row id, source partition or None for all, first block, last block) of the view's
+        live coverage."""
         return sql.coverage_at(self._connection, of_view=view_id, number=self._number).fetchall()
 
     def _partitions(self, table_id: str) -> set[str]:
+        """Return the ids of partitions in which the table has live parts."""
         return {p for _, p, *_ in sql.live_parts_of(self._connection, of_table=table_id)}
 
     def _insert_coverage(self, view_id: str, partition: str | None, blocks: BlockRange) -> None:
+        """Write one coverage row. `partition` None covers all partitions of the source."""
         sql.insert_coverage(
             self._connection,
             view_id=view_id,
@@ -167,6 +176,7 @@ class ViewLedger:
         )
 
     def _drop_coverage(self, row_ids: Sequence[int]) -> None:
+        """Mark coverage rows as dropped by this commit."""
         if row_ids:
             sql.drop_coverage(self._connection, row_ids=json.dumps(row_ids), number=self._number)
 
@@ -187,7 +197,8 @@ class ViewLedger:
         )
 
     def clear_invalidations(self, change: ClearInvalidations) -> None:
-        """Close the invalidations of a slice up to the repair's snapshot."""
+        """Close the invalidations of a target partition (None: of all) that were made up to the
+        repair's snapshot."""
         if change.target_partition is None:
             sql.clear_invalidations(
                 self._connection,

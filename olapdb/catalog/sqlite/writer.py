@@ -103,7 +103,8 @@ class Writer:
 
     @contextmanager
     def writing(self, purpose: str) -> Iterator[sqlite3.Connection]:
-        """Take the turn and yield the writing connection."""
+        """Take the turn and yield the writing connection. A transaction that is still open in the
+        end is rolled back."""
         with self.turn(purpose), self._connections.exclusive() as connection:
             try:
                 yield connection
@@ -112,7 +113,8 @@ class Writer:
 
     @contextmanager
     def housekeeping(self, purpose: str) -> Iterator[sqlite3.Connection]:
-        """Yield the connection inside a transaction that is not a commit: leases, jobs, vacuum."""
+        """Yield the connection inside a transaction that makes no entry in the log of commits: for
+        leases, jobs, vacuum."""
         with self.writing(purpose) as connection:
             try:
                 connection.execute("BEGIN IMMEDIATE")
@@ -134,11 +136,11 @@ class Writer:
                 raise catalog_error(error, self._path) from error
 
     def _was_committed(self, commit_id: str, number: int) -> bool:
-        """Return the outcome of a COMMIT that raised, as a new connection sees it.
+        """Return whether a COMMIT that raised took effect, as a new connection sees it.
 
         Absence is no proof: the log may hold the whole transaction, unseen until a recovery finds
-        it.  So absence counts only after another transaction was committed, which overwrites that
-        place.  Raises CommitUnknown if that fails too; nothing may be deleted then.
+        it. So absence counts only after another transaction was committed, which overwrites that
+        place. Raises CommitUnknown if that fails too; nothing may be deleted then.
         """
         try:
             if self._connections.in_memory:
@@ -168,6 +170,8 @@ class Writer:
             self._connections.discard_writer()
 
     def _enqueue(self, queue: TicketQueue, purpose: str) -> None:
+        """Wait for this process's place in the queue. Raise CatalogBusy after the timeout,
+        OperationalError if the queue's file fails."""
         try:
             queue.acquire(self._lock_timeout_ms, purpose)
         except OSError as error:
@@ -187,5 +191,6 @@ class Writer:
         self._close_queue()
 
     def _close_queue(self) -> None:
+        """Close the file of the queue, if it was opened."""
         if self._queue is not None:
             self._queue.close()

@@ -113,7 +113,7 @@ def parse_offset_index(data: bytes) -> Template:
 
 
 def encode(template: Template) -> bytes:
-    """Return the bytes of a struct."""
+    """Return the bytes of the struct that the template describes."""
     return b"".join(item if isinstance(item, bytes) else _integer(item.value) for item in template)
 
 
@@ -134,11 +134,14 @@ def key_value(key: bytes, value: bytes) -> bytes:
 
 
 def _template(cursor: _Cursor, wanted: Wanted) -> Template:
-    """Parse the struct at the cursor, and move the cursor behind it."""
+    """Parse the struct at the cursor into bytes and the numbers that `wanted` names, by Thrift
+    field id. Move the cursor behind the struct."""
     template: Template = []
     copied = cursor.at
 
     def walk(wanted: Wanted) -> None:
+        """Walk over the struct at the cursor. Append numbers that `wanted` names, with the bytes
+        before each, to the template; skip other fields."""
         nonlocal copied
         for field, kind in cursor.fields():
             name_or_struct = wanted.get(field)
@@ -158,6 +161,7 @@ def _template(cursor: _Cursor, wanted: Wanted) -> Template:
 
 
 def _bytes_of_struct(cursor: _Cursor) -> bytes:
+    """Return the bytes of the struct at the cursor, and move the cursor behind it."""
     start = cursor.at
     cursor.skip(STRUCT)
     return cursor.data[start : cursor.at]
@@ -182,10 +186,12 @@ class _Cursor:
             yield field, kind
 
     def byte(self) -> int:
+        """Read one byte."""
         self.at += 1
         return self.data[self.at - 1]
 
     def varint(self) -> int:
+        """Read an unsigned integer of variable length (ULEB128)."""
         data, at = self.data, self.at
         value = shift = 0
         while (byte := data[at]) & 128:
@@ -208,11 +214,13 @@ class _Cursor:
         return size
 
     def _list_header(self) -> tuple[int, int]:
+        """Read the header of a list: (Thrift kind of its elements, their number)."""
         header = self.byte()
         size = header >> 4
         return header & 15, self.varint() if size == _LONG_LIST else size
 
     def skip(self, kind: int) -> None:
+        """Move behind a value of the Thrift kind. Raise InternalError if the kind is unknown."""
         if kind in (I16, I32, I64):
             data, at = self.data, self.at
             while data[at] & 128:
@@ -236,6 +244,7 @@ class _Cursor:
             raise InternalError(f"Kind {kind} in a Parquet footer.")
 
     def _skip_element(self, kind: int) -> None:
+        """Move behind an element of a list, where a boolean takes one byte."""
         if kind in (TRUE, FALSE):
             self.at += 1
         else:
@@ -243,6 +252,7 @@ class _Cursor:
 
 
 def _varint(value: int) -> bytes:
+    """Encode a non-negative integer with variable length (ULEB128)."""
     encoded = bytearray()
     while value > 127:
         encoded.append(value & 127 | 128)
@@ -252,10 +262,12 @@ def _varint(value: int) -> bytes:
 
 
 def _integer(value: int) -> bytes:
+    """Encode a signed integer: zigzag, then variable length."""
     return _varint(value << 1 if value >= 0 else (-value << 1) - 1)
 
 
 def _list_header(size: int) -> bytes:
+    """Encode the header of a list of `size` structs."""
     if size < _LONG_LIST:
         return bytes([size << 4 | STRUCT])
     return bytes([_LONG_LIST << 4 | STRUCT]) + _varint(size)

@@ -175,12 +175,15 @@ class RowGroupsWriter:
         """Do nothing: no file handle or encoder stays open."""
 
     def _encode(self, rows: pa.Table, row_group_size: int) -> _Stretch:
+        """Encode rows as a Parquet file in memory. Runs in a thread of the pool."""
         sink = pa.BufferOutputStream()
         with pq.ParquetWriter(sink, self._schema, **self._options) as writer:
             writer.write_table(rows, row_group_size=row_group_size)
         return _stretch(sink.getvalue())
 
     def _append(self, stretch: _Stretch) -> None:
+        """Append a stretch's pages to the file. Keep its footer and page indexes, with offsets
+        moved to the pages' new place."""
         shift = self.write(stretch.pages) - len(_MAGIC)
         self._written.append(_Written(stretch.footer, shift))
         self._column_indexes += stretch.indexes(_COLUMN_INDEX)
@@ -197,8 +200,10 @@ def parquet_writer(
     row_group_size: int,
     threads: int,
 ) -> Iterator[OneThreadWriter | RowGroupsWriter]:
-    """Yield the faster writer for a table of `rows` rows. The caller calls its `close` last in the
-    `with`."""
+    """Yield a writer that encodes on several threads if the rows are many enough, else pyarrow's.
+
+    The caller calls its `close` last in the `with`. An error inside the `with` abandons the file.
+    """
     threads = min(threads, -(-rows // tuning.STRETCH_ROWS))
     writer: OneThreadWriter | RowGroupsWriter
     if threads > 1 and -(-rows // row_group_size) <= ROW_GROUPS_MAX:
@@ -228,7 +233,8 @@ class _Stretch:
     footer: Footer
 
     def indexes(self, kind: str) -> Iterator[bytes]:
-        """Yield the column indexes or the offset indexes of all columns, row group by row group."""
+        """Yield the page indexes of one kind (_COLUMN_INDEX or _OFFSET_INDEX) of all columns, row
+        group by row group."""
         for template in self.footer.row_groups:
             start = 0
             for number in _numbers(template):
@@ -247,6 +253,7 @@ class _Written:
 
 
 def _stretch(file: pa.Buffer) -> _Stretch:
+    """Split a Parquet file in memory into its pages, its page indexes and its parsed footer."""
     footer_end = file.size - len(_MAGIC) - _LENGTH_BYTES
     length = int.from_bytes(file[footer_end : footer_end + _LENGTH_BYTES], "little")
     start = footer_end - length
@@ -262,14 +269,17 @@ def _stretch(file: pa.Buffer) -> _Stretch:
 
 
 def _encoded(text: str | bytes) -> bytes:
+    """Return text as UTF-8; bytes unchanged."""
     return text.encode() if isinstance(text, str) else text
 
 
 def _numbers(template: Template) -> Iterator[Number]:
+    """Yield the replaceable numbers of a template."""
     return (item for item in template if isinstance(item, Number))
 
 
 def _moved(offset_index: bytes, shift: int) -> bytes:
+    """Return an offset index with `shift` added to all its offsets."""
     template = parse_offset_index(offset_index)
     return encode(
         [
@@ -288,8 +298,8 @@ class _Places:
         self._places = {_COLUMN_INDEX: column_indexes, _OFFSET_INDEX: offset_indexes}
 
     def of(self, template: Template, shift: int, before: int) -> Template:
-        """Return the row group with its pages moved by `shift` bytes and numbered after `before`
-        row groups."""
+        """Return a row group's template with its pages moved by `shift` bytes and its ordinal
+        raised by `before`. Its page indexes get the next places."""
         length = 0
         shifted: Template = []
         for item in template:

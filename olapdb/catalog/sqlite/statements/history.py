@@ -33,10 +33,13 @@ _VERSIONED = (
 
 
 def _purge(table: sa.Table) -> CatalogStatement:
+    """Build the DELETE of the rows that commits until :up_to dropped."""
     return CatalogStatement(lambda: sa.delete(table).where(table.c.dropped_commit <= P("up_to")))
 
 
 def _has_history() -> Any:
+    """Select a row if vacuum would purge anything: dropped rows, old commits, tables without
+    parts."""
     return sa.union_all(
         *(
             sa.select(sa.literal_column("1")).where(table.c.dropped_commit <= P("up_to"))
@@ -52,8 +55,8 @@ purge_dropped = tuple(_purge(table) for table in _VERSIONED)
 
 
 def _tables_dropped_until() -> Any:
-    """Return the ids of tables with a definition dropped up to `up_to`; some of these tables still
-    exist."""
+    """Return the ids of tables with a definition that was dropped up to :up_to. A table whose
+    definition was only replaced is among them."""
     return sa.union(
         sa.select(t.objects.c.id).where(
             t.objects.c.dropped_commit <= P("up_to"),
@@ -75,7 +78,7 @@ def _is_orphan(table: sa.Table) -> Any:
 
 
 def _purge_orphans(table: sa.Table) -> CatalogStatement:
-    """Return the DELETE of orphans of the tables `of_tables`; scanning all of these many rows each
+    """Return the DELETE of orphans among the rows of the tables :of_tables. A scan of all rows each
     round would be too slow."""
     return CatalogStatement(
         lambda: sa.delete(table).where(table.c.table_id.in_(listed("of_tables")), _is_orphan(table))
@@ -95,6 +98,7 @@ purge_orphans = tuple(_purge_orphans(table) for table in _OF_TABLES)
 
 
 def _purge_all_orphans(table: sa.Table) -> CatalogStatement:
+    """Build the DELETE of all orphans in the table, see `_is_orphan`."""
     return CatalogStatement(lambda: sa.delete(table).where(_is_orphan(table)))
 
 
@@ -102,6 +106,7 @@ purge_all_orphans = tuple(_purge_all_orphans(table) for table in _OF_TABLES)
 
 
 def _purge_superseded_checks() -> Any:
+    """Delete all checks until :up_to but the newest for each view and target partition."""
     newest = (
         sa.select(sa.func.max(t.checks.c.id))
         .where(t.checks.c.created_commit <= P("up_to"))

@@ -32,6 +32,7 @@ inline_of_part = CatalogStatement(
 
 
 def _parts_at() -> Any:
+    """Select the parts of a table that commit :number reads, in no order."""
     # Two queries, so that each uses its partial index.
     live = sa.select(*PART_COLUMNS).where(
         t.parts.c.table_id == P("of_table"),
@@ -97,14 +98,16 @@ drop_all_parts = CatalogStatement(
 
 
 def _due() -> Any:
-    """Return until when a part must have been dropped to be due: `until_of` (a JSON object) its
-    table's id, else `until_ms`."""
+    """Return the time (ms since 1970) until which a part must have been dropped: that of its table
+    in `until_of`, a JSON object by table id, else `until_ms`."""
     own = sa.func.json_each(P("until_of")).table_valued("key", "value").c
     of_table = sa.select(own.value).where(own.key == t.parts.c.table_id).scalar_subquery()
     return sa.func.coalesce(of_table, P("until_ms"))
 
 
 def _is_due() -> Any:
+    """Return the condition on parts that a commit until :up_to dropped, not later than `_due`
+    says."""
     return sa.and_(t.parts.c.dropped_commit <= P("up_to"), t.parts.c.dropped_ms <= _due())
 
 
@@ -140,6 +143,8 @@ def _part_history() -> Any:
     """Return each part with the commit that added it, and again with the one that dropped it."""
 
     def joined(at: Any, dropped: int) -> Any:
+        """Join parts with the commit whose number is in the column `at`. The result's "dropped" is
+        1 for removals, 0 for additions."""
         commit = t.commits.c
         return sa.select(
             *PART_COLUMNS,

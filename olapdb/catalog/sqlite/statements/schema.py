@@ -46,6 +46,8 @@ forget_dropped_table = CatalogStatement(
 
 
 def _schema_changed() -> Any:
+    """Select a row for each database, table or view that a commit after :after created or
+    dropped."""
     changed: list[Any] = [
         sa.select(sa.literal_column("1")).where(column > P("after"))
         for table in (t.databases, t.objects)

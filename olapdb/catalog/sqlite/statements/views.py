@@ -116,6 +116,7 @@ insert_check = CatalogStatement(
 
 
 def _checks_at() -> Any:
+    """Select the newest live check for each view and target partition, ordered by both."""
     newest = (
         sa.select(sa.func.max(t.checks.c.id))
         .where(alive(t.checks))
