@@ -88,6 +88,7 @@ class OpenWarehouses:
 
     @staticmethod
     def _open(credentials: OlapdbCredentials) -> olapdb.Connection:
+        """Open the warehouse of a profile, in memory if it has no path."""
         path = None if credentials.location == MEMORY else credentials.location
         # Not credentials.schema: dbt creates it only after it has connected.
         return olapdb.connect(path, settings=credentials.settings)

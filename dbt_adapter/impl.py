@@ -72,34 +72,42 @@ class OlapdbAdapter(SQLAdapter):
 
     @classmethod
     def date_function(cls) -> str:
+        """Return the SQL of the current time."""
         return "now()"
 
     @classmethod
     def quote(cls, identifier: str) -> str:
+        """Return an identifier in quotes."""
         return quote(identifier)
 
     @classmethod
     def convert_text_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """Return String as the type of a seed's column, Nullable if it has NULLs."""
         return seeds.with_nulls("String", agate_table, col_idx)
 
     @classmethod
     def convert_number_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """Return the type of a seed's column of numbers, from its values."""
         return seeds.with_nulls(seeds.number_type(agate_table, col_idx), agate_table, col_idx)
 
     @classmethod
     def convert_integer_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """Return the type of a seed's column of integers, from its values."""
         return seeds.with_nulls(seeds.number_type(agate_table, col_idx), agate_table, col_idx)
 
     @classmethod
     def convert_boolean_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """Return Bool as the type of a seed's column, Nullable if it has NULLs."""
         return seeds.with_nulls("Bool", agate_table, col_idx)
 
     @classmethod
     def convert_datetime_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """Return the type of a seed's column of times, from its values."""
         return seeds.with_nulls(seeds.datetime_type(agate_table, col_idx), agate_table, col_idx)
 
     @classmethod
     def convert_date_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """Return the type of a seed's column of dates, from its values."""
         return seeds.with_nulls(seeds.date_type(agate_table, col_idx), agate_table, col_idx)
 
     @classmethod
@@ -118,15 +126,18 @@ class OlapdbAdapter(SQLAdapter):
         return [OlapdbColumn(name, str(data_type)) for name, data_type in described]
 
     def debug_query(self) -> None:
+        """Run `select 1`, for dbt debug."""
         self.execute("select 1 as id")
 
     @available
     def valid_incremental_strategies(self) -> list[str]:
+        """Return the strategies of dbt's materialization `incremental`."""
         return ["append"]
 
     # --- relations
 
     def check_schema_exists(self, database: str, schema: str) -> bool:
+        """Return whether the schema, a database of olapdb, exists."""
         return schema in self.list_schemas(database)
 
     def _make_match_kwargs(self, database: str, schema: str, identifier: str) -> dict[str, str]:
@@ -298,6 +309,7 @@ class OlapdbAdapter(SQLAdapter):
     def _sibling(
         self, relation: OlapdbRelation, identifier: str, kind: RelationType
     ) -> OlapdbRelation:
+        """Return a relation of another name and kind in the schema of `relation`."""
         sibling: OlapdbRelation = relation.incorporate(path={"identifier": identifier}, type=kind)
         return sibling
 
@@ -309,6 +321,7 @@ class OlapdbAdapter(SQLAdapter):
 
     @available.parse(lambda *a, **k: "''")
     def string_literal(self, value: str) -> str:
+        """Return a value as a quoted SQL string."""
         return string_literal(value)
 
     # --- seeds
@@ -443,5 +456,6 @@ class OlapdbAdapter(SQLAdapter):
     # --- helpers
 
     def _handle(self) -> Handle:
+        """Return the connection handle of the calling thread."""
         handle: Handle = self.connections.get_thread_connection().handle
         return handle

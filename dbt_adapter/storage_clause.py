@@ -54,12 +54,16 @@ def settings_clause(settings: object) -> str:
 
 
 def _value(value: object) -> str:
+    """Return a setting's value as SQL: a bool as 0 or 1, a number bare, any other as a string."""
     if isinstance(value, bool):
         return str(int(value))
     return str(value) if isinstance(value, int | float) else string_literal(str(value))
 
 
 def _refuse_keys(engine: str, **keys: str) -> None:
+    """Raise CompilationError if any key is set for an engine that has none.
+
+    `keys` maps the names of the model's configs to their SQL."""
     for name, value in keys.items():
         if value:
             raise CompilationError(

@@ -78,10 +78,12 @@ def _limited_source(node: nodes.Node) -> nodes.Relation | None:
 
 
 def _is_zero(node: nodes.Expression) -> bool:
+    """Return whether a node is the number 0; False is not."""
     return isinstance(node, nodes.Literal) and node.value == 0 and node.value is not False
 
 
 def _has_sample_mark(node: nodes.Expression) -> bool:
+    """Return whether an expression contains the mark of `dbt run --sample`."""
     return any(isinstance(n, nodes.Literal) and n.value == SAMPLE_MARK for n in walk(node))
 
 
@@ -138,7 +140,9 @@ def _passed_column(column: nodes.Expression) -> str | None:
 
 
 def _inner_query(select: nodes.Select) -> tuple[nodes.Query | None, tuple[nodes.WithItem, ...]]:
-    """Return the query in FROM, a subquery or a CTE, and the CTEs that it may use."""
+    """Return the query in FROM, a subquery or a CTE, and the CTEs that it may use.
+
+    None and () if FROM is anything else."""
     match select.source:
         case nodes.SubqueryRelation(query=query, column_aliases=()):
             return query, select.with_items
@@ -179,4 +183,5 @@ def output_name(column: nodes.Expression) -> str:
 
 
 def _unnamed(column: nodes.Expression) -> nodes.Expression:
+    """Return a column without its alias."""
     return column.expression if isinstance(column, nodes.Alias) else column

@@ -42,6 +42,7 @@ def choose(
 
 
 def _is_model(node: Mapping[str, Any]) -> bool:
+    """Return whether a manifest node is a model of this materialization."""
     config = node.get("config") or {}
     return node.get("resource_type") == "model" and config.get("materialized") == MATERIALIZATION
 
@@ -76,6 +77,7 @@ def run(
 
 
 def _status(warehouse: Warehouse, names: ModelNames, options: Mapping[str, Any]) -> list[str]:
+    """Return the line of a model's health, or that it is not built."""
     health = warehouse.health(names)
     if health is None:
         return [f"{names}: not built; dbt run --select {names.model}"]
@@ -88,6 +90,9 @@ def _status(warehouse: Warehouse, names: ModelNames, options: Mapping[str, Any])
 
 
 def _backfill(warehouse: Warehouse, names: ModelNames, options: Mapping[str, Any]) -> list[str]:
+    """Publish the gap of a model, chunk by chunk; return one line of what was done.
+
+    Returns the status if the view does not exist."""
     if warehouse.view(names) is None:
         return _status(warehouse, names, options)
     chunks, rows = backfill(warehouse, names, str(options["engine"]), title=str(names))
@@ -95,6 +100,7 @@ def _backfill(warehouse: Warehouse, names: ModelNames, options: Mapping[str, Any
 
 
 def _reconcile(warehouse: Warehouse, names: ModelNames, options: Mapping[str, Any]) -> list[str]:
+    """Return one line for each partition that differs, or that the model is equal."""
     lines = [f.line() for f in findings(warehouse, names, engine=str(options["engine"]))]
     return lines or [f"{names}: equal to its source"]
 
@@ -139,6 +145,7 @@ def _repair_slice(
 
 
 def _replay_lines(names: ModelNames, rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return one line for each partition of the replay's report."""
     return [
         f"{names}, partition {r['partition']}: {r['status']}, {r['source_rows']} source rows, "
         f"{r['rows_before']} -> {r['rows_after']} rows"

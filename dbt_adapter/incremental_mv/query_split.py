@@ -70,6 +70,7 @@ def split_query(select: nodes.Select) -> SplitQuery:
 
 
 def _has_call(expression: nodes.Expression) -> bool:
+    """Return whether an expression calls an aggregate, subqueries apart."""
     return any(is_call(n) for n in walk(expression, is_not_query))
 
 
@@ -77,6 +78,7 @@ def _has_call(expression: nodes.Expression) -> bool:
 
 
 def _split_row_wise(select: nodes.Select) -> SplitQuery:
+    """Return the split of a SELECT without aggregates: its rows are stored unchanged."""
     columns = tuple(_named(c) for c in select.columns)
     outputs = tuple(
         nodes.Alias(nodes.Identifier((output_name(c),)), output_name(c))
@@ -162,6 +164,9 @@ class _AggregatingSplit:
         return SplitQuery(self._keys, tuple(self._states), outputs, trigger, aggregated=True)
 
     def _find_keys(self) -> tuple[Key, ...]:
+        """Return the keys of GROUP BY, each once and in order.
+
+        A key that is no column of the SELECT is named `__key_n`, n from 1."""
         keys: list[Key] = []
         names = {e: n for n, e in reversed(list(self._columns.items()))}
         for expression in self._group_expressions():
@@ -260,10 +265,12 @@ def _refuse_nested(name: str, expression: nodes.Expression) -> None:
 
 
 def _stored(name: str) -> nodes.Identifier:
+    """Return the identifier of a column in the stored states."""
     return nodes.Identifier((STATES, name))
 
 
 def _aliased(expression: nodes.Expression, name: str) -> nodes.Expression:
+    """Return the expression under this alias, without one if it is the column of that name."""
     if isinstance(expression, nodes.Identifier) and expression.parts == (name,):
         return expression
     return nodes.Alias(expression, name)

@@ -47,6 +47,7 @@ def refuse_clauses(select: nodes.Select) -> None:
 
 
 def _refuse_windows(select: nodes.Select) -> None:
+    """Raise an error if any column of the SELECT has a window function."""
     for node in (n for c in select.columns for n in walk(c, is_not_query)):
         if isinstance(node, nodes.Function) and node.over is not None:
             raise refuse(
@@ -109,6 +110,7 @@ def firing_queries(
 
 
 def _branches(query: nodes.Query) -> Iterator[nodes.Select]:
+    """Yield the SELECTs of a query with set operations, left to right."""
     if isinstance(query, nodes.SetOperation):
         yield from _branches(query.left)
         yield from _branches(query.right)
@@ -169,6 +171,7 @@ def _refuse_joins(relation: nodes.Relation) -> None:
 
 
 def _relation_text(relation: nodes.Relation) -> str:
+    """Return a source in FROM as text for messages."""
     if isinstance(relation, nodes.TableReference):
         return str(relation.table)
     if isinstance(relation, nodes.SubqueryRelation):

@@ -95,6 +95,8 @@ def run(warehouse: Warehouse, names: ModelNames, sql: str, settings: RunSettings
 
 
 class _Run:
+    """One run of a model: what exists is compared with the definition, then built or kept."""
+
     def __init__(
         self, warehouse: Warehouse, names: ModelNames, settings: RunSettings, *, limited: bool
     ) -> None:
@@ -144,6 +146,7 @@ class _Run:
         )
 
     def _create(self, definition: ModelDefinition, names: ModelNames) -> None:
+        """Create the target table and the materialized view of the model."""
         self._warehouse.run(definition.create_target(names))
         self._warehouse.run(definition.create_view(names))
 
@@ -181,6 +184,7 @@ class _Run:
         return ModelNames(self._names.database, f"{self._names.model}{OLD_SUFFIX}")
 
     def _drop_old(self) -> None:
+        """Drop the former view, target and model, as far as they exist."""
         old, warehouse = self._old, self._warehouse
         for name in (old.view, old.target, old.model):
             table = warehouse.table(old.table(name), old.database)
@@ -216,6 +220,9 @@ class _Run:
         )
 
     def _outcome(self, what: str, chunks: int, rows: int) -> Outcome:
+        """Return the outcome of the run; `what` says what was done.
+
+        `chunks` and `rows` count what a backfill published, 0 without one."""
         names = self._names
         done = f" {chunks} chunks, {rows} rows" if chunks else ""
         return Outcome(

@@ -78,6 +78,7 @@ def resolve_aggregate_call(
 
 
 def _literal(value: object) -> str:
+    """Return a parameter of an aggregate as SQL text: a string quoted, else `str(value)`."""
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace("'", "\\'")
         return f"'{escaped}'"
@@ -118,6 +119,9 @@ class Grouping:
             self._add_key(proposed_name, expression)
 
     def _add_key(self, proposed_name: str, expression: expressions.Expression) -> None:
+        """Add an expression over the rows as a key; ignore a constant or a repeated key.
+
+        A column keeps its own name; any other expression gets a unique one."""
         if expression in self._by_key or isinstance(expression, expressions.Constant):
             return
         is_column = isinstance(expression, expressions.ColumnRef)
@@ -162,6 +166,7 @@ class Grouping:
         )
 
     def _grouping(self, reference: GroupingRef) -> expressions.Expression:
+        """Return the value of a GROUPING(…) call over the groups, computed from the set number."""
         column = expressions.ColumnRef(UINT64, self.set_name) if self._sets else None
         return grouping_value(
             reference, self._given, self._sets, column, self._environment, standard=self._standard
@@ -174,6 +179,7 @@ class Grouping:
             yield from call.arguments
 
     def _aggregate_name(self, reference: AggregateRef) -> str:
+        """Return the output column of an aggregate, adding the aggregate at its first use."""
         name = self._by_aggregate.get(reference)
         if name is None:
             name = self._names.unique(_column_name(reference.call))
@@ -183,6 +189,7 @@ class Grouping:
 
 
 def _column_name(call: expressions.AggregateCall) -> str:
+    """Return a readable base for an aggregate's column: `sum(a)`, with `…` for an expression."""
     inside = ", ".join(
         a.name if isinstance(a, expressions.ColumnRef) else "…" for a in call.arguments
     )

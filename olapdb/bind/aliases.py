@@ -35,6 +35,7 @@ def aliases_of(select: sql.Select) -> dict[str, sql.Expression]:
 
 
 def _alias_roots(select: sql.Select) -> Iterator[sql.Node]:
+    """Yield the expressions of a SELECT that may define aliases, in the order of the clauses."""
     yield from (i.expression for i in select.with_items if i.expression is not None)
     yield from select.columns
     yield from select.distinct_on

@@ -161,6 +161,7 @@ def compute(expression: Expression, environment: Environment) -> Constant | None
 def _call_once(
     function: ScalarCall, values: list[pa.Scalar], environment: Environment
 ) -> pa.Scalar:
+    """Return the result of a scalar function on one row of constants."""
     result = function.kernel(values, 1, environment)
     return result if isinstance(result, pa.Scalar) else result[0]
 

@@ -173,6 +173,7 @@ class Binder(Protocol):
 
 
 def _reads_table(query: sql.Query, name: str) -> bool:
+    """Return whether the query reads a table by this name without a database."""
     return any(
         isinstance(n, sql.TableReference) and n.table.database is None and n.table.name == name
         for n in walk(query)

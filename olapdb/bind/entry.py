@@ -82,17 +82,24 @@ def bind_expression_over(
 def _bind_over(
     expression: sql.Expression, columns: list[RelationColumn], label: str, queries: StatementBinder
 ) -> Expression:
+    """Bind an expression over these columns alone. Raises an error if it has an aggregate.
+
+    `label` names the relation in error messages."""
     relation = Relation(columns, _unbuilt, label)
     binder = ExpressionBinder(queries, relation, queries.root_context())
     return refuse_aggregates(binder.bind(expression), "this expression", expression.position)
 
 
 def _plain_column(name: str, data_type: DataType, starred: bool = True) -> RelationColumn:
+    """Return a relation column that reads the plan column of the same name.
+
+    `starred` says whether `*` shows it."""
     reference = ColumnRef(data_type, name)
     return RelationColumn(name, data_type, lambda: reference, starred=starred)
 
 
 def _unbuilt() -> plan.Node:
+    """Raise InternalError: this relation only resolves names, it has no plan node."""
     raise InternalError("An expression's relation is not built.")
 
 

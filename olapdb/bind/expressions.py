@@ -77,6 +77,7 @@ class ExpressionBinder:
         self._bound_aliases.clear()
 
     def _bind(self, node: sql.Expression) -> expressions.Expression:
+        """Bind a node by its type. Raises BadArguments for a star or lambda out of place."""
         match node:
             case sql.Identifier():
                 return self._identifier(node)
@@ -165,6 +166,9 @@ class ExpressionBinder:
     # --- names
 
     def _identifier(self, node: sql.Identifier) -> expressions.Expression:
+        """Bind a name: what `lookup` finds here, else a constant of an outer query.
+
+        Raises UnknownIdentifier if there is neither."""
         expression = self.lookup(node.parts, node)
         if expression is not None:
             return expression
@@ -193,6 +197,10 @@ class ExpressionBinder:
     def _column(
         self, parts: tuple[str, ...], node: sql.Identifier | None
     ) -> expressions.Expression | None:
+        """Return the column of this name in FROM, None if there is none.
+
+        Raises AmbiguousIdentifier if several tables have it, unless the setting
+        `single_join_prefer_left_table` takes the first."""
         candidates = self.relation.candidates(parts)
         if not candidates:
             return None
@@ -208,6 +216,9 @@ class ExpressionBinder:
     def _tuple_element(
         self, parts: tuple[str, ...], node: sql.Identifier | None
     ) -> expressions.Expression | None:
+        """Bind `t.a.b` as elements of a tuple, which is a column or an alias.
+
+        The longest name of a tuple wins. None if no proper prefix of `parts` names a tuple."""
         for length in range(len(parts) - 1, 0, -1):
             base = self._usable_alias(parts[0]) if length == 1 else None
             base = base or self._column(parts[:length], node)
@@ -218,12 +229,15 @@ class ExpressionBinder:
     def _elements_of(
         self, base: expressions.Expression, names: Sequence[str]
     ) -> expressions.Expression:
+        """Return the element of a tuple at this path of names, outermost first."""
         for name in names:
             base = self.call("tupleElement", (base, constants.string(name)))
         return base
 
     def _usable_alias(self, name: str) -> expressions.Expression | None:
-        """Bind the alias of this name, unless it is being bound: then the name means a column."""
+        """Bind the alias of this name, None if there is no such alias.
+
+        Also None while the alias itself is being bound: then the name means a column."""
         if name not in self.aliases or name in self._binding:
             return None
         return self._alias(name, self.aliases[name])
@@ -291,6 +305,7 @@ class ExpressionBinder:
     # --- calls
 
     def _function(self, node: sql.Function) -> expressions.Expression:
+        """Bind a call by its kind: window, lambda, aggregate, special form, scalar."""
         folded = node.name.lower()
         if node.over is not None:
             return self._window(node)
@@ -325,12 +340,17 @@ class ExpressionBinder:
         return self.call(node.name, self.bind_all(node.arguments))
 
     def _window(self, node: sql.Function) -> expressions.Expression:
+        """Bind a call with OVER."""
         name, arguments = self._with_combinators(node)
         return bind_window(
             self, node, name, self.bind_all(arguments), self.bind_all(node.parameters)
         )
 
     def _aggregate(self, node: sql.Function) -> expressions.Expression:
+        """Bind an aggregate over the rows. Return an AggregateRef.
+
+        Raises NotSupportedError for RESPECT or IGNORE NULLS, IllegalAggregation for a window
+        function in an argument."""
         if node.nulls is not None:
             raise errors.NotSupportedError(
                 f"{node.name} with {node.nulls} NULLS is not supported yet."
@@ -365,6 +385,9 @@ class ExpressionBinder:
         return name, arguments
 
     def _array_join(self, node: sql.Function) -> expressions.Expression:
+        """Bind arrayJoin() to an Unnested, which the SELECT puts into an ArrayJoin.
+
+        Raises NotSupportedError where the clause may not multiply rows."""
         if not self.may_unnest:
             raise errors.NotSupportedError(
                 "arrayJoin() makes several rows of one: it belongs into a SELECT of its own.",
@@ -405,6 +428,9 @@ class ExpressionBinder:
         return self.cast(argument, types.Nullable(types.STRING) if nullable else types.STRING)
 
     def _cast(self, expression: sql.Expression, target: types.DataType) -> expressions.Expression:
+        """Bind a CAST. NULL stays possible under the setting `cast_keep_nullable`.
+
+        A literal is converted to Decimal from its text, not through a Float64."""
         bound = self.bind(expression)
         if constants.is_decimal(target):
             bound = constants.cast_literal(expression, bound)

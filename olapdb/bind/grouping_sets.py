@@ -29,6 +29,7 @@ class GroupingRef(Expression):
     arguments: tuple[Expression, ...]
 
     def children(self) -> tuple[Expression, ...]:
+        """Return nothing: `arguments` are keys of the GROUP BY, which stay whole."""
         return ()
 
 
@@ -39,6 +40,7 @@ class NullableKey(Expression):
     key: Expression
 
     def children(self) -> tuple[Expression, ...]:
+        """Return nothing: the key is replaced as a whole, by its column over the groups."""
         return ()
 
 

@@ -83,6 +83,7 @@ def _is_one_tuple(argument: Expression, elements: Sequence[Expression]) -> bool:
 
 
 def _result_type(arguments: Sequence[Expression]) -> types.DataType:
+    """Return the type of a comparison: Nullable(UInt8) if any argument is nullable."""
     return (
         types.Nullable(types.UINT8)
         if any(types.is_nullable(a.type) for a in arguments)
@@ -93,6 +94,7 @@ def _result_type(arguments: Sequence[Expression]) -> types.DataType:
 def _in_expressions(
     binder: Binder, argument: Expression, elements: Sequence[Expression], negated: bool
 ) -> Expression:
+    """Return IN over elements that are not all constants: a chain of `or(equals …)`."""
     equal = tuple(binder.call("equals", (argument, e)) for e in elements)
     matches = equal[0] if len(equal) == 1 else binder.call("or", equal)
     return binder.call("not", (matches,)) if negated else matches
@@ -101,6 +103,9 @@ def _in_expressions(
 def _in_values(
     argument: Expression, elements: Sequence[Constant], negated: bool, environment: Environment
 ) -> Expression:
+    """Return IN over a list of constants; a constant if the left side is one as well.
+
+    Elements that no value of the left side's type can equal are dropped."""
     target = types.plain(argument.type)
     distinct: dict[object, pa.Scalar] = {}
     for element in elements:
@@ -173,6 +178,9 @@ def _convert(
 def _convert_tuple(
     element: Constant, source: types.Tuple, target: types.Tuple, environment: Environment
 ) -> pa.Scalar | None:
+    """Return a constant tuple as the left side's type, None if an element is NULL or no match.
+
+    Raises NumberOfColumnsDoesntMatch for tuples of different lengths."""
     if len(source.elements) != len(target.elements):
         raise NumberOfColumnsDoesntMatch(
             f"IN compares tuples of {len(target.elements)} with a tuple of {len(source.elements)}."
@@ -211,6 +219,10 @@ def _equal_numbers(element: Constant, converted: Constant) -> bool:
 def _in_subquery(
     binder: Binder, argument: Expression, query: sql.Query, negated: bool
 ) -> Expression:
+    """Bind `x IN (SELECT …)`, comparing each column at a type common to both sides.
+
+    The constant NULL on the left gives NULL. Raises NumberOfColumnsDoesntMatch if the sides have
+    different numbers of columns."""
     bound = binder.queries.subquery(query, binder.subquery_context())
     if isinstance(types.plain(argument.type), types.Nothing) and len(bound.columns) == 1:
         return constants.null()
@@ -269,12 +281,14 @@ def _comparable(
 
 
 def _no_comparison(left: types.DataType, right: types.DataType) -> TypeMismatch:
+    """Return (do not raise) the error for an IN over types that cannot be compared."""
     return TypeMismatch(
         f"IN compares {left} with a subquery's column of type {right}.", hint="Cast one of them."
     )
 
 
 def _nullable_as(data_type: types.DataType, target: types.DataType) -> types.DataType:
+    """Return `target`, nullable if `data_type` is nullable."""
     return types.Nullable(target) if types.is_nullable(data_type) else target
 
 

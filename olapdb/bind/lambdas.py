@@ -129,6 +129,7 @@ def bind_lambda_function(binder: Binder, node: sql.Function, argument: sql.Lambd
 
 
 def _no_lambda_function(name: str) -> errors.Error:
+    """Return the error for a lambda as an argument of a function that takes none."""
     if is_aggregate(name):
         return errors.UnsupportedMethod(
             f"The aggregate function {name} does not take a lambda.",

@@ -116,6 +116,7 @@ def python_array(
 
 
 def _shortened(values: Sequence[object]) -> str:
+    """Return the `repr` of the only value or of the first three, at most 80 characters."""
     shown = repr(values[0] if len(values) == 1 else list(values[:3]))
     return shown if len(shown) <= 80 else f"{shown[:80]}…"
 
@@ -180,6 +181,7 @@ _CLASSES = (
 
 
 def _common(types: Sequence[DataType] | map[DataType]) -> DataType:
+    """Return the common type of values' types, `Nothing` for none; NULLs make it nullable."""
     distinct = tuple(dict.fromkeys(types))
     if not distinct:
         return NOTHING
@@ -191,6 +193,9 @@ def _common(types: Sequence[DataType] | map[DataType]) -> DataType:
 
 
 def _decimal_type(value: decimal.Decimal) -> DataType:
+    """Return the narrowest Decimal that holds the value, Float64 for NaN and infinity.
+
+    Raises DataError for more than 76 digits."""
     if not value.is_finite():
         return FLOAT64
     _, digits, exponent = value.as_tuple()

@@ -31,6 +31,7 @@ def refuse_surplus(count: int, parameters: object) -> None:
 
 
 def _indexes(statement: sql.Statement) -> Iterator[int]:
+    """Yield the index of each `?` and `$n` in the statement, rows of VALUES included."""
     for node in walk(statement):
         if isinstance(node, sql.Parameter) and node.index is not None:
             yield node.index

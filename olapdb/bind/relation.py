@@ -44,6 +44,7 @@ class RelationColumn:
 
     @cached_property
     def _expression(self) -> Expression:
+        """Return what `make` returns, computed once."""
         return self.make()
 
     @property

@@ -64,6 +64,7 @@ def with_clause(queries: QueryBinder, select: sql.Select, context: BindContext) 
 
 
 def _no_rows() -> plan.Node:
+    """Raise AssertionError: the relation over which WITH expressions are bound has no plan."""
     raise AssertionError("WITH expressions alone have no rows.")
 
 
@@ -84,12 +85,15 @@ class _Clauses:
 
 
 class _SelectBinder:
+    """The binding of one SELECT whose FROM is bound already."""
+
     def __init__(self, queries: QueryBinder, select: sql.Select, binder: ExpressionBinder) -> None:
         self.queries, self.select, self.binder = queries, select, binder
         self._sets: list[list[tuple[str, Expression]]] | None = None
         self.positional = binder.context.flag("enable_positional_arguments")
 
     def bind(self) -> BoundQuery:
+        """Bind the clauses and return the plan, with an Aggregate if the query groups."""
         select = self.select
         items = list(self._items())
         prewhere = self._condition(select.prewhere, "PREWHERE")
@@ -110,6 +114,7 @@ class _SelectBinder:
         return self._above_groups(node, clauses, rows)
 
     def _clauses(self, items: list[SelectItem]) -> _Clauses:
+        """Bind the clauses that follow GROUP BY, still over the rows of FROM."""
         select = self.select
         having = qualify = None
         if select.having is not None:
@@ -122,6 +127,7 @@ class _SelectBinder:
         )
 
     def _grouping(self, keys: list[tuple[str, Expression]]) -> Grouping:
+        """Return the collector of these keys and of the aggregates over them."""
         standard = self.binder.context.flag("force_grouping_standard_compatibility")
         return Grouping(
             self.queries.names,
@@ -171,6 +177,7 @@ class _SelectBinder:
     # --- binding the clauses
 
     def _items(self) -> Iterator[SelectItem]:
+        """Yield the columns of SELECT; a star and COLUMNS(…) yield one each."""
         for column in self.select.columns:
             if isinstance(column, sql.Star):
                 for star_column in expand_star(self.binder, column):
@@ -204,6 +211,9 @@ class _SelectBinder:
         return expanded
 
     def _condition(self, node: sql.Expression | None, clause: str) -> Expression | None:
+        """Bind PREWHERE or WHERE, None if it is absent.
+
+        Raises an error if it has a window function or an aggregate."""
         if node is None:
             return None
         bound = bind_condition(self.binder, node, clause)
@@ -239,6 +249,7 @@ class _SelectBinder:
     def _grouping_sets(
         self, keys: Sequence[tuple[str, Expression]]
     ) -> tuple[tuple[Expression, ...], ...]:
+        """Return the keys of each grouping set, () for a plain GROUP BY."""
         kind = self.select.grouping
         if not kind:
             return ()
@@ -249,6 +260,10 @@ class _SelectBinder:
     def _keys_of(
         self, clause: Sequence[sql.Expression], items: Sequence[SelectItem]
     ) -> list[tuple[str, Expression]]:
+        """Return the keys of a GROUP BY list as (name, expression), in order.
+
+        A number is the position of a SELECT column, from 1. Raises an error for a window function
+        or an aggregate in a key."""
         keys: list[tuple[str, Expression]] = []
         for node in clause:
             item = self._positional(node, items, "GROUP BY")
@@ -283,6 +298,9 @@ class _SelectBinder:
         return items[number - 1 if number > 0 else number]
 
     def _orders(self, items: Sequence[SelectItem]) -> Iterator[Order]:
+        """Yield the items of ORDER BY without constants; ALL yields each SELECT column.
+
+        Raises NotSupportedError for COLLATE."""
         clause = self.select.order_by
         if clause == "ALL":
             yield from (Order(i.expression, False, False, i.position) for i in items)
@@ -317,6 +335,10 @@ class _SelectBinder:
     # --- building
 
     def _aggregate(self, node: plan.Node, grouping: Grouping, rows: Unnesting) -> plan.Node:
+        """Return the Aggregate node; arrayJoin() calls in its inputs come below it.
+
+        `rows` collects those calls. If all keys are constants and there is no aggregate, a constant
+        key 0 makes one group."""
         node = rows.add_joins(node, grouping.row_expressions())
         keys = tuple((name, rows.rewrite(key)) for name, key in grouping.keys)
         aggregates = tuple((name, rows.rewrite_call(call)) for name, call in grouping.aggregates)
@@ -339,6 +361,7 @@ class _SelectBinder:
 
 
 def _optional(expression: Expression | None) -> tuple[Expression, ...]:
+    """Return the expression as a tuple of one, () for None."""
     return () if expression is None else (expression,)
 
 
@@ -377,6 +400,7 @@ def _filtered(
 
 
 def _key_name(key: Expression, name: str) -> str:
+    """Return a column's own name, for any other key `name`."""
     return key.name if isinstance(key, ColumnRef) else name
 
 

@@ -77,6 +77,7 @@ def identifier_of(binder: Binder, column: RelationColumn, star: sql.Star) -> sql
 
 
 def _compiled(star: sql.Star) -> re.Pattern[str]:
+    """Return the regular expression of COLUMNS('…'). Raises CannotCompileRegexp if it is none."""
     try:
         return re.compile(star.pattern or "")
     except re.error as error:

@@ -99,4 +99,5 @@ def _builtin(queries: QueryBinder, name: str, qualifiers: tuple[Qualifier, ...])
 
 
 def _constantly(expression: Expression) -> Callable[[], Expression]:
+    """Return a function that always returns this expression."""
     return lambda: expression

@@ -70,6 +70,7 @@ def _prune(node: nodes.Node, needed: Names) -> nodes.Node:
 
 
 def _used(expressions: Iterable[Expression]) -> Names:
+    """Return the columns that the expressions read."""
     return frozenset().union(*(columns_of(e) for e in expressions))
 
 
@@ -79,6 +80,7 @@ def _all(node: nodes.Node) -> nodes.Node:
 
 
 def _exactly(node: nodes.Node, schema: tuple[nodes.Field, ...]) -> nodes.Node:
+    """Return the node with exactly this schema, by a Project on top if needed."""
     if node.schema == schema:
         return node
     return nodes.Project(node, tuple((f.name, ColumnRef(f.type, f.name)) for f in schema))
@@ -100,6 +102,7 @@ def _scan(node: nodes.Scan, needed: Names) -> nodes.Scan:
 
 
 def _values(node: nodes.Values, needed: Names) -> nodes.Values:
+    """Return constant rows with the needed columns only; the number of rows stays."""
     kept = [f for f in node.fields if f.name in needed]
     if len(kept) == len(node.fields):
         return node
@@ -123,6 +126,7 @@ def _window(node: nodes.Window, needed: Names) -> nodes.Node:
 
 
 def _join(node: nodes.Join, needed: Names) -> nodes.Join:
+    """Return the join with pruned inputs; both keep the columns of keys and residual."""
     residual = columns_of(node.residual) if node.residual is not None else frozenset()
     left = _prune(node.left, _of(node.left, needed | residual | _used(node.left_keys)))
     right = _prune(node.right, _of(node.right, needed | residual | _used(node.right_keys)))
@@ -133,6 +137,7 @@ def _join(node: nodes.Join, needed: Names) -> nodes.Join:
 
 
 def _of(node: nodes.Node, names: Names) -> Names:
+    """Return those of the names that are columns of the node."""
     return names & frozenset(f.name for f in node.schema)
 
 

@@ -51,10 +51,12 @@ def _push(node: nodes.Node, conditions: list[Expression]) -> nodes.Node:
 
 
 def _filtered(node: nodes.Node, conditions: list[Expression]) -> nodes.Node:
+    """Return the node under a Filter of the conditions, unchanged if there are none."""
     return nodes.Filter(node, all_of(conditions)) if conditions else node
 
 
 def _through_project(node: nodes.Project, conditions: list[Expression]) -> nodes.Node:
+    """Move conditions below a Project, except those that read rand() or the like."""
     by_name = dict(node.expressions)
     down: list[Expression] = []
     stay: list[Expression] = []
@@ -137,6 +139,7 @@ def _picks_rows(node: nodes.Join) -> bool:
 
 
 def _through_union(node: nodes.Union, conditions: list[Expression]) -> nodes.Node:
+    """Move conditions into each input of a Union, over the input's own columns."""
     down = [c for c in conditions if is_repeatable(c)]
     stay = [c for c in conditions if not is_repeatable(c)]
     inputs = []
@@ -150,6 +153,7 @@ def _through_union(node: nodes.Union, conditions: list[Expression]) -> nodes.Nod
 
 
 def _into_scan(node: nodes.Scan, conditions: list[Expression]) -> nodes.Node:
+    """Add conditions to the predicate of a Scan; those with rand() stay in a Filter on top."""
     down = [c for c in conditions if is_repeatable(c)]
     stay = [c for c in conditions if not is_repeatable(c)]
     if not down:

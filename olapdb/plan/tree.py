@@ -122,10 +122,12 @@ def map_expressions(node: nodes.Node, change: Change) -> nodes.Node:
 
 
 def _map_keys(keys: tuple[nodes.SortKey, ...], change: Change) -> tuple[nodes.SortKey, ...]:
+    """Return sort keys whose expressions are changed by `change`."""
     return tuple(replace(k, expression=change(k.expression)) for k in keys)
 
 
 def _map_call(call: expressions.AggregateCall, change: Change) -> expressions.AggregateCall:
+    """Return an aggregate whose arguments are changed by `change`."""
     return replace(call, arguments=tuple(change(a) for a in call.arguments))
 
 

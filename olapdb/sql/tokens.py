@@ -140,6 +140,7 @@ def _protect(byte: int) -> bytes:
 
 
 def _unescape_one(match: re.Match[str]) -> str:
+    """Return the value of one escape or doubled quote; an unknown escape is unchanged."""
     escaped = match[1]
     if escaped is None:
         return match[0][0]

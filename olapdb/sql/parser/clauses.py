@@ -72,6 +72,7 @@ def _is_setting_after_comma(cursor: TokenCursor) -> bool:
 
 
 def _parse_setting(cursor: TokenCursor) -> Setting:
+    """Parse `name = value` of SETTINGS or SET."""
     token = cursor.token
     name = cursor.dotted_name("the name of a setting")
     cursor.expect("=")

@@ -49,6 +49,7 @@ def query_is_next(cursor: TokenCursor) -> bool:
 
 
 def _query_begins(cursor: TokenCursor, at: int) -> bool:
+    """Return whether a query begins at token `at`; WITH and FROM may also be column names."""
     key = cursor.keys[at]
     if key == "SELECT":
         return True

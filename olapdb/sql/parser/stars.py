@@ -59,6 +59,7 @@ def _names_follow(cursor: TokenCursor) -> bool:
 
 
 def _parse_replacements(cursor: TokenCursor) -> tuple[Alias, ...]:
+    """Parse what follows REPLACE: `(a AS x, …)`, or one `a AS x` without parentheses."""
     if not cursor.take("("):
         return (_parse_replacement(cursor),)
     replacements = cursor.comma_separated(_parse_replacement)
@@ -67,6 +68,7 @@ def _parse_replacements(cursor: TokenCursor) -> tuple[Alias, ...]:
 
 
 def _parse_replacement(cursor: TokenCursor) -> Alias:
+    """Parse `expression AS column`. Raises SyntaxError without an alias."""
     item = operands.parse_aliased(cursor)
     if not isinstance(item, Alias):
         raise cursor.expected("AS and the name of the column to replace")

@@ -98,7 +98,9 @@ def _squeeze(
 def _rows(
     data: Bytes, quotes: Mask, parity: Mask, structure: Mask, columns: int
 ) -> PlainRows | None:
-    """Check that `structure`, the parentheses and commas outside strings, forms even rows."""
+    """Return the rows as CSV; None unless `structure` forms rows of `columns` fields each.
+
+    `structure` marks the parentheses and commas outside strings."""
     marks = np.flatnonzero(structure)
     kinds = data[marks]
     # every row is "(" columns-1 commas ")", and a comma between rows: a fixed rhythm
