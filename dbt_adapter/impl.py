@@ -373,7 +373,9 @@ class OlapdbAdapter(SQLAdapter):
         return Warehouse(self.connections, self._handle, self._prepare_engine)
 
     def _prepare_engine(self, engine: str) -> None:
-        """Start a Spark session with the profile's options, if `engine` is "spark" and none runs."""
+        """Start a Spark session with the profile's options if `engine` is "spark".
+
+        A running session is used as it is."""
         if engine != "spark":
             return
         from olapdb.spark.session import spark_session  # PySpark is optional and slow to import

@@ -141,7 +141,9 @@ def _row_wise(
     config: ModelConfig,
     upstream: str,
 ) -> ModelDefinition:
-    """Return the definition of a model without aggregates; it needs config order_by."""
+    """Return the definition of a model without aggregates.
+
+    Raises CompilationError without config order_by."""
     order_by = key_expression(config.order_by, "order_by")
     if not order_by:
         raise refuse(

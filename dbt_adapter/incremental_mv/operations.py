@@ -106,7 +106,7 @@ def _reconcile(warehouse: Warehouse, names: ModelNames, options: Mapping[str, An
 
 
 def _repair(warehouse: Warehouse, names: ModelNames, options: Mapping[str, Any]) -> list[str]:
-    """Replay stale and differing slices and backfill gaps.
+    """Replay stale and differing slices and backfill gaps; return lines of what was done.
 
     Slices with rows that were written into the target directly are only replayed with
     `discard_bypass`."""
@@ -129,7 +129,9 @@ def _repair(warehouse: Warehouse, names: ModelNames, options: Mapping[str, Any])
 def _repair_slice(
     warehouse: Warehouse, names: ModelNames, row: Mapping[str, Any], *, engine: str, discard: bool
 ) -> list[str]:
-    """Replay one differing slice, unless it has bypass rows to keep or cannot be verified."""
+    """Replay one differing slice; return a line of the result.
+
+    It stays if it has bypass rows and `discard` is false, or if it cannot be verified."""
     partition, bypass = str(row["partition"]), int(row["bypass_rows"])
     if bypass and not discard:
         return [

@@ -89,7 +89,7 @@ def _split_row_wise(select: nodes.Select) -> SplitQuery:
 
 
 def _named(column: nodes.Expression) -> nodes.Expression:
-    """Return the column with an alias, unless its name is plain."""
+    """Return the column with an alias of its output name; a star, alias or bare name unchanged."""
     if isinstance(column, nodes.Star | nodes.Alias):
         return column
     if isinstance(column, nodes.Identifier) and len(column.parts) == 1:
@@ -194,7 +194,10 @@ class _AggregatingSplit:
     def _key_expression(
         self, element: nodes.Expression, listed: list[nodes.Expression]
     ) -> nodes.Expression:
-        """Return the expression that a position, a column's name or an expression in GROUP BY means."""
+        """Return the expression that an element of GROUP BY means.
+
+        The element is a position from 1 in `listed`, a column's name or an expression. Raises an
+        error for a position beyond the columns."""
         if isinstance(element, nodes.Literal) and isinstance(element.value, int):
             position = int(element.value)
             if not 1 <= position <= len(listed):
@@ -239,8 +242,9 @@ class _AggregatingSplit:
         return rewrite(expression, change)
 
     def _stored_state(self, call: nodes.Function, name: str | None) -> State:
-        """Return the stored state of an aggregate call, added under `name`, or under a hidden name if
-        it is None. Hidden states of equal calls are stored once."""
+        """Return the stored state of an aggregate call, added if it is new.
+
+        `name` is its column; None makes a hidden name, under which equal calls are stored once."""
         storage = storage_of(call, has_keys=bool(self._keys))
         for state in self._states:
             if state.storage == storage and name is None:

@@ -16,8 +16,10 @@ _ON_TOP = "Put it into a view on top of this model."
 
 
 def refuse_clauses(select: nodes.Select) -> None:
-    """Raise CompilationError for clauses that a trigger would answer for each block by itself, for
-    nondeterministic functions, and for joins and subqueries that cannot be maintained."""
+    """Raise CompilationError if the model has a clause that a trigger cannot maintain.
+
+    These are clauses whose answer for each inserted block is not the answer for all rows,
+    nondeterministic functions, and joins and subqueries that cannot be maintained."""
     for clause, present in (
         ("HAVING", select.having is not None),
         ("LIMIT", select.limit is not None or select.offset is not None),

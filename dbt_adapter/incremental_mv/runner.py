@@ -106,7 +106,10 @@ class _Run:
         self._limited = limited
 
     def bring_to(self, definition: ModelDefinition) -> Outcome:
-        """Bring target, trigger and read view to the definition; return what was done."""
+        """Create, rebuild or backfill the model to this definition; return what was done.
+
+        Raises CompilationError if the trigger's name belongs to a view that dbt did not create,
+        or if the definition changed and may not be rebuilt."""
         names, warehouse = self._names, self._warehouse
         view = warehouse.view(names)
         target = warehouse.table(names.table(names.target), names.database)
@@ -136,7 +139,7 @@ class _Run:
         return self._outcome("BACKFILL" if chunks else "NO CHANGE", chunks, rows)
 
     def _check_change(self, view: ViewInfo, definition: ModelDefinition) -> None:
-        """Raise CompilationError unless a changed definition may be rebuilt."""
+        """Raise CompilationError unless --full-refresh or on_definition_change allows a rebuild."""
         if self._settings.full_refresh or self._settings.on_definition_change == "rebuild":
             return
         raise CompilationError(

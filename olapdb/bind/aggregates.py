@@ -29,7 +29,7 @@ def aggregate_refs(expression: expressions.Expression) -> list[AggregateRef]:
 
 
 def needs_groups(expression: expressions.Expression) -> bool:
-    """Return whether the expression has a meaning over groups only."""
+    """Return whether the expression has an aggregate, a grouping() call or a nullable group key."""
     return any(
         isinstance(e, AggregateRef | GroupingRef | NullableKey)
         for e in expressions.walk(expression)
@@ -39,7 +39,9 @@ def needs_groups(expression: expressions.Expression) -> bool:
 def refuse_aggregates(
     expression: expressions.Expression, clause: str, position: Position | None
 ) -> expressions.Expression:
-    """Return the expression; raise IllegalAggregation if it contains an aggregate."""
+    """Return the expression; raise IllegalAggregation if it contains an aggregate.
+
+    `clause` names the place in the message."""
     for reference in aggregate_refs(expression):
         hint = "Use HAVING to filter by the result of an aggregate." if clause == "WHERE" else ""
         raise IllegalAggregation(
@@ -197,8 +199,9 @@ def _column_name(call: expressions.AggregateCall) -> str:
 
 
 def implicit_keys(expression: expressions.Expression) -> list[expressions.Expression]:
-    """Return the keys of GROUP BY ALL for one column: the column, or where it has aggregates, its
-    largest parts without any."""
+    """Return the keys of GROUP BY ALL for one SELECT column, [] for a constant.
+
+    A column without aggregates is a key itself. Of any other its largest parts without any are."""
     if isinstance(expression, AggregateRef | GroupingRef | expressions.LambdaParameter):
         return []
     whole = not any(

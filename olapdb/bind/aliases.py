@@ -50,5 +50,5 @@ def _alias_roots(select: sql.Select) -> Iterator[sql.Node]:
 
 
 def may_hold_aliases(node: sql.Node) -> bool:
-    """Return whether expressions below the node belong to the same SELECT."""
+    """Return whether `aliases_of` searches below the node: not below a query, star or name."""
     return not isinstance(node, sql.Query | sql.Star | sql.Literal | sql.Identifier)

@@ -67,7 +67,9 @@ _NONDETERMINISTIC = frozenset(
 
 
 def nondeterministic_functions(query: sql.Query) -> tuple[str, ...]:
-    """Return the functions, as written, that do not depend on the rows alone: now(), rand(), …"""
+    """Return the functions of the query that depend on more than the rows: now(), rand(), …
+
+    The names are as written, each once, in the order of the text."""
     names = (n.name for n in walk(query) if isinstance(n, sql.Function))
     return tuple(dict.fromkeys(n for n in names if _canonical_name(n) in _NONDETERMINISTIC))
 
@@ -99,7 +101,7 @@ def referenced_tables(query: sql.Query) -> tuple[sql.TableName, ...]:
 def _tables(node: sql.Node, common: frozenset[str]) -> Iterator[sql.TableName]:
     """Yield the tables that a node reads, repeats included; `common` are WITH names, not tables.
 
-    The name right of IN is always yielded, even if it is a WITH name."""
+    A name right of IN is a table only if it is written with its database."""
     match node:
         case sql.TableReference(table=table):
             if table.database is not None or table.name not in common:

@@ -79,7 +79,7 @@ class _ArrayJoinBinder:
         self._join(bound, alias, column, array)
 
     def _nested(self, name: sql.Identifier) -> list[RelationColumn]:
-        """Return the columns `n.a`, `n.b` of a nested table n."""
+        """Return the columns `n.a`, `n.b` of a nested table n, [] if it has no arrays."""
         *qualifier, last = name.parts
         return [
             c

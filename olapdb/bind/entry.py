@@ -74,7 +74,9 @@ def bind_expression(expression: sql.Expression, table: Table, scope: BindScope) 
 def bind_expression_over(
     expression: sql.Expression, schema: Iterable[plan.Field], scope: BindScope
 ) -> Expression:
-    """Bind an expression over the columns of a schema, by their names there."""
+    """Bind an expression over the columns of a schema, by their names there.
+
+    Raises IllegalAggregation for an aggregate."""
     columns = [_plain_column(f.name, f.type) for f in schema]
     return _bind_over(expression, columns, "", StatementBinder(scope))
 

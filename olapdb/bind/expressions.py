@@ -72,7 +72,9 @@ class ExpressionBinder:
     def use_nullable_keys(
         self, keys: Mapping[expressions.Expression, expressions.Expression]
     ) -> None:
-        """From now on replace each key of the groups by its nullable form."""
+        """Replace each group key by its nullable form in all later calls of `bind`.
+
+        `keys` maps keys to these forms."""
         self.nullable_keys = keys
         self._bound_aliases.clear()
 
@@ -180,7 +182,9 @@ class ExpressionBinder:
     def lookup(
         self, parts: tuple[str, ...], node: sql.Identifier | None
     ) -> expressions.Expression | None:
-        """Return the alias, column or tuple element that an identifier names, else None."""
+        """Return the lambda parameter, alias, column or tuple element of this name, else None.
+
+        An alias comes before a column, unless the setting `prefer_column_name_to_alias` is on."""
         if (parameter := self.lambdas.parameter(parts[0])) is not None:
             return self._elements_of(parameter, parts[1:])
         steps: list[Callable[[], expressions.Expression | None]] = [
@@ -243,9 +247,9 @@ class ExpressionBinder:
         return self._alias(name, self.aliases[name])
 
     def _alias(self, name: str, expression: sql.Expression) -> expressions.Expression:
-        """Bind the expression of an alias, and cache the result where it is outermost.
+        """Bind the expression of an alias; cache the result unless inside an alias or lambda.
 
-        Inside another alias or a lambda, the same text can mean something else."""
+        There, the same text can mean something else."""
         outermost = not self._binding and not self.lambdas.depth
         if outermost and name in self._bound_aliases and self.aliases.get(name) is expression:
             return self._bound_aliases[name]
@@ -280,7 +284,7 @@ class ExpressionBinder:
         return None
 
     def _unknown(self, node: sql.Identifier) -> errors.Error:
-        """Return the error for an unknown name, with a hint of what may have been meant."""
+        """Return the error for an unknown name, with similar names as a hint."""
         name = ".".join(node.parts)
         if node.parts[0] in self._binding and len(node.parts) == 1:
             return errors.UnknownIdentifier(

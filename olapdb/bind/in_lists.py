@@ -58,7 +58,9 @@ def _query_of(binder: Binder, right: sql.Expression) -> sql.Query | None:
 def _elements(
     binder: Binder, argument: Expression, right: sql.Expression
 ) -> tuple[Expression, ...]:
-    """Return the elements of the list on the right. `(a, b) IN (1, 2)` has one, the tuple."""
+    """Return the elements of the list on the right of IN, from a literal or a constant.
+
+    `(a, b) IN (1, 2)` has one element, the tuple."""
     if isinstance(right, sql.TupleLiteral | sql.ArrayLiteral):
         elements = binder.bind_all(right.elements)
         if isinstance(right, sql.TupleLiteral) and _is_one_tuple(argument, elements):
@@ -293,7 +295,9 @@ def _nullable_as(data_type: types.DataType, target: types.DataType) -> types.Dat
 
 
 def _unpacked(argument: Expression, count: int, binder: Binder) -> tuple[Expression, ...]:
-    """Return the elements of a tuple on the left side where the subquery has several columns."""
+    """Return the left side's tuple as its elements if the subquery has several columns.
+
+    Otherwise return the left side alone. `count` is the number of the subquery's columns."""
     inner = types.plain(argument.type)
     if count == 1 or not isinstance(inner, types.Tuple):
         return (argument,)

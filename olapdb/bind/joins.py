@@ -193,7 +193,10 @@ class _JoinBinder:
             self._place(bound, condition)
 
     def _place(self, bound: Expression, node: sql.Expression) -> None:
-        """Add a condition as a key, as a filter of a side, or as residual."""
+        """Add a condition of ON as a key, as a filter of a side, or as residual.
+
+        A constant true condition is dropped. Raises NotSupportedError for a FULL join and a
+        condition that is no equality, InvalidJoinOnExpression for a CROSS join."""
         left, right = self.left.names, self.right.names
         used = columns_of(bound)
         if truth(bound) is True:
@@ -249,7 +252,10 @@ class _JoinBinder:
         return expression
 
     def _derived(self, side: _Side, column: RelationColumn, hidden: set[str]) -> RelationColumn:
-        """Return a side's column as a column of the join; `hidden` are the names of USING."""
+        """Return a side's column as a column of the join; `hidden` are the names of USING.
+
+        It is nullable where the join fills in NULL. A computed column of a side whose rows may be
+        missing is computed below the join, so that missing rows get its default."""
         to_null = side.outer and self.nulls
         data_type = make_nullable(column.type) if to_null else column.type
 
@@ -339,8 +345,10 @@ class _JoinBinder:
         return tuple(plan.Field(f.name, make_nullable(f.type)) for f in node.schema)
 
     def _semi(self, left: _Side, right: _Side) -> plan.Node:
-        """Return a SEMI join, or where columns of the right side are read, an INNER join with one
-        row of the right side for each key."""
+        """Return a SEMI join of the columns of `left`.
+
+        If the query reads columns of `right`, it is an INNER join with one row of `right` for
+        each key."""
         if not any(c.used for c in right.derived):
             return self._node("LEFT", "SEMI", left, right)
         self._refuse_residual(True)
@@ -366,7 +374,7 @@ class _JoinBinder:
         return plan.Project(joined, retyped)
 
     def _anti(self, left: _Side, right: _Side) -> plan.Node:
-        """Return an ANTI join; columns of the right side, where read, are defaults or NULL."""
+        """Return an ANTI join; columns of `right`, if the query reads any, are defaults or NULL."""
         node = self._node("LEFT", "ANTI", left, right)
         if not any(c.used for c in right.derived):
             return node
@@ -411,8 +419,10 @@ def _common(left: DataType, right: DataType) -> DataType:
 
 
 def _key_type(left: DataType, right: DataType) -> DataType:
-    """Return the type to compare two keys at. Numbers without a common type (Int64 and UInt64) get
-    one that compares them exactly. Raises NoCommonType for other types."""
+    """Return the type at which to compare two keys.
+
+    Numbers without a common type (Int64 and UInt64) get one that compares them exactly. Raises
+    NoCommonType for other types."""
     try:
         common = _common(left, right)
     except NoCommonType:

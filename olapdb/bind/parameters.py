@@ -96,7 +96,7 @@ def python_constant(value: object, environment: Environment) -> Constant:
 def python_array(
     values: Sequence[object], data_type: DataType, environment: Environment
 ) -> pa.Array:
-    """Return Python values of one `type_of` as an Arrow array.
+    """Return Python values, all of the same type by `type_of`, as an Arrow array.
 
     Raises CannotConvertType for text that is not UTF-8 and for values that do not fit the type."""
     try:
@@ -208,7 +208,9 @@ def _decimal_type(value: decimal.Decimal) -> DataType:
 
 
 def _plain_value(value: object, environment: Environment) -> object:
-    """Return the value in the form that pyarrow takes."""
+    """Return the value in the form that pyarrow takes: a dict as pairs, a tuple as a struct.
+
+    Naive datetimes get the session's zone, bytes are decoded as UTF-8."""
     if not isinstance(value, _CLASSES) and callable(item := getattr(value, "item", None)):
         value = item()
     match value:

@@ -69,7 +69,7 @@ class StatementBinder(QueryBinder):
         return BoundQuery(node, _outputs(left, fields))
 
     def _mode(self, query: sql.SetOperation, context: BindContext) -> str:
-        """Return ALL or DISTINCT: as written, else by the setting of the operator.
+        """Return ALL or DISTINCT as written, else as the setting `…_default_mode` says.
 
         Raises ExpectedUnionMode for a UNION if neither says it."""
         if query.mode:
@@ -89,7 +89,9 @@ class StatementBinder(QueryBinder):
     def _union_branches(
         self, query: sql.SetOperation, mode: str, context: BindContext
     ) -> list[sql.Query]:
-        """Return the queries of a chain of UNIONs of one mode, so that it is one node."""
+        """Return the branches of nested UNIONs of one mode, left to right, to bind as one.
+
+        A nested UNION with WITH or SETTINGS of its own stays one branch."""
         branches: list[sql.Query] = [query.right]
         left: sql.Query = query.left
         while (

@@ -32,7 +32,7 @@ from olapdb.sql import nodes as sql
 
 
 def bind_select(queries: QueryBinder, select: sql.Select, context: BindContext) -> BoundQuery:
-    """Bind one SELECT with all its clauses."""
+    """Bind one SELECT with all its clauses. Raises NotSupportedError for WITH TOTALS."""
     if select.with_totals:
         raise NotSupportedError("WITH TOTALS is not supported yet.", position=select.position)
     aliases = aliases_of(select)
@@ -55,7 +55,7 @@ def _windows_of(select: sql.Select) -> dict[str, sql.WindowSpec]:
 
 
 def with_clause(queries: QueryBinder, select: sql.Select, context: BindContext) -> BindContext:
-    """Return the context with the tables of WITH, and with its constants for subqueries of FROM."""
+    """Return the context with the WITH queries as tables, and WITH constants for subqueries."""
     expressions = {i.name: i.expression for i in select.with_items if i.expression is not None}
     if expressions:
         with_constants = ExpressionBinder(queries, Relation((), _no_rows), context, expressions)
@@ -154,7 +154,9 @@ class _SelectBinder:
         return _Clauses(items, having, qualify, orders, limit_by)
 
     def _above_groups(self, node: plan.Node, clauses: _Clauses, rows: Unnesting) -> BoundQuery:
-        """Add HAVING, arrayJoin(), windows, QUALIFY and the clauses after it."""
+        """Return the query with HAVING and all that follows on top of `node`.
+
+        The order is HAVING, arrayJoin(), windows, QUALIFY, then SELECT, ORDER BY and LIMIT."""
         having, qualify = clauses.having, clauses.qualify
         if having is not None:
             node = plan.Filter(rows.add_joins(node, (having,)), rows.rewrite(having))
@@ -177,7 +179,7 @@ class _SelectBinder:
     # --- binding the clauses
 
     def _items(self) -> Iterator[SelectItem]:
-        """Yield the columns of SELECT; a star and COLUMNS(…) yield one each."""
+        """Yield the bound columns of SELECT; a star or COLUMNS(…) yields one for each match."""
         for column in self.select.columns:
             if isinstance(column, sql.Star):
                 for star_column in expand_star(self.binder, column):
@@ -189,7 +191,9 @@ class _SelectBinder:
                 yield SelectItem(name, bound, expanded.position)
 
     def _expand_columns(self, column: sql.Expression) -> list[sql.Expression]:
-        """Return an expression with `COLUMNS('re')` once for each column that matches."""
+        """Return an expression once for each column that its `COLUMNS('re')` matches.
+
+        Without COLUMNS it is [column]. Raises NotSupportedError for two different patterns."""
         stars = [
             n
             for n in walk(column, may_hold_aliases)
@@ -221,7 +225,9 @@ class _SelectBinder:
         return refuse_aggregates(bound, clause, node.position)
 
     def _group_keys(self, items: Sequence[SelectItem]) -> list[tuple[str, Expression]] | None:
-        """Return the keys of GROUP BY with their names, None where there is no GROUP BY."""
+        """Return the keys of GROUP BY as (name, expression), None without GROUP BY.
+
+        For GROUPING SETS it is the keys of all sets in order, repeats included."""
         clause = self.select.group_by
         if clause is None:
             return None
@@ -238,7 +244,7 @@ class _SelectBinder:
     def _set_keys(
         self, clause: Sequence[sql.Expression], items: Sequence[SelectItem]
     ) -> list[list[tuple[str, Expression]]]:
-        """Return the keys of each of GROUPING SETS, which the parser gives as tuples."""
+        """Return the keys of each grouping set as (name, expression), bound once."""
         if self._sets is None:
             self._sets = [
                 self._keys_of(s.elements if isinstance(s, sql.TupleLiteral) else (s,), items)
@@ -275,7 +281,7 @@ class _SelectBinder:
         return keys
 
     def _elements(self, node: sql.Expression) -> list[tuple[str, Expression]]:
-        """Return a key's name and expression, of a tuple those of each element.
+        """Return a key as [(name, expression)]; a tuple as one pair for each of its elements.
 
         A number in a tuple is a constant, not the position of a column."""
         if isinstance(node, sql.TupleLiteral):
@@ -285,9 +291,10 @@ class _SelectBinder:
     def _positional(
         self, node: sql.Expression, items: Sequence[SelectItem], clause: str
     ) -> SelectItem | None:
-        """Return the column that an integer literal names by position, None for other expressions.
+        """Return the SELECT column at an integer literal's position, from 1.
 
-        Negative integers count from the end. Raises BadArguments beyond the columns."""
+        None for other expressions, and without the setting `enable_positional_arguments`. Negative
+        integers count from the end. Raises BadArguments beyond the columns."""
         number = _integer_literal(node)
         if number is None or not self.positional:
             return None
@@ -319,7 +326,9 @@ class _SelectBinder:
             yield Order(bound, order.descending, bool(order.nulls_first), node.position)
 
     def _limit_by_keys(self, items: Sequence[SelectItem]) -> list[Expression]:
-        """Return the keys of LIMIT BY, or of DISTINCT ON (…), which is LIMIT 1 BY …"""
+        """Return the keys of LIMIT BY, or of DISTINCT ON (…), which is LIMIT 1 BY …
+
+        [] without either, NotSupportedError for both."""
         select = self.select
         if select.distinct_on and select.limit_by is not None:
             raise NotSupportedError(
@@ -374,7 +383,8 @@ def _filtered(
 ) -> plan.Node:
     """Return the node of FROM, filtered by PREWHERE and WHERE.
 
-    With FINAL, PREWHERE filters before rows are combined; else it works as WHERE."""
+    With FINAL, PREWHERE filters before rows are combined; else it works as WHERE. Raises
+    NotSupportedError for PREWHERE over anything but one table, IllegalPrewhere for its engine."""
     node = relation.build()
     if prewhere is not None:
         source = select.source

@@ -154,7 +154,7 @@ def _view(
 
 
 def _as_columns(queries: QueryBinder, bound: BoundQuery, columns: tuple[Column, ...]) -> BoundQuery:
-    """Return the query with the names and types that CREATE VIEW recorded."""
+    """Return the query with the names and types of `columns`, which CREATE VIEW recorded."""
     expressions: dict[str, Expression] = {}
     outputs = []
     changes = False
@@ -173,7 +173,9 @@ def _as_columns(queries: QueryBinder, bound: BoundQuery, columns: tuple[Column, 
 def _materialized_view(
     queries: QueryBinder, view: MaterializedView, source: sql.TableReference, context: BindContext
 ) -> Relation:
-    """Return the rows of the view's target with the view's columns and types."""
+    """Return the view's target as a relation with the view's columns and types.
+
+    Target columns that the view does not have are hidden, except virtual ones."""
     target = target_of(queries.scope.snapshot, view, source.position)
     queries.tables[target.id] = target.revision
     relation = table_relation(queries, target, source, context, _qualifiers(source, view))
@@ -210,7 +212,9 @@ def table_relation(
     context: BindContext,
     qualifiers: tuple[Qualifier, ...] | None = None,
 ) -> Relation:
-    """Return a table's relation: a scan of its used columns, ALIAS columns computed above it."""
+    """Return a table's relation: a scan of the columns that are read, ALIAS columns above it.
+
+    `qualifiers` replace the table's own names, None keeps these."""
     scan = _TableScan(queries, table, _is_final(table, source, context), context)
     qualifiers = _qualifiers(source, table) if qualifiers is None else qualifiers
     columns: list[RelationColumn] = []
@@ -242,7 +246,7 @@ _UNSTARRED = (("MATERIALIZED", "materialized"), ("ALIAS", "alias"))
 
 
 def _readable_columns(table: Table, aliases_last: bool) -> list[Column]:
-    """Return the columns that can be read; with `aliases_last`, ALIAS columns follow the others."""
+    """Return all columns but EPHEMERAL ones; with `aliases_last`, ALIAS columns at the end."""
     columns = [c for c in table.columns if c.default_kind != "EPHEMERAL"]
     return sorted(columns, key=lambda c: c.default_kind == "ALIAS") if aliases_last else columns
 

@@ -106,7 +106,10 @@ def _refuse_zero(step: int, source: sql.TableFunction) -> None:
 
 
 def _values(queries: QueryBinder, source: sql.TableFunction, binder: ExpressionBinder) -> Relation:
-    """`values('a UInt8, b String', (1, 'x'), …)`; without a structure the columns are c1, c2, …"""
+    """Return the relation of `values('a UInt8, b String', (1, 'x'), …)`.
+
+    Without a structure the columns are c1, c2, … Raises NumberOfArgumentsDoesntMatch without rows,
+    NumberOfColumnsDoesntMatch for a row of another width."""
     rows = [binder.bind(a) for a in source.arguments]
     structure: list[tuple[str, DataType]] | None = None
     if (

@@ -57,7 +57,9 @@ def with_names(
     name: str,
     qualifiers: tuple[Qualifier, ...],
 ) -> Relation:
-    """Return the relation with `_database` and `_table`, unless it has columns of these names."""
+    """Return the relation with the columns `_database` and `_table`, which no star shows.
+
+    A column of that name in the relation comes first. `database` and `name` are the values."""
     added: list[tuple[str, Expression]] = []
 
     def column(virtual: VirtualColumn, value: str) -> RelationColumn:

@@ -134,7 +134,9 @@ def _function(
 
 
 def _specification(binder: Binder, over: sql.WindowSpec | str | None) -> sql.WindowSpec:
-    """Return a call's window, completed by the windows that it names or extends."""
+    """Return a call's window, completed by the named window that it is or extends.
+
+    Raises BadArguments if it extends a window that has a frame, or repeats a clause of it."""
     if isinstance(over, str):
         return _named_window(binder, over)
     assert over is not None
@@ -261,7 +263,9 @@ def _signed(bound: FrameBound) -> float:
 
 
 def _check_distance(frame: WindowFrame, order_by: tuple[Expression, ...]) -> None:
-    """Refuse a RANGE frame of a distance without one ORDER BY column that has distances."""
+    """Raise an error if a RANGE frame has a distance but ORDER BY is not one number or time.
+
+    BadArguments for another count of ORDER BY columns, NotSupportedError for their type."""
     offsets = [b for b in (frame.start, frame.end) if b.offset is not None]
     if frame.unit != "RANGE" or not offsets:
         return

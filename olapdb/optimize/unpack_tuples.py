@@ -66,8 +66,9 @@ def _simpler(expression: Expression) -> Expression | None:
 
 
 def _element(call: Call, made: Expression, index: Expression) -> Expression | None:
-    """Return the element that `tupleElement` takes of a call of `tuple`, None where it is unknown or
-    has another type."""
+    """Return the element that `tupleElement` takes from a call of `tuple`.
+
+    None if `made` is no such call, the index, from 1, is not constant, or the types differ."""
     if not isinstance(made, Call) or made.name != "tuple" or not isinstance(index, Constant):
         return None
     at = index.value.as_py()

@@ -35,8 +35,9 @@ _INFIX = {
 
 
 def explain(plan: nodes.Plan, annotate: Annotate | None = None) -> list[str]:
-    """Return the lines of a plan's tree. `annotate(node)` returns more lines for a node, such as
-    those of the executor about indexes."""
+    """Return the lines of a plan's tree.
+
+    `annotate(node)` returns more lines for a node, such as those of the executor about indexes."""
     return list(_lines(plan.root, 0, annotate or (lambda node: ())))
 
 
@@ -238,7 +239,7 @@ def _inner(expression: expressions.Expression) -> str:
 
 
 def _python(value: pa.Scalar, data_type: DataType) -> Any:
-    """Return the Python value; its text where a string in it is not UTF-8."""
+    """Return the Python value; a readable text if a string in it is not UTF-8."""
     try:
         return value.as_py()
     except UnicodeDecodeError:

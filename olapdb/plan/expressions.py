@@ -312,7 +312,7 @@ def columns_of(expression: Expression) -> frozenset[str]:
 
 
 def free_parameters(expression: Expression) -> frozenset[str]:
-    """Return the parameters that the expression reads of lambdas that enclose it."""
+    """Return the unique names of parameters of enclosing lambdas that the expression reads."""
     match expression:
         case LambdaParameter(name=name):
             return frozenset((name,))

@@ -56,7 +56,7 @@ def _list(expressions: tuple[nodes.Expression, ...]) -> str:
 
 
 def _right_side(right: nodes.Expression) -> str:
-    """Return the right side of IN: ClickHouse takes one element in parentheses for no tuple."""
+    """Return the right side of IN; one element in parentheses loses them, as in ClickHouse."""
     if isinstance(right, nodes.TupleLiteral) and len(right.elements) == 1:
         return column_name(right.elements[0])
     return column_name(right)

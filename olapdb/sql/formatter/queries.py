@@ -85,10 +85,10 @@ def _format_set_operation(node: nodes.SetOperation) -> str:
 
 
 def _format_branch(query: nodes.Query, loose: bool) -> str:
-    """Return an operand of a set operation, in parentheses if `loose`, its operator binds less.
+    """Return an operand of a set operation, in parentheses if `loose`.
 
-    It has parentheses too where its own WITH, SETTINGS or FORMAT would go to the whole.
-    """
+    `loose` says that its operator binds less. It has parentheses too if its own WITH, SETTINGS or
+    FORMAT would otherwise belong to the whole."""
     text = format_query(query)
     own = isinstance(query, nodes.Select | nodes.SetOperation) and (
         query.with_items or query.settings or query.format

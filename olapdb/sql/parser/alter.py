@@ -120,7 +120,7 @@ def _parse_add(cursor: TokenCursor, position: Position) -> nodes.AlterAction | N
 
 
 def _parse_place(cursor: TokenCursor) -> tuple[bool, str | None]:
-    """Parse `FIRST` or `AFTER column` if it is next; return whether FIRST, and the column."""
+    """Parse `FIRST` or `AFTER column`; return whether FIRST, and the column of AFTER or None."""
     if cursor.take("FIRST"):
         return True, None
     return False, cursor.dotted_name("a column") if cursor.take("AFTER") else None
@@ -213,7 +213,7 @@ def _parse_materialize(cursor: TokenCursor, position: Position) -> nodes.AlterAc
 
 
 def _parse_reset(cursor: TokenCursor, position: Position) -> nodes.ModifySetting:
-    """Parse `SETTING a, b`: a comma with no name of a setting behind it is the next action's."""
+    """Parse `SETTING a, b` behind RESET; stop before a comma that begins the next action."""
     cursor.expect("SETTING")
     names = [cursor.dotted_name("the name of a setting")]
     while cursor.key == "," and cursor.kind_after(1) == "word" and _ends_setting(cursor, 2):

@@ -39,7 +39,7 @@ def parse_comment(cursor: TokenCursor) -> str:
 
 
 def parse_like_clause(cursor: TokenCursor) -> LikeClause:
-    """Parse `[NOT] LIKE | ILIKE 'pattern'` if it is next."""
+    """Parse `[NOT] LIKE | ILIKE 'pattern'`; the pattern is None if it is not next."""
     negated = cursor.take("NOT")
     operator = cursor.take_one_of("LIKE", "ILIKE")
     if operator:

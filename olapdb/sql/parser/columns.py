@@ -27,7 +27,7 @@ _AFTER_EPHEMERAL = (",", ")", "COMMENT", "CODEC", "TTL", "FIRST", "AFTER")
 
 @dataclass
 class TableElements:
-    """What the parentheses of CREATE TABLE hold; `primary_key` is None where none is declared."""
+    """The elements of CREATE TABLE; `primary_key` is None if none is declared."""
 
     columns: list[nodes.ColumnDefinition] = field(default_factory=list)
     indexes: list[nodes.IndexDefinition] = field(default_factory=list)

@@ -138,7 +138,9 @@ def _parse_chain(
 
 
 def _parse_special(cursor: TokenCursor, left: nodes.Expression) -> nodes.Expression | None:
-    """Apply the next token as an operator to `left`; return None where the word is no operator."""
+    """Parse the operator that is next, applied to `left`: `[i]`, `::T`, IN, `->` and the like.
+
+    None, without a step, if the word is no operator here."""
     token = cursor.token
     match token.key:
         case ".":
@@ -272,7 +274,7 @@ def _parse_lambda(cursor: TokenCursor, left: nodes.Expression) -> nodes.Lambda:
 
 
 def _argument_names(left: nodes.Expression) -> tuple[str, ...] | None:
-    """Return the names before `->`; None where an element is not a plain name."""
+    """Return the names in `left`, an operand before `->`; None if any element is no plain name."""
     elements = left.elements if isinstance(left, nodes.TupleLiteral) else (left,)
     names: list[str] = []
     for element in elements:
@@ -283,7 +285,9 @@ def _argument_names(left: nodes.Expression) -> tuple[str, ...] | None:
 
 
 def _as_text(expression: nodes.Expression) -> nodes.Expression:
-    """Return a number as its text, so that `1.5::Decimal(9, 2)` is exact, as in ClickHouse."""
+    """Return a number literal as a string of its text; any other expression unchanged.
+
+    `1.5::Decimal(9, 2)` is then exact, as in ClickHouse."""
     if isinstance(expression, nodes.Literal) and expression.text:
         return nodes.Literal(expression.text, position=expression.position)
     return expression

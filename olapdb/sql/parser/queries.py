@@ -31,7 +31,7 @@ class _Grouping:
 
 @dataclass
 class _Head:
-    """What stands between SELECT and FROM."""
+    """The part of a SELECT before FROM; `top` is the limit of TOP, None without it."""
 
     distinct: bool = False
     distinct_on: tuple[nodes.Expression, ...] = ()
@@ -344,7 +344,7 @@ def _parse_trailing_output(cursor: TokenCursor, query: nodes.Query) -> nodes.Que
 
 
 def _lift_output(operation: nodes.SetOperation) -> nodes.SetOperation:
-    """Move SETTINGS and FORMAT, which were read with the last branch, to the whole operation."""
+    """Return the operation with its last branch's SETTINGS and FORMAT moved to the whole."""
     bare, settings, output = _without_output(operation)
     if not isinstance(bare, nodes.SetOperation) or (not settings and output is None):
         return operation

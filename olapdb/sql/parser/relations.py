@@ -169,7 +169,7 @@ def _parse_alias(cursor: TokenCursor) -> str | None:
 
 
 def _refuse_final(cursor: TokenCursor) -> None:
-    """Raise if FINAL or SAMPLE is next."""
+    """Raise IllegalFinal if FINAL is next, SyntaxError if SAMPLE is."""
     if cursor.key == "FINAL":
         raise IllegalFinal("FINAL is for tables only.", position=cursor.position())
     if cursor.key == "SAMPLE":

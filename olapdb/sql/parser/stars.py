@@ -47,7 +47,10 @@ def parse_modifiers(cursor: TokenCursor, star: Star) -> Star:
 
 
 def _names_follow(cursor: TokenCursor) -> bool:
-    """Tell `* EXCEPT a` from the set operation `SELECT * EXCEPT SELECT …`."""
+    """Return whether the EXCEPT that is next names columns: `* EXCEPT a`.
+
+    It is False for the set operation, `SELECT * EXCEPT SELECT …`. Raises an error for a pattern and
+    for STRICT."""
     grouped = cursor.key_after(1) == "("
     if cursor.kind_after(2 if grouped else 1) == "string":
         raise cursor.refused("EXCEPT with a pattern", "Name the columns.")
