@@ -74,7 +74,7 @@ class OlapdbCredentials(Credentials):
 
     @property
     def unique_field(self) -> str:
-        """The value by which dbt anonymously tells warehouses apart: the location."""
+        """The value by which dbt anonymously distinguishes warehouses: the location."""
         return self.location
 
     @property

@@ -236,8 +236,10 @@ class OlapdbAdapter(SQLAdapter):
             )
 
     def _bound_to(self, current: OlapdbRelation, new_type: str | None) -> dict[str, ViewInfo]:
-        """Return the triggers that stay with this relation if another one takes its name, by
-        `database.name`."""
+        """Return the triggers that stay with this relation if another one takes its name.
+
+        Keys are `database.name`. Triggers that join it count only if it or its replacement, of
+        type `new_type`, is a view."""
         kinds = ["source"]
         if RelationType.View in (new_type, current.type):
             kinds.append("dimension")
@@ -375,7 +377,7 @@ class OlapdbAdapter(SQLAdapter):
     def _prepare_engine(self, engine: str) -> None:
         """Start a Spark session with the profile's options if `engine` is "spark".
 
-        A running session is used as it is."""
+        An active session is reused."""
         if engine != "spark":
             return
         from olapdb.spark.session import spark_session  # PySpark is optional and slow to import

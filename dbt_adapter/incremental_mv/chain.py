@@ -132,7 +132,8 @@ class _TargetAttacher:
     ) -> tuple[nodes.Relation, _Scope | None, tuple[nodes.WithItem, ...]]:
         """Return the CTE `name` with its upstream replaced, inlined as a subquery.
 
-        The result is that of `_source`; nothing is inlined if the CTE reads no upstream."""
+        The result is that of `_source`. If the CTE reads no upstream it is `relation` unchanged,
+        with the scope None."""
         query = common[name]
         assert isinstance(query, nodes.Select)
         below = {n: q for n, q in common.items() if n != name}

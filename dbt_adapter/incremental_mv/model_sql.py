@@ -91,8 +91,9 @@ def _has_sample_mark(node: nodes.Expression) -> bool:
 
 
 def dissolve(select: nodes.Select) -> nodes.Select:
-    """Return the innermost SELECT below outer ones that only pass columns on, with the columns of the
-    outermost and the CTEs of all."""
+    """Return the innermost SELECT of nested ones of which the outer ones only pass columns on.
+
+    It has the columns of the outermost and the CTEs of all."""
     for _ in range(_DISSOLVE_MAX):
         below = _below(select)
         if below is None:

@@ -54,6 +54,7 @@ def _dependency_order(
     seen: set[str] = set()
 
     def visit(unique_id: str) -> Iterator[Mapping[str, Any]]:
+        """Yield the candidates that this node depends on, then the node if it is one."""
         if unique_id in seen or unique_id not in by_id:
             return
         seen.add(unique_id)
@@ -69,7 +70,9 @@ def _dependency_order(
 def run(
     operation: str, warehouse: Warehouse, models: Sequence[ModelNames], options: Mapping[str, Any]
 ) -> list[str]:
-    """Run an operation on the models; return the lines that say what it did or found."""
+    """Run an operation on the models; return its lines, or one line if there are no models.
+
+    `operation` is a key of `_OPERATIONS`."""
     lines: list[str] = []
     for names in models:
         lines += _OPERATIONS[operation](warehouse, names, options)

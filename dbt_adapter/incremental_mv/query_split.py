@@ -122,6 +122,7 @@ def _without_aliases(
     """Return the expression with aliases expanded, except those being expanded already."""
 
     def change(node: nodes.Node) -> nodes.Node | None:
+        """Return the meaning of an alias, None to rewrite the children."""
         if isinstance(node, nodes.Query):
             return node
         if isinstance(node, nodes.Alias):
@@ -221,6 +222,7 @@ class _AggregatingSplit:
         merged and finished."""
 
         def change(node: nodes.Node) -> nodes.Node | None:
+            """Return the stored column of a key or aggregate, None to rewrite the children."""
             if isinstance(node, nodes.Query):
                 return node
             for key in self._keys:

@@ -95,7 +95,7 @@ def run(warehouse: Warehouse, names: ModelNames, sql: str, settings: RunSettings
 
 
 class _Run:
-    """One run of a model: what exists is compared with the definition, then built or kept."""
+    """One run of a model, which creates, rebuilds or backfills it."""
 
     def __init__(
         self, warehouse: Warehouse, names: ModelNames, settings: RunSettings, *, limited: bool
@@ -154,7 +154,7 @@ class _Run:
         self._warehouse.run(definition.create_view(names))
 
     def _rebuild(self, definition: ModelDefinition) -> Outcome:
-        """Build a new target and trigger beside the old ones, swap them in, and drop the old ones."""
+        """Build a new target and trigger under other names, swap them in, drop the old ones."""
         names, warehouse = self._names, self._warehouse
         new, old = names.new, self._old
         self._release(names, self._old)
@@ -270,6 +270,7 @@ def backfill(
     chunk fails; published chunks stay."""
 
     def log_chunk(event: Any) -> None:
+        """Log the chunk of an event that says it was published."""
         if event.phase == "published":
             logger.info(
                 f"{title}: chunk {event.index + 1} of {event.total}, partition {event.partition}: "

@@ -102,8 +102,10 @@ class Grouping:
         *,
         standard: bool = True,
     ) -> None:
-        """`keys` are (proposed name, expression over the rows); `sets` has the keys of each set of
-        ROLLUP, CUBE or GROUPING SETS."""
+        """Add the keys, whose names are only proposed.
+
+        `keys` are (proposed name, expression over the rows); `sets` has the keys of each set of
+        ROLLUP, CUBE or GROUPING SETS. `standard`: see `grouping_value`."""
         self._names = names
         self._sets = sets
         self._environment = environment or Environment()
@@ -139,6 +141,7 @@ class Grouping:
         Raises NotAnAggregate for a column that is neither a key nor under an aggregate."""
 
         def change(e: expressions.Expression) -> expressions.Expression | None:
+            """Return the column of a key or aggregate, None for an expression over them."""
             if isinstance(e, AggregateRef):
                 return expressions.ColumnRef(e.type, self._aggregate_name(e))
             if isinstance(e, GroupingRef):

@@ -16,6 +16,7 @@ def aliases_of(select: sql.Select) -> dict[str, sql.Expression]:
     aliases: dict[str, sql.Expression] = {}
 
     def add(name: str, expression: sql.Expression, position: Position | None) -> None:
+        """Add an alias; raise MultipleExpressionsForAlias if it has another expression already."""
         first = aliases.setdefault(name, expression)
         if first is not expression and first != expression:
             raise MultipleExpressionsForAlias(

@@ -93,6 +93,7 @@ def fold_lambda(expression: LambdaFunction, environment: Environment) -> Express
     names = [p.name for p in expression.parameters]
 
     def body(elements: Sequence[pa.Array], owners: np.ndarray) -> pa.Array:
+        """Return the values of the lambda's body for the elements."""
         inputs = dict(zip(names, elements, strict=True))
         value = _evaluate(expression.body, inputs, len(owners), environment)
         return as_array(value, len(owners))

@@ -163,7 +163,7 @@ class Binder(Protocol):
         """Return the expression as `target`."""
 
     def lookup(self, parts: tuple[str, ...], node: sql.Identifier | None) -> Expression | None:
-        """Return the alias, column or tuple element that an identifier names, else None."""
+        """Return the lambda parameter, alias, column or tuple element of this name, else None."""
 
     def subquery_context(self) -> BindContext:
         """Return the context of a subquery in an expression of this SELECT."""

@@ -48,6 +48,7 @@ def bind_expression(expression: sql.Expression, table: Table, scope: BindScope) 
     context = queries.root_context()
 
     def lookup(column: Column) -> Expression:
+        """Return the reference to a stored column, for ALIAS expressions that read it."""
         return ColumnRef(column.type, column.name)
 
     columns = []

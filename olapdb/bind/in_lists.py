@@ -125,7 +125,9 @@ def _in_values(
 
 
 def _key(value: pa.Scalar) -> object:
-    """Return a hashable key of a value: -0.0 is not 0.0, NaN is NaN, in tuples and arrays too."""
+    """Return a hashable key of a value, by which equal values are one.
+
+    -0.0 differs from 0.0 and NaN equals NaN, in tuples and arrays too."""
     if not value.is_valid:
         return None
     if pa.types.is_floating(value.type):

@@ -47,8 +47,8 @@ def bind_projection(
 ) -> BoundQuery:
     """Return the query with SELECT's columns and all clauses after them on top of `node`.
 
-    Expressions of ORDER BY and LIMIT BY that SELECT does not show are computed beside its columns
-    and dropped at the end."""
+    Expressions of ORDER BY and LIMIT BY that SELECT does not show are extra columns, dropped at
+    the end."""
     columns = _Columns(binder.queries.names)
     outputs = [
         OutputColumn(columns.add(i.expression, i.name), i.name, i.expression.type)

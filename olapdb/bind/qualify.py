@@ -101,6 +101,7 @@ class _Qualifier:
         Columns named by REPLACE (`replaced`) get their table: the alias would hide them."""
 
         def change(node: sql.Node) -> sql.Node | None:
+            """Return the node with its names written out, None to rewrite its children."""
             match node:
                 case sql.Identifier(parts=(name,)) if name in replaced and binder is not None:
                     return _with_table(binder, node)

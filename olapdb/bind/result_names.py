@@ -23,6 +23,7 @@ def result_name(binder: Binder, node: sql.Expression) -> str:
         return ".".join(_shortened(binder, node).parts)
 
     def change(inner: sql.Node) -> sql.Node | None:
+        """Return the node as the name shows it, None to rewrite its children."""
         if isinstance(inner, sql.Identifier):
             return _shortened(binder, inner)
         if isinstance(inner, sql.Query):

@@ -79,7 +79,9 @@ class _Clauses:
     limit_by: list[Expression]
 
     def computed(self) -> list[Expression]:
-        """Return the expressions above HAVING, in the order of the clauses."""
+        """Return the expressions that are computed after HAVING.
+
+        The order is SELECT, ORDER BY, LIMIT BY, QUALIFY."""
         columns = [i.expression for i in self.items] + [o.expression for o in self.orders]
         return [*columns, *self.limit_by, *_optional(self.qualify)]
 
@@ -166,6 +168,7 @@ class _SelectBinder:
         node = windows.add_windows(node, [rows.rewrite(e) for e in computed])
 
         def rewritten(expression: Expression) -> Expression:
+            """Return the expression over the columns of arrayJoin() and of windows."""
             return windows.rewrite(rows.rewrite(expression))
 
         if qualify is not None:

@@ -266,7 +266,7 @@ def _is_final(table: Table, source: sql.TableReference, context: BindContext) ->
 
 
 class _TableScan:
-    """The scan of one table: it collects the used columns, then builds the node."""
+    """The scan of one table: it collects the columns that are read, then builds the node."""
 
     def __init__(
         self, queries: QueryBinder, table: Table, final: bool, context: BindContext

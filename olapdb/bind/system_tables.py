@@ -49,6 +49,7 @@ def system_relation(queries: QueryBinder, source: sql.TableReference, database: 
     ]
 
     def build() -> plan.Node:
+        """Return the scan of the columns that the query reads."""
         used = [f for f, c in zip(fields, columns, strict=True) if c.used]
         return plan.SystemScan(
             shown, tuple((unique[f.name], f.name) for f in used), tuple(f.type for f in used)

@@ -63,6 +63,8 @@ def with_names(
     added: list[tuple[str, Expression]] = []
 
     def column(virtual: VirtualColumn, value: str) -> RelationColumn:
+        """Return a virtual column with this constant value."""
+
         def make() -> Expression:
             unique = queries.names.unique(virtual.name)
             scalar = pa.scalar(value, virtual.type.arrow)
@@ -73,6 +75,7 @@ def with_names(
         return RelationColumn(virtual.name, virtual.type, make, qualifiers, starred=False)
 
     def build() -> plan.Node:
+        """Return the relation's node, with the name columns that the query reads added."""
         node = relation.build()
         if not added:
             return node

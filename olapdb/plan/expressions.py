@@ -25,7 +25,7 @@ class Expression:
     type: DataType
 
     def children(self) -> tuple[Expression, ...]:
-        """Return the expressions directly below."""
+        """Return the direct subexpressions."""
         return ()
 
 

@@ -135,6 +135,7 @@ def map_subqueries(node: nodes.Node, change: Callable[[nodes.Node], nodes.Node])
     """Return the node with `change` applied to the plans of subqueries in its own expressions."""
 
     def in_expression(e: expressions.Expression) -> expressions.Expression | None:
+        """Return a subquery with its plan changed, None for any other expression."""
         if isinstance(e, expressions.ScalarSubquery):
             return replace(e, plan=change(e.plan))
         if isinstance(e, expressions.InSubquery):
@@ -184,7 +185,7 @@ def all_scans(root: nodes.Node) -> Iterator[nodes.Scan]:
 
 
 def all_expressions(root: nodes.Node) -> Iterator[expressions.Expression]:
-    """Yield every expression of the plan and all below it, those of its subqueries too."""
+    """Yield every expression of the plan with its subexpressions, those of subqueries too."""
     for node in all_nodes(root):
         for expression in expressions_of(node):
             yield from expressions.walk(expression)

@@ -275,7 +275,7 @@ def _format_bound(bound: nodes.FrameBound) -> str:
 
 
 def format_order_items(items: Iterable[nodes.OrderItem]) -> str:
-    """Return `a ASC, b DESC NULLS FIRST`, what stands behind ORDER BY."""
+    """Return the items of ORDER BY: `a ASC, b DESC NULLS FIRST`."""
     return ", ".join(_format_order_item(item) for item in items)
 
 

@@ -198,7 +198,7 @@ def _format_limits(node: nodes.Select) -> list[str]:
 
 
 def format_relation(node: nodes.Relation) -> str:
-    """Return the SQL of what stands behind FROM."""
+    """Return the SQL of a source in FROM: table, function, subquery or join."""
     match node:
         case nodes.TableReference():
             return _format_table_reference(node)

@@ -270,7 +270,7 @@ def _parse_named_window(cursor: TokenCursor) -> tuple[str, nodes.WindowSpec]:
 
 
 def _parse_grouping(cursor: TokenCursor) -> _Grouping:
-    """Parse GROUP BY in all its forms, and WITH TOTALS, which may stand alone."""
+    """Parse GROUP BY in all its forms, and WITH TOTALS, with or without GROUP BY."""
     grouping = _Grouping()
     if not cursor.take("GROUP", "BY"):
         grouping.with_totals = cursor.take("WITH", "TOTALS")

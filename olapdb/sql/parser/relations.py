@@ -26,7 +26,7 @@ _STRICTNESSES: dict[str, Strictness] = {
 
 
 def parse_relation(cursor: TokenCursor) -> nodes.Relation:
-    """Parse what stands behind FROM; joins are left-associative, commas among them."""
+    """Parse the sources of FROM; joins and commas are left-associative."""
     left = _parse_table_expression(cursor)
     while True:
         position = cursor.position()

@@ -16,7 +16,7 @@ _NOT_ALL = (".", "(", ",", "+", "-", "*", "/")
 
 @dataclass
 class LimitClauses:
-    """What LIMIT … BY, LIMIT, OFFSET and FETCH of one SELECT say; None where left out."""
+    """The limits of one SELECT: LIMIT … BY, LIMIT, OFFSET and FETCH; None where left out."""
 
     limit_by: LimitBy | None = None
     limit: Expression | None = None

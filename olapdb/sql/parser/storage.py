@@ -171,7 +171,7 @@ def _parse_ttl_action(
 
 
 def _skip_ttl_assignments(cursor: TokenCursor) -> None:
-    """Parse `v = sum(v), w = max(w)` for its errors; the text is kept, not the tree."""
+    """Step over `v = sum(v), w = max(w)`, parsed only for its errors; its text is stored."""
     while True:
         cursor.dotted_name("a column")
         cursor.expect("=")
