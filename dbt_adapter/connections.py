@@ -152,8 +152,9 @@ class OlapdbConnectionManager(SQLConnectionManager):
         return str(type_code)
 
     def begin(self) -> Connection:
-        """Mark the connection as in a transaction, for dbt; the engine has none of several
-        statements."""
+        """Mark the connection as in a transaction, for dbt.
+
+        The engine has no transaction of several statements."""
         connection = self.get_thread_connection()
         connection.transaction_open = True
         return connection

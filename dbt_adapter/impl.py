@@ -222,9 +222,10 @@ class OlapdbAdapter(SQLAdapter):
 
     @available.parse(lambda *a, **k: None)
     def check_rebuild(self, current: OlapdbRelation, new_type: str, release: bool) -> None:
-        """Raise CompilationError if triggers would stay with `current` after another relation takes
-        its name. With `release` raise it only for triggers that dbt did not make, which `swap_in`
-        cannot drop."""
+        """Raise CompilationError if triggers would stay with `current` after a rebuild.
+
+        The rebuild gives its name to another relation of type `new_type`. With `release`, raise it
+        only for triggers that dbt did not make, which `swap_in` cannot drop."""
         bound = self._bound_to(current, new_type)
         runner.refuse_foreign(current.render(), bound)
         if bound and not release:
@@ -266,8 +267,9 @@ class OlapdbAdapter(SQLAdapter):
 
     @available.parse(lambda *a, **k: True)
     def is_plain_view(self, relation: OlapdbRelation) -> bool:
-        """Return whether CREATE OR REPLACE VIEW can replace it: it is neither a table nor the read
-        view of an `incremental_mv`."""
+        """Return whether CREATE OR REPLACE VIEW can replace the relation.
+
+        It can if the relation is neither a table nor the read view of an `incremental_mv`."""
         return relation.type == RelationType.View and len(self._parts(relation)) == 1
 
     def _rename(self, pairs: Sequence[tuple[OlapdbRelation, OlapdbRelation]]) -> None:
@@ -282,8 +284,9 @@ class OlapdbAdapter(SQLAdapter):
         self.execute(f"RENAME TABLE {', '.join(clauses)}", auto_begin=False)
 
     def _parts(self, relation: OlapdbRelation) -> list[OlapdbRelation]:
-        """Return the relation, or the trigger, read view and target of an `incremental_mv`, in the
-        order in which they can be dropped."""
+        """Return the relation alone, or all parts of an `incremental_mv`.
+
+        The parts are trigger, read view and target, in the order in which they can be dropped."""
         if relation.type not in (RelationType.View, RelationType.MaterializedView):
             return [relation]
         names = ModelNames(relation.schema or "", relation.identifier or "")
@@ -317,8 +320,7 @@ class OlapdbAdapter(SQLAdapter):
 
     @available.parse(lambda *a, **k: "")
     def storage_clause(self, config: Mapping[str, Any]) -> str:
-        """Return the clauses ENGINE, PARTITION BY, PRIMARY KEY, ORDER BY and SETTINGS from a model's
-        config."""
+        """Return ENGINE, PARTITION BY, PRIMARY KEY, ORDER BY and SETTINGS from a model's config."""
         return storage_clause(config)
 
     @available.parse(lambda *a, **k: "''")

@@ -33,8 +33,9 @@ def storage_clause(config: Mapping[str, Any]) -> str:
 
 
 def key_expression(value: object, name: str) -> str:
-    """Return the config `name`, an expression or a list of them, as one SQL expression; "" if it is
-    not set."""
+    """Return the config `name` as one SQL expression, "" if it is not set.
+
+    `value` is an expression or a list of them."""
     if value is None or value == "" or value == []:
         return ""
     if isinstance(value, str):

@@ -103,8 +103,9 @@ def dissolve(select: nodes.Select) -> nodes.Select:
 
 
 def _below(select: nodes.Select) -> nodes.Select | None:
-    """Return the SELECT one level below with the columns of this one; None if this one does more than
-    pass columns on."""
+    """Return the SELECT one level below with the columns of this one.
+
+    None if this one does more than pass columns on."""
     if not _only_passes_on(select):
         return None
     inner, remaining = _inner_query(select)
@@ -157,8 +158,9 @@ def _inner_query(select: nodes.Select) -> tuple[nodes.Query | None, tuple[nodes.
 def _chosen(
     columns: tuple[nodes.Expression, ...], inner: nodes.Select
 ) -> tuple[nodes.Expression, ...] | None:
-    """Return the inner SELECT's columns as the outer one chooses and names them; None if two of
-    them have one name, or if the outer one names another column."""
+    """Return the inner SELECT's columns as the outer one chooses and names them.
+
+    None if two of them have one name, or if the outer one names another column."""
     by_name = {output_name(c): c for c in inner.columns}
     if len(by_name) != len(inner.columns):
         return None

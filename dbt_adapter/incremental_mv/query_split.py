@@ -48,8 +48,10 @@ class SplitQuery:
     aggregated: bool
 
     def column_kinds(self) -> dict[str, tuple[str, str]]:
-        """Return the kind of each column, on which its use in chained models depends: ("key", ""),
-        ("sum", ""), ("state", "uniq"), ("expression", ""), or ("column", "") in a row-wise model."""
+        """Return the kind of each column, on which its use in chained models depends.
+
+        It is ("key", ""), ("sum", ""), ("state", "uniq"), ("expression", ""), or ("column", "") in
+        a row-wise model."""
         if not self.aggregated:
             return {o.name: ("column", "") for o in self.outputs}
         stored: dict[str, tuple[str, str]] = {k.name: ("key", "") for k in self.keys}
@@ -218,8 +220,10 @@ class _AggregatingSplit:
         return _without_aliases(element, aliases, frozenset())
 
     def _read_column(self, name: str, expression: nodes.Expression) -> nodes.Expression:
-        """Return the column as the read view computes it from the target: keys by name, aggregates
-        merged and finished."""
+        """Return the column as the read view computes it from the target.
+
+        Keys are read by name; aggregates are merged and finished. Raises CompilationError for a
+        column that is neither a key nor in an aggregate."""
 
         def change(node: nodes.Node) -> nodes.Node | None:
             """Return the stored column of a key or aggregate, None to rewrite the children."""

@@ -60,8 +60,7 @@ def _refuse_windows(select: nodes.Select) -> None:
 
 
 def _refuse_volatile(select: nodes.Select) -> None:
-    """Raise CompilationError for functions that give another value at each call, anywhere in the
-    model."""
+    """Raise CompilationError if the model calls a function whose value changes at each call."""
     names = nondeterministic_functions(select)
     if names:
         called = ", ".join(f"{name}()" for name in names)
@@ -73,8 +72,10 @@ def _refuse_volatile(select: nodes.Select) -> None:
 
 
 def _refuse_sources(select: nodes.Select) -> None:
-    """Raise CompilationError for joins and subqueries, between the model and its source table, that
-    cannot be maintained: they compare or aggregate rows of one block only."""
+    """Raise CompilationError for joins and subqueries that cannot be maintained.
+
+    These lie between the model and its source table. Such a subquery would compare or aggregate
+    the rows of one inserted block only; such a join adds rows without an INSERT."""
     common = {i.name: i.query for i in select.with_items if i.query is not None}
     for query in firing_queries(select, common):
         if isinstance(query, nodes.SetOperation):

@@ -237,8 +237,9 @@ class _Run:
 
 
 def refuse_foreign(rebuilt: str, triggers: Mapping[str, ViewInfo]) -> None:
-    """Raise CompilationError if dbt did not create one of the triggers, so that it could not create
-    it again after a rebuild."""
+    """Raise CompilationError if dbt did not create one of the triggers.
+
+    It could not create that trigger again after a rebuild of `rebuilt`."""
     foreign = [name for name, view in triggers.items() if not view.model]
     if foreign:
         raise CompilationError(

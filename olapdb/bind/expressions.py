@@ -455,8 +455,9 @@ class ExpressionBinder:
 def bind_condition(
     binder: ExpressionBinder, node: sql.Expression, clause: str
 ) -> expressions.Expression:
-    """Bind a predicate. Raises IllegalTypeOfColumnForFilter unless it is an integer, a float, Bool or
-    NULL."""
+    """Bind a predicate. Raises IllegalTypeOfColumnForFilter for a type that is no condition.
+
+    An integer, a float, Bool and NULL are conditions. `clause` names the place in the message."""
     bound = binder.bind(node)
     kind = types.plain(bound.type)
     if not isinstance(kind, types.Nothing) and (
