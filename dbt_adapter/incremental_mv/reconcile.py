@@ -100,7 +100,7 @@ def _cause(row: Mapping[str, Any]) -> str:
 
 
 def _repair(names: ModelNames, row: Mapping[str, Any]) -> str:
-    """Return the dbt command that repairs a partition: a run if only rows are missing."""
+    """Return the dbt command that repairs a partition: a run if it only has a gap, else a repair."""
     if row["gap_rows"] and row["verdict"] == "equal" and not row["bypass_rows"]:
         return f"dbt run --select {names.model}"
     discard = ", discard_bypass: true" if row["bypass_rows"] else ""

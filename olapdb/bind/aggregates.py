@@ -204,7 +204,8 @@ def _column_name(call: expressions.AggregateCall) -> str:
 def implicit_keys(expression: expressions.Expression) -> list[expressions.Expression]:
     """Return the keys of GROUP BY ALL for one SELECT column, [] for a constant.
 
-    A column without aggregates is a key itself. Of any other its largest parts without any are."""
+    A column without aggregates and window functions is a key itself. Of any other column its
+    largest parts without them are keys."""
     if isinstance(expression, AggregateRef | GroupingRef | expressions.LambdaParameter):
         return []
     whole = not any(

@@ -85,7 +85,7 @@ def bind_expression_over(
 def _bind_over(
     expression: sql.Expression, columns: list[RelationColumn], label: str, queries: StatementBinder
 ) -> Expression:
-    """Bind an expression over these columns alone. Raises an error if it has an aggregate.
+    """Bind an expression over these columns alone. Raises IllegalAggregation for an aggregate.
 
     `label` names the relation in error messages."""
     relation = Relation(columns, _unbuilt, label)

@@ -56,7 +56,8 @@ def _parse_array_join(cursor: TokenCursor, left: nodes.Relation) -> nodes.ArrayJ
 def _parse_join(cursor: TokenCursor, left: nodes.Relation) -> nodes.Join | None:
     """Parse `[kind] [strictness] JOIN table ON | USING …`; None if no join is next.
 
-    Raises an error for NATURAL JOIN, SyntaxError if ON and USING are both missing."""
+    CROSS and PASTE have no condition. Raises SyntaxError if another join has none, and
+    NotSupportedError for NATURAL JOIN."""
     start = cursor.at
     position = cursor.position()
     if cursor.key == "NATURAL":
