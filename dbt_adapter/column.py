@@ -34,10 +34,12 @@ class OlapdbColumn(Column):
 
     @property
     def quoted(self) -> str:
+        """Return the column's name in quotes."""
         return quote(str(self.column))
 
     @property
     def data_type(self) -> str:
+        """Return the full type, as olapdb writes it."""
         return str(self.dtype)
 
     @property
@@ -50,24 +52,33 @@ class OlapdbColumn(Column):
 
     @property
     def is_nullable(self) -> bool:
+        """Return whether the type is Nullable, also inside LowCardinality."""
         return "Nullable(" in self.dtype.removeprefix("LowCardinality(")[:9]
 
     def is_string(self) -> bool:
+        """Return whether the type is String or FixedString, without Nullable."""
         return self.plain_type == "String" or _FIXED.match(self.plain_type) is not None
 
     def is_integer(self) -> bool:
+        """Return whether the type is an integer."""
         return _INTEGER.match(self.plain_type) is not None
 
     def is_float(self) -> bool:
+        """Return whether the type is Float32 or Float64."""
         return self.plain_type in ("Float32", "Float64")
 
     def is_numeric(self) -> bool:
+        """Return whether the type is a Decimal; floats and integers are not."""
         return _DECIMAL.match(self.plain_type) is not None
 
     def is_number(self) -> bool:
+        """Return whether the type is an integer, a float or a Decimal."""
         return self.is_integer() or self.is_float() or self.is_numeric()
 
     def string_size(self) -> int:
+        """Return the bytes of a FixedString, 256 for a String.
+
+        Raises DbtRuntimeError for any other type."""
         if not self.is_string():
             raise DbtRuntimeError("Called string_size() on non-string field!")
         fixed = _FIXED.match(self.plain_type)
@@ -80,6 +91,7 @@ class OlapdbColumn(Column):
 
     @classmethod
     def numeric_type(cls, dtype: str, precision: Any, scale: Any) -> str:
+        """Return Decimal(precision, scale), `dtype` if either is None."""
         if precision is None or scale is None:
             return dtype
         return f"Decimal({precision}, {scale})"
@@ -90,4 +102,5 @@ class OlapdbColumn(Column):
 
     @classmethod
     def from_description(cls, name: str, raw_data_type: str) -> OlapdbColumn:
+        """Return a column of this name and type."""
         return cls(name, raw_data_type)

@@ -88,6 +88,7 @@ class OpenWarehouses:
 
     @staticmethod
     def _open(credentials: OlapdbCredentials) -> olapdb.Connection:
+        """Open the warehouse of a profile, in memory if it has no path."""
         path = None if credentials.location == MEMORY else credentials.location
         # Not credentials.schema: dbt creates it only after it has connected.
         return olapdb.connect(path, settings=credentials.settings)
@@ -151,8 +152,9 @@ class OlapdbConnectionManager(SQLConnectionManager):
         return str(type_code)
 
     def begin(self) -> Connection:
-        """Mark the connection as in a transaction, for dbt; the engine has none of several
-        statements."""
+        """Mark the connection as in a transaction, for dbt.
+
+        The engine has no transaction of several statements."""
         connection = self.get_thread_connection()
         connection.transaction_open = True
         return connection

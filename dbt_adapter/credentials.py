@@ -35,6 +35,9 @@ class OlapdbCredentials(Credentials):
     spark: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        """Check the profile; raise DbtRuntimeError if it contradicts itself.
+
+        `database` gets the fixed name that dbt needs: names in olapdb have two levels."""
         if self.database not in (DATABASE, self.schema, ""):
             raise DbtRuntimeError(
                 f"The profile has database: {self.database} and schema: {self.schema}. Names in "
@@ -66,11 +69,12 @@ class OlapdbCredentials(Credentials):
 
     @property
     def type(self) -> str:
+        """Return the adapter's name."""
         return "olapdb"
 
     @property
     def unique_field(self) -> str:
-        """The value by which dbt anonymously tells warehouses apart: the location."""
+        """The value by which dbt anonymously distinguishes warehouses: the location."""
         return self.location
 
     @property
@@ -79,6 +83,7 @@ class OlapdbCredentials(Credentials):
         return self.path if self.path == MEMORY else os.path.realpath(os.path.expanduser(self.path))
 
     def _connection_keys(self) -> tuple[str, ...]:
+        """Return the fields that `dbt debug` prints."""
         return ("path", "database", "schema", "settings", "backfill_engine", "spark")
 
 

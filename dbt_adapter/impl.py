@@ -72,34 +72,42 @@ class OlapdbAdapter(SQLAdapter):
 
     @classmethod
     def date_function(cls) -> str:
+        """Return the SQL of the current time."""
         return "now()"
 
     @classmethod
     def quote(cls, identifier: str) -> str:
+        """Return an identifier in quotes."""
         return quote(identifier)
 
     @classmethod
     def convert_text_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """Return String as the type of a seed's column, Nullable if it has NULLs."""
         return seeds.with_nulls("String", agate_table, col_idx)
 
     @classmethod
     def convert_number_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """Return the type of a seed's column of numbers, from its values."""
         return seeds.with_nulls(seeds.number_type(agate_table, col_idx), agate_table, col_idx)
 
     @classmethod
     def convert_integer_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """Return the type of a seed's column of integers, from its values."""
         return seeds.with_nulls(seeds.number_type(agate_table, col_idx), agate_table, col_idx)
 
     @classmethod
     def convert_boolean_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """Return Bool as the type of a seed's column, Nullable if it has NULLs."""
         return seeds.with_nulls("Bool", agate_table, col_idx)
 
     @classmethod
     def convert_datetime_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """Return the type of a seed's column of times, from its values."""
         return seeds.with_nulls(seeds.datetime_type(agate_table, col_idx), agate_table, col_idx)
 
     @classmethod
     def convert_date_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """Return the type of a seed's column of dates, from its values."""
         return seeds.with_nulls(seeds.date_type(agate_table, col_idx), agate_table, col_idx)
 
     @classmethod
@@ -118,15 +126,18 @@ class OlapdbAdapter(SQLAdapter):
         return [OlapdbColumn(name, str(data_type)) for name, data_type in described]
 
     def debug_query(self) -> None:
+        """Run `select 1`, for dbt debug."""
         self.execute("select 1 as id")
 
     @available
     def valid_incremental_strategies(self) -> list[str]:
+        """Return the strategies of dbt's materialization `incremental`."""
         return ["append"]
 
     # --- relations
 
     def check_schema_exists(self, database: str, schema: str) -> bool:
+        """Return whether the schema, a database of olapdb, exists."""
         return schema in self.list_schemas(database)
 
     def _make_match_kwargs(self, database: str, schema: str, identifier: str) -> dict[str, str]:
@@ -211,9 +222,10 @@ class OlapdbAdapter(SQLAdapter):
 
     @available.parse(lambda *a, **k: None)
     def check_rebuild(self, current: OlapdbRelation, new_type: str, release: bool) -> None:
-        """Raise CompilationError if triggers would stay with `current` after another relation takes
-        its name. With `release` raise it only for triggers that dbt did not make, which `swap_in`
-        cannot drop."""
+        """Raise CompilationError if triggers would stay with `current` after a rebuild.
+
+        The rebuild gives its name to another relation of type `new_type`. With `release`, raise it
+        only for triggers that dbt did not make, which `swap_in` cannot drop."""
         bound = self._bound_to(current, new_type)
         runner.refuse_foreign(current.render(), bound)
         if bound and not release:
@@ -225,8 +237,10 @@ class OlapdbAdapter(SQLAdapter):
             )
 
     def _bound_to(self, current: OlapdbRelation, new_type: str | None) -> dict[str, ViewInfo]:
-        """Return the triggers that stay with this relation if another one takes its name, by
-        `database.name`."""
+        """Return the triggers that stay with this relation if another one takes its name.
+
+        Keys are `database.name`. Triggers that join it count only if it or its replacement, of
+        type `new_type`, is a view."""
         kinds = ["source"]
         if RelationType.View in (new_type, current.type):
             kinds.append("dimension")
@@ -253,8 +267,9 @@ class OlapdbAdapter(SQLAdapter):
 
     @available.parse(lambda *a, **k: True)
     def is_plain_view(self, relation: OlapdbRelation) -> bool:
-        """Return whether CREATE OR REPLACE VIEW can replace it: it is neither a table nor the read
-        view of an `incremental_mv`."""
+        """Return whether CREATE OR REPLACE VIEW can replace the relation.
+
+        It can if the relation is neither a table nor the read view of an `incremental_mv`."""
         return relation.type == RelationType.View and len(self._parts(relation)) == 1
 
     def _rename(self, pairs: Sequence[tuple[OlapdbRelation, OlapdbRelation]]) -> None:
@@ -269,8 +284,9 @@ class OlapdbAdapter(SQLAdapter):
         self.execute(f"RENAME TABLE {', '.join(clauses)}", auto_begin=False)
 
     def _parts(self, relation: OlapdbRelation) -> list[OlapdbRelation]:
-        """Return the relation, or the trigger, read view and target of an `incremental_mv`, in the
-        order in which they can be dropped."""
+        """Return the relation alone, or all parts of an `incremental_mv`.
+
+        The parts are trigger, read view and target, in the order in which they can be dropped."""
         if relation.type not in (RelationType.View, RelationType.MaterializedView):
             return [relation]
         names = ModelNames(relation.schema or "", relation.identifier or "")
@@ -298,17 +314,18 @@ class OlapdbAdapter(SQLAdapter):
     def _sibling(
         self, relation: OlapdbRelation, identifier: str, kind: RelationType
     ) -> OlapdbRelation:
+        """Return a relation of another name and kind in the schema of `relation`."""
         sibling: OlapdbRelation = relation.incorporate(path={"identifier": identifier}, type=kind)
         return sibling
 
     @available.parse(lambda *a, **k: "")
     def storage_clause(self, config: Mapping[str, Any]) -> str:
-        """Return the clauses ENGINE, PARTITION BY, PRIMARY KEY, ORDER BY and SETTINGS from a model's
-        config."""
+        """Return ENGINE, PARTITION BY, PRIMARY KEY, ORDER BY and SETTINGS from a model's config."""
         return storage_clause(config)
 
     @available.parse(lambda *a, **k: "''")
     def string_literal(self, value: str) -> str:
+        """Return a value as a quoted SQL string."""
         return string_literal(value)
 
     # --- seeds
@@ -360,7 +377,9 @@ class OlapdbAdapter(SQLAdapter):
         return Warehouse(self.connections, self._handle, self._prepare_engine)
 
     def _prepare_engine(self, engine: str) -> None:
-        """Start a Spark session with the profile's options, if `engine` is "spark" and none runs."""
+        """Start a Spark session with the profile's options if `engine` is "spark".
+
+        An active session is reused."""
         if engine != "spark":
             return
         from olapdb.spark.session import spark_session  # PySpark is optional and slow to import
@@ -443,5 +462,6 @@ class OlapdbAdapter(SQLAdapter):
     # --- helpers
 
     def _handle(self) -> Handle:
+        """Return the connection handle of the calling thread."""
         handle: Handle = self.connections.get_thread_connection().handle
         return handle

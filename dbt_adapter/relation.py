@@ -48,6 +48,9 @@ class OlapdbRelation(BaseRelation):
         return quote(identifier)
 
     def _render_event_time_filtered(self, event_time_filter: EventTimeFilter) -> str:
+        """Return the filter of `--sample` with a mark that the model's SQL shows.
+
+        Returns "" if there is no filter."""
         condition = super()._render_event_time_filtered(event_time_filter)
         return f"{condition} and '{SAMPLE_MARK}' != ''" if condition else ""
 

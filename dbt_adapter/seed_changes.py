@@ -84,8 +84,9 @@ def apply_change(
 
 
 def _differences(new: OlapdbRelation, old: OlapdbRelation, columns: list[str]) -> str:
-    """Return a query of the distinct rows that differ in number, with `__dbt_n`: the number in `new`
-    minus that in `old`."""
+    """Return a query of the distinct rows whose number differs between `new` and `old`.
+
+    Its column `__dbt_n` is the number in `new` minus that in `old`."""
     listed = ", ".join(map(quote, columns))
     return (
         f"SELECT {listed}, sum(__dbt_sign) AS __dbt_n FROM ("

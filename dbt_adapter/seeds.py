@@ -19,16 +19,18 @@ _DATETIME = (datetime.datetime(1970, 1, 1), datetime.datetime(2106, 2, 7, 6, 28,
 
 
 def with_nulls(type_name: str, agate_table: agate.Table, column: int) -> str:
-    """Return the type as Nullable if the column holds a NULL. Other columns stay plain, so they can
-    be sorting keys and need no null map."""
+    """Return the type as Nullable if the column holds a NULL, else unchanged.
+
+    A plain column can be a sorting key and needs no null map."""
     if any(value is None for value in agate_table.columns[column].values()):
         return f"Nullable({type_name})"
     return type_name
 
 
 def number_type(agate_table: agate.Table, column: int) -> str:
-    """Return the type of a column of numbers: Int64, Float64 if some have a fraction, or
-    Decimal(38, 0) if some exceed 64 bits."""
+    """Return the type of a column of numbers.
+
+    It is Int64, Float64 if some have a fraction, or Decimal(38, 0) if some exceed 64 bits."""
     values = [v for v in agate_table.columns[column].values() if v is not None]
     if any(v != int(v) for v in values):
         return "Float64"

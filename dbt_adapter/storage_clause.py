@@ -33,8 +33,9 @@ def storage_clause(config: Mapping[str, Any]) -> str:
 
 
 def key_expression(value: object, name: str) -> str:
-    """Return the config `name`, an expression or a list of them, as one SQL expression; "" if it is
-    not set."""
+    """Return the config `name` as one SQL expression, "" if it is not set.
+
+    `value` is an expression or a list of them."""
     if value is None or value == "" or value == []:
         return ""
     if isinstance(value, str):
@@ -54,12 +55,16 @@ def settings_clause(settings: object) -> str:
 
 
 def _value(value: object) -> str:
+    """Return a setting's value as SQL: a bool as 0 or 1, a number bare, any other as a string."""
     if isinstance(value, bool):
         return str(int(value))
     return str(value) if isinstance(value, int | float) else string_literal(str(value))
 
 
 def _refuse_keys(engine: str, **keys: str) -> None:
+    """Raise CompilationError if any key is set for an engine that has none.
+
+    `keys` maps the names of the model's configs to their SQL."""
     for name, value in keys.items():
         if value:
             raise CompilationError(

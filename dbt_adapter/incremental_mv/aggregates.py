@@ -97,7 +97,9 @@ def _state(call: nodes.Function) -> Storage:
 
 
 def _split_suffix(name: str) -> tuple[str, str]:
-    """Return an aggregate's name without its suffix of _SUFFIXES, and the suffix or ""."""
+    """Return an aggregate's name without a suffix of `_SUFFIXES`, and the suffix or "".
+
+    A name without one is in lower case if that is an aggregate."""
     for suffix in _SUFFIXES:
         if name.endswith(suffix) and len(name) > len(suffix):
             return name[: -len(suffix)], suffix

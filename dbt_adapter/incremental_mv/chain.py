@@ -63,6 +63,8 @@ def attach_to_target(select: nodes.Select, find: FindUpstream) -> nodes.Select:
 
 
 class _TargetAttacher:
+    """A rewriter of queries that replaces upstream models by their target tables."""
+
     def __init__(self, find: FindUpstream) -> None:
         self._find = find
 
@@ -71,7 +73,8 @@ class _TargetAttacher:
     ) -> tuple[nodes.Select, _Scope | None]:
         """Return the rewritten SELECT, and the scope of its source if that is an upstream.
 
-        `outer` holds the CTEs in sight; `top` is False for subqueries, which are checked outside."""
+        The scope is None if the source is no upstream, or an upstream without aggregates. `outer`
+        holds the CTEs in sight; `top` is False for subqueries, which are checked outside."""
         if select.source is None:
             return select, None
         common = {**outer, **{i.name: i.query for i in select.with_items if i.query is not None}}
@@ -93,7 +96,10 @@ class _TargetAttacher:
         common: Mapping[str, nodes.Query],
         items: tuple[nodes.WithItem, ...],
     ) -> tuple[nodes.Relation, _Scope | None, tuple[nodes.WithItem, ...]]:
-        """Return the leftmost relation with the upstream replaced, its scope, and the WITH items."""
+        """Return the leftmost relation with the upstream replaced, its scope, the WITH items.
+
+        The scope is None if nothing was replaced; that of a row-wise upstream in a subquery has no
+        columns."""
         match relation:
             case nodes.SubqueryRelation(query=nodes.Select() as query):
                 inner, scope = self.select(query, common, top=False)
@@ -124,7 +130,10 @@ class _TargetAttacher:
         common: Mapping[str, nodes.Query],
         items: tuple[nodes.WithItem, ...],
     ) -> tuple[nodes.Relation, _Scope | None, tuple[nodes.WithItem, ...]]:
-        """Return the CTE `name` with its upstream replaced, inlined as a subquery; see `_source`."""
+        """Return the CTE `name` with its upstream replaced, inlined as a subquery.
+
+        The result is that of `_source`. If the CTE reads no upstream it is `relation` unchanged,
+        with the scope None."""
         query = common[name]
         assert isinstance(query, nodes.Select)
         below = {n: q for n, q in common.items() if n != name}
@@ -226,6 +235,7 @@ def _check(select: nodes.Select, scope: _Scope) -> None:
 
 
 def _is_alias(element: nodes.Identifier, select: nodes.Select) -> bool:
+    """Return whether the last part of the name is an alias of the SELECT."""
     return any(isinstance(c, nodes.Alias) and c.name == element.parts[-1] for c in select.columns)
 
 
@@ -308,6 +318,7 @@ def _advice(arguments: tuple[nodes.Expression, ...], scope: _Scope) -> str:
 
 
 def _without_calls(column: nodes.Expression) -> nodes.Expression:
+    """Return a column with each aggregate call replaced by NULL."""
     return rewrite(column, lambda n: nodes.Literal(None) if is_call(n) else None)
 
 

@@ -6,6 +6,7 @@ from dbt_common.exceptions import CompilationError
 
 
 def refuse(what: str, why: str, fix: str) -> CompilationError:
-    """Return the error to raise: what the model contains, why a trigger cannot keep it correct, and
-    how to fix it."""
+    """Return (do not raise) the error for a model that a trigger cannot maintain.
+
+    The texts say what the model contains, why this cannot be kept correct, and how to fix it."""
     return CompilationError(f"incremental_mv: {what} {why} {fix}")

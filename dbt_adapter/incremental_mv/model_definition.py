@@ -141,7 +141,9 @@ def _row_wise(
     config: ModelConfig,
     upstream: str,
 ) -> ModelDefinition:
-    """Return the definition of a model without aggregates; it needs config order_by."""
+    """Return the definition of a model without aggregates.
+
+    Raises CompilationError without config order_by."""
     order_by = key_expression(config.order_by, "order_by")
     if not order_by:
         raise refuse(
@@ -272,14 +274,17 @@ def _same(left: nodes.Expression, right: nodes.Expression) -> bool:
 
 
 def _plain(column: nodes.Expression) -> nodes.Expression:
+    """Return a column without its alias."""
     return column.expression if isinstance(column, nodes.Alias) else column
 
 
 def _row_name(column: nodes.Expression) -> str:
+    """Return the result name of a column, "" if it has neither an alias nor a name."""
     if isinstance(column, nodes.Alias):
         return column.name
     return column.parts[-1] if isinstance(column, nodes.Identifier) else ""
 
 
 def _name(names: ModelNames, name: str) -> str:
+    """Return the quoted `database.name` of an object in the model's database."""
     return f"{quote(names.database)}.{quote(name)}"

@@ -78,10 +78,12 @@ def _limited_source(node: nodes.Node) -> nodes.Relation | None:
 
 
 def _is_zero(node: nodes.Expression) -> bool:
+    """Return whether a node is the number 0; False is not."""
     return isinstance(node, nodes.Literal) and node.value == 0 and node.value is not False
 
 
 def _has_sample_mark(node: nodes.Expression) -> bool:
+    """Return whether an expression contains the mark of `dbt run --sample`."""
     return any(isinstance(n, nodes.Literal) and n.value == SAMPLE_MARK for n in walk(node))
 
 
@@ -89,8 +91,9 @@ def _has_sample_mark(node: nodes.Expression) -> bool:
 
 
 def dissolve(select: nodes.Select) -> nodes.Select:
-    """Return the innermost SELECT below outer ones that only pass columns on, with the columns of the
-    outermost and the CTEs of all."""
+    """Return the innermost SELECT of nested ones of which the outer ones only pass columns on.
+
+    It has the columns of the outermost and the CTEs of all."""
     for _ in range(_DISSOLVE_MAX):
         below = _below(select)
         if below is None:
@@ -100,8 +103,9 @@ def dissolve(select: nodes.Select) -> nodes.Select:
 
 
 def _below(select: nodes.Select) -> nodes.Select | None:
-    """Return the SELECT one level below with the columns of this one; None if this one does more than
-    pass columns on."""
+    """Return the SELECT one level below with the columns of this one.
+
+    None if this one does more than pass columns on."""
     if not _only_passes_on(select):
         return None
     inner, remaining = _inner_query(select)
@@ -138,7 +142,9 @@ def _passed_column(column: nodes.Expression) -> str | None:
 
 
 def _inner_query(select: nodes.Select) -> tuple[nodes.Query | None, tuple[nodes.WithItem, ...]]:
-    """Return the query in FROM, a subquery or a CTE, and the CTEs that it may use."""
+    """Return the query in FROM, a subquery or a CTE, and the CTEs that it may use.
+
+    None and () if FROM is anything else."""
     match select.source:
         case nodes.SubqueryRelation(query=query, column_aliases=()):
             return query, select.with_items
@@ -152,8 +158,9 @@ def _inner_query(select: nodes.Select) -> tuple[nodes.Query | None, tuple[nodes.
 def _chosen(
     columns: tuple[nodes.Expression, ...], inner: nodes.Select
 ) -> tuple[nodes.Expression, ...] | None:
-    """Return the inner SELECT's columns as the outer one chooses and names them; None if two of
-    them have one name, or if the outer one names another column."""
+    """Return the inner SELECT's columns as the outer one chooses and names them.
+
+    None if two of them have one name, or if the outer one names another column."""
     by_name = {output_name(c): c for c in inner.columns}
     if len(by_name) != len(inner.columns):
         return None
@@ -179,4 +186,5 @@ def output_name(column: nodes.Expression) -> str:
 
 
 def _unnamed(column: nodes.Expression) -> nodes.Expression:
+    """Return a column without its alias."""
     return column.expression if isinstance(column, nodes.Alias) else column

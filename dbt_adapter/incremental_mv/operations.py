@@ -42,6 +42,7 @@ def choose(
 
 
 def _is_model(node: Mapping[str, Any]) -> bool:
+    """Return whether a manifest node is a model of this materialization."""
     config = node.get("config") or {}
     return node.get("resource_type") == "model" and config.get("materialized") == MATERIALIZATION
 
@@ -53,6 +54,7 @@ def _dependency_order(
     seen: set[str] = set()
 
     def visit(unique_id: str) -> Iterator[Mapping[str, Any]]:
+        """Yield the candidates that this node depends on, then the node if it is one."""
         if unique_id in seen or unique_id not in by_id:
             return
         seen.add(unique_id)
@@ -68,7 +70,9 @@ def _dependency_order(
 def run(
     operation: str, warehouse: Warehouse, models: Sequence[ModelNames], options: Mapping[str, Any]
 ) -> list[str]:
-    """Run an operation on the models; return the lines that say what it did or found."""
+    """Run an operation on the models; return its lines, or one line if there are no models.
+
+    `operation` is a key of `_OPERATIONS`."""
     lines: list[str] = []
     for names in models:
         lines += _OPERATIONS[operation](warehouse, names, options)
@@ -76,6 +80,7 @@ def run(
 
 
 def _status(warehouse: Warehouse, names: ModelNames, options: Mapping[str, Any]) -> list[str]:
+    """Return the line of a model's health, or that it is not built."""
     health = warehouse.health(names)
     if health is None:
         return [f"{names}: not built; dbt run --select {names.model}"]
@@ -88,6 +93,9 @@ def _status(warehouse: Warehouse, names: ModelNames, options: Mapping[str, Any])
 
 
 def _backfill(warehouse: Warehouse, names: ModelNames, options: Mapping[str, Any]) -> list[str]:
+    """Publish the gap of a model, chunk by chunk; return one line of what was done.
+
+    Returns the status if the view does not exist."""
     if warehouse.view(names) is None:
         return _status(warehouse, names, options)
     chunks, rows = backfill(warehouse, names, str(options["engine"]), title=str(names))
@@ -95,12 +103,13 @@ def _backfill(warehouse: Warehouse, names: ModelNames, options: Mapping[str, Any
 
 
 def _reconcile(warehouse: Warehouse, names: ModelNames, options: Mapping[str, Any]) -> list[str]:
+    """Return one line for each partition that differs, or that the model is equal."""
     lines = [f.line() for f in findings(warehouse, names, engine=str(options["engine"]))]
     return lines or [f"{names}: equal to its source"]
 
 
 def _repair(warehouse: Warehouse, names: ModelNames, options: Mapping[str, Any]) -> list[str]:
-    """Replay stale and differing slices and backfill gaps.
+    """Replay stale and differing slices and backfill gaps; return lines of what was done.
 
     Slices with rows that were written into the target directly are only replayed with
     `discard_bypass`."""
@@ -123,7 +132,9 @@ def _repair(warehouse: Warehouse, names: ModelNames, options: Mapping[str, Any])
 def _repair_slice(
     warehouse: Warehouse, names: ModelNames, row: Mapping[str, Any], *, engine: str, discard: bool
 ) -> list[str]:
-    """Replay one differing slice, unless it has bypass rows to keep or cannot be verified."""
+    """Replay one differing slice; return a line of the result.
+
+    It stays if it has bypass rows and `discard` is false, or if it cannot be verified."""
     partition, bypass = str(row["partition"]), int(row["bypass_rows"])
     if bypass and not discard:
         return [
@@ -139,6 +150,7 @@ def _repair_slice(
 
 
 def _replay_lines(names: ModelNames, rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return one line for each partition of the replay's report."""
     return [
         f"{names}, partition {r['partition']}: {r['status']}, {r['source_rows']} source rows, "
         f"{r['rows_before']} -> {r['rows_after']} rows"

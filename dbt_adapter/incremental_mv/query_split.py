@@ -48,8 +48,10 @@ class SplitQuery:
     aggregated: bool
 
     def column_kinds(self) -> dict[str, tuple[str, str]]:
-        """Return the kind of each column, on which its use in chained models depends: ("key", ""),
-        ("sum", ""), ("state", "uniq"), ("expression", ""), or ("column", "") in a row-wise model."""
+        """Return the kind of each column, on which its use in chained models depends.
+
+        It is ("key", ""), ("sum", ""), ("state", "uniq"), ("expression", ""), or ("column", "") in
+        a row-wise model."""
         if not self.aggregated:
             return {o.name: ("column", "") for o in self.outputs}
         stored: dict[str, tuple[str, str]] = {k.name: ("key", "") for k in self.keys}
@@ -70,6 +72,7 @@ def split_query(select: nodes.Select) -> SplitQuery:
 
 
 def _has_call(expression: nodes.Expression) -> bool:
+    """Return whether an expression calls an aggregate, subqueries apart."""
     return any(is_call(n) for n in walk(expression, is_not_query))
 
 
@@ -77,6 +80,7 @@ def _has_call(expression: nodes.Expression) -> bool:
 
 
 def _split_row_wise(select: nodes.Select) -> SplitQuery:
+    """Return the split of a SELECT without aggregates: its rows are stored unchanged."""
     columns = tuple(_named(c) for c in select.columns)
     outputs = tuple(
         nodes.Alias(nodes.Identifier((output_name(c),)), output_name(c))
@@ -87,7 +91,7 @@ def _split_row_wise(select: nodes.Select) -> SplitQuery:
 
 
 def _named(column: nodes.Expression) -> nodes.Expression:
-    """Return the column with an alias, unless its name is plain."""
+    """Return the column with an alias of its output name; a star, alias or bare name unchanged."""
     if isinstance(column, nodes.Star | nodes.Alias):
         return column
     if isinstance(column, nodes.Identifier) and len(column.parts) == 1:
@@ -120,6 +124,7 @@ def _without_aliases(
     """Return the expression with aliases expanded, except those being expanded already."""
 
     def change(node: nodes.Node) -> nodes.Node | None:
+        """Return the meaning of an alias, None to rewrite the children."""
         if isinstance(node, nodes.Query):
             return node
         if isinstance(node, nodes.Alias):
@@ -162,6 +167,9 @@ class _AggregatingSplit:
         return SplitQuery(self._keys, tuple(self._states), outputs, trigger, aggregated=True)
 
     def _find_keys(self) -> tuple[Key, ...]:
+        """Return the keys of GROUP BY, each once and in order.
+
+        A key that is no column of the SELECT is named `__key_n`, n from 1."""
         keys: list[Key] = []
         names = {e: n for n, e in reversed(list(self._columns.items()))}
         for expression in self._group_expressions():
@@ -189,7 +197,10 @@ class _AggregatingSplit:
     def _key_expression(
         self, element: nodes.Expression, listed: list[nodes.Expression]
     ) -> nodes.Expression:
-        """Return the expression that a position, a column's name or an expression in GROUP BY means."""
+        """Return the expression that an element of GROUP BY means.
+
+        The element is a position from 1 in `listed`, a column's name or an expression. Raises an
+        error for a position beyond the columns."""
         if isinstance(element, nodes.Literal) and isinstance(element.value, int):
             position = int(element.value)
             if not 1 <= position <= len(listed):
@@ -209,10 +220,13 @@ class _AggregatingSplit:
         return _without_aliases(element, aliases, frozenset())
 
     def _read_column(self, name: str, expression: nodes.Expression) -> nodes.Expression:
-        """Return the column as the read view computes it from the target: keys by name, aggregates
-        merged and finished."""
+        """Return the column as the read view computes it from the target.
+
+        Keys are read by name; aggregates are merged and finished. Raises CompilationError for a
+        column that is neither a key nor in an aggregate."""
 
         def change(node: nodes.Node) -> nodes.Node | None:
+            """Return the stored column of a key or aggregate, None to rewrite the children."""
             if isinstance(node, nodes.Query):
                 return node
             for key in self._keys:
@@ -234,8 +248,9 @@ class _AggregatingSplit:
         return rewrite(expression, change)
 
     def _stored_state(self, call: nodes.Function, name: str | None) -> State:
-        """Return the stored state of an aggregate call, added under `name`, or under a hidden name if
-        it is None. Hidden states of equal calls are stored once."""
+        """Return the stored state of an aggregate call, added if it is new.
+
+        `name` is its column; None makes a hidden name, under which equal calls are stored once."""
         storage = storage_of(call, has_keys=bool(self._keys))
         for state in self._states:
             if state.storage == storage and name is None:
@@ -260,10 +275,12 @@ def _refuse_nested(name: str, expression: nodes.Expression) -> None:
 
 
 def _stored(name: str) -> nodes.Identifier:
+    """Return the identifier of a column in the stored states."""
     return nodes.Identifier((STATES, name))
 
 
 def _aliased(expression: nodes.Expression, name: str) -> nodes.Expression:
+    """Return the expression under this alias, without one if it is the column of that name."""
     if isinstance(expression, nodes.Identifier) and expression.parts == (name,):
         return expression
     return nodes.Alias(expression, name)

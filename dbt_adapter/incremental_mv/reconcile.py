@@ -70,6 +70,7 @@ def is_drift(row: Mapping[str, Any]) -> bool:
 
 
 def _finding(names: ModelNames, row: Mapping[str, Any]) -> Finding:
+    """Return the finding of one row of the reconciliation report."""
     causes = list(row["causes"] or [])
     if not causes:
         causes = [_cause(row)]
@@ -88,6 +89,7 @@ def _finding(names: ModelNames, row: Mapping[str, Any]) -> Finding:
 
 
 def _cause(row: Mapping[str, Any]) -> str:
+    """Return why a partition differs, for a row in which the engine names no cause."""
     if row["bypass_rows"]:
         return "rows were written into the target directly"
     if row["gap_rows"]:
@@ -98,6 +100,7 @@ def _cause(row: Mapping[str, Any]) -> str:
 
 
 def _repair(names: ModelNames, row: Mapping[str, Any]) -> str:
+    """Return the dbt command that repairs a partition: a run if it only has a gap, else a repair."""
     if row["gap_rows"] and row["verdict"] == "equal" and not row["bypass_rows"]:
         return f"dbt run --select {names.model}"
     discard = ", discard_bypass: true" if row["bypass_rows"] else ""
@@ -139,6 +142,7 @@ def recorded_sql(names: ModelNames) -> str:
 
 
 def _row_sql(finding: Finding) -> str:
+    """Return a finding as a SELECT of one row."""
     columns = []
     for name, value in asdict(finding).items():
         text = string_literal(value) if isinstance(value, str) else f"toUInt64({value})"

@@ -16,8 +16,10 @@ _ON_TOP = "Put it into a view on top of this model."
 
 
 def refuse_clauses(select: nodes.Select) -> None:
-    """Raise CompilationError for clauses that a trigger would answer for each block by itself, for
-    nondeterministic functions, and for joins and subqueries that cannot be maintained."""
+    """Raise CompilationError if the model has a clause that a trigger cannot maintain.
+
+    These are clauses whose answer for each inserted block is not the answer for all rows,
+    nondeterministic functions, and joins and subqueries that cannot be maintained."""
     for clause, present in (
         ("HAVING", select.having is not None),
         ("LIMIT", select.limit is not None or select.offset is not None),
@@ -47,6 +49,7 @@ def refuse_clauses(select: nodes.Select) -> None:
 
 
 def _refuse_windows(select: nodes.Select) -> None:
+    """Raise an error if any column of the SELECT has a window function."""
     for node in (n for c in select.columns for n in walk(c, is_not_query)):
         if isinstance(node, nodes.Function) and node.over is not None:
             raise refuse(
@@ -57,8 +60,7 @@ def _refuse_windows(select: nodes.Select) -> None:
 
 
 def _refuse_volatile(select: nodes.Select) -> None:
-    """Raise CompilationError for functions that give another value at each call, anywhere in the
-    model."""
+    """Raise CompilationError if the model calls a function whose value changes at each call."""
     names = nondeterministic_functions(select)
     if names:
         called = ", ".join(f"{name}()" for name in names)
@@ -70,8 +72,10 @@ def _refuse_volatile(select: nodes.Select) -> None:
 
 
 def _refuse_sources(select: nodes.Select) -> None:
-    """Raise CompilationError for joins and subqueries, between the model and its source table, that
-    cannot be maintained: they compare or aggregate rows of one block only."""
+    """Raise CompilationError for joins and subqueries that cannot be maintained.
+
+    These lie between the model and its source table. Such a subquery would compare or aggregate
+    the rows of one inserted block only; such a join adds rows without an INSERT."""
     common = {i.name: i.query for i in select.with_items if i.query is not None}
     for query in firing_queries(select, common):
         if isinstance(query, nodes.SetOperation):
@@ -109,6 +113,7 @@ def firing_queries(
 
 
 def _branches(query: nodes.Query) -> Iterator[nodes.Select]:
+    """Yield the SELECTs of a query with set operations, left to right."""
     if isinstance(query, nodes.SetOperation):
         yield from _branches(query.left)
         yield from _branches(query.right)
@@ -169,6 +174,7 @@ def _refuse_joins(relation: nodes.Relation) -> None:
 
 
 def _relation_text(relation: nodes.Relation) -> str:
+    """Return a source in FROM as text for messages."""
     if isinstance(relation, nodes.TableReference):
         return str(relation.table)
     if isinstance(relation, nodes.SubqueryRelation):

@@ -95,6 +95,8 @@ def run(warehouse: Warehouse, names: ModelNames, sql: str, settings: RunSettings
 
 
 class _Run:
+    """One run of a model, which creates, rebuilds or backfills it."""
+
     def __init__(
         self, warehouse: Warehouse, names: ModelNames, settings: RunSettings, *, limited: bool
     ) -> None:
@@ -104,7 +106,10 @@ class _Run:
         self._limited = limited
 
     def bring_to(self, definition: ModelDefinition) -> Outcome:
-        """Bring target, trigger and read view to the definition; return what was done."""
+        """Create, rebuild or backfill the model to this definition; return what was done.
+
+        Raises CompilationError if the trigger's name belongs to a view that dbt did not create,
+        or if the definition changed and may not be rebuilt."""
         names, warehouse = self._names, self._warehouse
         view = warehouse.view(names)
         target = warehouse.table(names.table(names.target), names.database)
@@ -134,7 +139,7 @@ class _Run:
         return self._outcome("BACKFILL" if chunks else "NO CHANGE", chunks, rows)
 
     def _check_change(self, view: ViewInfo, definition: ModelDefinition) -> None:
-        """Raise CompilationError unless a changed definition may be rebuilt."""
+        """Raise CompilationError unless --full-refresh or on_definition_change allows a rebuild."""
         if self._settings.full_refresh or self._settings.on_definition_change == "rebuild":
             return
         raise CompilationError(
@@ -144,11 +149,12 @@ class _Run:
         )
 
     def _create(self, definition: ModelDefinition, names: ModelNames) -> None:
+        """Create the target table and the materialized view of the model."""
         self._warehouse.run(definition.create_target(names))
         self._warehouse.run(definition.create_view(names))
 
     def _rebuild(self, definition: ModelDefinition) -> Outcome:
-        """Build a new target and trigger beside the old ones, swap them in, and drop the old ones."""
+        """Build a new target and trigger under other names, swap them in, drop the old ones."""
         names, warehouse = self._names, self._warehouse
         new, old = names.new, self._old
         self._release(names, self._old)
@@ -181,6 +187,7 @@ class _Run:
         return ModelNames(self._names.database, f"{self._names.model}{OLD_SUFFIX}")
 
     def _drop_old(self) -> None:
+        """Drop the former view, target and model, as far as they exist."""
         old, warehouse = self._old, self._warehouse
         for name in (old.view, old.target, old.model):
             table = warehouse.table(old.table(name), old.database)
@@ -216,6 +223,9 @@ class _Run:
         )
 
     def _outcome(self, what: str, chunks: int, rows: int) -> Outcome:
+        """Return the outcome of the run; `what` says what was done.
+
+        `chunks` and `rows` count what a backfill published, 0 without one."""
         names = self._names
         done = f" {chunks} chunks, {rows} rows" if chunks else ""
         return Outcome(
@@ -227,8 +237,9 @@ class _Run:
 
 
 def refuse_foreign(rebuilt: str, triggers: Mapping[str, ViewInfo]) -> None:
-    """Raise CompilationError if dbt did not create one of the triggers, so that it could not create
-    it again after a rebuild."""
+    """Raise CompilationError if dbt did not create one of the triggers.
+
+    It could not create that trigger again after a rebuild of `rebuilt`."""
     foreign = [name for name, view in triggers.items() if not view.model]
     if foreign:
         raise CompilationError(
@@ -260,6 +271,7 @@ def backfill(
     chunk fails; published chunks stay."""
 
     def log_chunk(event: Any) -> None:
+        """Log the chunk of an event that says it was published."""
         if event.phase == "published":
             logger.info(
                 f"{title}: chunk {event.index + 1} of {event.total}, partition {event.partition}: "

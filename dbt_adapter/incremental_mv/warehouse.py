@@ -115,8 +115,10 @@ class Warehouse:
         return Upstream(name.name, target, view.column_kinds)
 
     def readers(self, database: str, table: str, *, kind: str = "source") -> dict[str, ViewInfo]:
-        """Return the triggers that read the table as `kind` (source or dimension), by
-        `database.name`."""
+        """Return the triggers that read the table, by `database.name`.
+
+        `kind` is how they read it: "source" if its INSERTs fire them, "dimension" if they join
+        it."""
         views = self.rows(
             "SELECT t.database AS database, t.name AS name, t.target_database AS target_database, "
             "t.target_table AS target, t.comment AS comment FROM system.view_dependencies AS d "

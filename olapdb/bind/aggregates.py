@@ -29,7 +29,7 @@ def aggregate_refs(expression: expressions.Expression) -> list[AggregateRef]:
 
 
 def needs_groups(expression: expressions.Expression) -> bool:
-    """Return whether the expression has a meaning over groups only."""
+    """Return whether the expression has an aggregate, a grouping() call or a nullable group key."""
     return any(
         isinstance(e, AggregateRef | GroupingRef | NullableKey)
         for e in expressions.walk(expression)
@@ -39,7 +39,9 @@ def needs_groups(expression: expressions.Expression) -> bool:
 def refuse_aggregates(
     expression: expressions.Expression, clause: str, position: Position | None
 ) -> expressions.Expression:
-    """Return the expression; raise IllegalAggregation if it contains an aggregate."""
+    """Return the expression; raise IllegalAggregation if it contains an aggregate.
+
+    `clause` names the place in the message."""
     for reference in aggregate_refs(expression):
         hint = "Use HAVING to filter by the result of an aggregate." if clause == "WHERE" else ""
         raise IllegalAggregation(
@@ -78,6 +80,7 @@ def resolve_aggregate_call(
 
 
 def _literal(value: object) -> str:
+    """Return a parameter of an aggregate as SQL text: a string quoted, else `str(value)`."""
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace("'", "\\'")
         return f"'{escaped}'"
@@ -99,8 +102,10 @@ class Grouping:
         *,
         standard: bool = True,
     ) -> None:
-        """`keys` are (proposed name, expression over the rows); `sets` has the keys of each set of
-        ROLLUP, CUBE or GROUPING SETS."""
+        """Add the keys, whose names are only proposed.
+
+        `keys` are (proposed name, expression over the rows); `sets` has the keys of each set of
+        ROLLUP, CUBE or GROUPING SETS. `standard`: see `grouping_value`."""
         self._names = names
         self._sets = sets
         self._environment = environment or Environment()
@@ -118,6 +123,9 @@ class Grouping:
             self._add_key(proposed_name, expression)
 
     def _add_key(self, proposed_name: str, expression: expressions.Expression) -> None:
+        """Add an expression over the rows as a key; ignore a constant or a repeated key.
+
+        A column keeps its own name; any other expression gets a unique one."""
         if expression in self._by_key or isinstance(expression, expressions.Constant):
             return
         is_column = isinstance(expression, expressions.ColumnRef)
@@ -133,6 +141,7 @@ class Grouping:
         Raises NotAnAggregate for a column that is neither a key nor under an aggregate."""
 
         def change(e: expressions.Expression) -> expressions.Expression | None:
+            """Return the column of a key or aggregate, None for an expression over them."""
             if isinstance(e, AggregateRef):
                 return expressions.ColumnRef(e.type, self._aggregate_name(e))
             if isinstance(e, GroupingRef):
@@ -162,6 +171,7 @@ class Grouping:
         )
 
     def _grouping(self, reference: GroupingRef) -> expressions.Expression:
+        """Return the value of a GROUPING(…) call over the groups, computed from the set number."""
         column = expressions.ColumnRef(UINT64, self.set_name) if self._sets else None
         return grouping_value(
             reference, self._given, self._sets, column, self._environment, standard=self._standard
@@ -174,6 +184,7 @@ class Grouping:
             yield from call.arguments
 
     def _aggregate_name(self, reference: AggregateRef) -> str:
+        """Return the output column of an aggregate, adding the aggregate at its first use."""
         name = self._by_aggregate.get(reference)
         if name is None:
             name = self._names.unique(_column_name(reference.call))
@@ -183,6 +194,7 @@ class Grouping:
 
 
 def _column_name(call: expressions.AggregateCall) -> str:
+    """Return a readable base for an aggregate's column: `sum(a)`, with `…` for an expression."""
     inside = ", ".join(
         a.name if isinstance(a, expressions.ColumnRef) else "…" for a in call.arguments
     )
@@ -190,8 +202,10 @@ def _column_name(call: expressions.AggregateCall) -> str:
 
 
 def implicit_keys(expression: expressions.Expression) -> list[expressions.Expression]:
-    """Return the keys of GROUP BY ALL for one column: the column, or where it has aggregates, its
-    largest parts without any."""
+    """Return the keys of GROUP BY ALL for one SELECT column, [] for a constant.
+
+    A column without aggregates and window functions is a key itself. Of any other column its
+    largest parts without them are keys."""
     if isinstance(expression, AggregateRef | GroupingRef | expressions.LambdaParameter):
         return []
     whole = not any(

@@ -16,6 +16,7 @@ def aliases_of(select: sql.Select) -> dict[str, sql.Expression]:
     aliases: dict[str, sql.Expression] = {}
 
     def add(name: str, expression: sql.Expression, position: Position | None) -> None:
+        """Add an alias; raise MultipleExpressionsForAlias if it has another expression already."""
         first = aliases.setdefault(name, expression)
         if first is not expression and first != expression:
             raise MultipleExpressionsForAlias(
@@ -35,6 +36,7 @@ def aliases_of(select: sql.Select) -> dict[str, sql.Expression]:
 
 
 def _alias_roots(select: sql.Select) -> Iterator[sql.Node]:
+    """Yield the expressions of a SELECT that may define aliases, in the order of the clauses."""
     yield from (i.expression for i in select.with_items if i.expression is not None)
     yield from select.columns
     yield from select.distinct_on
@@ -49,5 +51,5 @@ def _alias_roots(select: sql.Select) -> Iterator[sql.Node]:
 
 
 def may_hold_aliases(node: sql.Node) -> bool:
-    """Return whether expressions below the node belong to the same SELECT."""
+    """Return whether `aliases_of` searches below the node: not below a query, star or name."""
     return not isinstance(node, sql.Query | sql.Star | sql.Literal | sql.Identifier)

@@ -67,12 +67,15 @@ _NONDETERMINISTIC = frozenset(
 
 
 def nondeterministic_functions(query: sql.Query) -> tuple[str, ...]:
-    """Return the functions, as written, that do not depend on the rows alone: now(), rand(), …"""
+    """Return the functions of the query that depend on more than the rows: now(), rand(), …
+
+    The names are as written, each once, in the order of the text."""
     names = (n.name for n in walk(query) if isinstance(n, sql.Function))
     return tuple(dict.fromkeys(n for n in names if _canonical_name(n) in _NONDETERMINISTIC))
 
 
 def _canonical_name(name: str) -> str:
+    """Return the lower-case main name of a function; an unknown name only in lower case."""
     function = registry.find(name)
     return (name if function is None else function.name).lower()
 
@@ -96,6 +99,9 @@ def referenced_tables(query: sql.Query) -> tuple[sql.TableName, ...]:
 
 
 def _tables(node: sql.Node, common: frozenset[str]) -> Iterator[sql.TableName]:
+    """Yield the tables that a node reads, repeats included; `common` are WITH names, not tables.
+
+    A name right of IN is a table only if it is written with its database."""
     match node:
         case sql.TableReference(table=table):
             if table.database is not None or table.name not in common:
@@ -124,6 +130,9 @@ def source_of(query: sql.Query) -> sql.TableName | None:
 
 
 def _source_of_query(query: sql.Query, common: Mapping[str, sql.Query]) -> sql.TableName | None:
+    """Return the leftmost table of a query, None if its leftmost source is no table.
+
+    `common` maps the names of enclosing WITH clauses to their queries."""
     assert isinstance(query, sql.Select | sql.SetOperation)
     for item in query.with_items:
         if item.query is not None:
@@ -142,6 +151,9 @@ def _with_outer(query: sql.Query, common: Mapping[str, sql.Query]) -> sql.Query:
 
 
 def _leftmost(source: sql.Relation, common: Mapping[str, sql.Query]) -> sql.TableName | None:
+    """Return the leftmost table of a FROM, through subqueries, WITH names and joins.
+
+    None if the leftmost source is something else, such as a table function."""
     match source:
         case sql.TableReference(table=table):
             if table.database is None and table.name in common:
@@ -166,6 +178,7 @@ def rename_tables(query: sql.Query, renamed: Mapping[Name, Name]) -> sql.Query:
     qualifiers = _qualifiers_used(query)
 
     def change(node: sql.Node) -> sql.Node | None:
+        """Return the node with its table renamed, None if it names no renamed table."""
         match node:
             case sql.TableReference(table=table) if (new := _new_name(table, renamed)) is not None:
                 moved = replace(table, database=new[0], name=new[1])
@@ -191,6 +204,7 @@ def rename_tables(query: sql.Query, renamed: Mapping[Name, Name]) -> sql.Query:
 
 
 def _new_name(table: sql.TableName, renamed: Mapping[Name, Name]) -> Name | None:
+    """Return the new (database, name) of a table, None if it is not renamed or has no database."""
     return None if table.database is None else renamed.get((table.database, table.name))
 
 

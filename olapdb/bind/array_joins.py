@@ -64,6 +64,7 @@ class _ArrayJoinBinder:
         self.replaced: dict[RelationColumn, RelationColumn] = {}
 
     def add(self, item: sql.Expression) -> None:
+        """Bind one item of the clause: a nested table's name adds each of its arrays."""
         alias = item.name if isinstance(item, sql.Alias) else None
         array = item.expression if isinstance(item, sql.Alias) else item
         column = self.source.find(array.parts) if isinstance(array, sql.Identifier) else None
@@ -78,7 +79,7 @@ class _ArrayJoinBinder:
         self._join(bound, alias, column, array)
 
     def _nested(self, name: sql.Identifier) -> list[RelationColumn]:
-        """Return the columns `n.a`, `n.b` of a nested table n."""
+        """Return the columns `n.a`, `n.b` of a nested table n, [] if it has no arrays."""
         *qualifier, last = name.parts
         return [
             c
@@ -95,6 +96,10 @@ class _ArrayJoinBinder:
         column: RelationColumn | None,
         node: sql.Expression,
     ) -> None:
+        """Add an array and the column of its elements, of which `alias` is the new name.
+
+        Without an alias the elements take the place of `column`, the one that `array` reads; with
+        neither, they have no name. Raises TypeMismatch if it is neither an Array nor a Map."""
         data_type = element_type(array.type)
         if data_type is None:
             raise TypeMismatch(
@@ -117,6 +122,7 @@ class _ArrayJoinBinder:
             )
 
     def relation(self, left: bool) -> Relation:
+        """Return the joined relation; `left` keeps rows whose arrays are empty."""
         columns = [self.replaced.get(c, c) for c in self.source.columns]
 
         def build() -> plan.Node:
@@ -185,6 +191,7 @@ class Unnesting:
 
 
 def _calls_inside_out(expression: Expression) -> Iterator[Unnested]:
+    """Yield the arrayJoin() calls in an expression, the innermost first."""
     for child in expression.children():
         yield from _calls_inside_out(child)
     if isinstance(expression, Unnested):

@@ -93,6 +93,7 @@ def fold_lambda(expression: LambdaFunction, environment: Environment) -> Express
     names = [p.name for p in expression.parameters]
 
     def body(elements: Sequence[pa.Array], owners: np.ndarray) -> pa.Array:
+        """Return the values of the lambda's body for the elements."""
         inputs = dict(zip(names, elements, strict=True))
         value = _evaluate(expression.body, inputs, len(owners), environment)
         return as_array(value, len(owners))
@@ -121,7 +122,9 @@ def _is_closed(body: Expression) -> bool:
 def _evaluate(
     expression: Expression, inputs: Mapping[str, pa.Array], rows: int, environment: Environment
 ) -> Column:
-    """Return the value of a closed body, given the values of its parameters."""
+    """Return the value of a closed lambda body: an array of `rows` values, or a scalar.
+
+    `inputs` are the values of the lambda's parameters by name."""
     match expression:
         case Constant(value=value):
             return value
@@ -138,9 +141,9 @@ def _evaluate(
 
 
 def compute(expression: Expression, environment: Environment) -> Constant | None:
-    """Compute an expression of calls, casts and constants now, even where a function is volatile.
+    """Compute an expression of calls, casts and constants now, even if a function is volatile.
 
-    Returns None where the expression reads anything else. Raises what its calls raise."""
+    Returns None if it has anything else, such as a column. Raises what its calls raise."""
     match expression:
         case Constant():
             return expression
@@ -161,6 +164,7 @@ def compute(expression: Expression, environment: Environment) -> Constant | None
 def _call_once(
     function: ScalarCall, values: list[pa.Scalar], environment: Environment
 ) -> pa.Scalar:
+    """Return the result of a scalar function on one row of constants."""
     result = function.kernel(values, 1, environment)
     return result if isinstance(result, pa.Scalar) else result[0]
 
@@ -195,7 +199,9 @@ def cast(
 
 
 def cast_literal(node: sql.Expression, bound: Expression) -> Expression:
-    """Return a number literal as its text, so that a cast to Decimal is exact; else `bound`."""
+    """Return a float literal as a String constant of its text; `bound` for any other node.
+
+    A cast of the text to Decimal is exact."""
     if isinstance(node, sql.Literal) and isinstance(node.value, float) and node.text:
         return string(node.text)
     return bound
@@ -204,9 +210,10 @@ def cast_literal(node: sql.Expression, bound: Expression) -> Expression:
 def _compare_in_column_type(
     arguments: tuple[Expression, ...], environment: Environment
 ) -> tuple[Expression, ...]:
-    """Convert a constant text to the date, time or UUID type of the other side.
+    """Return both sides of a comparison, a constant text as the other side's type.
 
-    `day >= '2013-01-01'` then converts once, not for each row, and can prune ranges."""
+    This applies to a date, time or UUID on the other side. `day >= '2013-01-01'` then converts
+    once, not for each row, and can prune ranges. Raises an error if the text does not convert."""
     for at in (0, 1):
         text, other = arguments[at], arguments[1 - at]
         if not isinstance(text, Constant) or not isinstance(types.plain(text.type), types.String):

@@ -163,7 +163,7 @@ class Binder(Protocol):
         """Return the expression as `target`."""
 
     def lookup(self, parts: tuple[str, ...], node: sql.Identifier | None) -> Expression | None:
-        """Return the alias, column or tuple element that an identifier names, else None."""
+        """Return the lambda parameter, alias, column or tuple element of this name, else None."""
 
     def subquery_context(self) -> BindContext:
         """Return the context of a subquery in an expression of this SELECT."""
@@ -173,6 +173,7 @@ class Binder(Protocol):
 
 
 def _reads_table(query: sql.Query, name: str) -> bool:
+    """Return whether the query reads a table by this name without a database."""
     return any(
         isinstance(n, sql.TableReference) and n.table.database is None and n.table.name == name
         for n in walk(query)

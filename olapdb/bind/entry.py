@@ -48,6 +48,7 @@ def bind_expression(expression: sql.Expression, table: Table, scope: BindScope) 
     context = queries.root_context()
 
     def lookup(column: Column) -> Expression:
+        """Return the reference to a stored column, for ALIAS expressions that read it."""
         return ColumnRef(column.type, column.name)
 
     columns = []
@@ -74,7 +75,9 @@ def bind_expression(expression: sql.Expression, table: Table, scope: BindScope) 
 def bind_expression_over(
     expression: sql.Expression, schema: Iterable[plan.Field], scope: BindScope
 ) -> Expression:
-    """Bind an expression over the columns of a schema, by their names there."""
+    """Bind an expression over the columns of a schema, by their names there.
+
+    Raises IllegalAggregation for an aggregate."""
     columns = [_plain_column(f.name, f.type) for f in schema]
     return _bind_over(expression, columns, "", StatementBinder(scope))
 
@@ -82,17 +85,24 @@ def bind_expression_over(
 def _bind_over(
     expression: sql.Expression, columns: list[RelationColumn], label: str, queries: StatementBinder
 ) -> Expression:
+    """Bind an expression over these columns alone. Raises IllegalAggregation for an aggregate.
+
+    `label` names the relation in error messages."""
     relation = Relation(columns, _unbuilt, label)
     binder = ExpressionBinder(queries, relation, queries.root_context())
     return refuse_aggregates(binder.bind(expression), "this expression", expression.position)
 
 
 def _plain_column(name: str, data_type: DataType, starred: bool = True) -> RelationColumn:
+    """Return a relation column that reads the plan column of the same name.
+
+    `starred` says whether `*` shows it."""
     reference = ColumnRef(data_type, name)
     return RelationColumn(name, data_type, lambda: reference, starred=starred)
 
 
 def _unbuilt() -> plan.Node:
+    """Raise InternalError: this relation only resolves names, it has no plan node."""
     raise InternalError("An expression's relation is not built.")
 
 

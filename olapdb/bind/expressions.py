@@ -72,11 +72,14 @@ class ExpressionBinder:
     def use_nullable_keys(
         self, keys: Mapping[expressions.Expression, expressions.Expression]
     ) -> None:
-        """From now on replace each key of the groups by its nullable form."""
+        """Replace each group key by its nullable form in all later calls of `bind`.
+
+        `keys` maps keys to these forms."""
         self.nullable_keys = keys
         self._bound_aliases.clear()
 
     def _bind(self, node: sql.Expression) -> expressions.Expression:
+        """Bind a node by its type. Raises BadArguments for a star or lambda out of place."""
         match node:
             case sql.Identifier():
                 return self._identifier(node)
@@ -165,6 +168,9 @@ class ExpressionBinder:
     # --- names
 
     def _identifier(self, node: sql.Identifier) -> expressions.Expression:
+        """Bind a name: what `lookup` finds here, else a constant of an outer query.
+
+        Raises UnknownIdentifier if there is neither."""
         expression = self.lookup(node.parts, node)
         if expression is not None:
             return expression
@@ -176,7 +182,9 @@ class ExpressionBinder:
     def lookup(
         self, parts: tuple[str, ...], node: sql.Identifier | None
     ) -> expressions.Expression | None:
-        """Return the alias, column or tuple element that an identifier names, else None."""
+        """Return the lambda parameter, alias, column or tuple element of this name, else None.
+
+        An alias comes before a column, unless the setting `prefer_column_name_to_alias` is on."""
         if (parameter := self.lambdas.parameter(parts[0])) is not None:
             return self._elements_of(parameter, parts[1:])
         steps: list[Callable[[], expressions.Expression | None]] = [
@@ -193,6 +201,10 @@ class ExpressionBinder:
     def _column(
         self, parts: tuple[str, ...], node: sql.Identifier | None
     ) -> expressions.Expression | None:
+        """Return the column of this name in FROM, None if there is none.
+
+        Raises AmbiguousIdentifier if several tables have it, unless the setting
+        `single_join_prefer_left_table` takes the first."""
         candidates = self.relation.candidates(parts)
         if not candidates:
             return None
@@ -208,6 +220,9 @@ class ExpressionBinder:
     def _tuple_element(
         self, parts: tuple[str, ...], node: sql.Identifier | None
     ) -> expressions.Expression | None:
+        """Bind `t.a.b` as elements of a tuple, which is a column or an alias.
+
+        The longest name of a tuple wins. None if no proper prefix of `parts` names a tuple."""
         for length in range(len(parts) - 1, 0, -1):
             base = self._usable_alias(parts[0]) if length == 1 else None
             base = base or self._column(parts[:length], node)
@@ -218,20 +233,23 @@ class ExpressionBinder:
     def _elements_of(
         self, base: expressions.Expression, names: Sequence[str]
     ) -> expressions.Expression:
+        """Return the element of a tuple at this path of names, outermost first."""
         for name in names:
             base = self.call("tupleElement", (base, constants.string(name)))
         return base
 
     def _usable_alias(self, name: str) -> expressions.Expression | None:
-        """Bind the alias of this name, unless it is being bound: then the name means a column."""
+        """Bind the alias of this name, None if there is no such alias.
+
+        Also None while the alias itself is being bound: then the name means a column."""
         if name not in self.aliases or name in self._binding:
             return None
         return self._alias(name, self.aliases[name])
 
     def _alias(self, name: str, expression: sql.Expression) -> expressions.Expression:
-        """Bind the expression of an alias, and cache the result where it is outermost.
+        """Bind the expression of an alias; cache the result unless inside an alias or lambda.
 
-        Inside another alias or a lambda, the same text can mean something else."""
+        There, the same text can mean something else."""
         outermost = not self._binding and not self.lambdas.depth
         if outermost and name in self._bound_aliases and self.aliases.get(name) is expression:
             return self._bound_aliases[name]
@@ -266,7 +284,7 @@ class ExpressionBinder:
         return None
 
     def _unknown(self, node: sql.Identifier) -> errors.Error:
-        """Return the error for an unknown name, with a hint of what may have been meant."""
+        """Return the error for an unknown name, with similar names as a hint."""
         name = ".".join(node.parts)
         if node.parts[0] in self._binding and len(node.parts) == 1:
             return errors.UnknownIdentifier(
@@ -291,6 +309,7 @@ class ExpressionBinder:
     # --- calls
 
     def _function(self, node: sql.Function) -> expressions.Expression:
+        """Bind a call by its kind: window, lambda, aggregate, special form, scalar."""
         folded = node.name.lower()
         if node.over is not None:
             return self._window(node)
@@ -325,12 +344,17 @@ class ExpressionBinder:
         return self.call(node.name, self.bind_all(node.arguments))
 
     def _window(self, node: sql.Function) -> expressions.Expression:
+        """Bind a call with OVER."""
         name, arguments = self._with_combinators(node)
         return bind_window(
             self, node, name, self.bind_all(arguments), self.bind_all(node.parameters)
         )
 
     def _aggregate(self, node: sql.Function) -> expressions.Expression:
+        """Bind an aggregate over the rows. Return an AggregateRef.
+
+        Raises NotSupportedError for RESPECT or IGNORE NULLS, IllegalAggregation for a window
+        function in an argument."""
         if node.nulls is not None:
             raise errors.NotSupportedError(
                 f"{node.name} with {node.nulls} NULLS is not supported yet."
@@ -365,6 +389,9 @@ class ExpressionBinder:
         return name, arguments
 
     def _array_join(self, node: sql.Function) -> expressions.Expression:
+        """Bind arrayJoin() to an Unnested, which the SELECT puts into an ArrayJoin.
+
+        Raises NotSupportedError where the clause may not multiply rows."""
         if not self.may_unnest:
             raise errors.NotSupportedError(
                 "arrayJoin() makes several rows of one: it belongs into a SELECT of its own.",
@@ -405,6 +432,9 @@ class ExpressionBinder:
         return self.cast(argument, types.Nullable(types.STRING) if nullable else types.STRING)
 
     def _cast(self, expression: sql.Expression, target: types.DataType) -> expressions.Expression:
+        """Bind a CAST. NULL stays possible under the setting `cast_keep_nullable`.
+
+        A literal is converted to Decimal from its text, not through a Float64."""
         bound = self.bind(expression)
         if constants.is_decimal(target):
             bound = constants.cast_literal(expression, bound)
@@ -425,8 +455,9 @@ class ExpressionBinder:
 def bind_condition(
     binder: ExpressionBinder, node: sql.Expression, clause: str
 ) -> expressions.Expression:
-    """Bind a predicate. Raises IllegalTypeOfColumnForFilter unless it is an integer, a float, Bool or
-    NULL."""
+    """Bind a predicate. Raises IllegalTypeOfColumnForFilter for a type that is no condition.
+
+    An integer, a float, Bool and NULL are conditions. `clause` names the place in the message."""
     bound = binder.bind(node)
     kind = types.plain(bound.type)
     if not isinstance(kind, types.Nothing) and (

@@ -29,6 +29,7 @@ class GroupingRef(Expression):
     arguments: tuple[Expression, ...]
 
     def children(self) -> tuple[Expression, ...]:
+        """Return nothing: `arguments` are keys of the GROUP BY, which stay whole."""
         return ()
 
 
@@ -39,11 +40,14 @@ class NullableKey(Expression):
     key: Expression
 
     def children(self) -> tuple[Expression, ...]:
+        """Return nothing: the key is replaced as a whole, by its column over the groups."""
         return ()
 
 
 def nullable_keys(keys: Sequence[Expression]) -> dict[Expression, NullableKey]:
-    """Return the nullable form of each key over the groups; arrays, tuples and maps are never NULL."""
+    """Return the nullable form of each key over the groups.
+
+    Arrays, tuples and maps are never NULL; these and constants are left out."""
     return {
         key: NullableKey(make_nullable(key.type), key)
         for key in keys
@@ -61,7 +65,9 @@ def bind_grouping(arguments: tuple[Expression, ...]) -> GroupingRef:
 
 
 def rollup_or_cube(kind: str, keys: Sequence[Expression]) -> tuple[tuple[Expression, ...], ...]:
-    """Return the sets of ROLLUP or CUBE over these keys, the largest first."""
+    """Return the sets of ROLLUP or CUBE over these keys, the largest first.
+
+    Raises BadArguments for a CUBE of more than KEYS_OF_CUBE_MAX keys."""
     if kind == "ROLLUP":
         return tuple(tuple(keys[:count]) for count in range(len(keys), -1, -1))
     if len(keys) > KEYS_OF_CUBE_MAX:
@@ -91,6 +97,7 @@ def grouping_value(
     arguments = [a.key if isinstance(a, NullableKey) else a for a in reference.arguments]
 
     def bits(members: Sequence[Expression]) -> int:
+        """Return the bits of a row's set, whose keys are `members`."""
         value = 0
         for argument in arguments:
             value = value << 1 | int((argument not in members) == standard)

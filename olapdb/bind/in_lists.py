@@ -58,7 +58,9 @@ def _query_of(binder: Binder, right: sql.Expression) -> sql.Query | None:
 def _elements(
     binder: Binder, argument: Expression, right: sql.Expression
 ) -> tuple[Expression, ...]:
-    """Return the elements of the list on the right. `(a, b) IN (1, 2)` has one, the tuple."""
+    """Return the elements of the list on the right of IN, from a literal or a constant.
+
+    `(a, b) IN (1, 2)` has one element, the tuple."""
     if isinstance(right, sql.TupleLiteral | sql.ArrayLiteral):
         elements = binder.bind_all(right.elements)
         if isinstance(right, sql.TupleLiteral) and _is_one_tuple(argument, elements):
@@ -83,6 +85,7 @@ def _is_one_tuple(argument: Expression, elements: Sequence[Expression]) -> bool:
 
 
 def _result_type(arguments: Sequence[Expression]) -> types.DataType:
+    """Return the type of a comparison: Nullable(UInt8) if any argument is nullable."""
     return (
         types.Nullable(types.UINT8)
         if any(types.is_nullable(a.type) for a in arguments)
@@ -93,6 +96,7 @@ def _result_type(arguments: Sequence[Expression]) -> types.DataType:
 def _in_expressions(
     binder: Binder, argument: Expression, elements: Sequence[Expression], negated: bool
 ) -> Expression:
+    """Return IN over elements that are not all constants: a chain of `or(equals …)`."""
     equal = tuple(binder.call("equals", (argument, e)) for e in elements)
     matches = equal[0] if len(equal) == 1 else binder.call("or", equal)
     return binder.call("not", (matches,)) if negated else matches
@@ -101,6 +105,9 @@ def _in_expressions(
 def _in_values(
     argument: Expression, elements: Sequence[Constant], negated: bool, environment: Environment
 ) -> Expression:
+    """Return IN over a list of constants; a constant if the left side is one as well.
+
+    Elements that no value of the left side's type can equal are dropped."""
     target = types.plain(argument.type)
     distinct: dict[object, pa.Scalar] = {}
     for element in elements:
@@ -118,7 +125,9 @@ def _in_values(
 
 
 def _key(value: pa.Scalar) -> object:
-    """Return a hashable key of a value: -0.0 is not 0.0, NaN is NaN, in tuples and arrays too."""
+    """Return a hashable key of a value, by which equal values are one.
+
+    -0.0 differs from 0.0 and NaN equals NaN, in tuples and arrays too."""
     if not value.is_valid:
         return None
     if pa.types.is_floating(value.type):
@@ -173,6 +182,9 @@ def _convert(
 def _convert_tuple(
     element: Constant, source: types.Tuple, target: types.Tuple, environment: Environment
 ) -> pa.Scalar | None:
+    """Return a constant tuple as the left side's type, None if an element is NULL or no match.
+
+    Raises NumberOfColumnsDoesntMatch for tuples of different lengths."""
     if len(source.elements) != len(target.elements):
         raise NumberOfColumnsDoesntMatch(
             f"IN compares tuples of {len(target.elements)} with a tuple of {len(source.elements)}."
@@ -211,6 +223,10 @@ def _equal_numbers(element: Constant, converted: Constant) -> bool:
 def _in_subquery(
     binder: Binder, argument: Expression, query: sql.Query, negated: bool
 ) -> Expression:
+    """Bind `x IN (SELECT …)`, comparing each column at a type common to both sides.
+
+    The constant NULL on the left gives NULL. Raises NumberOfColumnsDoesntMatch if the sides have
+    different numbers of columns."""
     bound = binder.queries.subquery(query, binder.subquery_context())
     if isinstance(types.plain(argument.type), types.Nothing) and len(bound.columns) == 1:
         return constants.null()
@@ -269,17 +285,21 @@ def _comparable(
 
 
 def _no_comparison(left: types.DataType, right: types.DataType) -> TypeMismatch:
+    """Return (do not raise) the error for an IN over types that cannot be compared."""
     return TypeMismatch(
         f"IN compares {left} with a subquery's column of type {right}.", hint="Cast one of them."
     )
 
 
 def _nullable_as(data_type: types.DataType, target: types.DataType) -> types.DataType:
+    """Return `target`, nullable if `data_type` is nullable."""
     return types.Nullable(target) if types.is_nullable(data_type) else target
 
 
 def _unpacked(argument: Expression, count: int, binder: Binder) -> tuple[Expression, ...]:
-    """Return the elements of a tuple on the left side where the subquery has several columns."""
+    """Return the left side's tuple as its elements if the subquery has several columns.
+
+    Otherwise return the left side alone. `count` is the number of the subquery's columns."""
     inner = types.plain(argument.type)
     if count == 1 or not isinstance(inner, types.Tuple):
         return (argument,)

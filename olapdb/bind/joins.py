@@ -50,6 +50,7 @@ def bind_join(
 
 
 def _refuse_unsupported(join: sql.Join) -> None:
+    """Raise NotSupportedError if the join is PASTE, ASOF, ANY/SEMI/ANTI FULL or INNER ANTI."""
     if join.kind == "PASTE" or join.strictness == "ASOF":
         word = join.kind if join.kind == "PASTE" else join.strictness
         raise NotSupportedError(f"{word} JOIN is not supported yet.", position=join.position)
@@ -78,11 +79,12 @@ class _Side:
 
     @property
     def names(self) -> frozenset[str]:
-        """The columns of its node that are used so far."""
+        """Return the plan columns of this side that any expression has read so far."""
         used = (columns_of(c.use()) for c in self.relation.columns if c.used)
         return frozenset().union(*used)
 
     def build(self) -> plan.Node:
+        """Return the plan of this side with its filters, then its computed columns, on top."""
         node = self.relation.build()
         if self.filters:
             node = plan.Filter(node, all_of(self.filters))
@@ -93,6 +95,10 @@ class _Side:
 
 
 class _JoinBinder:
+    """The binding of one JOIN, from its ON or USING to its plan node.
+
+    Building is late: what the query reads of the result decides which columns the node has."""
+
     def __init__(
         self, queries: QueryBinder, join: sql.Join, context: BindContext, left: _Side, right: _Side
     ) -> None:
@@ -108,6 +114,7 @@ class _JoinBinder:
         self.right.outer = self.kind in ("LEFT", "FULL")
 
     def relation(self) -> Relation:
+        """Return the result: the columns of USING, then those of the left and right side."""
         merged = list(self._bind_using()) if self.join.using else []
         if self.join.on is not None:
             self._bind_on(self.join.on)
@@ -140,6 +147,7 @@ class _JoinBinder:
             yield self._merged(name, left, right, marker)
 
     def _using_column(self, side: _Side, name: str) -> RelationColumn:
+        """Return the side's column of USING. Raises UnknownIdentifier if it has none."""
         column = side.relation.find((name,))
         if column is None:
             raise UnknownIdentifier(
@@ -151,6 +159,10 @@ class _JoinBinder:
     def _merged(
         self, name: str, left: RelationColumn, right: RelationColumn, marker: ColumnRef | None
     ) -> RelationColumn:
+        """Return the one result column of a name in USING.
+
+        `left` and `right` are its columns of the two sides. `marker` is the flag of a FULL join
+        that is 1 where the left side has a row; None in other joins."""
         environment = self.queries.scope.environment
         if marker is None:
             chosen = right if self.kind == "RIGHT" else left
@@ -167,6 +179,7 @@ class _JoinBinder:
         return RelationColumn(name, common, make)
 
     def _bind_on(self, on: sql.Expression) -> None:
+        """Bind ON over the columns of both sides and place each of its AND terms."""
         both = Relation(
             [*self.left.relation.columns, *self.right.relation.columns],
             _unbuilt,
@@ -180,7 +193,10 @@ class _JoinBinder:
             self._place(bound, condition)
 
     def _place(self, bound: Expression, node: sql.Expression) -> None:
-        """Add a condition as a key, as a filter of a side, or as residual."""
+        """Add a condition of ON as a key, as a filter of a side, or as residual.
+
+        A constant true condition is dropped. Raises NotSupportedError for a FULL join and a
+        condition that is no equality, InvalidJoinOnExpression for a CROSS join."""
         left, right = self.left.names, self.right.names
         used = columns_of(bound)
         if truth(bound) is True:
@@ -218,6 +234,7 @@ class _JoinBinder:
         return side is not preserved or self.strictness == "SEMI"
 
     def _add_key(self, left: Expression, right: Expression) -> None:
+        """Add a pair of key expressions, converted to a common type where they differ."""
         if left.type.arrow != right.type.arrow:
             common = _key_type(left.type, right.type)
             environment = self.queries.scope.environment
@@ -229,12 +246,16 @@ class _JoinBinder:
     # --- columns
 
     def _nullable(self, expression: Expression) -> Expression:
+        """Return a column reference as Nullable, any other expression unchanged."""
         if isinstance(expression, ColumnRef):
             return ColumnRef(make_nullable(expression.type), expression.name)
         return expression
 
     def _derived(self, side: _Side, column: RelationColumn, hidden: set[str]) -> RelationColumn:
-        """Return a side's column as a column of the join; `hidden` are the names of USING."""
+        """Return a side's column as a column of the join; `hidden` are the names of USING.
+
+        It is nullable where the join fills in NULL. A computed column of a side whose rows may be
+        missing is computed below the join, so that missing rows get its default."""
         to_null = side.outer and self.nulls
         data_type = make_nullable(column.type) if to_null else column.type
 
@@ -260,6 +281,9 @@ class _JoinBinder:
     # --- the node
 
     def _build(self) -> plan.Node:
+        """Return the plan, its sides swapped where a RIGHT join must become a LEFT join.
+
+        A join without keys becomes a CROSS join if it is INNER, else gets the constant key 1."""
         kind, strictness = self.kind, self.strictness
         left, right = self.left, self.right
         swap = kind == "RIGHT" and (self.residual or strictness in ("ANY", "SEMI", "ANTI"))
@@ -283,11 +307,13 @@ class _JoinBinder:
                 raise InternalError(f"Unknown strictness {strictness}.")
 
     def _cross(self, left: _Side, right: _Side) -> plan.Node:
+        """Return a CROSS join of the two sides."""
         first, second = left.build(), right.build()
         schema = (*first.schema, *second.schema)
         return plan.Join(first, second, "CROSS", "ALL", (), (), None, schema)
 
     def _refuse_residual(self, refuse: bool) -> None:
+        """Raise NotSupportedError if `refuse` and a residual condition is left."""
         if refuse and self.residual:
             raise NotSupportedError(
                 f"{self.strictness} JOIN takes equalities, and conditions on its inner side, only.",
@@ -296,6 +322,7 @@ class _JoinBinder:
             )
 
     def _node(self, kind: Kind, strictness: str, left: _Side, right: _Side) -> plan.Join:
+        """Return the Join node. A SEMI or ANTI join has the columns of `left` alone."""
         first, second = left.build(), right.build()
         fields = (*self._fields(left, first), *self._fields(right, second))
         if strictness in ("SEMI", "ANTI"):
@@ -312,13 +339,16 @@ class _JoinBinder:
         )
 
     def _fields(self, side: _Side, node: plan.Node) -> plan.Schema:
+        """Return the columns of a side's plan, nullable where the join fills in NULL."""
         if not (side.outer and self.nulls):
             return node.schema
         return tuple(plan.Field(f.name, make_nullable(f.type)) for f in node.schema)
 
     def _semi(self, left: _Side, right: _Side) -> plan.Node:
-        """Return a SEMI join, or where columns of the right side are read, an INNER join with one
-        row of the right side for each key."""
+        """Return a SEMI join of the columns of `left`.
+
+        If the query reads columns of `right`, it is an INNER join with one row of `right` for
+        each key."""
         if not any(c.used for c in right.derived):
             return self._node("LEFT", "SEMI", left, right)
         self._refuse_residual(True)
@@ -344,7 +374,7 @@ class _JoinBinder:
         return plan.Project(joined, retyped)
 
     def _anti(self, left: _Side, right: _Side) -> plan.Node:
-        """Return an ANTI join; columns of the right side, where read, are defaults or NULL."""
+        """Return an ANTI join; columns of `right`, if the query reads any, are defaults or NULL."""
         node = self._node("LEFT", "ANTI", left, right)
         if not any(c.used for c in right.derived):
             return node
@@ -357,16 +387,19 @@ class _JoinBinder:
 
 
 def _kind(join: sql.Join) -> Kind:
+    """Return the kind of a join whose PASTE has been refused already."""
     if join.kind == "PASTE":
         raise InternalError("PASTE JOIN was refused before.")
     return join.kind
 
 
 def _unbuilt() -> plan.Node:
+    """Raise InternalError: the relation under ON only resolves names, it has no plan node."""
     raise InternalError("A relation for conditions only is not built.")
 
 
 def _conjuncts(node: sql.Expression) -> Iterator[sql.Expression]:
+    """Yield the conditions that AND connects, nested ones too, in their order."""
     if isinstance(node, sql.Function) and node.name.lower() == "and":
         for argument in node.arguments:
             yield from _conjuncts(argument)
@@ -375,17 +408,21 @@ def _conjuncts(node: sql.Expression) -> Iterator[sql.Expression]:
 
 
 def _is_over(expression: Expression, names: frozenset[str]) -> bool:
+    """Return whether an expression reads columns, and only of these names."""
     used = columns_of(expression)
     return bool(used) and used <= names
 
 
 def _common(left: DataType, right: DataType) -> DataType:
+    """Return the common type of two types. Raises NoCommonType if there is none."""
     return left if left == right else functions.common_type([left, right])
 
 
 def _key_type(left: DataType, right: DataType) -> DataType:
-    """Return the type to compare two keys at. Numbers without a common type (Int64 and UInt64) get
-    one that compares them exactly. Raises NoCommonType for other types."""
+    """Return the type at which to compare two keys.
+
+    Numbers without a common type (Int64 and UInt64) get one that compares them exactly. Raises
+    NoCommonType for other types."""
     try:
         common = _common(left, right)
     except NoCommonType:
@@ -398,4 +435,5 @@ def _key_type(left: DataType, right: DataType) -> DataType:
 
 
 def _with_nulls_of(expression: Expression, target: DataType) -> DataType:
+    """Return the plain `target`, nullable if the expression is nullable."""
     return make_nullable(plain(target)) if is_nullable(expression.type) else plain(target)

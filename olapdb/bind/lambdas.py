@@ -31,9 +31,9 @@ _SEPARATOR = "\0"
 
 
 def with_lambda(binder: Binder, node: sql.Function) -> sql.Function:
-    """Return a call such as `arrayMap(toString, a)` with a lambda for the function's name.
+    """Return `arrayMap(toString, a)` with a lambda, x -> toString(x), for the function's name.
 
-    Any other call is unchanged; a column or an alias of that name comes first."""
+    Any other call is unchanged. A column, alias or lambda of that name comes first."""
     if len(node.arguments) < 2 or registry.find_lambda(node.name) is None:
         return node
     first = node.arguments[0]
@@ -55,7 +55,7 @@ def with_lambda(binder: Binder, node: sql.Function) -> sql.Function:
 
 
 def lambda_of(binder: Binder, node: sql.Expression) -> sql.Lambda | None:
-    """Return the lambda that an argument spells out or names (of WITH), None for other arguments."""
+    """Return the lambda that an argument is, or whose alias it is; None for other arguments."""
     if isinstance(node, sql.Lambda):
         return node
     if isinstance(node, sql.Identifier) and len(node.parts) == 1:
@@ -64,7 +64,7 @@ def lambda_of(binder: Binder, node: sql.Expression) -> sql.Lambda | None:
 
 
 def named_lambda(binder: Binder, name: str) -> sql.Lambda | None:
-    """Return the lambda that an alias of this SELECT, or of an enclosing one, names; else None."""
+    """Return the lambda of this alias, in this SELECT or an enclosing one; else None."""
     if binder.lambdas.parameter(name) is not None:
         return None
     scope: Binder | None = binder
@@ -91,8 +91,8 @@ def bind_call_of_lambda(binder: Binder, node: sql.Function, called: sql.Lambda) 
 def bind_lambda_function(binder: Binder, node: sql.Function, argument: sql.Lambda) -> Expression:
     """Bind a function whose first argument is this lambda.
 
-    Raises UnknownFunction, BadArguments where the function takes no lambda, and what the function's
-    type rule raises."""
+    Raises UnknownFunction, BadArguments if the function takes no lambda or argument names repeat,
+    IllegalTypeOfArgument for another number of arguments, and what the type rule raises."""
     definition = registry.find_lambda(node.name)
     if definition is None:
         raise _no_lambda_function(node.name)
@@ -129,6 +129,7 @@ def bind_lambda_function(binder: Binder, node: sql.Function, argument: sql.Lambd
 
 
 def _no_lambda_function(name: str) -> errors.Error:
+    """Return the error for a lambda as an argument of a function that takes none."""
     if is_aggregate(name):
         return errors.UnsupportedMethod(
             f"The aggregate function {name} does not take a lambda.",
@@ -140,7 +141,7 @@ def _no_lambda_function(name: str) -> errors.Error:
 
 
 def _names_elements(argument: sql.Lambda, parameter_types: Sequence[object]) -> bool:
-    """Return whether the lambda names the elements of the tuples of one array."""
+    """Return whether the lambda's arguments name the elements of one array's tuples."""
     (first, *others) = parameter_types
     count = len(argument.arguments)
     return not others and isinstance(first, Tuple) and count == len(first.elements) > 1

@@ -16,7 +16,7 @@ class NameAllocator:
         self._taken = set(taken)
 
     def unique(self, proposed: str) -> str:
-        """Return the proposed name, or its first free variant."""
+        """Return the proposed name, or `name_2`, `name_3`, … if taken; reserve what it returns."""
         name, number = proposed, 1
         while name in self._taken:
             number += 1
@@ -26,7 +26,7 @@ class NameAllocator:
 
 
 def suggestion(name: str, candidates: Iterable[str], *, count: int = 3) -> str:
-    """Return "Maybe you meant: a, b." with the most similar candidates, "" if none is similar."""
+    """Return "Maybe you meant: a, b." with up to `count` similar candidates, "" if none is."""
     by_folded = {k.casefold(): k for k in candidates}
     close = difflib.get_close_matches(name.casefold(), by_folded, n=count, cutoff=0.6)
     if not close:

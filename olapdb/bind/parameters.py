@@ -96,7 +96,7 @@ def python_constant(value: object, environment: Environment) -> Constant:
 def python_array(
     values: Sequence[object], data_type: DataType, environment: Environment
 ) -> pa.Array:
-    """Return Python values of one `type_of` as an Arrow array.
+    """Return Python values, all of the same type by `type_of`, as an Arrow array.
 
     Raises CannotConvertType for text that is not UTF-8 and for values that do not fit the type."""
     try:
@@ -116,6 +116,7 @@ def python_array(
 
 
 def _shortened(values: Sequence[object]) -> str:
+    """Return the `repr` of the only value or of the first three, at most 80 characters."""
     shown = repr(values[0] if len(values) == 1 else list(values[:3]))
     return shown if len(shown) <= 80 else f"{shown[:80]}…"
 
@@ -180,6 +181,7 @@ _CLASSES = (
 
 
 def _common(types: Sequence[DataType] | map[DataType]) -> DataType:
+    """Return the common type of values' types, `Nothing` for none; NULLs make it nullable."""
     distinct = tuple(dict.fromkeys(types))
     if not distinct:
         return NOTHING
@@ -191,6 +193,9 @@ def _common(types: Sequence[DataType] | map[DataType]) -> DataType:
 
 
 def _decimal_type(value: decimal.Decimal) -> DataType:
+    """Return the narrowest Decimal that holds the value, Float64 for NaN and infinity.
+
+    Raises DataError for more than 76 digits."""
     if not value.is_finite():
         return FLOAT64
     _, digits, exponent = value.as_tuple()
@@ -203,7 +208,9 @@ def _decimal_type(value: decimal.Decimal) -> DataType:
 
 
 def _plain_value(value: object, environment: Environment) -> object:
-    """Return the value in the form that pyarrow takes."""
+    """Return the value in the form that pyarrow takes: a dict as pairs, a tuple as a struct.
+
+    Naive datetimes get the session's zone, bytes are decoded as UTF-8."""
     if not isinstance(value, _CLASSES) and callable(item := getattr(value, "item", None)):
         value = item()
     match value:

@@ -50,10 +50,12 @@ class _KeyBinder(QueryBinder):
     """A binder for keys, which contain no query."""
 
     def query(self, query: sql.Query, context: BindContext) -> BoundQuery:
+        """Raise InternalError: a key has no subquery."""
         raise InternalError("The key of a table contains no query.")
 
 
 def _type_of(key: sql.Expression, table: Table) -> DataType:
+    """Return the type of a partition key over the table's columns."""
     queries = _KeyBinder(BindScope(NO_SNAPSHOT, table.database))
     columns = [RelationColumn(c.name, c.type, _reference(c)) for c in table.columns]
     relation = Relation(columns, _no_node, f"{table.database}.{table.name}")
@@ -61,8 +63,10 @@ def _type_of(key: sql.Expression, table: Table) -> DataType:
 
 
 def _reference(column: Column) -> Callable[[], Expression]:
+    """Return a function that makes the reference to a column."""
     return lambda: ColumnRef(column.type, column.name)
 
 
 def _no_node() -> plan.Node:
+    """Raise InternalError: the relation of a key only resolves names, it has no plan node."""
     raise InternalError("The key of a table reads nothing but its own columns.")

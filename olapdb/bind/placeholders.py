@@ -11,9 +11,9 @@ from olapdb.sql.values.csv_values import parse_value_rows
 
 
 def positional_count(statements: Iterable[sql.Statement]) -> int:
-    """Return the highest number among `?` and `$1` of the statements, 0 where there are none.
+    """Return how many parameters the `?` and `$n` need: their highest number, 0 for none.
 
-    The rows of VALUES count from their own start."""
+    The `?` in the rows of VALUES are counted from 1 again."""
     return max((index + 1 for s in statements for index in _indexes(s)), default=0)
 
 
@@ -31,6 +31,7 @@ def refuse_surplus(count: int, parameters: object) -> None:
 
 
 def _indexes(statement: sql.Statement) -> Iterator[int]:
+    """Yield the index, from 0, of each `?` and `$n` in the statement, rows of VALUES included."""
     for node in walk(statement):
         if isinstance(node, sql.Parameter) and node.index is not None:
             yield node.index

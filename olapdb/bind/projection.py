@@ -47,8 +47,8 @@ def bind_projection(
 ) -> BoundQuery:
     """Return the query with SELECT's columns and all clauses after them on top of `node`.
 
-    Expressions of ORDER BY and LIMIT BY that SELECT does not show are computed beside its columns
-    and dropped at the end."""
+    Expressions of ORDER BY and LIMIT BY that SELECT does not show are extra columns, dropped at
+    the end."""
     columns = _Columns(binder.queries.names)
     outputs = [
         OutputColumn(columns.add(i.expression, i.name), i.name, i.expression.type)
@@ -82,6 +82,9 @@ def bind_projection(
 def _limited(
     select: sql.Select, binder: Binder, node: plan.Node, sort_keys: tuple[plan.SortKey, ...]
 ) -> plan.Node:
+    """Return the node under LIMIT and OFFSET, unchanged if there is neither.
+
+    Raises BadArguments for WITH TIES without ORDER BY or without LIMIT."""
     limit = _count(binder, select.limit, "LIMIT")
     offset = _count(binder, select.offset, "OFFSET") or 0
     if limit is None and not offset:
@@ -128,6 +131,9 @@ class _Columns:
         self._by_expression: dict[Expression, str] = {}
 
     def add(self, expression: Expression, proposed_name: str) -> str:
+        """Return the name of an expression's column, adding the column at first use.
+
+        A column reference keeps its name; any other expression gets one based on `proposed_name`."""
         name = self._by_expression.get(expression)
         if name is None:
             is_column = isinstance(expression, ColumnRef)
@@ -137,4 +143,5 @@ class _Columns:
         return name
 
     def reference(self, expression: Expression) -> ColumnRef:
+        """Return a reference to an expression's column, adding the column at first use."""
         return ColumnRef(expression.type, self.add(expression, "key"))

@@ -30,10 +30,13 @@ def qualify(query: sql.Query, scope: BindScope) -> sql.Query:
 
 
 class _Qualifier:
+    """A rewriter of queries that writes out databases and stars."""
+
     def __init__(self, queries: StatementBinder) -> None:
         self.queries = queries
 
     def query(self, query: sql.Query, context: BindContext) -> sql.Query:
+        """Return the query rewritten, with its WITH items and all subqueries."""
         context = context.nested()
         match query:
             case sql.SetOperation():
@@ -52,6 +55,7 @@ class _Qualifier:
     def _with_items(
         self, items: Sequence[sql.WithItem], context: BindContext
     ) -> tuple[tuple[sql.WithItem, ...], BindContext]:
+        """Return the WITH items rewritten, and the context in which all are known."""
         qualified: list[sql.WithItem] = []
         for item in items:
             if item.query is not None:
@@ -62,6 +66,7 @@ class _Qualifier:
         return tuple(qualified), context
 
     def _select(self, select: sql.Select, context: BindContext) -> sql.Select:
+        """Return the SELECT rewritten; stars are expanded over its FROM."""
         items, _ = self._with_items(select.with_items, context)
         inner = with_clause(self.queries, select, context)
         binder = None
@@ -78,6 +83,9 @@ class _Qualifier:
     def _column(
         self, column: sql.Expression, binder: ExpressionBinder | None, change: _Change
     ) -> list[sql.Expression]:
+        """Return a column rewritten, a star as one column for each that it shows.
+
+        `binder` resolves the star; None if the SELECT has no star."""
         if not isinstance(column, sql.Star) or binder is None:
             return [rewrite(column, change)]
         return [rewrite(c, change) for c in _columns_of_star(binder, column)]
@@ -93,6 +101,7 @@ class _Qualifier:
         Columns named by REPLACE (`replaced`) get their table: the alias would hide them."""
 
         def change(node: sql.Node) -> sql.Node | None:
+            """Return the node with its names written out, None to rewrite its children."""
             match node:
                 case sql.Identifier(parts=(name,)) if name in replaced and binder is not None:
                     return _with_table(binder, node)
@@ -118,12 +127,14 @@ class _Qualifier:
         return change
 
     def _is_table(self, name: str, context: BindContext) -> bool:
+        """Return whether the name is a stored table or view, and no WITH name."""
         return (
             name not in context.tables
             and self.queries.scope.snapshot.find(context.database, name) is not None
         )
 
     def _table(self, node: sql.TableReference, context: BindContext) -> sql.TableReference:
+        """Return a table of FROM with its database, unchanged if it is a WITH name."""
         name = node.table
         if name.database is not None or name.name in context.tables:
             return node
@@ -146,11 +157,15 @@ def _columns_of_star(binder: ExpressionBinder, star: sql.Star) -> list[sql.Expre
 
 
 def _replaced_names(select: sql.Select) -> frozenset[str]:
+    """Return the names of columns that `* REPLACE (…)` defines in the SELECT."""
     stars = (c for c in select.columns if isinstance(c, sql.Star))
     return frozenset(alias.name for star in stars for alias in star.replaced)
 
 
 def _with_table(binder: ExpressionBinder, node: sql.Identifier) -> sql.Identifier:
+    """Return a column name with its table before it, so that it cannot mean a REPLACE alias.
+
+    Raises NotSupportedError if the column's source has no name."""
     column = binder.relation.find(node.parts)
     if column is None or not column.qualifiers:
         raise NotSupportedError(
@@ -162,4 +177,5 @@ def _with_table(binder: ExpressionBinder, node: sql.Identifier) -> sql.Identifie
 
 
 def _unaliased(expression: sql.Expression) -> sql.Expression:
+    """Return the expression without its alias."""
     return expression.expression if isinstance(expression, sql.Alias) else expression

@@ -48,6 +48,7 @@ class StatementBinder(QueryBinder):
                 raise errors.InternalError(f"The binder does not know {type(query).__name__}.")
 
     def _set_operation(self, query: sql.SetOperation, context: BindContext) -> BoundQuery:
+        """Bind UNION, EXCEPT or INTERSECT; columns are matched by position."""
         context = context.with_tables(query.with_items)
         inner = context.nested()
         mode = self._mode(query, context)
@@ -68,6 +69,9 @@ class StatementBinder(QueryBinder):
         return BoundQuery(node, _outputs(left, fields))
 
     def _mode(self, query: sql.SetOperation, context: BindContext) -> str:
+        """Return ALL or DISTINCT as written, else as the setting `…_default_mode` says.
+
+        Raises ExpectedUnionMode for a UNION if neither says it."""
         if query.mode:
             return query.mode
         if query.operator != "UNION":
@@ -85,7 +89,9 @@ class StatementBinder(QueryBinder):
     def _union_branches(
         self, query: sql.SetOperation, mode: str, context: BindContext
     ) -> list[sql.Query]:
-        """Return the queries of a chain of UNIONs of one mode, so that it is one node."""
+        """Return the branches of nested UNIONs of one mode, left to right, to bind as one.
+
+        A nested UNION with WITH or SETTINGS of its own stays one branch."""
         branches: list[sql.Query] = [query.right]
         left: sql.Query = query.left
         while (
@@ -103,6 +109,7 @@ class StatementBinder(QueryBinder):
     def _union(
         self, branches: Sequence[BoundQuery], mode: str, query: sql.SetOperation
     ) -> BoundQuery:
+        """Return the UNION of bound branches, with the names of the first."""
         types = self._common_types(branches, query)
         fields = self._fields(branches[0], types)
         node: plan.Node = plan.Union(
@@ -115,6 +122,10 @@ class StatementBinder(QueryBinder):
     def _common_types(
         self, branches: Sequence[BoundQuery], query: sql.SetOperation
     ) -> list[DataType]:
+        """Return the common type of each column of the branches, in column order.
+
+        Raises UnionStructuresMismatch for different numbers of columns, and an error that names the
+        column if its types have no common type."""
         counts = [len(b.columns) for b in branches]
         if len(set(counts)) > 1:
             raise errors.UnionStructuresMismatch(
@@ -133,6 +144,7 @@ class StatementBinder(QueryBinder):
         return types
 
     def _fields(self, first: BoundQuery, types: Sequence[DataType]) -> plan.Schema:
+        """Return fields of these types with unique names based on those of `first`."""
         return tuple(
             plan.Field(self.names.unique(c.name), t)
             for c, t in zip(first.columns, types, strict=True)
@@ -161,6 +173,7 @@ def _with_settings(query: sql.Query, context: BindContext) -> BindContext:
 
 
 def _outputs(first: BoundQuery, fields: plan.Schema) -> tuple[OutputColumn, ...]:
+    """Return the fields as output columns with the result names of the first branch."""
     return tuple(
         OutputColumn(f.name, c.name, f.type) for f, c in zip(fields, first.columns, strict=True)
     )

@@ -22,10 +22,9 @@ Qualifier = tuple[str, ...]
 class RelationColumn:
     """A column of a relation, by the user's name for it.
 
-    `make` returns its expression over the relation's node, and records that it is used.
-    `qualifiers` are the forms before the dot that name its table. `starred`: `*` shows it; `bare`:
-    its name alone, without a qualifier, finds it.
-    """
+    `make` returns its expression over the relation's node. `qualifiers` are the forms before the
+    dot that name its table. `starred`: `*` shows it; `bare`: its name alone, without a qualifier,
+    finds it. `used`: an expression has read it."""
 
     name: str
     type: DataType
@@ -38,12 +37,13 @@ class RelationColumn:
     used: bool = False
 
     def use(self) -> Expression:
-        """Return the column's expression, and mark the column as used."""
+        """Return the column's expression, and record that an expression reads it."""
         self.used = True
         return self._expression
 
     @cached_property
     def _expression(self) -> Expression:
+        """Return what `make` returns, computed once."""
         return self.make()
 
     @property

@@ -23,6 +23,7 @@ def result_name(binder: Binder, node: sql.Expression) -> str:
         return ".".join(_shortened(binder, node).parts)
 
     def change(inner: sql.Node) -> sql.Node | None:
+        """Return the node as the name shows it, None to rewrite its children."""
         if isinstance(inner, sql.Identifier):
             return _shortened(binder, inner)
         if isinstance(inner, sql.Query):
@@ -37,6 +38,9 @@ def result_name(binder: Binder, node: sql.Expression) -> str:
 
 
 def _shortened(binder: Binder, node: sql.Identifier) -> sql.Identifier:
+    """Return a column's identifier as the result shows it: `t.a` as `a` where this is unique.
+
+    A name that is no column of FROM stays."""
     if len(node.parts) == 1:
         return node
     column = binder.relation.find(node.parts)
@@ -48,6 +52,7 @@ def _shortened(binder: Binder, node: sql.Identifier) -> sql.Identifier:
 
 
 def _with_combinators(node: sql.Function) -> sql.Function:
+    """Return a call with DISTINCT and FILTER as combinators: `sumDistinctIf(a, f)`."""
     name, arguments = node.name, node.arguments
     if node.distinct:
         name += "Distinct"

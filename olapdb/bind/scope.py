@@ -61,7 +61,7 @@ class LambdaScopes:
 
     @contextmanager
     def within(self, parameters: Mapping[str, Expression]) -> Iterator[None]:
-        """Bind a lambda's body, in which these names are its parameters."""
+        """Make these names lambda parameters while the returned manager is active."""
         self._scopes.append(parameters)
         try:
             yield

@@ -32,7 +32,7 @@ from olapdb.sql import nodes as sql
 
 
 def bind_select(queries: QueryBinder, select: sql.Select, context: BindContext) -> BoundQuery:
-    """Bind one SELECT with all its clauses."""
+    """Bind one SELECT with all its clauses. Raises NotSupportedError for WITH TOTALS."""
     if select.with_totals:
         raise NotSupportedError("WITH TOTALS is not supported yet.", position=select.position)
     aliases = aliases_of(select)
@@ -55,7 +55,7 @@ def _windows_of(select: sql.Select) -> dict[str, sql.WindowSpec]:
 
 
 def with_clause(queries: QueryBinder, select: sql.Select, context: BindContext) -> BindContext:
-    """Return the context with the tables of WITH, and with its constants for subqueries of FROM."""
+    """Return the context with the WITH queries as tables, and WITH constants for subqueries."""
     expressions = {i.name: i.expression for i in select.with_items if i.expression is not None}
     if expressions:
         with_constants = ExpressionBinder(queries, Relation((), _no_rows), context, expressions)
@@ -64,6 +64,7 @@ def with_clause(queries: QueryBinder, select: sql.Select, context: BindContext) 
 
 
 def _no_rows() -> plan.Node:
+    """Raise AssertionError: the relation over which WITH expressions are bound has no plan."""
     raise AssertionError("WITH expressions alone have no rows.")
 
 
@@ -78,18 +79,23 @@ class _Clauses:
     limit_by: list[Expression]
 
     def computed(self) -> list[Expression]:
-        """Return the expressions above HAVING, in the order of the clauses."""
+        """Return the expressions that are computed after HAVING.
+
+        The order is SELECT, ORDER BY, LIMIT BY, QUALIFY."""
         columns = [i.expression for i in self.items] + [o.expression for o in self.orders]
         return [*columns, *self.limit_by, *_optional(self.qualify)]
 
 
 class _SelectBinder:
+    """The binding of one SELECT whose FROM is bound already."""
+
     def __init__(self, queries: QueryBinder, select: sql.Select, binder: ExpressionBinder) -> None:
         self.queries, self.select, self.binder = queries, select, binder
         self._sets: list[list[tuple[str, Expression]]] | None = None
         self.positional = binder.context.flag("enable_positional_arguments")
 
     def bind(self) -> BoundQuery:
+        """Bind the clauses and return the plan, with an Aggregate if the query groups."""
         select = self.select
         items = list(self._items())
         prewhere = self._condition(select.prewhere, "PREWHERE")
@@ -110,6 +116,7 @@ class _SelectBinder:
         return self._above_groups(node, clauses, rows)
 
     def _clauses(self, items: list[SelectItem]) -> _Clauses:
+        """Bind the clauses that follow GROUP BY, still over the rows of FROM."""
         select = self.select
         having = qualify = None
         if select.having is not None:
@@ -122,6 +129,7 @@ class _SelectBinder:
         )
 
     def _grouping(self, keys: list[tuple[str, Expression]]) -> Grouping:
+        """Return the collector of these keys and of the aggregates over them."""
         standard = self.binder.context.flag("force_grouping_standard_compatibility")
         return Grouping(
             self.queries.names,
@@ -148,7 +156,9 @@ class _SelectBinder:
         return _Clauses(items, having, qualify, orders, limit_by)
 
     def _above_groups(self, node: plan.Node, clauses: _Clauses, rows: Unnesting) -> BoundQuery:
-        """Add HAVING, arrayJoin(), windows, QUALIFY and the clauses after it."""
+        """Return the query with HAVING and all that follows on top of `node`.
+
+        The order is HAVING, arrayJoin(), windows, QUALIFY, then SELECT, ORDER BY and LIMIT."""
         having, qualify = clauses.having, clauses.qualify
         if having is not None:
             node = plan.Filter(rows.add_joins(node, (having,)), rows.rewrite(having))
@@ -158,6 +168,7 @@ class _SelectBinder:
         node = windows.add_windows(node, [rows.rewrite(e) for e in computed])
 
         def rewritten(expression: Expression) -> Expression:
+            """Return the expression over the columns of arrayJoin() and of windows."""
             return windows.rewrite(rows.rewrite(expression))
 
         if qualify is not None:
@@ -171,6 +182,7 @@ class _SelectBinder:
     # --- binding the clauses
 
     def _items(self) -> Iterator[SelectItem]:
+        """Yield the bound columns of SELECT; a star or COLUMNS(…) yields one for each match."""
         for column in self.select.columns:
             if isinstance(column, sql.Star):
                 for star_column in expand_star(self.binder, column):
@@ -182,7 +194,9 @@ class _SelectBinder:
                 yield SelectItem(name, bound, expanded.position)
 
     def _expand_columns(self, column: sql.Expression) -> list[sql.Expression]:
-        """Return an expression with `COLUMNS('re')` once for each column that matches."""
+        """Return an expression once for each column that its `COLUMNS('re')` matches.
+
+        Without COLUMNS it is [column]. Raises NotSupportedError for two different patterns."""
         stars = [
             n
             for n in walk(column, may_hold_aliases)
@@ -204,6 +218,9 @@ class _SelectBinder:
         return expanded
 
     def _condition(self, node: sql.Expression | None, clause: str) -> Expression | None:
+        """Bind PREWHERE or WHERE, None if it is absent.
+
+        Raises an error if it has a window function or an aggregate."""
         if node is None:
             return None
         bound = bind_condition(self.binder, node, clause)
@@ -211,7 +228,9 @@ class _SelectBinder:
         return refuse_aggregates(bound, clause, node.position)
 
     def _group_keys(self, items: Sequence[SelectItem]) -> list[tuple[str, Expression]] | None:
-        """Return the keys of GROUP BY with their names, None where there is no GROUP BY."""
+        """Return the keys of GROUP BY as (name, expression), None without GROUP BY.
+
+        For GROUPING SETS it is the keys of all sets in order, repeats included."""
         clause = self.select.group_by
         if clause is None:
             return None
@@ -228,7 +247,7 @@ class _SelectBinder:
     def _set_keys(
         self, clause: Sequence[sql.Expression], items: Sequence[SelectItem]
     ) -> list[list[tuple[str, Expression]]]:
-        """Return the keys of each of GROUPING SETS, which the parser gives as tuples."""
+        """Return the keys of each grouping set as (name, expression), bound once."""
         if self._sets is None:
             self._sets = [
                 self._keys_of(s.elements if isinstance(s, sql.TupleLiteral) else (s,), items)
@@ -239,6 +258,7 @@ class _SelectBinder:
     def _grouping_sets(
         self, keys: Sequence[tuple[str, Expression]]
     ) -> tuple[tuple[Expression, ...], ...]:
+        """Return the keys of each grouping set, () for a plain GROUP BY."""
         kind = self.select.grouping
         if not kind:
             return ()
@@ -249,6 +269,10 @@ class _SelectBinder:
     def _keys_of(
         self, clause: Sequence[sql.Expression], items: Sequence[SelectItem]
     ) -> list[tuple[str, Expression]]:
+        """Return the keys of a GROUP BY list as (name, expression), in order.
+
+        A number is the position of a SELECT column, from 1. Raises an error for a window function
+        or an aggregate in a key."""
         keys: list[tuple[str, Expression]] = []
         for node in clause:
             item = self._positional(node, items, "GROUP BY")
@@ -260,7 +284,7 @@ class _SelectBinder:
         return keys
 
     def _elements(self, node: sql.Expression) -> list[tuple[str, Expression]]:
-        """Return a key's name and expression, of a tuple those of each element.
+        """Return a key as [(name, expression)]; a tuple as one pair for each of its elements.
 
         A number in a tuple is a constant, not the position of a column."""
         if isinstance(node, sql.TupleLiteral):
@@ -270,9 +294,10 @@ class _SelectBinder:
     def _positional(
         self, node: sql.Expression, items: Sequence[SelectItem], clause: str
     ) -> SelectItem | None:
-        """Return the column that an integer literal names by position, None for other expressions.
+        """Return the SELECT column at an integer literal's position, from 1.
 
-        Negative integers count from the end. Raises BadArguments beyond the columns."""
+        None for other expressions, and without the setting `enable_positional_arguments`. Negative
+        integers count from the end. Raises BadArguments beyond the columns."""
         number = _integer_literal(node)
         if number is None or not self.positional:
             return None
@@ -283,6 +308,9 @@ class _SelectBinder:
         return items[number - 1 if number > 0 else number]
 
     def _orders(self, items: Sequence[SelectItem]) -> Iterator[Order]:
+        """Yield the items of ORDER BY without constants; ALL yields each SELECT column.
+
+        Raises NotSupportedError for COLLATE."""
         clause = self.select.order_by
         if clause == "ALL":
             yield from (Order(i.expression, False, False, i.position) for i in items)
@@ -301,7 +329,9 @@ class _SelectBinder:
             yield Order(bound, order.descending, bool(order.nulls_first), node.position)
 
     def _limit_by_keys(self, items: Sequence[SelectItem]) -> list[Expression]:
-        """Return the keys of LIMIT BY, or of DISTINCT ON (…), which is LIMIT 1 BY …"""
+        """Return the keys of LIMIT BY, or of DISTINCT ON (…), which is LIMIT 1 BY …
+
+        [] without either, NotSupportedError for both."""
         select = self.select
         if select.distinct_on and select.limit_by is not None:
             raise NotSupportedError(
@@ -317,6 +347,10 @@ class _SelectBinder:
     # --- building
 
     def _aggregate(self, node: plan.Node, grouping: Grouping, rows: Unnesting) -> plan.Node:
+        """Return the Aggregate node; arrayJoin() calls in its inputs come below it.
+
+        `rows` collects those calls. If all keys are constants and there is no aggregate, a constant
+        key 0 makes one group."""
         node = rows.add_joins(node, grouping.row_expressions())
         keys = tuple((name, rows.rewrite(key)) for name, key in grouping.keys)
         aggregates = tuple((name, rows.rewrite_call(call)) for name, call in grouping.aggregates)
@@ -339,6 +373,7 @@ class _SelectBinder:
 
 
 def _optional(expression: Expression | None) -> tuple[Expression, ...]:
+    """Return the expression as a tuple of one, () for None."""
     return () if expression is None else (expression,)
 
 
@@ -351,7 +386,8 @@ def _filtered(
 ) -> plan.Node:
     """Return the node of FROM, filtered by PREWHERE and WHERE.
 
-    With FINAL, PREWHERE filters before rows are combined; else it works as WHERE."""
+    With FINAL, PREWHERE filters before rows are combined; else it works as WHERE. Raises
+    NotSupportedError for PREWHERE over anything but one table, IllegalPrewhere for its engine."""
     node = relation.build()
     if prewhere is not None:
         source = select.source
@@ -377,6 +413,7 @@ def _filtered(
 
 
 def _key_name(key: Expression, name: str) -> str:
+    """Return a column's own name, for any other key `name`."""
     return key.name if isinstance(key, ColumnRef) else name
 
 

@@ -59,6 +59,7 @@ def bind_source(
 
 
 def _one_row() -> plan.Node:
+    """Return the plan of a SELECT without FROM: one row without columns."""
     return plan.Values((), empty_rows(1))
 
 
@@ -73,6 +74,10 @@ def empty_rows(count: int) -> pa.Table:
 def _table_reference(
     queries: QueryBinder, source: sql.TableReference, context: BindContext
 ) -> Relation:
+    """Return the relation of a name in FROM: WITH query, system table, table or view.
+
+    Records each stored object and its revision in `queries.tables`. Raises NotSupportedError for
+    SAMPLE, IllegalFinal for FINAL where nothing is combined."""
     if source.sample is not None:
         raise errors.NotSupportedError("SAMPLE is not supported yet.", position=source.position)
     name = source.table
@@ -121,6 +126,7 @@ def find_object(snapshot: Snapshot, name: sql.TableName, database: str) -> Schem
 
 
 def _refuse_final(source: sql.TableReference, what: str) -> None:
+    """Raise IllegalFinal if the source has FINAL; `what` names its kind in the message."""
     if source.final:
         raise errors.IllegalFinal(f"FINAL has no meaning for {what}.", position=source.position)
 
@@ -128,6 +134,7 @@ def _refuse_final(source: sql.TableReference, what: str) -> None:
 def _common_table(
     queries: QueryBinder, common: CommonTable, source: sql.TableReference, context: BindContext
 ) -> Relation:
+    """Return the relation of a WITH query, bound in the context where it was defined."""
     assert common.item.query is not None
     inner = replace(common.context, depth=context.depth)
     bound = queries.subquery(common.item.query, inner)
@@ -147,7 +154,7 @@ def _view(
 
 
 def _as_columns(queries: QueryBinder, bound: BoundQuery, columns: tuple[Column, ...]) -> BoundQuery:
-    """Return the query with the names and types that CREATE VIEW recorded."""
+    """Return the query with the names and types of `columns`, which CREATE VIEW recorded."""
     expressions: dict[str, Expression] = {}
     outputs = []
     changes = False
@@ -166,7 +173,9 @@ def _as_columns(queries: QueryBinder, bound: BoundQuery, columns: tuple[Column, 
 def _materialized_view(
     queries: QueryBinder, view: MaterializedView, source: sql.TableReference, context: BindContext
 ) -> Relation:
-    """Return the rows of the view's target with the view's columns and types."""
+    """Return the view's target as a relation with the view's columns and types.
+
+    Target columns that the view does not have are hidden, except virtual ones."""
     target = target_of(queries.scope.snapshot, view, source.position)
     queries.tables[target.id] = target.revision
     relation = table_relation(queries, target, source, context, _qualifiers(source, view))
@@ -182,6 +191,8 @@ def _materialized_view(
 
 
 def _cast_column(queries: QueryBinder, column: RelationColumn, target: DataType) -> RelationColumn:
+    """Return the column cast to another type; the cast is made when the column is read."""
+
     def make() -> Expression:
         return constants.cast(column.use(), target, queries.scope.environment)
 
@@ -201,7 +212,9 @@ def table_relation(
     context: BindContext,
     qualifiers: tuple[Qualifier, ...] | None = None,
 ) -> Relation:
-    """Return a table's relation: a scan of its used columns, ALIAS columns computed above it."""
+    """Return a table's relation: a scan of the columns that are read, ALIAS columns above it.
+
+    `qualifiers` replace the table's own names, None keeps these."""
     scan = _TableScan(queries, table, _is_final(table, source, context), context)
     qualifiers = _qualifiers(source, table) if qualifiers is None else qualifiers
     columns: list[RelationColumn] = []
@@ -233,12 +246,15 @@ _UNSTARRED = (("MATERIALIZED", "materialized"), ("ALIAS", "alias"))
 
 
 def _readable_columns(table: Table, aliases_last: bool) -> list[Column]:
-    """Return the columns that can be read; with `aliases_last`, ALIAS columns follow the others."""
+    """Return all columns but EPHEMERAL ones; with `aliases_last`, ALIAS columns at the end."""
     columns = [c for c in table.columns if c.default_kind != "EPHEMERAL"]
     return sorted(columns, key=lambda c: c.default_kind == "ALIAS") if aliases_last else columns
 
 
 def _is_final(table: Table, source: sql.TableReference, context: BindContext) -> bool:
+    """Return whether a scan combines rows: FINAL, or the setting `final` if the engine combines.
+
+    Raises IllegalFinal for FINAL on an engine that does not combine."""
     if source.final and not table.engine.combines:
         raise errors.IllegalFinal(
             f"FINAL has no meaning for {table.database}.{table.name}: {table.engine.name} does not "
@@ -250,7 +266,7 @@ def _is_final(table: Table, source: sql.TableReference, context: BindContext) ->
 
 
 class _TableScan:
-    """The scan of one table: it collects the used columns, then builds the node."""
+    """The scan of one table: it collects the columns that are read, then builds the node."""
 
     def __init__(
         self, queries: QueryBinder, table: Table, final: bool, context: BindContext
@@ -260,9 +276,14 @@ class _TableScan:
         self.aliases: list[tuple[str, Expression]] = []
 
     def stored(self, column: Column) -> Callable[[], Expression]:
+        """Return a function that makes the reference to a stored column."""
         return self.read(column.name, column.type)
 
     def read(self, name: str, data_type: DataType) -> Callable[[], Expression]:
+        """Return a function that adds a column to the scan at its first call.
+
+        The function returns the reference, the same at each call."""
+
         def make() -> Expression:
             if name not in self.used:
                 self.used[name] = ColumnRef(data_type, self.queries.names.unique(name))
@@ -271,6 +292,8 @@ class _TableScan:
         return make
 
     def computed(self, column: Column) -> Callable[[], Expression]:
+        """Return a function that adds an ALIAS column's expression above the scan."""
+
         def make() -> Expression:
             expression = default_expression(
                 self.queries, self.table, column, self.context, self._lookup
@@ -282,9 +305,11 @@ class _TableScan:
         return make
 
     def _lookup(self, column: Column) -> Expression:
+        """Return the reference to a column that an ALIAS expression reads, adding it."""
         return self.read(column.name, column.type)()
 
     def build(self) -> plan.Node:
+        """Return the scan of the columns read so far, in table order, with ALIAS columns."""
         order = {c.name: i for i, c in enumerate(self.table.columns)}
         used = sorted(self.used.items(), key=lambda item: order.get(item[0], len(order)))
         node: plan.Node = plan.Scan(
@@ -330,6 +355,7 @@ def default_expression(
 def _query_relation(
     bound: BoundQuery, alias: str | None, label: str, qualifiers: tuple[Qualifier, ...] = ()
 ) -> Relation:
+    """Return a query's columns as a relation; an alias replaces the qualifiers."""
     if alias:
         qualifiers = ((alias,),)
     columns = [
@@ -340,10 +366,14 @@ def _query_relation(
 
 
 def _identity(expression: Expression) -> Expression:
+    """Return the expression. With `partial` it makes a relation column's expression."""
     return expression
 
 
 def _renamed(bound: BoundQuery, names: tuple[str, ...], source: sql.Relation) -> BoundQuery:
+    """Return the query with these result names; () keeps the names.
+
+    Raises NumberOfColumnsDoesntMatch if the numbers differ."""
     if not names:
         return bound
     if len(names) != len(bound.columns):

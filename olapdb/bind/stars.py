@@ -39,7 +39,10 @@ def expand_star(binder: Binder, star: sql.Star) -> Iterator[StarColumn]:
 
 
 def starred_columns(binder: Binder, star: sql.Star) -> list[RelationColumn]:
-    """Return the columns of a star without those of EXCEPT, not marked as used."""
+    """Return the columns of a star without those of EXCEPT; the scan does not read them yet.
+
+    Raises UnknownIdentifier for an unknown table, NoSuchColumn for an unknown name in EXCEPT or
+    REPLACE or a pattern without a match, BadArguments if there are no columns."""
     relation = binder.relation
     if star.qualifier and not relation.has_qualifier(star.qualifier):
         raise UnknownIdentifier(
@@ -69,7 +72,7 @@ def starred_columns(binder: Binder, star: sql.Star) -> list[RelationColumn]:
 
 
 def identifier_of(binder: Binder, column: RelationColumn, star: sql.Star) -> sql.Identifier:
-    """Return the shortest identifier that means the column."""
+    """Return an identifier for the column: its name, with its table if the name is not enough."""
     parts: tuple[str, ...] = (column.name,)
     if binder.relation.find(parts) is not column and column.qualifiers:
         parts = (*column.qualifiers[0], column.name)
@@ -77,6 +80,7 @@ def identifier_of(binder: Binder, column: RelationColumn, star: sql.Star) -> sql
 
 
 def _compiled(star: sql.Star) -> re.Pattern[str]:
+    """Return the regular expression of COLUMNS('…'). Raises CannotCompileRegexp if it is none."""
     try:
         return re.compile(star.pattern or "")
     except re.error as error:

@@ -19,6 +19,7 @@ def children(node: sql.Node) -> Iterator[sql.Node]:
 
 
 def _nodes_in(value: object) -> Iterator[sql.Node]:
+    """Yield the nodes in a field's value, in tuples too, but not the nodes below them."""
     if isinstance(value, sql.Node):
         yield value
     elif isinstance(value, tuple):
@@ -63,6 +64,7 @@ def rewrite_children(node: NodeT, change: Callable[[sql.Node], sql.Node | None])
 
 
 def _rewritten(value: object, change: Callable[[sql.Node], sql.Node | None]) -> object:
+    """Return a field's value with the nodes in it rewritten; the same object if none changed."""
     if isinstance(value, sql.Node):
         return rewrite(value, change)
     if isinstance(value, tuple) and value:

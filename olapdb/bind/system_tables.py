@@ -49,6 +49,7 @@ def system_relation(queries: QueryBinder, source: sql.TableReference, database: 
     ]
 
     def build() -> plan.Node:
+        """Return the scan of the columns that the query reads."""
         used = [f for f, c in zip(fields, columns, strict=True) if c.used]
         return plan.SystemScan(
             shown, tuple((unique[f.name], f.name) for f in used), tuple(f.type for f in used)
@@ -75,7 +76,9 @@ the column itself)."""
 def _alias(
     queries: QueryBinder, column: RelationColumn, function: str
 ) -> tuple[DataType, Callable[[], Expression]]:
-    """Return the type of an ALIAS column and what makes its expression, which reads `column`."""
+    """Return an ALIAS column as (type, function that makes its expression).
+
+    The expression is `function` of `column`; for "" it is the column itself."""
     if not function:
         return column.type, column.use
     reference = ColumnRef(column.type, column.name)
@@ -84,7 +87,7 @@ def _alias(
 
 
 def _builtin(queries: QueryBinder, name: str, qualifiers: tuple[Qualifier, ...]) -> Relation:
-    """Return system.one, system.numbers or system.zeros, which need no provider."""
+    """Return system.one, system.numbers, system.numbers_mt or system.zeros as a relation."""
     shown = {"one": "dummy", "zeros": "zero"}.get(name, "number")
     data_type = UINT64 if shown == "number" else UINT8
     unique = queries.names.unique(shown)
@@ -99,4 +102,5 @@ def _builtin(queries: QueryBinder, name: str, qualifiers: tuple[Qualifier, ...])
 
 
 def _constantly(expression: Expression) -> Callable[[], Expression]:
+    """Return a function that always returns this expression."""
     return lambda: expression

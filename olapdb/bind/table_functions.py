@@ -53,6 +53,9 @@ def bind_table_function(
 
 
 def _integer(binder: ExpressionBinder, node: sql.Expression, function: str) -> int:
+    """Return a constant argument as an integer of at least 0.
+
+    Raises IllegalTypeOfArgument for a string, BadArguments for any other value."""
     bound = binder.bind(node)
     value = bound.value.as_py() if isinstance(bound, Constant) else None
     if isinstance(value, float) and value.is_integer():
@@ -66,6 +69,9 @@ def _integer(binder: ExpressionBinder, node: sql.Expression, function: str) -> i
 def _numbers(
     queries: QueryBinder, source: sql.TableFunction, name: str, arguments: list[int]
 ) -> Relation:
+    """Return the relation of numbers(), zeros() or generate_series(), by its arguments.
+
+    `name` is in lower case. Raises NumberOfArgumentsDoesntMatch for another count of arguments."""
     shown, data_type = "number", UINT64
     start, count, step = 0, None, 1
     match name, arguments:
@@ -94,12 +100,16 @@ def _numbers(
 
 
 def _refuse_zero(step: int, source: sql.TableFunction) -> None:
+    """Raise BadArguments if the step is 0."""
     if step == 0:
         raise errors.BadArguments(f"The step of {source.name} must not be 0.")
 
 
 def _values(queries: QueryBinder, source: sql.TableFunction, binder: ExpressionBinder) -> Relation:
-    """`values('a UInt8, b String', (1, 'x'), …)`; without a structure the columns are c1, c2, …"""
+    """Return the relation of `values('a UInt8, b String', (1, 'x'), …)`.
+
+    Without a structure the columns are c1, c2, … Raises NumberOfArgumentsDoesntMatch without rows,
+    NumberOfColumnsDoesntMatch for a row of another width."""
     rows = [binder.bind(a) for a in source.arguments]
     structure: list[tuple[str, DataType]] | None = None
     if (
@@ -134,11 +144,15 @@ def _values(queries: QueryBinder, source: sql.TableFunction, binder: ExpressionB
 
 
 def _constant_text(expression: Expression) -> str | None:
+    """Return the text of a constant string, None if it is anything else."""
     value = expression.value.as_py() if isinstance(expression, Constant) else None
     return value if isinstance(value, str) else None
 
 
 def _row(row: Expression, source: sql.TableFunction) -> list[Constant]:
+    """Return the values of one row of values(); a value that is no tuple is a row of one.
+
+    Raises BadArguments if it is no constant."""
     if not isinstance(row, Constant):
         raise errors.BadArguments(f"The rows of {source.name} must be constants.")
     if isinstance(row.type, Tuple) and row.value.is_valid:
@@ -168,6 +182,9 @@ def parse_structure(text: str) -> list[tuple[str, DataType]]:
 def _relation(
     columns: list[tuple[str, ColumnRef]], node: plan.Node, source: sql.TableFunction
 ) -> Relation:
+    """Return the relation of a table function over its plan node.
+
+    `columns` are (name that the query sees, reference to the node's column)."""
     qualifiers = ((source.alias,),) if source.alias else ((source.name,),)
     relation_columns = [
         RelationColumn(shown, reference.type, (lambda r=reference: r), qualifiers)  # type: ignore[misc]

@@ -57,10 +57,14 @@ def with_names(
     name: str,
     qualifiers: tuple[Qualifier, ...],
 ) -> Relation:
-    """Return the relation with `_database` and `_table`, unless it has columns of these names."""
+    """Return the relation with the columns `_database` and `_table`, which no star shows.
+
+    A column of that name in the relation comes first. `database` and `name` are the values."""
     added: list[tuple[str, Expression]] = []
 
     def column(virtual: VirtualColumn, value: str) -> RelationColumn:
+        """Return a virtual column with this constant value."""
+
         def make() -> Expression:
             unique = queries.names.unique(virtual.name)
             scalar = pa.scalar(value, virtual.type.arrow)
@@ -71,6 +75,7 @@ def with_names(
         return RelationColumn(virtual.name, virtual.type, make, qualifiers, starred=False)
 
     def build() -> plan.Node:
+        """Return the relation's node, with the name columns that the query reads added."""
         node = relation.build()
         if not added:
             return node

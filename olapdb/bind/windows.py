@@ -96,6 +96,7 @@ def bind_window(
 
 
 def _display_name(name: str, parameters: tuple[Expression, ...]) -> str:
+    """Return the name of a parametric function with its constants: `quantile(0.5)`."""
     values = [str(p.value.as_py()) for p in parameters if isinstance(p, Constant)]
     return f"{name}({', '.join(values)})" if values else name
 
@@ -106,6 +107,10 @@ def _function(
     arguments: tuple[Expression, ...],
     parameters: tuple[Expression, ...],
 ) -> WindowFunction | Aggregate:
+    """Resolve the function of an OVER call.
+
+    Raises UnknownAggregateFunction if the name is neither a window nor an aggregate function,
+    NotSupportedError for RESPECT NULLS on an aggregate other than first and last value."""
     typed = [Argument(a.type, a.value if isinstance(a, Constant) else None) for a in arguments]
     edge = edge_definition(name, node.nulls == "RESPECT")
     if edge is not None:
@@ -129,7 +134,9 @@ def _function(
 
 
 def _specification(binder: Binder, over: sql.WindowSpec | str | None) -> sql.WindowSpec:
-    """Return a call's window, completed by the windows that it names or extends."""
+    """Return a call's window, completed by the named window that it is or extends.
+
+    Raises BadArguments if it extends a window that has a frame, or repeats a clause of it."""
     if isinstance(over, str):
         return _named_window(binder, over)
     assert over is not None
@@ -156,6 +163,9 @@ def _specification(binder: Binder, over: sql.WindowSpec | str | None) -> sql.Win
 
 
 def _named_window(binder: Binder, name: str) -> sql.WindowSpec:
+    """Return the specification of a WINDOW name, merged with the window it extends.
+
+    Raises BadArguments if the name does not exist or a window extends itself."""
     window = binder.windows.get(name)
     if window is None:
         names = ", ".join(binder.windows)
@@ -189,6 +199,10 @@ def _frame(
     function: WindowFunction | Aggregate,
     order_by: tuple[Expression, ...],
 ) -> WindowFrame:
+    """Return the frame of a window; the whole partition for functions that ignore frames.
+
+    Without a frame it is RANGE from the partition's start to the current row. A frame that is
+    written is checked, even where it is ignored."""
     if spec.frame_unit is None:
         if isinstance(function, WindowFunction) and function.whole_partition:
             return WHOLE_PARTITION
@@ -207,6 +221,9 @@ def _frame(
 
 
 def _bound(binder: Binder, unit: str, node: sql.FrameBound, end: str) -> FrameBound:
+    """Bind one end of a frame; `end` is "start" or "end", for the message.
+
+    Raises BadArguments if the distance is not a constant number of at least 0."""
     if node.direction == "CURRENT":
         return _CURRENT
     kind = node.direction
@@ -227,6 +244,7 @@ def _bound(binder: Binder, unit: str, node: sql.FrameBound, end: str) -> FrameBo
 
 
 def _check_order(frame: WindowFrame) -> None:
+    """Raise BadArguments if the frame's start lies after its end."""
     start, end = _signed(frame.start), _signed(frame.end)
     if frame.start == _UNBOUNDED_AFTER:
         raise BadArguments("A frame cannot start at UNBOUNDED FOLLOWING.")
@@ -245,7 +263,9 @@ def _signed(bound: FrameBound) -> float:
 
 
 def _check_distance(frame: WindowFrame, order_by: tuple[Expression, ...]) -> None:
-    """Refuse a RANGE frame of a distance without one ORDER BY column that has distances."""
+    """Raise an error if a RANGE frame has a distance but ORDER BY is not one number or time.
+
+    BadArguments for another count of ORDER BY columns, NotSupportedError for their type."""
     offsets = [b for b in (frame.start, frame.end) if b.offset is not None]
     if frame.unit != "RANGE" or not offsets:
         return

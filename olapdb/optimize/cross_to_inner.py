@@ -19,6 +19,7 @@ def cross_to_inner(root: Node) -> Node:
 
 
 def _convert(node: Node) -> Node:
+    """Return a Filter over a CROSS join with keys in the join; any other node unchanged."""
     match node:
         case Filter(child=Join(kind="CROSS") as join):
             return _with_keys(node, join)
@@ -27,6 +28,9 @@ def _convert(node: Node) -> Node:
 
 
 def _with_keys(node: Filter, join: Join) -> Node:
+    """Return the filter's equalities as keys of an INNER join, the other conditions above it.
+
+    Returns the filter unchanged if it has no such equality."""
     left = frozenset(f.name for f in join.left.schema)
     right = frozenset(f.name for f in join.right.schema)
     keys: list[tuple[Expression, Expression]] = []
@@ -51,6 +55,10 @@ def _with_keys(node: Filter, join: Join) -> Node:
 def _equality(
     part: Expression, left: frozenset[str], right: frozenset[str]
 ) -> tuple[Expression, Expression] | None:
+    """Return an equality between the sides as (left key, right key).
+
+    None unless the condition is an equality of equal types, each of whose operands reads columns of
+    one side only. Also None for rand() and the like. `left` and `right` are the sides' columns."""
     if not isinstance(part, Call) or part.name != "equals" or not is_repeatable(part):
         return None
     one, other = part.arguments

@@ -14,6 +14,7 @@ def fold_conditions(root: Node) -> Node:
 
 
 def _fold(node: Node) -> Node:
+    """Return a Filter without constant conditions; no rows if one of them is false."""
     if not isinstance(node, Filter):
         return node
     parts = conjuncts(node.predicate)

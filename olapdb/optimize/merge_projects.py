@@ -17,6 +17,7 @@ def merge_projects(root: Node) -> Node:
 
 
 def _merge(node: Node) -> Node:
+    """Merge a Project into a Project, a Filter into a Filter; drop a Project that does nothing."""
     match node:
         case Project(child=Project() as inner) if _may_inline(node, inner):
             by_name = dict(inner.expressions)
@@ -32,6 +33,7 @@ def _merge(node: Node) -> Node:
 
 
 def _may_inline(outer: Project, inner: Project) -> bool:
+    """Return whether no expression of `inner` would be computed twice or rand() moved."""
     counts = references(e for _, e in outer.expressions)
     return all(
         is_cheap(e) or (counts.get(name, 0) <= 1 and is_repeatable(e))

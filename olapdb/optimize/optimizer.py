@@ -36,10 +36,13 @@ def optimize(plan: Plan) -> Plan:
 
 
 def optimize_node(root: Node) -> Node:
-    """Apply all rules to one tree, and once to each subquery of its expressions."""
+    """Apply all rules to one tree, and to each distinct subquery of its expressions once.
+
+    Raises InternalError if a rule changed the root's schema."""
     done: dict[int, tuple[Node, Node]] = {}
 
     def subquery(node: Node) -> Node:
+        """Return a subquery's plan optimized, the same object for the same plan."""
         # The same plan may stand in several places; it is optimized once.
         if id(node) not in done:
             done[id(node)] = (node, optimize_node(node))

@@ -20,7 +20,9 @@ def prune_columns(root: nodes.Node) -> nodes.Node:
 
 
 def _prune(node: nodes.Node, needed: Names) -> nodes.Node:
-    """Return the node with at least the needed columns, in their order, and few others."""
+    """Return the node with at least the columns in `needed`, in their order.
+
+    A column that only a key or condition of the node reads may stay too."""
     match node:
         case nodes.Scan():
             return _scan(node, needed)
@@ -70,22 +72,24 @@ def _prune(node: nodes.Node, needed: Names) -> nodes.Node:
 
 
 def _used(expressions: Iterable[Expression]) -> Names:
+    """Return the columns that the expressions read."""
     return frozenset().union(*(columns_of(e) for e in expressions))
 
 
 def _all(node: nodes.Node) -> nodes.Node:
-    """Prune below a node whose every column counts, as for DISTINCT; keep exactly its schema."""
+    """Return the node with exactly its schema, pruned below; for nodes such as DISTINCT."""
     return _exactly(_prune(node, frozenset(f.name for f in node.schema)), node.schema)
 
 
 def _exactly(node: nodes.Node, schema: tuple[nodes.Field, ...]) -> nodes.Node:
+    """Return the node with exactly this schema, by a Project on top if needed."""
     if node.schema == schema:
         return node
     return nodes.Project(node, tuple((f.name, ColumnRef(f.type, f.name)) for f in schema))
 
 
 def _scan(node: nodes.Scan, needed: Names) -> nodes.Scan:
-    """Keep the needed columns; move those that only a condition reads to `predicate_columns`."""
+    """Return the scan of the needed columns, others that conditions read in `predicate_columns`."""
     columns = {unique: (name, t) for unique, name, t in node.predicate_columns}
     columns |= {u: (name, t) for (u, name), t in zip(node.columns, node.types, strict=True)}
     conditions = [e for e in (node.predicate, node.prewhere) if e is not None]
@@ -100,6 +104,7 @@ def _scan(node: nodes.Scan, needed: Names) -> nodes.Scan:
 
 
 def _values(node: nodes.Values, needed: Names) -> nodes.Values:
+    """Return constant rows with the needed columns only; the number of rows stays."""
     kept = [f for f in node.fields if f.name in needed]
     if len(kept) == len(node.fields):
         return node
@@ -111,7 +116,7 @@ def _values(node: nodes.Values, needed: Names) -> nodes.Values:
 
 
 def _window(node: nodes.Window, needed: Names) -> nodes.Node:
-    """Keep the needed calls; drop a Window that has none."""
+    """Return the Window with the needed calls; its pruned child if none is needed."""
     calls = tuple((n, c) for n, c in node.calls if n in needed)
     below = needed - {n for n, _ in node.calls}
     if not calls:
@@ -123,6 +128,7 @@ def _window(node: nodes.Window, needed: Names) -> nodes.Node:
 
 
 def _join(node: nodes.Join, needed: Names) -> nodes.Join:
+    """Return the join with pruned inputs; both keep the columns of keys and residual."""
     residual = columns_of(node.residual) if node.residual is not None else frozenset()
     left = _prune(node.left, _of(node.left, needed | residual | _used(node.left_keys)))
     right = _prune(node.right, _of(node.right, needed | residual | _used(node.right_keys)))
@@ -133,11 +139,12 @@ def _join(node: nodes.Join, needed: Names) -> nodes.Join:
 
 
 def _of(node: nodes.Node, names: Names) -> Names:
+    """Return those of the names that are columns of the node."""
     return names & frozenset(f.name for f in node.schema)
 
 
 def _union(node: nodes.Union, needed: Names) -> nodes.Union:
-    """Prune each input of the UNION to the same positions."""
+    """Return the UNION with each input pruned to the same positions."""
     positions = [i for i, f in enumerate(node.fields) if f.name in needed]
     inputs = []
     for one in node.inputs:

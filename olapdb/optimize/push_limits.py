@@ -17,6 +17,7 @@ def push_limits(root: Node) -> Node:
 
 
 def _push(node: Node) -> Node:
+    """Move a Limit one step or more down, or bound the Sort or Union below it."""
     if not isinstance(node, Limit) or node.ties or node.count is None:
         return node
     needed = node.count + node.offset
@@ -37,6 +38,7 @@ def _push(node: Node) -> Node:
 
 
 def _bounded(node: Node, count: int) -> Node:
+    """Return a Union's input with at most `count` rows."""
     if isinstance(node, Limit) and not node.ties and not node.offset:
         return (
             node if node.count is not None and node.count <= count else replace(node, count=count)

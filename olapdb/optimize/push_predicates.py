@@ -51,10 +51,12 @@ def _push(node: nodes.Node, conditions: list[Expression]) -> nodes.Node:
 
 
 def _filtered(node: nodes.Node, conditions: list[Expression]) -> nodes.Node:
+    """Return the node under a Filter of the conditions, unchanged if there are none."""
     return nodes.Filter(node, all_of(conditions)) if conditions else node
 
 
 def _through_project(node: nodes.Project, conditions: list[Expression]) -> nodes.Node:
+    """Move conditions below a Project, except those that read rand() or the like."""
     by_name = dict(node.expressions)
     down: list[Expression] = []
     stay: list[Expression] = []
@@ -67,7 +69,7 @@ def _through_project(node: nodes.Project, conditions: list[Expression]) -> nodes
 
 
 def _through_array_join(node: nodes.ArrayJoin, conditions: list[Expression]) -> nodes.Node:
-    """Move conditions on columns beside the arrays: they keep or drop all elements of a row."""
+    """Move conditions below an ArrayJoin if they read no element: they keep or drop whole rows."""
     kept = {f.name for f in node.kept}
     down: list[Expression] = []
     stay: list[Expression] = []
@@ -78,7 +80,7 @@ def _through_array_join(node: nodes.ArrayJoin, conditions: list[Expression]) -> 
 
 
 def _through_aggregate(node: nodes.Aggregate, conditions: list[Expression]) -> nodes.Node:
-    """Move conditions on keys alone: they keep or drop whole groups.
+    """Move conditions below an Aggregate if they read only keys: they drop whole groups.
 
     Nothing moves without keys, where no rows still make a group, nor with grouping sets, where a
     key is NULL or its default in the other sets."""
@@ -95,7 +97,9 @@ def _through_aggregate(node: nodes.Aggregate, conditions: list[Expression]) -> n
 
 
 def _through_window(node: nodes.Window, conditions: list[Expression]) -> nodes.Node:
-    """Move conditions on columns of PARTITION BY: they keep or drop whole partitions."""
+    """Move conditions below a Window if they read only its PARTITION BY columns.
+
+    They then keep or drop whole partitions."""
     partition = {e.name for e in node.partition_by if isinstance(e, ColumnRef)}
     down: list[Expression] = []
     stay: list[Expression] = []
@@ -132,11 +136,12 @@ def _through_join(node: nodes.Join, conditions: list[Expression]) -> nodes.Node:
 
 
 def _picks_rows(node: nodes.Join) -> bool:
-    """Return whether the join picks one of several rows: a condition below would change which."""
+    """Return whether the join is INNER ANY: a condition below could change which rows it picks."""
     return node.kind == "INNER" and node.strictness == "ANY"
 
 
 def _through_union(node: nodes.Union, conditions: list[Expression]) -> nodes.Node:
+    """Move conditions into each input of a Union, over the input's own columns."""
     down = [c for c in conditions if is_repeatable(c)]
     stay = [c for c in conditions if not is_repeatable(c)]
     inputs = []
@@ -150,6 +155,7 @@ def _through_union(node: nodes.Union, conditions: list[Expression]) -> nodes.Nod
 
 
 def _into_scan(node: nodes.Scan, conditions: list[Expression]) -> nodes.Node:
+    """Add conditions to the predicate of a Scan; those with rand() stay in a Filter on top."""
     down = [c for c in conditions if is_repeatable(c)]
     stay = [c for c in conditions if not is_repeatable(c)]
     if not down:

@@ -24,6 +24,7 @@ def unpack_tuples(root: Node) -> Node:
 
 
 def _unpack(node: Node) -> Node:
+    """Return a Scan whose conditions compare columns, not tuples of them; other nodes unchanged."""
     if not isinstance(node, Scan):
         return node
     predicate, prewhere = _unpacked(node.predicate), _unpacked(node.prewhere)
@@ -33,6 +34,9 @@ def _unpack(node: Node) -> Node:
 
 
 def _unpacked(condition: Expression | None) -> Expression | None:
+    """Return a condition with tuples taken apart, the same object if nothing changed.
+
+    None if the condition is None."""
     if condition is None:
         return None
     changed = transform(condition, _simpler)
@@ -40,6 +44,7 @@ def _unpacked(condition: Expression | None) -> Expression | None:
 
 
 def _simpler(expression: Expression) -> Expression | None:
+    """Return a tupleElement or an equality of tuples taken apart, None if it must stay."""
     if not isinstance(expression, Call) or len(expression.arguments) != 2:
         return None
     left, right = expression.arguments
@@ -61,8 +66,9 @@ def _simpler(expression: Expression) -> Expression | None:
 
 
 def _element(call: Call, made: Expression, index: Expression) -> Expression | None:
-    """Return the element that `tupleElement` takes of a call of `tuple`, None where it is unknown or
-    has another type."""
+    """Return the element that `tupleElement` takes from a call of `tuple`.
+
+    None if `made` is no such call, the index, from 1, is not constant, or the types differ."""
     if not isinstance(made, Call) or made.name != "tuple" or not isinstance(index, Constant):
         return None
     at = index.value.as_py()
@@ -83,6 +89,7 @@ def _elements(one: Expression) -> tuple[Expression, ...]:
 
 
 def _equal(left: Expression, right: Expression) -> Expression | None:
+    """Return the equality of two elements, None if they are nullable or not comparable."""
     if is_nullable(left.type) or is_nullable(right.type):
         return None  # NULL in one element decides otherwise than NULL in AND
     arguments = [

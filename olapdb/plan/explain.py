@@ -35,12 +35,14 @@ _INFIX = {
 
 
 def explain(plan: nodes.Plan, annotate: Annotate | None = None) -> list[str]:
-    """Return the lines of a plan's tree. `annotate(node)` returns more lines for a node, such as
-    those of the executor about indexes."""
+    """Return the lines of a plan's tree.
+
+    `annotate(node)` returns more lines for a node, such as those of the executor about indexes."""
     return list(_lines(plan.root, 0, annotate or (lambda node: ())))
 
 
 def _lines(node: nodes.Node, depth: int, annotate: Annotate) -> Iterator[str]:
+    """Yield the lines of a node, its subqueries and its inputs, indented by `depth`."""
     indent = "  " * depth
     yield indent + _title(node)
     for fact in (*_facts(node), *annotate(node)):
@@ -53,6 +55,7 @@ def _lines(node: nodes.Node, depth: int, annotate: Annotate) -> Iterator[str]:
 
 
 def _title(node: nodes.Node) -> str:
+    """Return the first line of a node, such as `Join (LEFT)`."""
     match node:
         case nodes.Scan():
             return f"ReadFromMergeTree ({node.table.database}.{node.table.name})"
@@ -92,6 +95,7 @@ def _title(node: nodes.Node) -> str:
 
 
 def _facts(node: nodes.Node) -> Iterator[str]:
+    """Yield the lines below a node's title: columns, keys, conditions, limits."""
     match node:
         case nodes.Scan():
             yield f"Columns: {', '.join(name for _, name in node.columns) or 'none'}"
@@ -147,12 +151,14 @@ def _facts(node: nodes.Node) -> Iterator[str]:
 
 
 def _named(name: str, expression: expressions.Expression) -> str:
+    """Return `expression AS name`, a column of that name as the name alone."""
     if isinstance(expression, expressions.ColumnRef) and expression.name == name:
         return name
     return f"{show(expression)} AS {name}"
 
 
 def _keys(keys: Sequence[nodes.SortKey]) -> str:
+    """Return sort keys as text: `a ASC, b DESC NULLS FIRST`."""
     return ", ".join(
         f"{show(k.expression)} {'DESC' if k.descending else 'ASC'}"
         f"{' NULLS FIRST' if k.nulls_first else ''}"
@@ -161,16 +167,19 @@ def _keys(keys: Sequence[nodes.SortKey]) -> str:
 
 
 def _call(call: expressions.AggregateCall) -> str:
+    """Return an aggregate as text: `sum(a)`."""
     return f"{call.name}({', '.join(show(a) for a in call.arguments)})"
 
 
 def _window_call(call: expressions.WindowCall) -> str:
+    """Return a window function as text, with its frame."""
     frame = call.frame
     arguments = ", ".join(show(a) for a in call.arguments)
     return f"{call.name}({arguments}) {frame.unit} BETWEEN {_bound(frame.start)} AND {_bound(frame.end)}"
 
 
 def _bound(bound: expressions.FrameBound) -> str:
+    """Return an end of a frame as text: `1 PRECEDING`."""
     if bound.kind == "CURRENT":
         return "CURRENT ROW"
     return f"{'UNBOUNDED' if bound.offset is None else _value(bound.offset)} {bound.kind}"
@@ -223,13 +232,14 @@ def _parameter(name: str) -> str:
 
 
 def _inner(expression: expressions.Expression) -> str:
+    """Return an operand as text, in parentheses if it is an operator of several operands."""
     text = show(expression)
     is_infix = isinstance(expression, expressions.Call) and expression.name in _INFIX
     return f"({text})" if is_infix and len(expression.children()) > 1 else text
 
 
 def _python(value: pa.Scalar, data_type: DataType) -> Any:
-    """Return the Python value; its text where a string in it is not UTF-8."""
+    """Return the Python value; a readable text if a string in it is not UTF-8."""
     try:
         return value.as_py()
     except UnicodeDecodeError:
@@ -237,6 +247,7 @@ def _python(value: pa.Scalar, data_type: DataType) -> Any:
 
 
 def _value(constant: expressions.Constant) -> str:
+    """Return a constant as SQL-like text: strings, dates and times quoted."""
     if not constant.value.is_valid:
         return "NULL"
     value = _python(constant.value, constant.type)

@@ -25,7 +25,7 @@ class Expression:
     type: DataType
 
     def children(self) -> tuple[Expression, ...]:
-        """Return the expressions directly below."""
+        """Return the direct subexpressions."""
         return ()
 
 
@@ -44,6 +44,7 @@ class Constant(Expression):
     value: pa.Scalar
 
     def __eq__(self, other: object) -> bool:
+        """Return whether type and value are equal; NaN equals NaN, -0.0 does not equal 0.0."""
         if not isinstance(other, Constant) or type(other) is not type(self):
             return NotImplemented
         if self.type != other.type:
@@ -54,6 +55,7 @@ class Constant(Expression):
 
 
 def _holds_floats(arrow: pa.DataType) -> bool:
+    """Return whether a type is a float or contains one at any depth."""
     inner = [arrow.field(at).type for at in range(arrow.num_fields)]
     return pa.types.is_floating(arrow) or any(map(_holds_floats, inner))
 
@@ -102,6 +104,7 @@ class LambdaFunction(Expression):
     function: LambdaCall = field(compare=False, repr=False)
 
     def children(self) -> tuple[Expression, ...]:
+        """Return the lambda's body, then the arguments of the call."""
         return (self.body, *self.arguments)
 
 
@@ -159,6 +162,7 @@ class InSubquery(Expression):
     """As in ScalarSubquery."""
 
     def children(self) -> tuple[Expression, ...]:
+        """Return the left side's expressions; the subquery's plan is no expression."""
         return self.arguments
 
 
@@ -210,6 +214,7 @@ class WindowExpression(Expression):
     function: WindowFunction | Aggregate = field(compare=False, repr=False)
 
     def children(self) -> tuple[Expression, ...]:
+        """Return the arguments, the partition keys and the sort keys, in this order."""
         return (*self.arguments, *self.partition_by, *self.order_by)
 
 
@@ -307,7 +312,7 @@ def columns_of(expression: Expression) -> frozenset[str]:
 
 
 def free_parameters(expression: Expression) -> frozenset[str]:
-    """Return the parameters that the expression reads of lambdas that enclose it."""
+    """Return the unique names of parameters of enclosing lambdas that the expression reads."""
     match expression:
         case LambdaParameter(name=name):
             return frozenset((name,))

@@ -70,6 +70,7 @@ class Scan(Node):
 
     @cached_property
     def schema(self) -> Schema:
+        """Return the read columns under their unique names in the plan."""
         return tuple(Field(u, t) for (u, _), t in zip(self.columns, self.types, strict=True))
 
 
@@ -85,6 +86,7 @@ class SystemScan(Node):
 
     @cached_property
     def schema(self) -> Schema:
+        """Return the read columns under their unique names in the plan."""
         return tuple(Field(u, t) for (u, _), t in zip(self.columns, self.types, strict=True))
 
 
@@ -97,6 +99,7 @@ class Values(Node):
 
     @property
     def schema(self) -> Schema:
+        """Return the fields of the constant rows."""
         return self.fields
 
 
@@ -112,6 +115,7 @@ class Numbers(Node):
 
     @cached_property
     def schema(self) -> Schema:
+        """Return the one column of numbers."""
         return (Field(self.name, self.type),)
 
 
@@ -124,6 +128,7 @@ class Filter(Node):
 
     @property
     def schema(self) -> Schema:
+        """Return the input's columns."""
         return self.child.schema
 
     def children(self) -> tuple[Node, ...]:
@@ -139,6 +144,7 @@ class Project(Node):
 
     @cached_property
     def schema(self) -> Schema:
+        """Return one column for each expression, in their order."""
         return tuple(Field(n, e.type) for n, e in self.expressions)
 
     def children(self) -> tuple[Node, ...]:
@@ -161,6 +167,7 @@ class ArrayJoin(Node):
 
     @cached_property
     def schema(self) -> Schema:
+        """Return the retained columns of the input, then a column of elements for each array."""
         elements = []
         for name, array in self.arrays:
             data_type = element_type(array.type)
@@ -193,6 +200,7 @@ class Aggregate(Node):
 
     @cached_property
     def schema(self) -> Schema:
+        """Return the keys, the aggregates, then the number of the grouping set, if any."""
         keys = tuple(Field(n, self.key_type(e)) for n, e in self.keys)
         aggregates = tuple(Field(n, a.type) for n, a in self.aggregates)
         return keys + aggregates + ((Field(self.set_name, UINT64),) if self.sets else ())
@@ -226,9 +234,11 @@ class Join(Node):
 
     @property
     def schema(self) -> Schema:
+        """Return `fields`, which the binder computed: the columns of both sides or the left one."""
         return self.fields
 
     def children(self) -> tuple[Node, ...]:
+        """Return the left and the right input."""
         return (self.left, self.right)
 
 
@@ -251,6 +261,7 @@ class Sort(Node):
 
     @property
     def schema(self) -> Schema:
+        """Return the input's columns."""
         return self.child.schema
 
     def children(self) -> tuple[Node, ...]:
@@ -272,6 +283,7 @@ class Window(Node):
 
     @cached_property
     def schema(self) -> Schema:
+        """Return the input's columns, then one for each window function."""
         return (*self.child.schema, *(Field(name, call.type) for name, call in self.calls))
 
     def children(self) -> tuple[Node, ...]:
@@ -291,6 +303,7 @@ class Limit(Node):
 
     @property
     def schema(self) -> Schema:
+        """Return the input's columns."""
         return self.child.schema
 
     def children(self) -> tuple[Node, ...]:
@@ -308,6 +321,7 @@ class LimitBy(Node):
 
     @property
     def schema(self) -> Schema:
+        """Return the input's columns."""
         return self.child.schema
 
     def children(self) -> tuple[Node, ...]:
@@ -323,6 +337,7 @@ class Distinct(Node):
 
     @property
     def schema(self) -> Schema:
+        """Return the input's columns."""
         return self.child.schema
 
     def children(self) -> tuple[Node, ...]:
@@ -338,6 +353,7 @@ class Union(Node):
 
     @property
     def schema(self) -> Schema:
+        """Return `fields`, which name the inputs' columns by position."""
         return self.fields
 
     def children(self) -> tuple[Node, ...]:
@@ -357,9 +373,11 @@ class SetDifference(Node):
 
     @property
     def schema(self) -> Schema:
+        """Return `fields`, which name the inputs' columns by position."""
         return self.fields
 
     def children(self) -> tuple[Node, ...]:
+        """Return the left and the right input."""
         return (self.left, self.right)
 
 

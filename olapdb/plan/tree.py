@@ -122,10 +122,12 @@ def map_expressions(node: nodes.Node, change: Change) -> nodes.Node:
 
 
 def _map_keys(keys: tuple[nodes.SortKey, ...], change: Change) -> tuple[nodes.SortKey, ...]:
+    """Return sort keys whose expressions are changed by `change`."""
     return tuple(replace(k, expression=change(k.expression)) for k in keys)
 
 
 def _map_call(call: expressions.AggregateCall, change: Change) -> expressions.AggregateCall:
+    """Return an aggregate whose arguments are changed by `change`."""
     return replace(call, arguments=tuple(change(a) for a in call.arguments))
 
 
@@ -133,6 +135,7 @@ def map_subqueries(node: nodes.Node, change: Callable[[nodes.Node], nodes.Node])
     """Return the node with `change` applied to the plans of subqueries in its own expressions."""
 
     def in_expression(e: expressions.Expression) -> expressions.Expression | None:
+        """Return a subquery with its plan changed, None for any other expression."""
         if isinstance(e, expressions.ScalarSubquery):
             return replace(e, plan=change(e.plan))
         if isinstance(e, expressions.InSubquery):
@@ -182,7 +185,7 @@ def all_scans(root: nodes.Node) -> Iterator[nodes.Scan]:
 
 
 def all_expressions(root: nodes.Node) -> Iterator[expressions.Expression]:
-    """Yield every expression of the plan and all below it, those of its subqueries too."""
+    """Yield every expression of the plan with its subexpressions, those of subqueries too."""
     for node in all_nodes(root):
         for expression in expressions_of(node):
             yield from expressions.walk(expression)

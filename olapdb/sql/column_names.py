@@ -51,17 +51,19 @@ def column_name(expression: nodes.Expression) -> str:
 
 
 def _list(expressions: tuple[nodes.Expression, ...]) -> str:
+    """Return the column names of the expressions, joined by commas."""
     return ", ".join(column_name(e) for e in expressions)
 
 
 def _right_side(right: nodes.Expression) -> str:
-    """Return the right side of IN: ClickHouse takes one element in parentheses for no tuple."""
+    """Return the right side of IN; one element in parentheses loses them, as in ClickHouse."""
     if isinstance(right, nodes.TupleLiteral) and len(right.elements) == 1:
         return column_name(right.elements[0])
     return column_name(right)
 
 
 def _function(node: nodes.Function) -> str:
+    """Return the name of a call's column; DISTINCT and FILTER show as `sumDistinctIf(a, f)`."""
     arguments = node.arguments
     name = node.name
     plain = not (node.parameters or node.distinct or node.filter or node.over)
@@ -81,6 +83,7 @@ def _function(node: nodes.Function) -> str:
 
 
 def _window(window: nodes.WindowSpec) -> str:
+    """Return the text of a window's specification, without the parentheses."""
     parts = [window.base] if window.base else []
     if window.partition_by:
         parts.append(f"PARTITION BY {_list(window.partition_by)}")
@@ -95,6 +98,7 @@ def _window(window: nodes.WindowSpec) -> str:
 
 
 def _order_item(item: nodes.OrderItem) -> str:
+    """Return the text of an ORDER BY item; ASC is written out."""
     text = f"{column_name(item.expression)} {'DESC' if item.descending else 'ASC'}"
     if item.nulls_first is not None:
         text += f" NULLS {'FIRST' if item.nulls_first else 'LAST'}"
@@ -102,6 +106,7 @@ def _order_item(item: nodes.OrderItem) -> str:
 
 
 def _bound(bound: nodes.FrameBound) -> str:
+    """Return the text of an end of a frame, such as `1 PRECEDING`."""
     if bound.direction == "CURRENT":
         return "CURRENT ROW"
     offset = "UNBOUNDED" if bound.offset is None else column_name(bound.offset)

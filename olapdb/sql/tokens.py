@@ -140,6 +140,7 @@ def _protect(byte: int) -> bytes:
 
 
 def _unescape_one(match: re.Match[str]) -> str:
+    """Return the value of one escape or doubled quote; an unknown escape is unchanged."""
     escaped = match[1]
     if escaped is None:
         return match[0][0]
@@ -205,7 +206,10 @@ def tokenize(source: SourceText, start: int = 0, end: int | None = None) -> list
 
 
 def _word(tokens: list[Token], source: SourceText, text: str, start: int) -> None:
-    """Append what the scanner takes for a word: a word, a parameter, elements or a number."""
+    """Append the tokens of what the scanner takes for a word.
+
+    It is a word, a parameter, elements such as `1.x`, or a number. Raises SyntaxError for any
+    other text."""
     end = start + len(text)
     if _PLAIN_WORD.match(text):
         tokens.append(Token("word", text, text.upper(), start, end))
@@ -287,10 +291,9 @@ def _unquote(source: SourceText, quoted: str, offset: int) -> str:
 
 
 def _hide_heredocs(piece: str, heredocs: dict[int, str]) -> str:
-    """Replace every heredoc by a quoted string of the same length, so that offsets stay right.
+    """Return `piece` with every heredoc as a quoted string of the same length.
 
-    Puts the inside of each into `heredocs`, by offset.
-    """
+    Offsets stay right. Puts the inside of each heredoc into `heredocs`, by offset."""
 
     def hide(match: re.Match[str]) -> str:
         if match["mark"] is None:

@@ -88,10 +88,12 @@ def format_insert(node: nodes.Insert) -> str:
 
 
 def _format_dotted_names(names: Iterable[str]) -> str:
+    """Return names joined by commas; each keeps its dots, its parts are quoted."""
     return ", ".join(map(quote_dotted_name, names))
 
 
 def _format_elements(node: nodes.CreateTable) -> str:
+    """Return the columns, indexes, projections and constraints of a table in parentheses."""
     parts = [format_column(column) for column in node.columns]
     parts += [_format_index(index) for index in node.indexes]
     parts += [_format_projection(projection) for projection in node.projections]
@@ -122,6 +124,7 @@ def format_column(column: nodes.ColumnDefinition) -> str:
 
 
 def _format_index(index: nodes.IndexDefinition) -> str:
+    """Return a skip index: `INDEX name expression TYPE type GRANULARITY n`."""
     return (
         f"INDEX {quote_name(index.name)} {expressions.format_expression(index.expression)} "
         f"TYPE {_format_index_type(index)} GRANULARITY {index.granularity}"
@@ -129,15 +132,18 @@ def _format_index(index: nodes.IndexDefinition) -> str:
 
 
 def _format_index_type(index: nodes.IndexDefinition) -> str:
+    """Return the type of a skip index with its arguments, if any."""
     arguments = index.type.arguments
     return index.type.name + (f"({expressions.format_expressions(arguments)})" if arguments else "")
 
 
 def _format_projection(projection: nodes.ProjectionDefinition) -> str:
+    """Return `PROJECTION name (query)`."""
     return f"PROJECTION {quote_name(projection.name)} ({queries.format_query(projection.query)})"
 
 
 def _format_constraint(constraint: nodes.ConstraintDefinition) -> str:
+    """Return `CONSTRAINT name CHECK | ASSUME condition`."""
     condition = expressions.format_expression(constraint.expression)
     return f"CONSTRAINT {quote_name(constraint.name)} {constraint.kind} {condition}"
 
@@ -170,6 +176,7 @@ def format_storage(storage: nodes.StorageClause) -> list[str]:
 
 
 def _format_key(key: tuple[nodes.Expression, ...]) -> str:
+    """Return a key: `tuple()` if empty, one expression bare, several in parentheses."""
     if not key:
         return "tuple()"
     return (
@@ -189,10 +196,12 @@ def _format_sorting_key(items: tuple[nodes.OrderItem, ...]) -> str:
 
 
 def _format_sorting_item(item: nodes.OrderItem) -> str:
+    """Return an item of a sorting key; only DESC is written out."""
     return expressions.format_expression(item.expression) + (" DESC" if item.descending else "")
 
 
 def _format_ttl(item: nodes.TtlItem) -> str:
+    """Return an item of TTL with its action and WHERE; DELETE is not written out."""
     text = expressions.format_expression(item.expression)
     match item.action:
         case "MOVE":
@@ -207,8 +216,10 @@ def _format_ttl(item: nodes.TtlItem) -> str:
 
 
 def _if_not_exists(if_not_exists: bool) -> list[str]:
+    """Return ["IF NOT EXISTS"] if the flag is set, else []."""
     return ["IF NOT EXISTS"] if if_not_exists else []
 
 
 def _comment(comment: str) -> list[str]:
+    """Return the COMMENT clause as a list of one, [] for an empty comment."""
     return [f"COMMENT {quote_string(comment)}"] if comment else []

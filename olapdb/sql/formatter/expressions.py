@@ -103,12 +103,14 @@ def format_names(names: Iterable[str]) -> str:
 
 
 def _format_literal(node: nodes.Literal) -> str:
+    """Return a literal; a number keeps the text in which it was written."""
     if node.text and isinstance(node.value, int | float):
         return node.text
     return literal_text(node.value)
 
 
 def _format_parameter(node: nodes.Parameter) -> str:
+    """Return `{name:Type}`, `:name`, `?` or `$n`, as the parameter was written."""
     if node.type is not None:
         return f"{{{quote_name(node.name or '')}:{node.type}}}"
     if node.name is not None:
@@ -117,6 +119,7 @@ def _format_parameter(node: nodes.Parameter) -> str:
 
 
 def _format_star(node: nodes.Star) -> str:
+    """Return `*` or COLUMNS('…') with its qualifier, EXCEPT and REPLACE."""
     text = "*" if node.pattern is None else f"COLUMNS({quote_string(node.pattern)})"
     text = ".".join((*map(quote_name, node.qualifier), text))
     if node.excluded:
@@ -130,11 +133,13 @@ def _format_star(node: nodes.Star) -> str:
 
 
 def _format_tuple(node: nodes.TupleLiteral) -> str:
+    """Return a tuple in parentheses; one element gets a comma behind it."""
     comma = "," if len(node.elements) == 1 else ""
     return f"({format_expressions(node.elements)}{comma})"
 
 
 def _format_interval(node: nodes.IntervalLiteral) -> str:
+    """Return `INTERVAL n UNIT`; an amount that could be misread gets parentheses."""
     inner = node.expression
     text = format_operand(inner)
     bare = isinstance(inner, nodes.Identifier | nodes.Function) or (
@@ -146,12 +151,14 @@ def _format_interval(node: nodes.IntervalLiteral) -> str:
 
 
 def _format_lambda(node: nodes.Lambda) -> str:
+    """Return a lambda in parentheses: `(x -> body)`."""
     names = format_names(node.arguments)
     arguments = names if len(node.arguments) == 1 else f"({names})"
     return f"({arguments} -> {format_operand(node.body)})"
 
 
 def _format_in(node: nodes.In) -> str:
+    """Return `left [NOT] IN right`."""
     operator = "NOT IN" if node.negated else "IN"
     right = node.right
     if isinstance(right, nodes.TupleLiteral):
@@ -196,6 +203,7 @@ def _is_element(node: nodes.Function) -> bool:
 
 
 def _format_function(node: nodes.Function) -> str:
+    """Return a call, as an operator where it has one, with FILTER, OVER and NULLS."""
     if _is_operator(node):
         return _format_operator(node)
     text = format_function_name(node.name)
@@ -221,6 +229,7 @@ def format_function_name(name: str) -> str:
 
 
 def _format_operator(node: nodes.Function) -> str:
+    """Return a call as the operator of its name: `plus(a, b)` as `a + b`."""
     name, arguments = node.name, node.arguments
     if name in _BINARY:
         left, right = (format_operand(a) for a in arguments)
@@ -258,6 +267,7 @@ def format_window(window: nodes.WindowSpec) -> str:
 
 
 def _format_bound(bound: nodes.FrameBound) -> str:
+    """Return an end of a frame, such as `1 PRECEDING`."""
     if bound.direction == "CURRENT":
         return "CURRENT ROW"
     offset = "UNBOUNDED" if bound.offset is None else format_operand(bound.offset)
@@ -265,11 +275,12 @@ def _format_bound(bound: nodes.FrameBound) -> str:
 
 
 def format_order_items(items: Iterable[nodes.OrderItem]) -> str:
-    """Return `a ASC, b DESC NULLS FIRST`, what stands behind ORDER BY."""
+    """Return the items of ORDER BY: `a ASC, b DESC NULLS FIRST`."""
     return ", ".join(_format_order_item(item) for item in items)
 
 
 def _format_order_item(item: nodes.OrderItem) -> str:
+    """Return an item of ORDER BY; ASC is written out."""
     text = f"{format_expression(item.expression)} {'DESC' if item.descending else 'ASC'}"
     if item.nulls_first is not None:
         text += f" NULLS {'FIRST' if item.nulls_first else 'LAST'}"

@@ -37,6 +37,7 @@ def format_settings(settings: Iterable[nodes.Setting]) -> str:
 
 
 def _format_output(settings: tuple[nodes.Setting, ...], output: str | None) -> list[str]:
+    """Return the clauses SETTINGS and FORMAT, each only if there is one."""
     parts = [f"SETTINGS {format_settings(settings)}"] if settings else []
     if output is not None:
         parts.append(f"FORMAT {quote_name(output)}")
@@ -44,11 +45,13 @@ def _format_output(settings: tuple[nodes.Setting, ...], output: str | None) -> l
 
 
 def _format_with(items: tuple[nodes.WithItem, ...], recursive: bool) -> str:
+    """Return the WITH clause of these items."""
     word = "WITH RECURSIVE" if recursive else "WITH"
     return f"{word} {', '.join(_format_with_item(item) for item in items)}"
 
 
 def _format_with_item(item: nodes.WithItem) -> str:
+    """Return `name AS (query)` for a query, `expression AS name` for an expression."""
     name = quote_name(item.name)
     if item.query is not None:
         columns = (
@@ -64,6 +67,7 @@ def _format_with_item(item: nodes.WithItem) -> str:
 
 
 def _format_set_operation(node: nodes.SetOperation) -> str:
+    """Return UNION, EXCEPT or INTERSECT, with the parentheses that its order needs."""
     operator = f"{node.operator} {node.mode}".rstrip()
     tight = node.operator == "INTERSECT"
     left = _format_branch(
@@ -81,10 +85,10 @@ def _format_set_operation(node: nodes.SetOperation) -> str:
 
 
 def _format_branch(query: nodes.Query, loose: bool) -> str:
-    """Return an operand of a set operation, in parentheses if `loose`, its operator binds less.
+    """Return an operand of a set operation, in parentheses if `loose`.
 
-    It has parentheses too where its own WITH, SETTINGS or FORMAT would go to the whole.
-    """
+    `loose` says that its operator binds less. It has parentheses too if its own WITH, SETTINGS or
+    FORMAT would otherwise belong to the whole."""
     text = format_query(query)
     own = isinstance(query, nodes.Select | nodes.SetOperation) and (
         query.with_items or query.settings or query.format
@@ -96,6 +100,7 @@ def _format_branch(query: nodes.Query, loose: bool) -> str:
 
 
 def _format_select(node: nodes.Select) -> str:
+    """Return a SELECT with all its clauses."""
     parts: list[str] = []
     if node.with_items:
         parts.append(_format_with(node.with_items, node.recursive))
@@ -125,6 +130,7 @@ def _format_select(node: nodes.Select) -> str:
 
 
 def _format_head(node: nodes.Select) -> str:
+    """Return SELECT with DISTINCT or DISTINCT ON and the columns."""
     text = "SELECT "
     if node.distinct_on:
         text += f"DISTINCT ON ({expressions.format_expressions(node.distinct_on)}) "
@@ -134,10 +140,12 @@ def _format_head(node: nodes.Select) -> str:
 
 
 def _format_order_by(order_by: tuple[nodes.OrderItem, ...] | str) -> str:
+    """Return the items of ORDER BY; the text "ALL" for ORDER BY ALL."""
     return order_by if isinstance(order_by, str) else expressions.format_order_items(order_by)
 
 
 def _format_grouping(node: nodes.Select) -> list[str]:
+    """Return GROUP BY, its WITH ROLLUP or CUBE and WITH TOTALS, each only if there is one."""
     parts: list[str] = []
     keys = node.group_by
     if isinstance(keys, str):
@@ -152,6 +160,7 @@ def _format_grouping(node: nodes.Select) -> list[str]:
 
 
 def _format_group_by(grouping: str, keys: tuple[nodes.Expression, ...]) -> str:
+    """Return GROUP BY over keys; `grouping` is SETS, ROLLUP, CUBE or ""."""
     match grouping:
         case "SETS":
             sets = ", ".join(
@@ -168,6 +177,7 @@ def _format_group_by(grouping: str, keys: tuple[nodes.Expression, ...]) -> str:
 
 
 def _format_limits(node: nodes.Select) -> list[str]:
+    """Return LIMIT BY, LIMIT and OFFSET, each only if there is one."""
     parts: list[str] = []
     if node.limit_by is not None:
         text = f"LIMIT {expressions.format_operand(node.limit_by.count)}"
@@ -188,7 +198,7 @@ def _format_limits(node: nodes.Select) -> list[str]:
 
 
 def format_relation(node: nodes.Relation) -> str:
-    """Return the SQL of what stands behind FROM."""
+    """Return the SQL of a source in FROM: table, function, subquery or join."""
     match node:
         case nodes.TableReference():
             return _format_table_reference(node)
@@ -210,10 +220,12 @@ def format_relation(node: nodes.Relation) -> str:
 
 
 def _format_alias_clause(alias: str | None) -> str:
+    """Return ` AS alias` with a space before it, "" if there is no alias."""
     return "" if alias is None else f" AS {quote_name(alias)}"
 
 
 def _format_table_reference(node: nodes.TableReference) -> str:
+    """Return a table in FROM with its alias, FINAL and SAMPLE."""
     text = format_table(node.table) + _format_alias_clause(node.alias)
     if node.final:
         text += " FINAL"
@@ -225,6 +237,7 @@ def _format_table_reference(node: nodes.TableReference) -> str:
 
 
 def _format_join(node: nodes.Join) -> str:
+    """Return a JOIN; a right side that is a join itself gets parentheses."""
     right = format_relation(node.right)
     if isinstance(node.right, nodes.Join | nodes.ArrayJoin):
         right = f"({right})"

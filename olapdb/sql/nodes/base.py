@@ -32,7 +32,7 @@ class Expression(Node):
 
 @dataclass(frozen=True, slots=True)
 class Relation(Node):
-    """Base of what stands behind FROM."""
+    """Base of the sources in FROM."""
 
 
 @dataclass(frozen=True, slots=True)

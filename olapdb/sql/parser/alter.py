@@ -54,6 +54,9 @@ def _flattened(action: nodes.AlterAction) -> tuple[nodes.AlterAction, ...]:
 
 
 def _parse_action(cursor: TokenCursor) -> nodes.AlterAction:
+    """Parse one action, in parentheses too; an action that olapdb lacks becomes OtherAction.
+
+    An OtherAction holds the text up to the next comma, so that the executor can refuse it."""
     if cursor.take("("):  # ALTER TABLE t (ADD COLUMN …), as ClickHouse formats it
         cursor.enter()
         action = _parse_action(cursor)
@@ -71,7 +74,7 @@ def _parse_action(cursor: TokenCursor) -> nodes.AlterAction:
 
 
 def _parse_known_action(cursor: TokenCursor) -> nodes.AlterAction | None:
-    """Parse an action; None, anywhere in it, where olapdb does not have it."""
+    """Parse an action; None, at any depth of it, if olapdb does not support it."""
     position = cursor.position()
     if cursor.key_after(1) in ("PARTITION", "PART"):
         verb = cursor.take_one_of(*_PARTITION_VERBS)
@@ -92,6 +95,7 @@ def _parse_known_action(cursor: TokenCursor) -> nodes.AlterAction | None:
 
 
 def _parse_add(cursor: TokenCursor, position: Position) -> nodes.AlterAction | None:
+    """Parse ADD of a column, an index or a constraint; None for PROJECTION and STATISTICS."""
     if cursor.take("COLUMN"):
         if_not_exists = cursor.if_not_exists()
         column, _ = columns.parse_column(cursor)
@@ -116,13 +120,17 @@ def _parse_add(cursor: TokenCursor, position: Position) -> nodes.AlterAction | N
 
 
 def _parse_place(cursor: TokenCursor) -> tuple[bool, str | None]:
-    """Parse `FIRST` or `AFTER column` if it is next; return whether FIRST, and the column."""
+    """Parse `FIRST` or `AFTER column`; return whether FIRST, and the column of AFTER or None."""
     if cursor.take("FIRST"):
         return True, None
     return False, cursor.dotted_name("a column") if cursor.take("AFTER") else None
 
 
 def _parse_drop(cursor: TokenCursor, position: Position) -> nodes.AlterAction | None:
+    """Parse DROP of a column, an index, a constraint or a detached partition.
+
+    None for PROJECTION and STATISTICS, which olapdb does not support. DROP PARTITION is parsed by
+    `_parse_partition_action`."""
     if cursor.take("COLUMN"):
         if_exists = cursor.if_exists()
         return nodes.DropColumn(cursor.dotted_name("a column"), if_exists, position=position)
@@ -148,6 +156,7 @@ def parse_drop_index(cursor: TokenCursor, position: Position) -> nodes.IndexActi
 
 
 def _parse_clear(cursor: TokenCursor, position: Position) -> nodes.AlterAction | None:
+    """Parse `CLEAR COLUMN | INDEX name [IN PARTITION …]`; None for anything else."""
     if cursor.take("COLUMN"):
         if_exists = cursor.if_exists()
         name = cursor.dotted_name("a column")
@@ -161,6 +170,7 @@ def _parse_clear(cursor: TokenCursor, position: Position) -> nodes.AlterAction |
 def _parse_index_in_partition(
     cursor: TokenCursor, action: Literal["CLEAR", "MATERIALIZE"], position: Position
 ) -> nodes.IndexAction:
+    """Parse `[IF EXISTS] index [IN PARTITION …]` behind CLEAR or MATERIALIZE INDEX."""
     if_exists = cursor.if_exists()
     name = cursor.identifier("the name of an index")
     partition = storage.parse_in_partition(cursor)
@@ -170,6 +180,7 @@ def _parse_index_in_partition(
 
 
 def _parse_rename(cursor: TokenCursor, position: Position) -> nodes.RenameColumn:
+    """Parse `COLUMN [IF EXISTS] a TO b` behind RENAME."""
     cursor.expect("COLUMN")
     if_exists = cursor.if_exists()
     name = cursor.dotted_name("a column")
@@ -178,6 +189,7 @@ def _parse_rename(cursor: TokenCursor, position: Position) -> nodes.RenameColumn
 
 
 def _parse_comment(cursor: TokenCursor, position: Position) -> nodes.CommentColumn:
+    """Parse `COLUMN [IF EXISTS] c 'text'` behind COMMENT."""
     cursor.expect("COLUMN")
     if_exists = cursor.if_exists()
     name = cursor.dotted_name("a column")
@@ -186,6 +198,7 @@ def _parse_comment(cursor: TokenCursor, position: Position) -> nodes.CommentColu
 
 
 def _parse_materialize(cursor: TokenCursor, position: Position) -> nodes.AlterAction | None:
+    """Parse MATERIALIZE of a column, an index or the TTL; None for PROJECTION, STATISTICS."""
     if cursor.take("COLUMN"):
         name = cursor.dotted_name("a column")
         partition = storage.parse_in_partition(cursor)
@@ -200,7 +213,7 @@ def _parse_materialize(cursor: TokenCursor, position: Position) -> nodes.AlterAc
 
 
 def _parse_reset(cursor: TokenCursor, position: Position) -> nodes.ModifySetting:
-    """Parse `SETTING a, b`: a comma with no name of a setting behind it is the next action's."""
+    """Parse `SETTING a, b` behind RESET; stop before a comma that begins the next action."""
     cursor.expect("SETTING")
     names = [cursor.dotted_name("the name of a setting")]
     while cursor.key == "," and cursor.kind_after(1) == "word" and _ends_setting(cursor, 2):
@@ -210,16 +223,19 @@ def _parse_reset(cursor: TokenCursor, position: Position) -> nodes.ModifySetting
 
 
 def _ends_setting(cursor: TokenCursor, ahead: int) -> bool:
+    """Return whether the token `ahead` tokens on ends a setting."""
     return cursor.kind_after(ahead) == "end" or cursor.key_after(ahead) in (",", "SETTINGS", ")")
 
 
 def _parse_delete(cursor: TokenCursor, position: Position) -> nodes.DeleteWhere:
+    """Parse `[IN PARTITION …] WHERE condition` behind DELETE."""
     partition = storage.parse_in_partition(cursor)
     cursor.expect("WHERE")
     return nodes.DeleteWhere(expressions.parse_expression(cursor), partition, position=position)
 
 
 def _parse_update(cursor: TokenCursor, position: Position) -> nodes.UpdateWhere:
+    """Parse `c = x, … [IN PARTITION …] WHERE condition` behind UPDATE."""
     assignments = data.parse_assignments(cursor)
     partition = storage.parse_in_partition(cursor)
     cursor.expect("WHERE")
@@ -231,6 +247,7 @@ def _parse_update(cursor: TokenCursor, position: Position) -> nodes.UpdateWhere:
 
 
 def _parse_modify(cursor: TokenCursor, position: Position) -> nodes.AlterAction | None:
+    """Parse what MODIFY changes; None for a kind in `_OTHER_MODIFIED`, such as SAMPLE."""
     if cursor.take("COLUMN"):
         return _parse_modify_column(cursor)
     if cursor.take("ORDER", "BY"):
@@ -249,7 +266,9 @@ def _parse_modify(cursor: TokenCursor, position: Position) -> nodes.AlterAction 
 
 
 def _parse_modify_column(cursor: TokenCursor) -> nodes.ModifyColumn | None:
-    """Parse `c type … [REMOVE property]`, behind MODIFY COLUMN or ALTER COLUMN."""
+    """Parse `c type … [REMOVE property]`, behind MODIFY COLUMN or ALTER COLUMN.
+
+    None if MODIFY SETTING or RESET SETTING of the column follows, which olapdb does not support."""
     position = cursor.position()
     if_exists = cursor.if_exists()
     column, _ = columns.parse_column(cursor)
@@ -265,7 +284,9 @@ def _parse_modify_column(cursor: TokenCursor) -> nodes.ModifyColumn | None:
 
 
 def _parse_alter_column(cursor: TokenCursor, _: Position) -> nodes.ModifyColumn | None:
-    """Parse `COLUMN c TYPE T`, or what MODIFY COLUMN takes, behind ALTER."""
+    """Parse `COLUMN c TYPE T`, or what MODIFY COLUMN takes, behind ALTER.
+
+    None if `_parse_modify_column` returns None."""
     cursor.expect("COLUMN")
     start = cursor.at
     position = cursor.position()
@@ -286,7 +307,9 @@ def _parse_alter_column(cursor: TokenCursor, _: Position) -> nodes.ModifyColumn 
 def _parse_partition_action(
     cursor: TokenCursor, verb: _PartitionVerb, position: Position
 ) -> nodes.PartitionAction | None:
-    """Parse what follows `verb`, which is before PARTITION or PART."""
+    """Parse the rest of an action from PARTITION or PART on; `verb` is before it.
+
+    None for what olapdb does not support: MOVE TO DISK, VOLUME or SHARD; FETCH FROM; WITH NAME."""
     partition = storage.parse_partition(cursor)
     table: nodes.TableName | None = None
     if verb == "MOVE":
@@ -305,7 +328,7 @@ def _parse_partition_action(
 
 
 def _parse_freeze(cursor: TokenCursor, position: Position) -> nodes.PartitionAction | None:
-    """Parse FREEZE without a partition, which is of all."""
+    """Parse FREEZE of all partitions, without PARTITION; None if WITH NAME follows."""
     if cursor.sees("WITH", "NAME"):
         return None
     return nodes.PartitionAction("FREEZE", nodes.PartitionReference("ALL"), position=position)

@@ -59,6 +59,7 @@ def parse_special_form(cursor: TokenCursor, token: Token) -> nodes.Expression | 
 
 
 def _parse_not(cursor: TokenCursor, token: Token) -> nodes.Expression | None:
+    """Parse `NOT operand`; None if NOT is the name of a column here."""
     if cursor.kind_after(1) == "end" or cursor.key_after(1) in (",", ")", "."):
         return None  # a column of that name
     cursor.advance()
@@ -67,6 +68,9 @@ def _parse_not(cursor: TokenCursor, token: Token) -> nodes.Expression | None:
 
 
 def _parse_case(cursor: TokenCursor, token: Token) -> nodes.Expression | None:
+    """Parse CASE … END into multiIf, or caseWithExpression if an operand follows CASE.
+
+    None if CASE is the name of a column here. Without ELSE the last argument is NULL."""
     if cursor.kind_after(1) == "end" or cursor.key_after(1) in (",", ")", ".", "FROM"):
         return None  # a column of that name
     cursor.advance()
@@ -88,7 +92,9 @@ def _parse_case(cursor: TokenCursor, token: Token) -> nodes.Expression | None:
 
 
 def _parse_interval(cursor: TokenCursor, token: Token) -> nodes.Expression | None:
-    """Parse `INTERVAL 1 DAY`, `INTERVAL '1 day'`, `INTERVAL '1' DAY`."""
+    """Parse `INTERVAL 1 DAY`, `INTERVAL '1 day'`, `INTERVAL '1' DAY`.
+
+    None, without a step, if INTERVAL is the name of a column here."""
     start, question_marks = cursor.at, cursor.question_marks
     cursor.advance()
     first = cursor.token
@@ -110,6 +116,7 @@ def _parse_interval(cursor: TokenCursor, token: Token) -> nodes.Expression | Non
 
 
 def _begins_operand(cursor: TokenCursor) -> bool:
+    """Return whether the next token begins an operand."""
     token = cursor.token
     if token.kind == "operator":
         return token.key in _BEGINS_OPERAND
@@ -134,7 +141,7 @@ def _parse_interval_text(cursor: TokenCursor, token: Token) -> nodes.IntervalLit
 
 
 def _parse_typed_string(cursor: TokenCursor, token: Token) -> nodes.Function | None:
-    """Parse `DATE '2024-01-01'`, `TIMESTAMP '…'`."""
+    """Parse `DATE '2024-01-01'`, `TIMESTAMP '…'`; None if no string follows."""
     if cursor.kind_after(1) != "string":
         return None
     cursor.advance()
@@ -145,6 +152,7 @@ def _parse_typed_string(cursor: TokenCursor, token: Token) -> nodes.Function | N
 
 
 def _parse_exists(cursor: TokenCursor, token: Token) -> nodes.Exists | None:
+    """Parse `EXISTS (query)`; None if no query in parentheses follows."""
     if not query_follows(cursor, 1):
         return None
     cursor.advance()
@@ -286,6 +294,7 @@ def _parse_date_difference(cursor: TokenCursor, token: Token) -> nodes.Function:
 
 
 def _parse_columns(cursor: TokenCursor, token: Token) -> nodes.Expression:
+    """Parse `COLUMNS('pattern')`."""
     return stars.parse_columns_pattern(cursor)
 
 
@@ -321,7 +330,9 @@ def parse_call(cursor: TokenCursor, token: Token) -> nodes.Function:
 def parse_arguments(
     cursor: TokenCursor,
 ) -> tuple[bool, tuple[nodes.Expression, ...], NullTreatment | None]:
-    """Parse `([DISTINCT] a, b [RESPECT | IGNORE NULLS])`; a query needs no parentheses of its own."""
+    """Parse `([DISTINCT] a, b [RESPECT | IGNORE NULLS])`; return these three.
+
+    The last is None if neither is written. A query needs no parentheses of its own."""
     cursor.expect("(")
     distinct = cursor.key == "DISTINCT" and cursor.key_after(1) not in (",", ")", ".")
     if distinct:
@@ -343,7 +354,7 @@ def parse_arguments(
 
 
 def _parse_nulls(cursor: TokenCursor) -> NullTreatment | None:
-    """Parse `RESPECT NULLS` or `IGNORE NULLS` if it is next."""
+    """Parse `RESPECT NULLS` or `IGNORE NULLS`; None if neither is next."""
     if cursor.key_after(1) != "NULLS":
         return None
     treatment: NullTreatment | Literal[""] = cursor.take_one_of("RESPECT", "IGNORE")

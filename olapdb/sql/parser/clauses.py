@@ -39,7 +39,7 @@ def parse_comment(cursor: TokenCursor) -> str:
 
 
 def parse_like_clause(cursor: TokenCursor) -> LikeClause:
-    """Parse `[NOT] LIKE | ILIKE 'pattern'` if it is next."""
+    """Parse `[NOT] LIKE | ILIKE 'pattern'`; the pattern is None if it is not next."""
     negated = cursor.take("NOT")
     operator = cursor.take_one_of("LIKE", "ILIKE")
     if operator:
@@ -72,6 +72,7 @@ def _is_setting_after_comma(cursor: TokenCursor) -> bool:
 
 
 def _parse_setting(cursor: TokenCursor) -> Setting:
+    """Parse `name = value` of SETTINGS or SET."""
     token = cursor.token
     name = cursor.dotted_name("the name of a setting")
     cursor.expect("=")

@@ -27,7 +27,7 @@ _AFTER_EPHEMERAL = (",", ")", "COMMENT", "CODEC", "TTL", "FIRST", "AFTER")
 
 @dataclass
 class TableElements:
-    """What the parentheses of CREATE TABLE hold; `primary_key` is None where none is declared."""
+    """The elements of CREATE TABLE; `primary_key` is None if none is declared."""
 
     columns: list[nodes.ColumnDefinition] = field(default_factory=list)
     indexes: list[nodes.IndexDefinition] = field(default_factory=list)
@@ -141,6 +141,7 @@ def _parse_nested(cursor: TokenCursor) -> tuple[tuple[str, DataType], ...]:
 
 
 def _parse_nested_element(cursor: TokenCursor) -> tuple[str, DataType]:
+    """Parse `name type` of a Nested; raise an error if the type is another Nested."""
     name = cursor.identifier("a column of the Nested")
     if cursor.token.text == "Nested":
         raise cursor.refused("A Nested inside of a Nested", "Use Array(Tuple(…)) there.")
@@ -190,6 +191,7 @@ def parse_constraint(cursor: TokenCursor) -> nodes.ConstraintDefinition:
 
 
 def _parse_projection(cursor: TokenCursor) -> nodes.ProjectionDefinition:
+    """Parse `name (SELECT …)` behind PROJECTION. Raises SyntaxError if it is no one SELECT."""
     position = cursor.position()
     name = cursor.identifier("the name of a projection")
     cursor.expect("(")

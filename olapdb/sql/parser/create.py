@@ -56,6 +56,7 @@ def parse_create(cursor: TokenCursor) -> nodes.Statement:
 
 
 def _parse_database(cursor: TokenCursor, position: Position) -> nodes.CreateDatabase:
+    """Parse what follows CREATE DATABASE."""
     if_not_exists = cursor.if_not_exists()
     name = cursor.identifier("the name of a database")
     clauses.refuse_on_cluster(cursor)
@@ -79,6 +80,7 @@ def _parse_new_name(cursor: TokenCursor) -> nodes.TableName:
 def _parse_table(
     cursor: TokenCursor, or_replace: bool, temporary: bool, position: Position
 ) -> nodes.CreateTable:
+    """Parse what follows CREATE [OR REPLACE] [TEMPORARY] TABLE."""
     if_not_exists = cursor.if_not_exists()
     table = _parse_new_name(cursor)
     elements = columns.TableElements()
@@ -133,6 +135,7 @@ def _parse_like(cursor: TokenCursor) -> nodes.TableName:
 
 
 def _parse_view(cursor: TokenCursor, or_replace: bool, position: Position) -> nodes.CreateView:
+    """Parse what follows CREATE [OR REPLACE] VIEW."""
     if_not_exists = cursor.if_not_exists()
     name = _parse_new_name(cursor)
     view_columns = _parse_view_columns(cursor)
@@ -170,6 +173,10 @@ def _refuse_definer(cursor: TokenCursor) -> None:
 def _parse_materialized_view(
     cursor: TokenCursor, or_replace: bool, position: Position
 ) -> nodes.CreateMaterializedView:
+    """Parse what follows CREATE [OR REPLACE] MATERIALIZED VIEW.
+
+    `target` is None for a view that keeps its rows in an inner table of its own. Raises an error
+    for TO INNER UUID and for EMPTY."""
     if_not_exists = cursor.if_not_exists()
     name = _parse_new_name(cursor)
     refresh = _parse_refresh(cursor) if cursor.key == "REFRESH" else None

@@ -98,7 +98,9 @@ class TokenCursor:
             yield at, key, depth
 
     def closing(self, opening: int) -> int | None:
-        """Return the number of the token that closes the bracket at number `opening`, if any."""
+        """Return the number of the token that closes the bracket at number `opening`.
+
+        None if the text ends before."""
         for at, key, depth in self.nesting(opening):
             if depth == 0 and key in _CLOSING:
                 return at

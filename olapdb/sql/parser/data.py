@@ -104,6 +104,7 @@ def parse_assignments(cursor: TokenCursor) -> tuple[tuple[str, nodes.Expression]
 
 
 def _parse_assignment(cursor: TokenCursor) -> tuple[str, nodes.Expression]:
+    """Parse `column = expression`."""
     name = cursor.dotted_name("a column")
     cursor.expect("=")
     return name, expressions.parse_expression(cursor)

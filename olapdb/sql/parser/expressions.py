@@ -97,6 +97,9 @@ def parse_expression(cursor: TokenCursor, power: int = 0) -> nodes.Expression:
 def _parse_binary(
     cursor: TokenCursor, left: nodes.Expression, power: int, name: str
 ) -> nodes.Expression:
+    """Parse `operator right` into the call name(left, right).
+
+    `power` is the operator's precedence. `= ANY (SELECT …)` and the like are quantified."""
     operator = cursor.advance()
     if cursor.key in ("ANY", "ALL", "SOME") and query_follows(cursor, 1):
         return _parse_quantified(cursor, left, name, operator)
@@ -125,6 +128,7 @@ def _parse_quantified(
 def _parse_chain(
     cursor: TokenCursor, left: nodes.Expression, power: int, name: str
 ) -> nodes.Function:
+    """Parse a chain of one operator, `a AND b AND c`, into one call with all operands."""
     position = cursor.position()
     key = cursor.key
     chain = [left]
@@ -134,7 +138,9 @@ def _parse_chain(
 
 
 def _parse_special(cursor: TokenCursor, left: nodes.Expression) -> nodes.Expression | None:
-    """Apply the next token as an operator to `left`; return None where the word is no operator."""
+    """Parse the operator that is next, applied to `left`: `[i]`, `::T`, IN, `->` and the like.
+
+    None, without a step, if the word is no operator here."""
     token = cursor.token
     match token.key:
         case ".":
@@ -173,6 +179,7 @@ def _parse_special(cursor: TokenCursor, left: nodes.Expression) -> nodes.Express
 
 
 def _parse_tuple_element(cursor: TokenCursor, left: nodes.Expression) -> nodes.Function:
+    """Parse `.1`, `.-1` or `.name` behind `left`."""
     position = cursor.position(cursor.advance())
     if cursor.token.kind == "number":
         element = nodes.Literal(cursor.integer(), position=position)
@@ -185,6 +192,7 @@ def _parse_tuple_element(cursor: TokenCursor, left: nodes.Expression) -> nodes.F
 
 
 def _parse_is(cursor: TokenCursor, left: nodes.Expression) -> nodes.Function:
+    """Parse `IS [NOT] NULL` or `IS [NOT] DISTINCT FROM right`."""
     position = cursor.position(cursor.advance())
     negated = cursor.take("NOT")
     if cursor.take("NULL"):
@@ -233,7 +241,9 @@ def _parse_negated(cursor: TokenCursor, left: nodes.Expression) -> nodes.Express
 
 
 def _parse_global_in(cursor: TokenCursor, left: nodes.Expression) -> nodes.In | None:
-    """Parse GLOBAL [NOT] IN as [NOT] IN: GLOBAL changes something on several servers only."""
+    """Parse GLOBAL [NOT] IN as [NOT] IN: GLOBAL changes something on several servers only.
+
+    None if neither is next."""
     token = cursor.token
     if cursor.take("GLOBAL", "IN"):
         return _parse_in(cursor, left, False, token)
@@ -255,6 +265,7 @@ def _parse_in(cursor: TokenCursor, left: nodes.Expression, negated: bool, token:
 
 
 def _parse_lambda(cursor: TokenCursor, left: nodes.Expression) -> nodes.Lambda:
+    """Parse `-> body`; `left`, already parsed, holds the argument names."""
     names = _argument_names(left)
     if names is None:
         raise cursor.expected("the arguments of a lambda, as in x -> … or (x, y) -> …, before ->")
@@ -263,7 +274,7 @@ def _parse_lambda(cursor: TokenCursor, left: nodes.Expression) -> nodes.Lambda:
 
 
 def _argument_names(left: nodes.Expression) -> tuple[str, ...] | None:
-    """Return the names before `->`; None where an element is not a plain name."""
+    """Return the names in `left`, an operand before `->`; None if any element is no plain name."""
     elements = left.elements if isinstance(left, nodes.TupleLiteral) else (left,)
     names: list[str] = []
     for element in elements:
@@ -274,7 +285,9 @@ def _argument_names(left: nodes.Expression) -> tuple[str, ...] | None:
 
 
 def _as_text(expression: nodes.Expression) -> nodes.Expression:
-    """Return a number as its text, so that `1.5::Decimal(9, 2)` is exact, as in ClickHouse."""
+    """Return a number literal as a string of its text; any other expression unchanged.
+
+    `1.5::Decimal(9, 2)` is then exact, as in ClickHouse."""
     if isinstance(expression, nodes.Literal) and expression.text:
         return nodes.Literal(expression.text, position=expression.position)
     return expression

@@ -49,6 +49,7 @@ def query_is_next(cursor: TokenCursor) -> bool:
 
 
 def _query_begins(cursor: TokenCursor, at: int) -> bool:
+    """Return whether a query begins at token `at`; WITH and FROM may also be column names."""
     key = cursor.keys[at]
     if key == "SELECT":
         return True
@@ -59,13 +60,15 @@ def _query_begins(cursor: TokenCursor, at: int) -> bool:
 
 
 def _is_query_operand(cursor: TokenCursor, opening: int) -> bool:
-    """Return whether what follows the parentheses at number `opening` continues a query."""
+    """Return whether the parentheses at token `opening` are an operand of a set operation."""
     closing = cursor.closing(opening)
     return closing is not None and cursor.keys[closing + 1] in _AFTER_QUERY
 
 
 def count_commas(cursor: TokenCursor) -> int:
-    """Return how many commas stand before the bracket that closes the one that is open."""
+    """Return how many commas come before the bracket that closes the current one.
+
+    Commas in nested brackets are not counted. It begins at the current token."""
     commas = 0
     for _, key, depth in cursor.nesting(cursor.at):
         if depth < 0:
@@ -75,7 +78,9 @@ def count_commas(cursor: TokenCursor) -> int:
 
 
 def comes_before_comma(cursor: TokenCursor, word: str) -> bool:
-    """Return whether `word` is in the rest of this list element, outside brackets."""
+    """Return whether `word` follows before the next comma or closing bracket.
+
+    Nested brackets and the current token are not searched."""
     for _, key, depth in cursor.nesting(cursor.at + 1):
         if depth < 0 or (depth == 0 and key == ","):
             return False

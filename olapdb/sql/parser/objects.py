@@ -13,7 +13,9 @@ _OBJECT_KINDS: tuple[ObjectKind, ...] = get_args(ObjectKind)
 
 
 def parse_object_kind(cursor: TokenCursor) -> ObjectKind | None:
-    """Parse TABLE, [MATERIALIZED] VIEW or DATABASE if it is next."""
+    """Parse TABLE, [MATERIALIZED] VIEW or DATABASE; None if none of them is next.
+
+    Raises an error for DICTIONARY."""
     if cursor.take("MATERIALIZED", "VIEW"):
         return "VIEW"
     if cursor.key == "DICTIONARY":
@@ -22,6 +24,7 @@ def parse_object_kind(cursor: TokenCursor) -> ObjectKind | None:
 
 
 def _expect_object_kind(cursor: TokenCursor) -> ObjectKind:
+    """Parse TABLE, [MATERIALIZED] VIEW or DATABASE. Raises SyntaxError for anything else."""
     kind = parse_object_kind(cursor)
     if kind is None:
         raise cursor.expected("TABLE, VIEW or DATABASE")

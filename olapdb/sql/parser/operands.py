@@ -83,6 +83,9 @@ def parse_operand(cursor: TokenCursor) -> nodes.Expression:
 
 
 def _parse_word(cursor: TokenCursor, token: Token) -> nodes.Expression:
+    """Parse an operand that begins with a word: special form, literal, call or name.
+
+    Raises SyntaxError for a reserved word."""
     special_form = calls.parse_special_form(cursor, token)
     if special_form is not None:
         return special_form
@@ -229,6 +232,7 @@ def _parse_dollar_parameter(cursor: TokenCursor) -> nodes.Parameter:
 
 
 def _parse_typed_parameter(cursor: TokenCursor) -> nodes.Parameter:
+    """Parse `{name:Type}`. Raises an error for the type Identifier."""
     position = cursor.position(cursor.advance())
     name = cursor.identifier("the name of a parameter")
     cursor.expect(":")

@@ -31,7 +31,7 @@ class _Grouping:
 
 @dataclass
 class _Head:
-    """What stands between SELECT and FROM."""
+    """The part of a SELECT before FROM; `top` is the limit of TOP, None without it."""
 
     distinct: bool = False
     distinct_on: tuple[nodes.Expression, ...] = ()
@@ -148,6 +148,9 @@ def _parse_unions(cursor: TokenCursor) -> tuple[nodes.Query, bool]:
 
 
 def _parse_intersections(cursor: TokenCursor) -> tuple[nodes.Query, bool]:
+    """Parse queries joined by INTERSECT, which binds tighter than UNION and EXCEPT.
+
+    Returns the query, and whether its last branch was in parentheses."""
     left, closed = _parse_branch(cursor)
     while True:
         position = cursor.position()
@@ -189,6 +192,7 @@ def _parse_branch(cursor: TokenCursor) -> tuple[nodes.Query, bool]:
 
 
 def _parse_select(cursor: TokenCursor) -> nodes.Select:
+    """Parse one SELECT without its WITH; FROM may come before SELECT."""
     position = cursor.position()
     source: nodes.Relation | None = None
     if cursor.take("FROM"):
@@ -256,6 +260,7 @@ def _parse_head(cursor: TokenCursor) -> _Head:
 
 
 def _parse_named_window(cursor: TokenCursor) -> tuple[str, nodes.WindowSpec]:
+    """Parse `name AS (specification)` of the WINDOW clause."""
     name = cursor.identifier("the name of a window")
     cursor.expect("AS")
     return name, windows.parse_window(cursor)
@@ -265,7 +270,7 @@ def _parse_named_window(cursor: TokenCursor) -> tuple[str, nodes.WindowSpec]:
 
 
 def _parse_grouping(cursor: TokenCursor) -> _Grouping:
-    """Parse GROUP BY in all its forms, and WITH TOTALS, which may stand alone."""
+    """Parse GROUP BY in all its forms, and WITH TOTALS, with or without GROUP BY."""
     grouping = _Grouping()
     if not cursor.take("GROUP", "BY"):
         grouping.with_totals = cursor.take("WITH", "TOTALS")
@@ -314,7 +319,9 @@ def _parse_grouping_set(cursor: TokenCursor) -> nodes.TupleLiteral:
 
 
 def _parse_output(cursor: TokenCursor) -> tuple[tuple[nodes.Setting, ...], str | None]:
-    """Parse SETTINGS before and behind FORMAT, and the name of FORMAT."""
+    """Parse SETTINGS before and behind FORMAT; return these and the format's name or None.
+
+    Raises an error for INTO OUTFILE."""
     if cursor.sees("INTO", "OUTFILE"):
         raise cursor.refused("INTO OUTFILE", "Fetch the result and write it from Python.")
     settings = clauses.parse_settings_clause(cursor)
@@ -337,7 +344,7 @@ def _parse_trailing_output(cursor: TokenCursor, query: nodes.Query) -> nodes.Que
 
 
 def _lift_output(operation: nodes.SetOperation) -> nodes.SetOperation:
-    """Move SETTINGS and FORMAT, which were read with the last branch, to the whole operation."""
+    """Return the operation with its last branch's SETTINGS and FORMAT moved to the whole."""
     bare, settings, output = _without_output(operation)
     if not isinstance(bare, nodes.SetOperation) or (not settings and output is None):
         return operation
@@ -347,7 +354,9 @@ def _lift_output(operation: nodes.SetOperation) -> nodes.SetOperation:
 def _without_output(
     query: nodes.Query,
 ) -> tuple[nodes.Query, tuple[nodes.Setting, ...], str | None]:
-    """Return `query` without the SETTINGS and FORMAT of its last branch, and those two."""
+    """Return `query` without the SETTINGS and FORMAT of its last branch, and those two.
+
+    The format is None if there is none, or if the last branch is no SELECT."""
     if isinstance(query, nodes.SetOperation):
         right, settings, output = _without_output(query.right)
         return replace(query, right=right), settings, output

@@ -26,7 +26,7 @@ _STRICTNESSES: dict[str, Strictness] = {
 
 
 def parse_relation(cursor: TokenCursor) -> nodes.Relation:
-    """Parse what stands behind FROM; joins are left-associative, commas among them."""
+    """Parse the sources of FROM; joins and commas are left-associative."""
     left = _parse_table_expression(cursor)
     while True:
         position = cursor.position()
@@ -44,7 +44,7 @@ def parse_relation(cursor: TokenCursor) -> nodes.Relation:
 
 
 def _parse_array_join(cursor: TokenCursor, left: nodes.Relation) -> nodes.ArrayJoin | None:
-    """Parse `[LEFT | INNER] ARRAY JOIN a, b AS c` if it is next."""
+    """Parse `[LEFT | INNER] ARRAY JOIN a, b AS c`; None if it is not next."""
     position = cursor.position()
     is_left = cursor.take("LEFT", "ARRAY", "JOIN")
     if not (is_left or cursor.take("ARRAY", "JOIN") or cursor.take("INNER", "ARRAY", "JOIN")):
@@ -54,7 +54,10 @@ def _parse_array_join(cursor: TokenCursor, left: nodes.Relation) -> nodes.ArrayJ
 
 
 def _parse_join(cursor: TokenCursor, left: nodes.Relation) -> nodes.Join | None:
-    """Parse `[kind] [strictness] JOIN table ON | USING …` if it is next."""
+    """Parse `[kind] [strictness] JOIN table ON | USING …`; None if no join is next.
+
+    CROSS and PASTE have no condition. Raises SyntaxError if another join has none, and
+    NotSupportedError for NATURAL JOIN."""
     start = cursor.at
     position = cursor.position()
     if cursor.key == "NATURAL":
@@ -96,6 +99,7 @@ def _check_strictness(kind: Kind, strictness: Strictness, position: Position) ->
 
 
 def _parse_using(cursor: TokenCursor) -> tuple[str, ...]:
+    """Parse the columns of USING, with or without parentheses."""
     grouped = cursor.take("(")
     names = cursor.dotted_names("a column")
     if grouped:
@@ -134,6 +138,7 @@ def _parse_table_expression(cursor: TokenCursor) -> nodes.Relation:
 
 
 def _parse_subquery(cursor: TokenCursor) -> nodes.SubqueryRelation:
+    """Parse `(query) [[AS] alias [(columns)]]` in FROM. Raises an error for FINAL."""
     position = cursor.position()
     query = queries.parse_in_parentheses(cursor)
     alias = _parse_alias(cursor)
@@ -158,13 +163,14 @@ def _parse_table_function(cursor: TokenCursor) -> nodes.TableFunction:
 
 
 def _parse_alias(cursor: TokenCursor) -> str | None:
+    """Parse `AS alias`, or an alias without AS; None if there is none."""
     if cursor.take("AS"):
         return cursor.identifier("an alias")
     return cursor.identifier() if alias_follows(cursor) else None
 
 
 def _refuse_final(cursor: TokenCursor) -> None:
-    """Raise if FINAL or SAMPLE is next."""
+    """Raise IllegalFinal if FINAL is next, SyntaxError if SAMPLE is."""
     if cursor.key == "FINAL":
         raise IllegalFinal("FINAL is for tables only.", position=cursor.position())
     if cursor.key == "SAMPLE":

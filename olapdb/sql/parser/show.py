@@ -84,6 +84,9 @@ def parse_show(cursor: TokenCursor) -> Show:
 
 
 def _parse_show_create(cursor: TokenCursor) -> Show:
+    """Parse `CREATE [TABLE | VIEW | DATABASE] name` behind SHOW; a table by default.
+
+    Raises an error for a kind that olapdb does not have, such as USER."""
     position = cursor.position(cursor.advance())
     if cursor.take("DATABASE"):
         name = cursor.identifier("a database")

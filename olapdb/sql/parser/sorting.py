@@ -16,7 +16,7 @@ _NOT_ALL = (".", "(", ",", "+", "-", "*", "/")
 
 @dataclass
 class LimitClauses:
-    """What LIMIT … BY, LIMIT, OFFSET and FETCH of one SELECT say; None where left out."""
+    """The limits of one SELECT: LIMIT … BY, LIMIT, OFFSET and FETCH; None where left out."""
 
     limit_by: LimitBy | None = None
     limit: Expression | None = None
@@ -46,6 +46,9 @@ def parse_order_items(cursor: TokenCursor) -> tuple[OrderItem, ...]:
 
 
 def _parse_order_item(cursor: TokenCursor) -> OrderItem:
+    """Parse an item of ORDER BY; `nulls_first` is None unless NULLS FIRST or LAST is written.
+
+    Raises an error for WITH FILL."""
     position = cursor.position()
     expression = operands.parse_aliased(cursor)
     descending = parse_descending(cursor)

@@ -47,7 +47,10 @@ def parse_modifiers(cursor: TokenCursor, star: Star) -> Star:
 
 
 def _names_follow(cursor: TokenCursor) -> bool:
-    """Tell `* EXCEPT a` from the set operation `SELECT * EXCEPT SELECT …`."""
+    """Return whether the EXCEPT that is next names columns: `* EXCEPT a`.
+
+    It is False for the set operation, `SELECT * EXCEPT SELECT …`. Raises an error for a pattern and
+    for STRICT."""
     grouped = cursor.key_after(1) == "("
     if cursor.kind_after(2 if grouped else 1) == "string":
         raise cursor.refused("EXCEPT with a pattern", "Name the columns.")
@@ -59,6 +62,7 @@ def _names_follow(cursor: TokenCursor) -> bool:
 
 
 def _parse_replacements(cursor: TokenCursor) -> tuple[Alias, ...]:
+    """Parse what follows REPLACE: `(a AS x, …)`, or one `a AS x` without parentheses."""
     if not cursor.take("("):
         return (_parse_replacement(cursor),)
     replacements = cursor.comma_separated(_parse_replacement)
@@ -67,6 +71,7 @@ def _parse_replacements(cursor: TokenCursor) -> tuple[Alias, ...]:
 
 
 def _parse_replacement(cursor: TokenCursor) -> Alias:
+    """Parse `expression AS column`. Raises SyntaxError without an alias."""
     item = operands.parse_aliased(cursor)
     if not isinstance(item, Alias):
         raise cursor.expected("AS and the name of the column to replace")

@@ -116,6 +116,7 @@ def parse_sorting_key(cursor: TokenCursor) -> tuple[nodes.OrderItem, ...]:
 
 
 def _parse_sorting_item(cursor: TokenCursor) -> nodes.OrderItem:
+    """Parse an item of a table's sorting key: `expression [ASC | DESC]`."""
     position = cursor.position()
     expression = expressions.parse_expression(cursor)
     return nodes.OrderItem(expression, sorting.parse_descending(cursor), position=position)
@@ -139,6 +140,7 @@ def parse_ttl(cursor: TokenCursor) -> tuple[nodes.TtlItem, ...]:
 
 
 def _parse_ttl_item(cursor: TokenCursor) -> nodes.TtlItem:
+    """Parse an item of TTL: `expression [action] [WHERE condition]`."""
     position = cursor.position()
     expression = expressions.parse_expression(cursor)
     action, detail = _parse_ttl_action(cursor)
@@ -169,7 +171,7 @@ def _parse_ttl_action(
 
 
 def _skip_ttl_assignments(cursor: TokenCursor) -> None:
-    """Parse `v = sum(v), w = max(w)` for its errors; the text is kept, not the tree."""
+    """Step over `v = sum(v), w = max(w)`, parsed only for its errors; its text is stored."""
     while True:
         cursor.dotted_name("a column")
         cursor.expect("=")
@@ -199,5 +201,5 @@ def parse_partition(cursor: TokenCursor) -> nodes.PartitionReference:
 
 
 def parse_in_partition(cursor: TokenCursor) -> nodes.PartitionReference | None:
-    """Parse `IN PARTITION …` if IN is next."""
+    """Parse `IN PARTITION …`; None if IN is not next."""
     return parse_partition(cursor) if cursor.take("IN") else None

@@ -100,7 +100,7 @@ _SYNC_MODES = ("STRICT", "LIGHTWEIGHT", "PULL")
 
 @dataclass
 class _ViewClauses:
-    """What stands behind the view's name; `seen` holds the first keywords of its clauses."""
+    """The clauses behind the view's name; `seen` holds their first keywords."""
 
     seen: set[str] = field(default_factory=set)
     partition: PartitionReference | None = None

@@ -41,6 +41,7 @@ def parse_window(cursor: TokenCursor) -> WindowSpec:
 
 
 def _parse_frame_bound(cursor: TokenCursor) -> FrameBound:
+    """Parse an end of a frame; an `offset` of None means UNBOUNDED, unless CURRENT ROW."""
     position = cursor.position()
     if cursor.take("CURRENT", "ROW"):
         return FrameBound("CURRENT", position=position)

@@ -63,7 +63,7 @@ def scan_plain_rows(text: str, columns: int) -> PlainRows | None:
 
 
 def _scan(data: Bytes, columns: int) -> PlainRows | None:
-    """Scan rows without backslashes; None as `scan_plain_rows`."""
+    """Return rows without backslashes as CSV; None as `scan_plain_rows`."""
     quotes = data == _QUOTE
     parity = np.bitwise_xor.accumulate(quotes) if quotes.any() else quotes
     if parity[-1]:
@@ -98,7 +98,9 @@ def _squeeze(
 def _rows(
     data: Bytes, quotes: Mask, parity: Mask, structure: Mask, columns: int
 ) -> PlainRows | None:
-    """Check that `structure`, the parentheses and commas outside strings, forms even rows."""
+    """Return the rows as CSV; None unless `structure` forms rows of `columns` fields each.
+
+    `structure` marks the parentheses and commas outside strings."""
     marks = np.flatnonzero(structure)
     kinds = data[marks]
     # every row is "(" columns-1 commas ")", and a comma between rows: a fixed rhythm
@@ -146,7 +148,9 @@ def _as_csv(
     opens: Offsets,
     closes: Offsets,
 ) -> PlainRows:
-    """Turn closing parentheses into line feeds; drop opening ones and the commas between rows."""
+    """Return the rows as CSV: closing parentheses become line feeds.
+
+    Opening parentheses and the commas between rows are dropped."""
     drop = np.zeros(len(data), dtype=np.bool_)
     drop[opens] = True
     drop[places[:-1, columns + 1]] = True

@@ -81,6 +81,7 @@ def read_columns(rows: PlainRows, targets: Sequence[DataType]) -> tuple[TypedCol
 
 
 def _is_uint64(target: DataType) -> bool:
+    """Return whether a column's type is UInt64 or Nullable(UInt64)."""
     inner = plain(target)
     return isinstance(inner, Integer) and inner.bits == 64 and not inner.signed
 
