@@ -212,7 +212,7 @@ def _whole_float_quotient(
     valid &= np.isfinite(left) & np.isfinite(right)
     if not valid.all():
         raise IllegalDivision(
-            "Cannot perform integer division on infinite or too large numpy_arithmetic."
+            "Cannot perform integer division on infinite or too large numbers."
         ).at_row(int(np.argmin(valid)))
     return np.asarray(quotient.astype(np.int64))
 
