@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb import types
-from olapdb.errors import CannotConvertType
+from olapdb.errors import CannotConvertType, TypeMismatch
 from olapdb.functions.casts import numbers, parse_dates, parse_timestamps, parsing
 from olapdb.functions.casts.numbers import first_bad
 from olapdb.functions.kernels import calendar, columns
@@ -184,7 +184,13 @@ def _convert_and_compare(
         limit = pa.scalar(decimal.Decimal(10 ** (target.precision - target.scale)), wide)
         too_long = np.asarray(pc.greater_equal(pc.abs(converted.cast(wide)), limit))
         _refuse(too_long, array, source, target, zone, "it has too many digits")
-    returned = cast(converted, target, source)
+    try:
+        returned = cast(converted, target, source)
+    except TypeMismatch as error:  # there is no way back, so no way to see what was lost
+        raise TypeMismatch(
+            f"Storing a value of type {source} in a column of type {target} is not supported.",
+            hint="Convert it in the query, for example with toDate(…).",
+        ) from error
     changed = first_bad(np.asarray(pc.not_equal(returned, array)))
     if changed is not None:
         became = rendering.display_array(converted.slice(changed, 1), target, zone)[0].as_py()
