@@ -204,6 +204,8 @@ class SqliteCatalog:
             return oldest_key(connection, table_id, ledger.oldest, cutoff_ms, ledger.next)
 
     def accepted_key_bytes(self, table_id: str) -> int:
+        """Return the bytes that the table's accepted deduplication keys occupy in the catalog; 0 if
+        there are none."""
         self._notice_fork()
         with self.connections.reading() as connection:
             return int(sql.accepted_key_bytes.value(connection, of_table=table_id) or 0)
@@ -347,6 +349,8 @@ class SqliteCatalog:
         return lease_id
 
     def renew_lease(self, lease_id: str) -> None:
+        """Record now as the time when the lease's process was last alive. Do nothing if no such
+        lease exists."""
         with self._writer.housekeeping("renew a lease") as connection:
             sql.renew_lease(connection, lease_id=lease_id, now_ms=self._clock_ms())
 
