@@ -88,7 +88,7 @@ _POLL_SECONDS = 0.0005
 class TicketQueue:
     """A fair lock between processes, by a file of tickets.
 
-    A writer draws the next number t (under a lock on byte 0) and locks byte TICKETS_AT + t; it is
+    A writer draws the next number t (under a lock on byte 0) and locks byte _TICKETS_AT + t; it is
     its turn when no lower byte is locked.  The locks are the kernel's and belong to the open file,
     so a killed process gives its place up at once.  One thread at a time (see FairLock).
 
