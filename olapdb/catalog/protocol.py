@@ -180,7 +180,7 @@ class Catalog(Protocol):
         ...
 
     def accepted_key_bytes(self, table_id: str) -> int:
-        """Return the bytes that the table's keys occupy in the catalog."""
+        """Return the bytes of the table's accepted keys in the catalog; 0 if there are none."""
         ...
 
     def violated(self, requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
@@ -233,7 +233,7 @@ class Catalog(Protocol):
         ...
 
     def renew_lease(self, lease_id: str) -> None:
-        """Record that the lease's process is still alive."""
+        """Record now as the time when the lease's process was last alive."""
         ...
 
     def close_lease(self, lease_id: str) -> None:

@@ -3,10 +3,11 @@
     attempt 1..3   takes the newest snapshot, computes, commits; CommitConflict: a rival was faster
     attempt 4      takes the catalog's turn first: rivals wait while it computes and commits
 
-Without the turn a statement that needs longer than the pauses between its rivals' commits would
-never succeed.  A statement whose attempts are so slow that rivals would give up waiting never gets
-the turn, and goes on trying.  A revoked lease raises Aborted, not CommitConflict, so it ends the
-loop at once.
+The turn is the exclusive right to commit, which one thread of one process holds at a time.
+Without it a statement that needs longer than the pauses between its rivals' commits would never
+succeed.  A statement whose attempts are so slow that rivals would give up waiting never gets the
+turn, and goes on trying.  A revoked lease raises Aborted, not CommitConflict, so it ends the loop
+at once.
 """
 
 from __future__ import annotations

@@ -108,7 +108,8 @@ class MemoryAccount:
         self._held_bytes = held_bytes
 
     def grow(self, more_bytes: int) -> None:
-        """Count more bytes for the operator. Raises as `set`."""
+        """Add bytes to the operator's count. Raises MemoryLimitExceeded if this exceeds the query's
+        limit."""
         self.set(self._held_bytes + more_bytes)
 
     def __enter__(self) -> MemoryAccount:

@@ -83,7 +83,8 @@ def is_mostly_distinct(leaves: Sequence[pa.Array], rows: int) -> bool:
 
 
 def _by_slices(leaves: Sequence[pa.Array], rows: int, threads: int) -> Factorised:
-    """Group as `_by_hashing`, slice by slice: equal rows have equal hashes, hence one slice.
+    """Group the rows of flat columns slice by slice, on `threads` threads; equal rows have equal
+    hashes, hence one slice. The groups are numbered by first row.
 
     This is a radix partition (Manegold, Boncz, Kersten 2002)."""
     slice_of = _slice_numbers(leaves, rows)

@@ -277,7 +277,7 @@ def _grouped(
 
 
 def _hashed_leaves(columns: Sequence[pa.Array]) -> list[pa.Array]:
-    """Return flat columns as `leaves_of`, for columns without lists.
+    """Flatten columns without lists: a struct gives its fields, then a Bool of validity.
 
     A struct has the same leaves with nulls as without."""
     leaves: list[pa.Array] = []

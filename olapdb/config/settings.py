@@ -82,7 +82,8 @@ class Settings(Mapping[str, SettingValue]):
             )
 
     def with_changes(self, changes: Mapping[str, object]) -> Settings:
-        """Return these settings with some changed, checked as `lookup` and `parse` do."""
+        """Return these settings with some changed. Raises UnknownSetting for an unknown name, and
+        CannotParseSetting, BadArguments or SettingOutOfRange for a wrong value."""
         return Settings({**self._changed, **changes}) if changes else self
 
     def integer(self, name: str) -> int:

@@ -98,7 +98,8 @@ class Incoming:
         return MoveResult(sum(part.rows for part in parts), len(parts), commit.number)
 
     def _moved(self, part: Part, block: NewBlock, context: TriggerContext) -> AddPart:
-        """Return the part as `block` of the target: the same bytes if they fit, else new ones."""
+        """Return the change that adds the part to the target as `block`: the same file if its
+        columns fit, else a new part of its rows."""
         same_engine = (
             self.source.engine == self.target.engine
             and self.source.sorting_key == self.target.sorting_key

@@ -116,7 +116,7 @@ class _Truncation:
 
     def publish(self) -> DeleteResult:
         """Commit the removals and their effects on views; without any change return
-        NOTHING_LEFT."""
+        NOTHING_DELETED."""
         if not self.draft.changes:
             return NOTHING_DELETED
         origin = self.change.origin

@@ -36,7 +36,10 @@ def constant_value(
 
 
 def key_values(expression: Expression, batch: pa.RecordBatch, environment: Environment) -> pa.Array:
-    """Return the expression's values as `evaluate_array` does, faster for a monotonic one."""
+    """Return the expression's value for each row of the batch.
+
+    For a monotonic expression of a column with a narrow range it evaluates each value once.
+    """
     column = _monotonic(expression, batch)
     if column is not None and column.span * tuning.MONOTONIC_ROWS_PER_VALUE_MIN <= batch.num_rows:
         ticks = range(column.low, column.high + 1)

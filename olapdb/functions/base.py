@@ -161,5 +161,6 @@ class Aggregate(ABC):
         return None
 
     def from_acero(self, leaves: Sequence[pa.Array]) -> pa.Array:
-        """Return the states built of the leaves that `acero` requested, in its order."""
+        """Return one state a group, built from the results of the aggregations of `acero`, in its
+        order. This base raises NotImplementedError."""
         raise NotImplementedError

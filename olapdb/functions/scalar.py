@@ -304,7 +304,8 @@ def constant_text(name: str, arguments: Sequence[Argument], at: int, meaning: st
 def constant_zone(name: str, arguments: Sequence[Argument], at: int) -> str:
     """Return the time zone that argument `at`, counted from 0 and a constant string, names.
 
-    Raises as `constant_text`, and BadArguments for an unknown zone.
+    Raises IllegalColumn if it is no constant, IllegalTypeOfArgument if it is no string, and
+    BadArguments for an unknown zone.
     """
     return known_zone(constant_text(name, arguments, at, "the time zone"))
 

@@ -543,7 +543,11 @@ class BlockStager:
         self._next_index = next_index
 
     def _cover_empty(self, view: MaterializedView, number: NewBlock, depth: int) -> None:
-        """Record that the view covers an empty block, and do the same for the views below it."""
+        """Record that the view covers the empty source block `number`.
+
+        Stages an empty target block with a placeholder part, then cascades it to the views of the
+        target at `depth` + 1.
+        """
         target = target_of(self.context.snapshot, view)
         contribution = Contribution(view.id, view.version, view.source_id, None, (number,), 0)
         new = self._new_block(target, 0, "view")

@@ -74,7 +74,10 @@ class KeyIndex:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def refresh(self, catalog: Catalog) -> KeyHistory:
-        """Read the keys accepted since the last refresh, and return all."""
+        """Read the keys accepted since the last refresh, and return all keys of the current window.
+
+        Drops runs of keys that left the window. Reads all keys if the ledger's epoch changed.
+        """
         with self._lock:
             history = self._history
             ledger, batches = catalog.accepted_keys(

@@ -84,7 +84,7 @@ class StaleSlices:
         self.rows[None] = self.rows.get(None, 0) + rows
 
     def add_named(self, partitions: Collection[str] | None, rows: int) -> None:
-        """Add these slices (None: all); only the number of rows that reached them is known."""
+        """Count `rows` for each of the partitions; None counts them for the whole target."""
         for partition in (None,) if partitions is None else partitions:
             self.rows[partition] = self.rows.get(partition, 0) + rows
 
@@ -137,7 +137,10 @@ def distinct_keys(target: Table, rows: pa.Table) -> pa.Table:
 
 
 def key_texts(table: Table, rows: pa.Table, limit: int) -> list[str]:
-    """Return the sorting keys of the first rows as text: "JFK" or "(JFK, 2013-01-01)"."""
+    """Return the sorting keys of the first `limit` rows as text: "JFK" or "(JFK, 2013-01-01)".
+
+    Key items that are expressions are left out; the result is [] if all items are expressions.
+    """
     found = (table.column(name) for name in key_columns(table) if name is not None)
     columns = [column for column in found if column is not None]
     if not columns:

@@ -8,6 +8,7 @@ processed them.  The keys of a target that they reached are known as bounds of i
                                          the rest   is compared and recomputed as ever
 
 A key within the bounds is frozen: neither compared, since its source rows are gone, nor replaced.
+Frozen rows are the rows of the target that have a frozen key.
 Bounds may be wider than the reached keys, never narrower.
 """
 

@@ -30,22 +30,27 @@ class FrozenSnapshot:
     data_versions: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def find(self, database: str, name: str) -> SchemaObject | None:
+        """Return the held object of that name; None if the snapshot does not hold it."""
         for item in self.items.values():
             if item.name == name and item.database == database:
                 return item
         return None
 
     def by_id(self, object_id: str) -> SchemaObject | None:
+        """Return the held object with the id; None if the snapshot does not hold it."""
         return self.items.get(object_id)
 
     def objects(self, database: str | None = None) -> Iterable[SchemaObject]:
+        """Return the held objects (of one database), by database and name."""
         chosen = (i for i in self.items.values() if database is None or i.database == database)
         return sorted(chosen, key=lambda item: (item.database, item.name))
 
     def views_on(self, table_id: str) -> tuple[MaterializedView, ...]:
+        """Return the held views that the table triggers, by database and name."""
         return self._views(lambda view: view.source_id == table_id)
 
     def views_into(self, table_id: str) -> tuple[MaterializedView, ...]:
+        """Return the held views that write the table, by database and name."""
         return self._views(lambda view: view.target_id == table_id)
 
     def parts(self, table_id: str) -> tuple[Part, ...]:
@@ -55,6 +60,8 @@ class FrozenSnapshot:
         return self.parts_of[table_id]
 
     def part_count(self, table_id: str, partition_id: str) -> int:
+        """Return the number of the partition's held parts. Raises InternalError if the table's
+        parts were not frozen."""
         return sum(part.partition_id == partition_id for part in self.parts(table_id))
 
     def inline_rows(self, part: Part) -> bytes:
@@ -64,9 +71,11 @@ class FrozenSnapshot:
         return self.inline[part.id]
 
     def next_block(self, table: Table) -> int:
+        """Return the table's next block number; 1 if it was not frozen."""
         return self.next_blocks.get(table.id, 1)
 
     def data_version(self, table_id: str, partition_id: str) -> int:
+        """Return the partition's data version; 0 if it was not frozen."""
         return self.data_versions.get((table_id, partition_id), 0)
 
     def coverage(self, view_id: str) -> Coverage:

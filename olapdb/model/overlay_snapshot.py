@@ -60,14 +60,17 @@ class OverlaySnapshot:
         return self.changed.get(object_id) or self.base.by_id(object_id)
 
     def objects(self, database: str | None = None) -> Iterable[SchemaObject]:
+        """Return the objects as changed by the overlay (of one database), by database and name."""
         items = [item for item in self.base.objects() if not self._is_hidden(item)]
         items = sorted((*items, *self.changed.values()), key=_qualified_name)
         return [item for item in items if database in (None, item.database)]
 
     def views_on(self, table_id: str) -> tuple[MaterializedView, ...]:
+        """Return the views that the table triggers, as changed by the overlay."""
         return self._overlaid(self.base.views_on(table_id), lambda view: view.source_id == table_id)
 
     def views_into(self, table_id: str) -> tuple[MaterializedView, ...]:
+        """Return the views that write the table, as changed by the overlay."""
         return self._overlaid(
             self.base.views_into(table_id), lambda view: view.target_id == table_id
         )
@@ -88,6 +91,7 @@ class OverlaySnapshot:
         return tuple(parts)
 
     def part_count(self, table_id: str, partition_id: str) -> int:
+        """Return the number of the partition's live parts, as replaced by the overlay."""
         if not self.replaced:
             return self.base.part_count(table_id, partition_id)
         return sum(part.partition_id == partition_id for part in self.parts(table_id))
@@ -99,27 +103,35 @@ class OverlaySnapshot:
         return self.base.inline_rows(part) if rows is None else rows
 
     def next_block(self, table: Table) -> int:
+        """Return the base's next block number of the table."""
         return self.base.next_block(table)
 
     def data_version(self, table_id: str, partition_id: str) -> int:
+        """Return the base's data version of the partition."""
         return self.base.data_version(table_id, partition_id)
 
     def coverage(self, view_id: str) -> Coverage:
+        """Return the view's coverage in the base."""
         return self.base.coverage(view_id)
 
     def invalidations(self, view_id: str | None = None) -> tuple[Invalidation, ...]:
+        """Return the base's unrepaired invalidations (of one view)."""
         return self.base.invalidations(view_id)
 
     def checks(self, view_id: str | None = None) -> tuple[Check, ...]:
+        """Return the base's newest checks (of one view)."""
         return self.base.checks(view_id)
 
     def retained(self, view_id: str | None = None) -> tuple[Retained, ...]:
+        """Return the base's ledger of rows removed by retention (of one view)."""
         return self.base.retained(view_id)
 
     def damaged(self) -> tuple[Damage, ...]:
+        """Return the damaged live parts of the base."""
         return self.base.damaged()
 
     def blocks(self, table_id: str) -> tuple[BlockInfo, ...]:
+        """Return the table's blocks in the base, ascending."""
         return self.base.blocks(table_id)
 
     def derived(self, key: Hashable, make: Callable[[], Derived]) -> Derived:
@@ -130,6 +142,7 @@ class OverlaySnapshot:
         return self.base.derived(key, make)
 
     def block_span(self, table_id: str, blocks: BlockRange) -> tuple[int, int]:
+        """Return (number of these blocks, time in ms of the oldest, or 0), from the base."""
         return self.base.block_span(table_id, blocks)
 
     def _is_hidden(self, item: SchemaObject) -> bool:

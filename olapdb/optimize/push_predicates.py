@@ -141,7 +141,10 @@ def _picks_rows(node: nodes.Join) -> bool:
 
 
 def _through_union(node: nodes.Union, conditions: list[Expression]) -> nodes.Node:
-    """Move conditions into each input of a Union, over the input's own columns."""
+    """Move repeatable conditions into each input of a Union, over the input's own columns.
+
+    Other conditions, such as those with rand(), stay in a Filter above the Union.
+    """
     down = [c for c in conditions if is_repeatable(c)]
     stay = [c for c in conditions if not is_repeatable(c)]
     inputs = []

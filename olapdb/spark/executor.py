@@ -132,8 +132,11 @@ class _Run:
                 future.set_exception(error)
 
     def _compute(self, wave: _Wave, stopped: threading.Event) -> list[Computed]:
-        """Return the wave's chunks. If the whole job failed (workers died), return each as failed
-        with that error. Raises QueryWasCancelled."""
+        """Compute the wave in a Spark job and return a result for each chunk.
+
+        A chunk is a FailedChunk if its computation failed or the driver does not find its files. If
+        the job failed (workers died), all are FailedChunks. Raises QueryWasCancelled.
+        """
         function = partial(run_chunk, self.address, task_attempts(self.session))
         try:
             computed = run_items(

@@ -110,6 +110,7 @@ class LocalStore:
         return self._cache
 
     def open_input(self, path: str) -> pa.NativeFile:
+        """Open a file for random access. Raises FileDoesntExist."""
         try:
             return pa.OSFile(str(self.root / path), "rb")
         except FileNotFoundError:
@@ -181,18 +182,22 @@ class LocalStore:
                 self._unsynced.add(str(final.parent))
 
     def exists(self, path: str) -> bool:
+        """Return whether the file exists. Raises OperationalError if the system cannot say."""
         try:
             return (self.root / path).exists()
         except OSError as error:
             raise storage_error(error, path) from error
 
     def size(self, path: str) -> int:
+        """Return the file's bytes. Raises FileDoesntExist."""
         try:
             return os.stat(self.root / path).st_size
         except OSError as error:
             raise storage_error(error, path) from error
 
     def list(self, prefix: str) -> Iterator[StoredFile]:
+        """Yield all files whose path begins with `prefix`, temporary ones included, in no order.
+        Leaves out files deleted meanwhile; raises an error if a folder cannot be read."""
         # The deepest folder that the prefix names; files below it are compared by text.
         start = self.root / prefix.rpartition("/")[0]
 
@@ -216,6 +221,7 @@ class LocalStore:
                 yield StoredFile(path, status.st_size, int(status.st_mtime * 1000))
 
     def local_path(self, path: str) -> str | None:
+        """Return the file's path in the file system, whether the file exists or not."""
         return str(self.root / path)
 
     def _make_folder(self, folder: str) -> None:
@@ -259,9 +265,11 @@ class MemoryStore:
         return self._cache
 
     def open_input(self, path: str) -> pa.NativeFile:
+        """Open a file for random access. Raises FileDoesntExist."""
         return pa.BufferReader(self._file(path)[0])
 
     def write(self, path: str, write_to: Callable[[pa.NativeFile], None]) -> int:
+        """Store the bytes that `write_to` writes as the file `path`; return their number."""
         sink = pa.BufferOutputStream()
         write_to(sink)
         buffer = sink.getvalue()
@@ -276,17 +284,21 @@ class MemoryStore:
         return
 
     def delete(self, path: str) -> None:
+        """Delete the file and its cached footer; do nothing if it does not exist."""
         self._cache.forget(path)
         with self._lock:
             self._files.pop(path, None)
 
     def exists(self, path: str) -> bool:
+        """Return whether the file exists."""
         return path in self._files
 
     def size(self, path: str) -> int:
+        """Return the file's bytes. Raises FileDoesntExist."""
         return int(self._file(path)[0].size)
 
     def list(self, prefix: str) -> Iterator[StoredFile]:
+        """Yield the files whose path begins with `prefix`, as of the first item."""
         with self._lock:
             files = [
                 StoredFile(path, int(buffer.size), modified_ms)

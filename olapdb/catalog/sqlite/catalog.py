@@ -123,6 +123,8 @@ class SqliteCatalog:
     # --- reading
 
     def snapshot(self, number: int | None = None) -> SqliteSnapshot:
+        """Return the newest snapshot, or that of commit `number`. Raises BadArguments or
+        SnapshotTooOld."""
         return retry_read(lambda: self._snapshot(number))
 
     def _snapshot(self, number: int | None = None) -> SqliteSnapshot:
@@ -170,6 +172,7 @@ class SqliteCatalog:
         return sum(1 for p in self.parts_at(table_id, number) if p.partition_id == partition_id)
 
     def source_offsets(self, table_id: str, number: int | None = None) -> tuple[SourceOffset, ...]:
+        """Return the positions of the table's streams at commit `number` (None: now), by stream."""
         self._notice_fork()
         with self.connections.consistent() as connection:
             at = int(sql.newest_commit.value(connection)) if number is None else number
@@ -179,6 +182,8 @@ class SqliteCatalog:
     def accepted_keys(
         self, table_id: str, epoch: int, since: int
     ) -> tuple[KeyLedger, tuple[KeyBatch, ...]]:
+        """Return the table's key ledger and the keys from ordinal `since` on; all keys if the
+        ledger's epoch is not `epoch`."""
         self._notice_fork()
         with self.connections.consistent() as connection:
             ledger = key_ledger(connection, table_id) or KeyLedger()
@@ -188,22 +193,29 @@ class SqliteCatalog:
             return ledger, key_batches(connection, table_id, since)
 
     def has_deliveries(self, table_id: str) -> bool:
+        """Return whether the table has keys, tokens or offsets that ForgetDeliveries would delete
+        now."""
         self._notice_fork()
         with self.connections.reading() as connection:
             return sql.has_deliveries.value(connection, of_table=table_id) is not None
 
     def key_ledger(self, table_id: str) -> KeyLedger:
+        """Return the table's key ledger; an empty one if the table never accepted a key."""
         self._notice_fork()
         with self.connections.reading() as connection:
             return key_ledger(connection, table_id) or KeyLedger()
 
     def oldest_key(self, table_id: str, cutoff_ms: int) -> tuple[int, int]:
+        """Return (ordinal, time in ms) of the oldest key accepted after the cutoff; (the next
+        ordinal, 0) if there is none."""
         self._notice_fork()
         with self.connections.consistent() as connection:
             ledger = key_ledger(connection, table_id) or KeyLedger()
             return oldest_key(connection, table_id, ledger.oldest, cutoff_ms, ledger.next)
 
     def accepted_key_bytes(self, table_id: str) -> int:
+        """Return the bytes that the table's accepted deduplication keys occupy in the catalog; 0 if
+        there are none."""
         self._notice_fork()
         with self.connections.reading() as connection:
             return int(sql.accepted_key_bytes.value(connection, of_table=table_id) or 0)
@@ -211,6 +223,8 @@ class SqliteCatalog:
     # --- writing
 
     def apply(self, commit: Commit) -> Committed:
+        """Check the commit's requirements and make its changes in one transaction, or raise and
+        make none."""
         self._sync_files()
         with self._writer.writing(commit.kind) as connection:
             commit_id = uuid.uuid4().hex
@@ -255,12 +269,15 @@ class SqliteCatalog:
         return applier, newest + 1
 
     def turn(self, purpose: str) -> AbstractContextManager[None]:
+        """Hold the exclusive right to commit inside the `with`. Raises CatalogBusy or ReadOnly."""
         return self._writer.turn(purpose)
 
     def abandon_turn(self) -> None:
+        """Release the turn of the calling thread, if it has one, after an interrupt."""
         self._writer.abandon_turn()
 
     def violated(self, requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
+        """Return the requirements that do not hold now; change nothing."""
         self._notice_fork()
         violated: list[Requirement] = []
         with self.connections.consistent() as connection:
@@ -276,22 +293,27 @@ class SqliteCatalog:
     # --- jobs of views
 
     def open_job(self, job: ViewJob, chunks: Sequence[JobChunk]) -> None:
+        """Record a new job and its chunks; delete the oldest of too many jobs."""
         with self._writer.housekeeping("open a job") as connection:
             jobs.open_job(connection, job, chunks)
 
     def plan_job(self, job_id: str, chunks: Sequence[JobChunk]) -> None:
+        """Replace the planned chunks of a job; published ones stay."""
         with self._writer.housekeeping("plan a job") as connection:
             jobs.plan_job(connection, job_id, chunks)
 
     def record_progress(self, job_id: str, chunks: Sequence[JobChunk]) -> None:
+        """Record the state of these chunks, outside of any commit."""
         with self._writer.housekeeping("note a job's progress") as connection:
             jobs.note_chunks(connection, job_id, chunks)
 
     def close_job(self, job_id: str, state: JobState, error: str = "") -> bool:
+        """End a running job in this state; return False if it had ended before."""
         with self._writer.housekeeping("close a job") as connection:
             return jobs.close_job(connection, job_id, state, error, self._clock_ms())
 
     def job_state(self, job_id: str) -> JobState | None:
+        """Return the job's state; None if the catalog has deleted the job."""
         self._notice_fork()
         with self.connections.reading() as connection:
             return jobs.job_state(connection, job_id)
@@ -307,6 +329,8 @@ class SqliteCatalog:
             return jobs.all_chunks(connection)
 
     def living_leases(self) -> frozenset[str]:
+        """Return the ids of the live leases whose process still runs; all live ones if the catalog
+        is in memory."""
         live = [lease for lease in self.leases() if lease.state == "live"]
         if self.connections.in_memory:
             return frozenset(lease.id for lease in live)
@@ -316,20 +340,24 @@ class SqliteCatalog:
     # --- damage
 
     def damaged(self) -> tuple[Damage, ...]:
+        """Return the parts that reads or checks found damaged; some may not be live any more."""
         self._notice_fork()
         return self._damaged.all()
 
     def record_damaged(self, damaged: Iterable[Damage]) -> None:
+        """Add damaged parts to the list; in a warehouse open for reading only, for this process."""
         self._notice_fork()
         self._damaged.note(damaged)
 
     def clear_damaged(self, part_ids: Collection[str]) -> None:
+        """Remove parts from the list of damaged ones."""
         self._notice_fork()
         self._damaged.forget(part_ids)
 
     # --- leases and pins
 
     def open_lease(self, purpose: str) -> str:
+        """Record a live lease of this process; return its new id, 32 hexadecimal digits."""
         lease_id = uuid.uuid4().hex
         now_ms = self._clock_ms()
         with self._writer.housekeeping("open a lease") as connection:
@@ -347,10 +375,13 @@ class SqliteCatalog:
         return lease_id
 
     def renew_lease(self, lease_id: str) -> None:
+        """Record now as the time when the lease's process was last alive. Do nothing if no such
+        lease exists."""
         with self._writer.housekeeping("renew a lease") as connection:
             sql.renew_lease(connection, lease_id=lease_id, now_ms=self._clock_ms())
 
     def close_lease(self, lease_id: str) -> None:
+        """End the lease; commits that require it fail from now on."""
         self._end_leases([lease_id], "closed")
         self._own_leases.discard(lease_id)
 
@@ -360,6 +391,7 @@ class SqliteCatalog:
             return tuple(LeaseInfo(*row) for row in sql.all_leases(connection))
 
     def revoke_dead_leases(self) -> tuple[str, ...]:
+        """Revoke the live leases of processes that have ended; return their ids."""
         alive, _ = self._registration.survey()
         dead = [
             lease.id
@@ -376,6 +408,8 @@ class SqliteCatalog:
             sql.set_lease_state(connection, lease_ids=json.dumps(lease_ids), new_state=state)
 
     def pin(self, number: int) -> None:
+        """Keep the snapshot's parts from vacuum until `unpin`. Raises SnapshotTooOld if vacuum has
+        purged any."""
         self._notice_fork()
         self._registration.pin(number)
         # The pin is written, then the mark is read; vacuum writes the mark, then reads the pins.
@@ -388,11 +422,13 @@ class SqliteCatalog:
             raise
 
     def unpin(self, number: int) -> None:
+        """Remove one pin of the snapshot; do nothing after `close`."""
         if not self._closed:
             self._registration.unpin(number)
 
     @contextmanager
     def pinned(self, number: int | None = None) -> Iterator[SqliteSnapshot]:
+        """Yield the snapshot of commit `number` (None: the newest), pinned inside the `with`."""
         snapshot = self._pin_newest() if number is None else self.snapshot(number)
         if number is not None:
             self.pin(number)
@@ -413,6 +449,8 @@ class SqliteCatalog:
         return snapshot
 
     def oldest_pin(self) -> int:
+        """Return the smallest commit number that any process has pinned; the newest commit without
+        pins."""
         newest = self.snapshot().number
         _, lowest = self._registration.survey()
         return min(lowest or newest, newest)
@@ -422,6 +460,8 @@ class SqliteCatalog:
     def dropped_parts(
         self, until_ms: int, limit: int, until_of: Mapping[str, int] | None = None, after: int = 0
     ) -> tuple[DroppedPart, ...]:
+        """Return up to `limit` parts that vacuum may purge, oldest first: dropped by commit `after`
+        or later, until `until_ms` (or `until_of` their table), and in no pinned snapshot."""
         horizon = self.oldest_pin()
         with self.connections.reading() as connection:
             cursor = sql.dropped_parts(
@@ -436,6 +476,8 @@ class SqliteCatalog:
         return tuple(DroppedPart(decode_part(row[:-2]), row[-2], row[-1]) for row in rows)
 
     def overdue_parts(self, until_ms: int, until_of: Mapping[str, int] | None = None) -> int:
+        """Return the number of dropped parts that vacuum could purge by their time if no snapshot
+        were pinned."""
         self._notice_fork()
         with self.connections.reading() as connection:
             newest = int(sql.newest_commit.value(connection))
@@ -462,14 +504,19 @@ class SqliteCatalog:
         return min(horizon, int(newest or 0))
 
     def dropped_tables(self) -> tuple[DroppedTable, ...]:
+        """Return the dropped tables that vacuum has not purged, the oldest drop first."""
         self._notice_fork()
         with self.connections.consistent() as connection:
             return list_dropped(connection)
 
     def purge_parts(self, parts: Sequence[DroppedPart]) -> tuple[str, ...]:
+        """Delete the rows of dropped parts; return the paths that no part refers to any more."""
         return purge_parts(self._writer, parts, self.oldest_pin, self._failpoint)
 
     def purge_history(self, until_ms: int, commits_max: int) -> None:
+        """Delete history dropped until `until_ms` that no pin needs, and log entries except the
+        newest `commits_max` and those after `until_ms`. Join old blocks into spans. Write nothing
+        to an idle warehouse."""
         newest = self.snapshot().number
         with self.connections.reading() as connection:
             past = int(sql.newest_commit_until.value(connection, until_ms=until_ms) or 0)
@@ -480,14 +527,18 @@ class SqliteCatalog:
             purge_history(self._writer, due, self.oldest_pin, self._clock_ms, self._failpoint)
 
     def release_space(self) -> int:
+        """Cut free pages off the catalog's file, shorten its log; return the number of pages
+        cut."""
         return release_space(self._writer, self.connections, self.path, self._failpoint)
 
     def purge_leases(self, lease_ids: Sequence[str]) -> None:
+        """Delete the rows of these leases unless they are live."""
         if lease_ids:
             with self._writer.housekeeping("vacuum") as connection:
                 sql.purge_leases(connection, lease_ids=json.dumps(list(lease_ids)))
 
     def referenced_paths(self) -> frozenset[str]:
+        """Return the file paths of all parts in the catalog, dropped ones included."""
         self._notice_fork()
         with self.connections.reading() as connection:
             return frozenset(path for (path,) in sql.all_paths(connection))
@@ -495,6 +546,8 @@ class SqliteCatalog:
     def commits(
         self, *, since: int = 0, up_to: int | None = None, limit: int | None = None
     ) -> Iterator[CommitInfo]:
+        """Return the log's entries, ascending, of the commits `since` to `up_to` (None: the
+        newest), both included; of these the newest `limit` (None: all)."""
         self._notice_fork()
         last = up_to if up_to is not None else self.snapshot().number
         first = max(since, last - limit + 1) if limit is not None else since
@@ -503,6 +556,8 @@ class SqliteCatalog:
         return iter([CommitInfo(*row) for row in rows])
 
     def part_changes(self, up_to: int, limit: int) -> tuple[PartChange, ...]:
+        """Return the newest `limit` changes of parts until commit `up_to`, newest first. Their
+        process id is 0."""
         self._notice_fork()
         with self.connections.reading() as connection:
             cursor = sql.part_history(connection, up_to=up_to)
@@ -517,10 +572,12 @@ class SqliteCatalog:
     # --- copies
 
     def copy_to(self, path: str) -> CopyFacts:
+        """Write the newest commit's catalog, without history, to the new file `path`."""
         self._notice_fork()
         return copy_catalog(self.connections, path)
 
     def refuse_if_used(self) -> None:
+        """Raise BadArguments if anything was committed since the warehouse was created."""
         newest = self.snapshot().number
         if newest > 1:
             raise errors.BadArguments(
@@ -529,6 +586,7 @@ class SqliteCatalog:
             )
 
     def load_copy(self, path: str) -> None:
+        """Replace the content of this new warehouse by the copy at `path`; keep the live leases."""
         with self._writer.writing("restore") as connection:
             self.refuse_if_used()
             live = [lease for lease in self.leases() if lease.state == "live"]
@@ -542,6 +600,7 @@ class SqliteCatalog:
     # --- life
 
     def close(self) -> None:
+        """Close the catalog once: end this process's leases, unregister it and close its files."""
         if self._closed:
             return
         if not self._notice_fork() and self._own_leases:

@@ -1,7 +1,8 @@
 """Fair locks for writers: among the threads of a process, and among the processes of a warehouse.
 
 SQLite's own wait is a sleep that grows, so a busy writer can starve another for seconds.  Here
-writers are served in order of arrival, and give up after their own timeout.
+writers are served in order of arrival, and give up after their own timeout.  The turn is the exclusive
+right to commit, which one thread of one process holds at a time.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ _POLL_SECONDS = 0.0005
 class TicketQueue:
     """A fair lock between processes, by a file of tickets.
 
-    A writer draws the next number t (under a lock on byte 0) and locks byte TICKETS_AT + t; it is
+    A writer draws the next number t (under a lock on byte 0) and locks byte _TICKETS_AT + t; it is
     its turn when no lower byte is locked.  The locks are the kernel's and belong to the open file,
     so a killed process gives its place up at once.  One thread at a time (see FairLock).
 

@@ -71,12 +71,16 @@ class SqliteSnapshot:
         return tuple(item for item in self._schema.ordered if item.database == database)
 
     def views_on(self, table_id: str) -> tuple[MaterializedView, ...]:
+        """Return the materialized views that the table triggers, attached or not, by (database,
+        name)."""
         return self._schema.views_on.get(table_id, ())
 
     def views_into(self, table_id: str) -> tuple[MaterializedView, ...]:
+        """Return the materialized views that write the table, by (database, name)."""
         return self._schema.views_into.get(table_id, ())
 
     def parts(self, table_id: str) -> tuple[Part, ...]:
+        """Return the table's live parts, placeholders included; read at first use."""
         parts = self._parts.get(table_id)
         if parts is None:
             parts = self._parts[table_id] = self._catalog.parts_at(table_id, self._number)
@@ -88,6 +92,8 @@ class SqliteSnapshot:
         return self._catalog.part_count_at(table_id, partition_id, self._number)
 
     def inline_rows(self, part: Part) -> bytes:
+        """Return the Arrow IPC file bytes of an inline part. Raises SnapshotTooOld if vacuum purged
+        it."""
         with self._catalog.connections.reading() as connection:
             data = sql.inline_of_part.value(connection, of_part=part.id)
         if data is None:
@@ -97,6 +103,7 @@ class SqliteSnapshot:
         return inflated(data)
 
     def next_block(self, table: Table) -> int:
+        """Return the number that the table's next block will get, from 1."""
         number = self._next_blocks.get(table.id)
         if number is None:
             with self._catalog.connections.consistent() as connection:
@@ -110,6 +117,8 @@ class SqliteSnapshot:
         return number
 
     def data_version(self, table_id: str, partition_id: str) -> int:
+        """Return how many commits other than INSERTs and merges changed the partition's rows. After
+        many single reads it reads all partitions at once."""
         key = (table_id, partition_id)
         version = self._data_versions.get(key)
         if version is None and self._version_reads[table_id] >= VERSIONS_ASKED_MAX:
@@ -135,6 +144,7 @@ class SqliteSnapshot:
         return self.derived(("data versions", table_id), read)
 
     def coverage(self, view_id: str) -> Coverage:
+        """Return the view's coverage, clipped to the source blocks of this snapshot."""
         coverage = self._coverage.get(view_id)
         if coverage is None:
             with self._catalog.connections.reading() as connection:
@@ -148,6 +158,7 @@ class SqliteSnapshot:
         return coverage
 
     def invalidations(self, view_id: str | None = None) -> tuple[Invalidation, ...]:
+        """Return the stale slices that were not repaired, of one view (None: of all)."""
         invalidations = self._invalidations
         if invalidations is None:
             with self._catalog.connections.reading() as connection:
@@ -174,6 +185,7 @@ class SqliteSnapshot:
         )
 
     def retained(self, view_id: str | None = None) -> tuple[Retained, ...]:
+        """Return the ledger of rows removed by retention, of one view (None: of all)."""
         retained = self._retained
         if retained is None:
             with self._catalog.connections.reading() as connection:
@@ -182,6 +194,7 @@ class SqliteSnapshot:
         return tuple(row for row in retained if view_id is None or row.view_id == view_id)
 
     def checks(self, view_id: str | None = None) -> tuple[Check, ...]:
+        """Return the newest check of each (view, target partition), of one view (None: of all)."""
         checks = self._checks
         if checks is None:
             with self._catalog.connections.reading() as connection:
@@ -196,6 +209,7 @@ class SqliteSnapshot:
         return tuple(damage for damage in damaged if damage.part_id in live)
 
     def blocks(self, table_id: str) -> tuple[BlockInfo, ...]:
+        """Return the table's blocks by number; old ones that vacuum joined are one entry a span."""
         with self._catalog.connections.consistent() as connection:
             rows = sql.blocks_at(connection, of_table=table_id, at_commit=self._number).fetchall()
             spans = self._spans(connection, table_id)
@@ -221,6 +235,7 @@ class SqliteSnapshot:
         return cast("Derived", self._derived[key])
 
     def block_span(self, table_id: str, blocks: BlockRange) -> tuple[int, int]:
+        """Return (number of these blocks, time in ms of the oldest, or 0 without blocks)."""
         with self._catalog.connections.consistent() as connection:
             count, oldest_ms = sql.block_span_at(
                 connection,

@@ -186,7 +186,7 @@ class Writer:
         self._close_queue()
 
     def close(self) -> None:
-        """Stop taking part in forks and close the queue."""
+        """Close the queue's file; from now on `pause` does not wait before a fork."""
         self._closed = True
         self._close_queue()
 

@@ -78,7 +78,10 @@ class _Edges:
         return self.frames.peer_ends
 
     def moved(self, bound: FrameBound, *, end: bool) -> np.ndarray:
-        """Return the positions of a bound with an offset; `end` for the frame's end."""
+        """Raise InternalError: this base has no offsets.
+
+        Subclasses return, for each row, the position of the bound; `end` selects the frame's end.
+        """
         raise InternalError("A frame of this unit has no offsets.")
 
 
@@ -94,7 +97,7 @@ class _Rows(_Edges):
         return self.frames.positions + 1
 
     def moved(self, bound: FrameBound, *, end: bool) -> np.ndarray:
-        """Return the positions `offset` rows away, or for `end` the ones after these."""
+        """Return for each row the position `offset` rows away, or for `end` the one after it."""
         return self.frames.positions + _signed_integer(bound) + (1 if end else 0)
 
 
@@ -102,7 +105,8 @@ class _Peers(_Edges):
     """RANGE without distances, and GROUPS, whose offsets count groups of peers."""
 
     def moved(self, bound: FrameBound, *, end: bool) -> np.ndarray:
-        """Return the edges of the group of peers that is `offset` groups away in the partition."""
+        """Return for each row the start of the group of peers that is `offset` groups away; for
+        `end` the position after it. Offsets that leave the partition give the partition's edge."""
         frames = self.frames
         begins = frames.peer_starts == frames.positions
         group = np.cumsum(begins) - 1

@@ -107,7 +107,10 @@ def read_task(
 
 
 def _same_type(arrays: list[pa.Array]) -> list[pa.Array]:
-    """Decode dictionaries unless all arrays are dictionaries: parts in the catalog have none."""
+    """Return the arrays, with dictionaries decoded if the arrays differ in type.
+
+    Parts in the catalog have no dictionaries.
+    """
     if len({array.type for array in arrays}) == 1:
         return arrays
     return [a.dictionary_decode() if isinstance(a, pa.DictionaryArray) else a for a in arrays]

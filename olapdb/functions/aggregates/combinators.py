@@ -81,7 +81,7 @@ class State(Combinator):
         return self.inner.acero()
 
     def from_acero(self, leaves: Sequence[pa.Array]) -> pa.Array:
-        """Return the states from the results of the inner aggregate's Arrow aggregations."""
+        """Return one state a group, which the inner aggregate builds from the results of `acero`."""
         return self.inner.from_acero(leaves)
 
 
@@ -94,7 +94,7 @@ class SimpleState(Combinator):
         return self.inner.acero()
 
     def from_acero(self, leaves: Sequence[pa.Array]) -> pa.Array:
-        """Return the states from the results of the inner aggregate's Arrow aggregations."""
+        """Return one state a group, which the inner aggregate builds from the results of `acero`."""
         return self.inner.from_acero(leaves)
 
 

@@ -218,7 +218,8 @@ def _weighted(states: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _at(level: float, ordered: np.ndarray, weights: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Return the interpolated quantile of each group for one level; NaN for an empty group.
 
-    The other arguments are as `_weighted` returns them.
+    `ordered` has the values of all groups, sorted within each, `weights` their numbers, `offsets`
+    where each group begins and the last one ends.
     """
     count = len(offsets) - 1
     cumulative = np.concatenate((np.zeros(1, np.int64), np.cumsum(weights)))

@@ -130,7 +130,7 @@ def _first_marked(offsets: np.ndarray, marked: np.ndarray) -> np.ndarray:
 
 
 def _searching(result: DataType, fold: Fold) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return the resolver of a search, see `_search`, with its `result` type and its `fold`."""
+    """Return a function that resolves a call as a search with this `result` type and `fold`."""
     return lambda name, arguments: _search(name, arguments, result, fold)
 
 

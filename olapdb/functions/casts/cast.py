@@ -72,7 +72,11 @@ def _cast_column(
     environment: Environment,
     rule: _Rule,
 ) -> Column:
-    """Convert a column or constant as `cast_column`, by `rule`. NULLs stay NULL."""
+    """Convert a column or constant to `target` by `rule`. NULLs stay NULL.
+
+    Raises a DataError with its `row` for a value that cannot be converted, CannotInsertNull for
+    NULL in a target that is not Nullable.
+    """
     if isinstance(column, pa.Scalar):
         return _cast_column(columns.single(column), source, target, environment, rule)[0]
     if source == target or (

@@ -49,7 +49,8 @@ def seconds_of(array: pa.Array, call: Invocation) -> np.ndarray:
 
 
 def days_of(array: pa.Array, call: Invocation) -> np.ndarray:
-    """Return local days since 1970-01-01 of the first argument; the zone as in `seconds_of`."""
+    """Return local days since 1970-01-01 of the first argument, in the zone that argument 1 or 2
+    (from 0) names, else in its type's or the environment's zone."""
     return seconds_of(array, call) // calendar.DAY
 
 

@@ -81,7 +81,8 @@ def _ticks(
 
 
 def _units(ticks: np.ndarray, unit: str) -> np.ndarray:
-    """Return the number of the unit that contains each timestamp, given as `_ticks` returns it."""
+    """Return for each timestamp the number of its unit since 1970. `ticks` are microseconds;
+    nanoseconds if `unit` is that."""
     if unit in date_arithmetic.SUBSECOND:
         digits = date_arithmetic.SUBSECOND[unit]
         return ticks if digits == 9 else ticks // 10 ** (6 - digits)

@@ -112,8 +112,11 @@ def _unified(
 
 
 def _cases(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve if and multiIf of (condition, value, …, otherwise): the value of the first true
-    condition.
+    """Resolve if and multiIf of (condition, value, …, otherwise).
+
+    The result is the value of the first true condition, else the last argument, cast to the common
+    type. The values are evaluated lazily. Raises an error if any condition is not an
+    integer, float, Bool or NULL.
     """
     conditions = [arguments[i] for i in range(0, len(arguments) - 1, 2)]
     branches = [*(arguments[i] for i in range(1, len(arguments), 2)), arguments[-1]]

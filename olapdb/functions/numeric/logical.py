@@ -70,7 +70,10 @@ def _xor(values: list[Column], call: Invocation) -> Column:
 
 
 def _rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    """Apply the type rule of not and xor, see `_checked`."""
+    """Return the result type of not and xor: Bool if any argument is Bool, else UInt8.
+
+    Raises IllegalTypeOfArgument if any argument is neither a number, Bool nor NULL.
+    """
     return _checked(name, types)
 
 

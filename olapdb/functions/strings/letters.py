@@ -19,7 +19,8 @@ from olapdb.types import STRING, Array, DataType, FixedString
 def _reverse_rule(
     name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
 ) -> DataType:
-    """Return the argument's type; a string's as in `_letters_rule`."""
+    """Return the type of an Array, FixedString for a FixedString, else String; raise
+    IllegalTypeOfArgument for others."""
     scalar.require(name, types, (*TEXT_TYPES, Array), "a String or Array")
     return types[0] if isinstance(types[0], Array) else _same_length_type(types[0])
 

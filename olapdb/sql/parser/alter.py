@@ -156,7 +156,8 @@ def parse_drop_index(cursor: TokenCursor, position: Position) -> nodes.IndexActi
 
 
 def _parse_clear(cursor: TokenCursor, position: Position) -> nodes.AlterAction | None:
-    """Parse `CLEAR COLUMN | INDEX name [IN PARTITION …]`; None for anything else."""
+    """Parse `COLUMN | INDEX [IF EXISTS] name [IN PARTITION …]` after CLEAR; None if neither keyword
+    is next."""
     if cursor.take("COLUMN"):
         if_exists = cursor.if_exists()
         name = cursor.dotted_name("a column")

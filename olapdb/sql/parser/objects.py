@@ -74,7 +74,10 @@ def _parse_drop_index(cursor: TokenCursor) -> nodes.Alter:
 
 
 def parse_detach(cursor: TokenCursor) -> nodes.Detach:
-    """Parse `DETACH TABLE [IF EXISTS] t [PERMANENTLY] [SYNC]`."""
+    """Parse `DETACH TABLE | [MATERIALIZED] VIEW | DATABASE [IF EXISTS] name [PERMANENTLY] [SYNC]`.
+
+    SYNC is ignored. Raises NotSupportedError for ON CLUSTER, an error for other kinds of objects.
+    """
     position = cursor.position(cursor.advance())
     kind = _expect_object_kind(cursor)
     if_exists = cursor.if_exists()

@@ -48,7 +48,8 @@ def read_values(
     """Read the rows of `text`, which follows VALUES, for target columns of these names and types.
 
     A semicolon may end the text, a comma may trail, commas between rows may be left out, as in
-    ClickHouse.  `position` is where the text begins.  Raises SyntaxError where a row has another
+    ClickHouse.  `position` is where the text begins.  Plain literals give `columns` (fast path),
+    any other text gives `rows` of expressions.  Raises SyntaxError where a row has another
     number of values, and UnknownIdentifier, with column, row and value, where a value is a bare
     word.
     """

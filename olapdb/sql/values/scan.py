@@ -63,7 +63,11 @@ def scan_plain_rows(text: str, columns: int) -> PlainRows | None:
 
 
 def _scan(data: Bytes, columns: int) -> PlainRows | None:
-    """Return rows without backslashes as CSV; None as `scan_plain_rows`."""
+    """Return rows without backslashes as CSV.
+
+    None if a string does not end, a value is no plain literal, two values have only a space between
+    them, or a row does not have `columns` values.
+    """
     quotes = data == _QUOTE
     parity = np.bitwise_xor.accumulate(quotes) if quotes.any() else quotes
     if parity[-1]:

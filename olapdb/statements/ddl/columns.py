@@ -51,7 +51,7 @@ class ColumnsDraft:
 
     @property
     def version(self) -> int:
-        """Return the schema version of the altered table."""
+        """Return the schema version that the ALTER gives the table: the old one plus 1."""
         return self.before.version + 1
 
     def is_new(self, column: Column) -> bool:

@@ -214,7 +214,11 @@ def _check_hashed(definition: nodes.IndexDefinition, data_type: types.DataType) 
 
 
 def _type_argument(definition: nodes.IndexDefinition, kind: IndexType) -> float:
-    """Return the number in TYPE set(n) or bloom_filter(p), or its default; 0 for minmax."""
+    """Validate and return the number in TYPE set(n) or bloom_filter(p); 0 for minmax.
+
+    set requires n; bloom_filter without p has a default. Raises IncorrectQuery, or BadArguments if
+    p is not a number between 0 and 1.
+    """
     values = [
         argument.value
         for argument in definition.type.arguments

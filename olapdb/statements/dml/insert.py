@@ -41,13 +41,13 @@ def run_insert(statement: nodes.Insert, context: StatementContext) -> Result:
     that views compute from them.
 
     If a concurrent ALTER changed the table, run the statement again on the new definition, up to
-    ALTERED_MAX times.
+    ALTER_RETRIES_MAX times.
     """
     return _retry_on_alter(lambda: _run_insert(statement, context))
 
 
 def _retry_on_alter(run: Callable[[], Outcome]) -> Outcome:
-    """Call `run`, again after each TableAltered, up to ALTERED_MAX times; return its result."""
+    """Call `run`, again after each TableAltered, up to ALTER_RETRIES_MAX times; return its result."""
     for _ in range(ALTER_RETRIES_MAX):
         try:
             return run()
@@ -87,8 +87,10 @@ def rows_of_parameters(statement: nodes.Insert) -> Rows | None:
 def run_insert_many(
     statement: nodes.Insert, rows: Rows, sets: Sequence[Any], context: StatementContext
 ) -> Result:
-    """Insert all parameter sets as one INSERT. `rows` is the row of `rows_of_parameters`; retried
-    as `run_insert` is."""
+    """Insert all parameter sets as one INSERT. `rows` is the row of `rows_of_parameters`.
+
+    Runs again, up to ALTER_RETRIES_MAX times, if a concurrent ALTER changed the table.
+    """
     context = context.with_settings(statement.settings)
     return _retry_on_alter(lambda: _run_insert_many(statement, rows, sets, context))
 
@@ -164,7 +166,8 @@ def run_insert_data(
     """Insert Python data, as `connection.insert` does: Arrow data by column name, or by position
     with `columns`.
 
-    Retried as `run_insert` is, except for a stream, which can be read only once.
+    Runs again, up to ALTER_RETRIES_MAX times, if a concurrent ALTER changed the table; a stream,
+    which can be read only once, does not.
     """
     source = data if isinstance(data, Mapping) else _as_arrow(data)
     run = partial(_run_insert_data, name, source, columns, token, context, offsets)

@@ -100,6 +100,7 @@ def _elements(given: nodes.Expression) -> tuple[nodes.Expression, ...]:
 
 
 def _is_empty_tuple(given: nodes.Expression) -> bool:
+    """Return whether the expression is a tuple without elements: `()` or `tuple()`."""
     is_tuple = isinstance(given, nodes.TupleLiteral) or (
         isinstance(given, nodes.Function) and given.name == "tuple"
     )

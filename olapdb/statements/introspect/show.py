@@ -185,7 +185,10 @@ def _merges(statement: nodes.Show, context: StatementContext) -> Result:
 def _shown_table(
     name: nodes.TableName, context: StatementContext, snapshot: Snapshot
 ) -> Table | None:
-    """Return the stored table whose keys are shown; for a materialized view its target."""
+    """Return the stored table whose keys are shown; for a materialized view its target.
+
+    None for a system table or other object without stored rows. Raises UnknownTable.
+    """
     if context.locate(name)[0] in SYSTEM_DATABASES:
         _columns(name, context)  # raises UnknownTable
         return None

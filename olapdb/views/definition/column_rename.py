@@ -307,7 +307,7 @@ def _output_renamed_plainly(query: nodes.Query, old: str, new: str) -> nodes.Que
     aliased = any(isinstance(item, nodes.Alias) and item.name == old for item in query.columns)
 
     def change(node: nodes.Node) -> nodes.Node | None:
-        """Rename uses of the alias within the SELECT; leave subqueries unchanged."""
+        """Return the renamed node for a use of the alias, a subquery unchanged, else None."""
         match node:
             case nodes.Query():
                 return node

@@ -32,7 +32,8 @@ def drop_view(origin: CommitOrigin, view_id: str) -> None:
     named_view = find_view(first, view_id)
 
     def attempt(snapshot: Snapshot) -> CommitConflict | None:
-        """Drop the view in one commit; return the conflict if it changed places with a version."""
+        """Drop the view in one commit and return None; return the conflict, and drop nothing, if it
+        changed places with a version."""
         view = find_view(snapshot, view_id)
         if view.standing != named_view.standing:  # a raised CommitConflict would be retried
             return CommitConflict(

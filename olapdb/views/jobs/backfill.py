@@ -414,11 +414,13 @@ class _Run:
                 self.pending[prepared.chunk.index] = prepared.chunk
 
     def _discard(self, *prepared: PreparedChunk) -> None:
+        """Delete the staged files of these chunks."""
         for chunk in prepared:
             discard(self.job.services, chunk.staged.paths)
 
 
 def _overlap(one: Chunk, other: Chunk) -> bool:
+    """Return whether the chunks share any source block."""
     return any(
         blocks.overlaps(other_blocks) for blocks in one.blocks for other_blocks in other.blocks
     )

@@ -328,7 +328,12 @@ class _Replay:
         staging: Staging,
     ) -> tuple[ReplayRow, ...]:
         """Commit the swap: remove the replaced parts, add the recomputed and the frozen rows, and
-        mark downstream slices stale. Return a row for each partition."""
+        mark downstream slices stale. Return a row for each partition, sorted.
+
+        `staged` None adds no recomputed rows. Bypass rows stay unless they are discarded, as do
+        parts of other views and of wholly frozen partitions. Raises CommitConflict, and
+        RetainedRows if the statement names a partition that is frozen as a whole.
+        """
         target = self.snapshot.by_id(self.view.target_id)
         assert isinstance(target, Table)
         fence = self.snapshot.next_block(target) - 1

@@ -119,6 +119,7 @@ def _date_column(target: Table, layout: TableLayout) -> str:
 
 
 def _date_columns(target: Table, names: Iterable[str]) -> list[str]:
+    """Return those of the names that are Date or DateTime columns of the target, in its order."""
     chosen_names = set(names)
     return [
         column.name

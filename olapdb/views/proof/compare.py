@@ -236,6 +236,8 @@ def _nulls(array: pa.Array) -> np.ndarray:
 
 
 def _compare_floats(left: pa.Array, right: pa.Array, tolerance: float) -> tuple[np.ndarray, float]:
+    """Return for each row whether the values differ by more than the relative `tolerance`, and the
+    greatest finite difference of these rows (0.0 without one). NaN equals NaN."""
     left_values = left.to_numpy(zero_copy_only=False).astype(np.float64)
     right_values = right.to_numpy(zero_copy_only=False).astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):

@@ -2,6 +2,8 @@
 
 A source part is covered as a whole or not at all: merges never join parts of different coverage
 (rule 8). So the gap of a view is the list of live source parts that its coverage does not contain.
+A view covers a source block once it has processed the block, even if that gave no rows. Bypass rows
+are rows of its target that no current view made, such as rows of a direct INSERT.
 """
 
 from __future__ import annotations

@@ -254,9 +254,12 @@ class Recomputation:
 
 
 def _batches(partitions: Mapping[str, tuple[Part, ...]]) -> Iterator[tuple[str, tuple[Part, ...]]]:
-    """Yield the chunks of a comparison as (name, parts): a chunk for each partition, or for several
-    small ones if there are more than CHUNKS_MAX. Chunking never changes what a comparable view
-    gives."""
+    """Yield the chunks of a comparison as (name, parts), in the order of `partitions`.
+
+    A chunk is one partition. If there are more than CHUNKS_MAX, it joins equally many consecutive
+    ones, but fewer where these exceed CHUNK_ROWS_MAX rows. Chunking never changes the result of a
+    comparable view.
+    """
     size = -(-len(partitions) // CHUNKS_MAX)
     names: list[str] = []
     parts: list[Part] = []

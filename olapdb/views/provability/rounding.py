@@ -145,6 +145,7 @@ class _Rounding:
         return False
 
     def _any_rounded(self, expressions: tuple[Expression, ...], below: frozenset[str]) -> bool:
+        """Return whether any expression is rounded; record the problems of all of them."""
         # A list, not a generator: each call adds its problems.
         rounded = [self._rounded(expression, below) for expression in expressions]
         return any(rounded)

@@ -130,9 +130,12 @@ class Rebuild:
         ]
 
     def _prove(self, before: Snapshot, candidate_id: str) -> list[RebuildRow] | None:
-        """Compare the candidate with a recomputation; return a row for each partition. If one
-        differs, return None if source or target changed since the snapshot `before`, else raise
-        ViewDiffers."""
+        """Compare the candidate with a recomputation; return a row for each partition if all are
+        "equal" or "retained".
+
+        Otherwise return None if source or target changed since the snapshot `before`, or the
+        candidate has stale slices; else raise ViewDiffers.
+        """
         request = self.asked
         compared = reconcile(
             request.origin, candidate_id, executor=request.executor, progress=request.progress

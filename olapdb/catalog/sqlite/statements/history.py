@@ -98,7 +98,7 @@ purge_orphans = tuple(_purge_orphans(table) for table in _OF_TABLES)
 
 
 def _purge_all_orphans(table: sa.Table) -> CatalogStatement:
-    """Build the DELETE of all orphans in the table, see `_is_orphan`."""
+    """Build the DELETE of all rows whose table neither exists nor can be recovered."""
     return CatalogStatement(lambda: sa.delete(table).where(_is_orphan(table)))
 
 
