@@ -54,7 +54,7 @@ class Handle:
 
     @property
     def closed(self) -> bool:
-        """Whether dbt has closed this handle."""
+        """Return whether dbt has closed this handle."""
         return self._closed
 
 

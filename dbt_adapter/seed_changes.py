@@ -30,7 +30,7 @@ class SeedChange:
 
     @property
     def is_none(self) -> bool:
-        """Whether the rows are equal."""
+        """Return whether the rows are equal."""
         return self.fits and not self.added and not self.removed
 
 

@@ -132,7 +132,7 @@ class Result:
 
     @property
     def has_columns(self) -> bool:
-        """Whether the statement returns rows."""
+        """Return whether the statement returns rows."""
         return bool(self.names)
 
     @cached_property

@@ -28,7 +28,7 @@ _SUFFIXES = ("MergeState", "State", "Merge")
 
 @dataclass(frozen=True)
 class Storage:
-    """How an aggregate is stored.
+    """The form in which the target stores an aggregate.
 
     `trigger_call` is the call in the trigger, `read` the function that the read view applies to the
     stored column. `merge` is the function of a SimpleAggregateFunction column, "" for a state."""

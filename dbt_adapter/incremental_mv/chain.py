@@ -36,7 +36,7 @@ class Upstream:
 
     @property
     def aggregated(self) -> bool:
-        """Whether the upstream stores states of keys; a row-wise one stores plain rows."""
+        """Return whether the upstream stores states of keys; a row-wise one stores plain rows."""
         return any(meaning != "column" for meaning, _ in self.column_kinds.values())
 
 

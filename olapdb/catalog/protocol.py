@@ -92,7 +92,7 @@ class Catalog(Protocol):
 
     @property
     def read_only(self) -> bool:
-        """Whether the warehouse is open for reading only."""
+        """Return whether the warehouse is open for reading only."""
         ...
 
     @property

@@ -169,7 +169,7 @@ class Connection:
 
     @property
     def closed(self) -> bool:
-        """Whether the connection was closed."""
+        """Return whether the connection was closed."""
         return self._database is None
 
     def __enter__(self) -> Connection:

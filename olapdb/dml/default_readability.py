@@ -2,8 +2,8 @@
 
 A part that lacks a column computes its DEFAULT at each read.  One row whose DEFAULT is NULL for a
 column that is not Nullable, or does not convert, would make the whole table unreadable. So the
-ALTER first evaluates defaults that may fail on all rows.  Every other ALTER is a commit of the
-catalog alone.
+ALTER first evaluates the default on all rows, unless each of its functions is known to have a value
+for every row.  Only then is the ALTER a commit of the catalog alone.
 """
 
 from __future__ import annotations
@@ -19,12 +19,82 @@ from olapdb.ingest.trigger import TriggerContext
 from olapdb.model.columns import lacks
 from olapdb.model.part import Part
 from olapdb.model.schema import Column, Table
-from olapdb.plan.expressions import Call, Cast, Constant, Expression, columns_of, walk
+from olapdb.plan.expressions import Call, Cast, ColumnRef, Constant, Expression, walk
 from olapdb.runtime.cache import Cache
 
 ROWS_AT_ONCE = 1_000_000
 _DIVIDES = ("intDiv", "modulo", "%", "positiveModulo")
 _NEVER_FAILS = ("OrNull", "OrZero", "OrDefault")
+_TOTAL_BUT_OF_DECIMALS = frozenset({"plus", "minus", "multiply", "negate", "abs"})
+"""Arithmetic that wraps in integers and overflows in decimals."""
+_TOTAL_BUT_OF_TEXT = frozenset(
+    [f"to{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)]
+    + ["toFloat32", "toFloat64", "toDate", "toDate32", "toDateTime", "toString"]
+)
+"""Conversions that fail for some texts alone."""
+_TOTAL = frozenset(
+    [
+        "equals",
+        "notEquals",
+        "less",
+        "lessOrEquals",
+        "greater",
+        "greaterOrEquals",
+        "and",
+        "or",
+        "not",
+        "xor",
+        "if",
+        "multiIf",
+        "ifNull",
+        "coalesce",
+        "nullIf",
+        "isNull",
+        "isNotNull",
+        "toNullable",
+        "concat",
+        "length",
+        "empty",
+        "notEmpty",
+        "lower",
+        "upper",
+        "reverse",
+        "tuple",
+        "array",
+        "map",
+        "tupleElement",
+        "divide",
+        "cityHash64",
+        "sipHash64",
+        "xxHash64",
+        "now",
+        "today",
+        "yesterday",
+        "rand",
+        "rand64",
+        "generateUUIDv4",
+        "serverUUID",
+        "toYear",
+        "toQuarter",
+        "toMonth",
+        "toDayOfYear",
+        "toDayOfMonth",
+        "toDayOfWeek",
+        "toHour",
+        "toMinute",
+        "toSecond",
+        "toYYYYMM",
+        "toYYYYMMDD",
+        "toStartOfYear",
+        "toStartOfQuarter",
+        "toStartOfMonth",
+        "toMonday",
+        "toStartOfDay",
+        "toStartOfHour",
+        "toStartOfMinute",
+    ]
+)
+"""Functions that have a value for every row, whatever its arguments of the right types are."""
 
 
 def check_readable(
@@ -98,10 +168,10 @@ def _may_fail(column: Column, defaults: DefaultColumns, changed: set[str]) -> bo
 
 def _default_may_fail(default: DefaultColumn) -> bool:
     """Return whether the default's expression or its conversion may fail for some row."""
-    if default.expression is None or not columns_of(default.expression):
+    if default.expression is None:
         return False
     return _conversion_may_fail(default.expression.type, default.type) or any(
-        _expression_may_fail(one) for one in walk(default.expression)
+        _expression_may_fail(node) for node in walk(default.expression)
     )
 
 
@@ -113,18 +183,22 @@ def _conversion_may_fail(before: types.DataType, after: types.DataType) -> bool:
 
 def _expression_may_fail(expression: object) -> bool:
     """Return whether this node of an expression may fail for some row; its children are not
-    visited."""
+    visited. Only nodes that are known to give a value for every row cannot."""
     match expression:
+        case Constant() | ColumnRef():
+            return False
         case Cast(type=target, argument=argument):
             return _conversion_may_fail(argument.type, target)
-        case Call(name="throwIf"):
-            return True
         case Call(name=name, arguments=(_, divisor)) if name in _DIVIDES:
             return not (isinstance(divisor, Constant) and divisor.value.as_py())
-        case Call(name=name, arguments=arguments) if name.startswith(("to", "parse")):
-            return not name.endswith(_NEVER_FAILS) and _parses(arguments, expression.type)
-        case _:
+        case Call(name=name) if name in _TOTAL or name.endswith(_NEVER_FAILS):
             return False
+        case Call(name=name, arguments=arguments) if name in _TOTAL_BUT_OF_TEXT:
+            return _parses(arguments, expression.type)
+        case Call(name=name) if name in _TOTAL_BUT_OF_DECIMALS:
+            return isinstance(types.plain(expression.type), types.Decimal)
+        case _:
+            return True
 
 
 def _parses(arguments: Iterable[Expression], result: types.DataType) -> bool:

@@ -36,7 +36,7 @@ class Column:
 
     @property
     def stored(self) -> bool:
-        """Whether parts have this column: not if it is ALIAS or EPHEMERAL."""
+        """Return whether parts have this column: not if it is ALIAS or EPHEMERAL."""
         return self.default_kind not in ("ALIAS", "EPHEMERAL")
 
 
@@ -80,34 +80,34 @@ class Engine:
 
     @property
     def is_merge_tree(self) -> bool:
-        """Whether the engine is of the MergeTree family."""
+        """Return whether the engine is of the MergeTree family."""
         return self.name.endswith("MergeTree")
 
     @property
     def combines(self) -> bool:
-        """Whether merges and FINAL combine rows of equal sorting key."""
+        """Return whether merges and FINAL combine rows of equal sorting key."""
         return self.is_merge_tree and self.name != "MergeTree"
 
     @property
     def stores_rows(self) -> bool:
-        """Whether the engine keeps rows: all but Null do."""
+        """Return whether the engine keeps rows: all but Null do."""
         return self.name != "Null"
 
     @property
     def depends_on_order(self) -> bool:
-        """Whether the order of insertion matters: for which row of a key survives or, without a
-        sorting key, for the order of the rows. Then only adjacent parts may merge."""
+        """Return whether the order of insertion matters: for which row of a key survives or, without
+        a sorting key, for the order of the rows. Then only adjacent parts may merge."""
         return self.name in ENGINE_ROLES or not self.is_merge_tree
 
     @property
     def merges_values(self) -> bool:
-        """Whether states and sums of equal keys are merged; the other combining engines keep one
-        whole row."""
+        """Return whether states and sums of equal keys are merged; the other combining engines keep
+        one whole row."""
         return self.name in ("SummingMergeTree", "AggregatingMergeTree")
 
     @property
     def drops_keys(self) -> bool:
-        """Whether combining may leave no row of a key: sums of zero, rows that cancel out."""
+        """Return whether combining may leave no row of a key: zero sums, rows that cancel out."""
         return self.name == "SummingMergeTree" or self.sign is not None
 
     @property

@@ -50,7 +50,7 @@ class Connections:
 
     @property
     def in_memory(self) -> bool:
-        """Whether the catalog is in memory, so that all share one connection."""
+        """Return whether the catalog is in memory, so that all share one connection."""
         return self._path == MEMORY
 
     def _reset(self) -> None:

@@ -26,7 +26,7 @@ class Covariance(Aggregate):
 
     @property
     def correlates(self) -> bool:
-        """Whether the aggregate is corr, which needs the sums of squares too."""
+        """Return whether the aggregate is corr, which needs the sums of squares too."""
         return self.state_type.function == "corr"
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:

@@ -47,7 +47,7 @@ class Extreme(Aggregate):
 
     @property
     def largest(self) -> bool:
-        """Whether the aggregate takes the largest value, not the smallest."""
+        """Return whether the aggregate takes the largest value, not the smallest."""
         return self.merge_function == "max"
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
@@ -100,7 +100,7 @@ class ExtremeArgument(Aggregate):
 
     @property
     def largest(self) -> bool:
-        """Whether the aggregate takes the largest key, not the smallest."""
+        """Return whether the aggregate takes the largest key, not the smallest."""
         return self.state_type.function == "argMax"
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:

@@ -50,7 +50,7 @@ class TokenCursor:
 
     @property
     def ended(self) -> bool:
-        """Whether the current token is the end."""
+        """Return whether the current token is the end."""
         return self.token.kind == "end"
 
     def sees(self, *keys: str) -> bool:
