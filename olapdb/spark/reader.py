@@ -60,6 +60,7 @@ class _ReadTask:
     columns: tuple[str, ...]
     groups: tuple[tuple[_Slice, ...], ...]
     schema: pa.Schema
+    environment: Environment
 
 
 def read_table(
@@ -100,6 +101,7 @@ def read_table(
             columns=tuple(c.name for c in selected),
             groups=_groups(parts, TASKS_PER_CORE * session.sparkContext.defaultParallelism),
             schema=schema,
+            environment=current.engine.services.environment(),
         )
     return _read_by_tasks(session, task)
 
@@ -173,7 +175,7 @@ def _mapper(task: _ReadTask) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the groups whose numbers are in the first column."""
         store = open_pinned_store(task.store)
-        context = TriggerContext(task.snapshot, store, worker_cache(), {}, Environment())
+        context = TriggerContext(task.snapshot, store, worker_cache(), {}, task.environment)
         for batch in batches:
             for group in batch.column(0).to_pylist():
                 for part_slice in task.groups[group] if task.groups else ():

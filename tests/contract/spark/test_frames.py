@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,6 +77,20 @@ def test_a_frame_outlives_all_that_is_done_to_its_table(
     assert answers() == expected
     services = connection.database.services
     assert check_database(services.catalog, services.store) == []
+
+
+def test_defaults_of_older_parts_are_of_the_moment_of_the_frame(
+    spark: SparkSession, connection: Connection
+) -> None:
+    """A column that parts lack is filled as SELECT fills it: now() is not 1970."""
+    connection.execute("ALTER TABLE t ADD COLUMN seen DateTime('UTC') DEFAULT now()")
+    connection.execute("ALTER TABLE t ADD COLUMN store UUID DEFAULT serverUUID()")
+    frame = read_table(spark, connection, "t", columns=["seen", "store"])
+    ((store,),) = connection.execute("SELECT DISTINCT store FROM t").fetchall()
+    rows = frame.distinct().collect()
+    assert len({row.seen for row in rows}) == 1, "one moment in all tasks"
+    assert {row.seen.year > 2000 for row in rows} == {True}
+    assert {uuid.UUID(bytes=bytes(row.store)) for row in rows} == {uuid.UUID(str(store))}
 
 
 def test_a_frame_of_a_closed_connection_says_that_its_snapshot_is_too_old(
