@@ -28,7 +28,6 @@ from olapdb.types import (
     Decimal,
     Float,
     Integer,
-    Nothing,
     String,
     is_nullable,
     make_nullable,
@@ -72,7 +71,7 @@ def _to_unix64(digits: int) -> Callable[[list[pa.Array], scalar.Invocation], pa.
 
 def _from_unix(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve fromUnixTimestamp(seconds[, format[, zone]]); with a format the result is a text."""
-    scalar.require(name, [plain(arguments[0].type)], (Integer, Nothing), "an integer")
+    scalar.require(name, [plain(arguments[0].type)], (Integer,), "an integer")
     if len(arguments) > 1:
         return _formatted_unix(name, arguments)
 
