@@ -70,6 +70,8 @@ CASES: list[tuple[str, tuple[object, ...], tuple[str, ...]]] = [
     ("quantile", (), ("Nullable(Int64)",)),
     ("quantile", (), ("Date",)),
     ("stddevPop", (), ("UInt8",)),
+    ("skewPop", (), ("UInt8",)),
+    ("kurtSamp", (), ("UInt8",)),
     ("varSamp", (), ("Nullable(Int64)",)),
     ("anyLast", (), ("String",)),
     ("first_value", (), ("Nullable(Int64)",)),

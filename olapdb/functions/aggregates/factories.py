@@ -15,6 +15,7 @@ from olapdb.functions.aggregates.covariance import Covariance
 from olapdb.functions.aggregates.distinct import GroupUniqArray, Uniq, UniqExact
 from olapdb.functions.aggregates.exact_quantile import ExactQuantiles
 from olapdb.functions.aggregates.extremes import Extreme, ExtremeArgument
+from olapdb.functions.aggregates.higher_moments import HigherMoment
 from olapdb.functions.aggregates.ordered import GroupArray, Positional
 from olapdb.functions.aggregates.quantile import Quantiles
 from olapdb.functions.aggregates.signatures import (
@@ -269,6 +270,23 @@ def _variance(name: str, parameters: tuple[object, ...], types: tuple[DataType, 
     )
 
 
+def _higher_moment(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
+    """Resolve skewPop, skewSamp, kurtPop or kurtSamp; Float32 arguments give Float32."""
+    _require_no_parameters(name, parameters)
+    require_count(name, types, 1)
+    argument = plain(types[0])
+    if not isinstance(argument, Integer | Float | Decimal | Boolean):
+        raise illegal_argument(name, types[0], "a number")
+    fields = ["count", "mean", "squares", "cubes", *(["fourths"] if "kurt" in name else [])]
+    result = argument if isinstance(argument, Float) else FLOAT64
+    state = Tuple((UINT64, *[FLOAT64] * (len(fields) - 1)), tuple(fields))
+    return HigherMoment(
+        name, (), types, result, state_type_of(name, (), types, state), merge_class="float"
+    )
+
+
 def _covariance(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
@@ -374,6 +392,10 @@ FACTORIES: Mapping[str, AggregateFactory] = MappingProxyType(
         "stddevSamp": _variance,
         "varPop": _variance,
         "varSamp": _variance,
+        "skewPop": _higher_moment,
+        "skewSamp": _higher_moment,
+        "kurtPop": _higher_moment,
+        "kurtSamp": _higher_moment,
         "groupBitAnd": _bitwise,
         "groupBitOr": _bitwise,
         "groupBitXor": _bitwise,
