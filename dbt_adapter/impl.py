@@ -19,6 +19,7 @@ from . import seed_changes, seeds
 from .column import OlapdbColumn
 from .connections import Handle, OlapdbConnectionManager
 from .incremental_mv import operations, reconcile, runner
+from .incremental_mv.config import settings_of
 from .incremental_mv.names import ModelNames
 from .incremental_mv.warehouse import ViewInfo, Warehouse
 from .relation import OlapdbRelation, quote, string_literal
@@ -405,7 +406,7 @@ class OlapdbAdapter(SQLAdapter):
             self.warehouse(),
             ModelNames(relation.schema or "", relation.identifier or ""),
             sql,
-            runner.settings_of(config, model, credentials, flags),
+            settings_of(config, model, credentials, flags),
         )
         for identifier, kind in outcome.relations:
             self.cache_added(self._sibling(relation, identifier, RelationType(kind)))
