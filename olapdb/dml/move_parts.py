@@ -124,7 +124,7 @@ def _exchange(
     Commits the arrival alone if no part leaves, and nothing if no part comes either.
     """
     if coming:
-        incoming.bring(coming)
+        incoming.add_parts(coming)
     done = _remove(
         incoming.change,
         incoming.snapshot,

@@ -186,7 +186,7 @@ class Admission:
                 has_key &= np.asarray(array.is_valid())
         return row_keys(arrays, block.num_rows), has_key
 
-    def again(self, table: Table) -> None:
+    def restart(self, table: Table) -> None:
         """Forget the admitted blocks and refresh the keys, before the INSERT admits them again.
 
         Raises TableAltered if the table's rule has changed, or where rows were dropped because

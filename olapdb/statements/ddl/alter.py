@@ -264,7 +264,7 @@ def _publish(
             combined_draft.merge(rejudged_draft(origin, snapshot, rejudged))
             combined_draft.require(NoViewSince(snapshot.number))
         combined_draft.merge(mutation.draft())
-        combined_draft.change(*reinterpretation.told_by_writers(mutation))
+        combined_draft.change(*reinterpretation.writer_invalidations(mutation))
         if combined_draft.changes:
             failpoint("alter.before_commit")
             staging.publish(combined_draft)
