@@ -88,10 +88,10 @@ class Incoming:
         origin = self.change.origin
         self.draft.merge(effects_of(origin, self.snapshot, write, self.draft.changes))
 
-    def publish(self, parts: Sequence[Part], *also: Requirement) -> MoveResult:
+    def publish(self, parts: Sequence[Part], *requirements: Requirement) -> MoveResult:
         """Commit the draft, with its effects on views that join the target."""
         self.add_dimension_effects()
-        draft = CommitDraft((self.change.origin.lease, *self.draft.requirements, *also))
+        draft = CommitDraft((self.change.origin.lease, *self.draft.requirements, *requirements))
         draft.change(*self.draft.changes)
         failpoint("delete.before_commit")
         commit = self.staging.publish(draft)

@@ -34,12 +34,12 @@ from olapdb.types import is_nullable, make_nullable
 
 @dataclass
 class ColumnReinterpretation:
-    """The rows of `before`, read as `after` from now on. `tried` holds the ids of parts whose
+    """The rows of `before`, read as `after` from now on. `checked` holds the ids of parts whose
     values convert; it lasts over the attempts of one statement, as parts never change."""
 
     before: Table
     after: Table
-    tried: set[str] = field(default_factory=set)
+    checked: set[str] = field(default_factory=set)
 
     def apply(self, mutation: Mutation) -> None:
         """Try conversions, stage parts without NULLs, and note the columns that views now read
@@ -59,7 +59,7 @@ class ColumnReinterpretation:
             mutation.run(FillNullsStep(null_columns))
         unchanged_parts = [part for part in parts if part.id not in mutation.replaced]
         context = TriggerContext.of(mutation.origin, mutation.snapshot)
-        if check_readable(self.before, self.after, unchanged_parts, context, self.tried):
+        if check_readable(self.before, self.after, unchanged_parts, context, self.checked):
             mutation.requires_all_parts = True
         mutation.invalidate_reread_rows(
             self._with_dependents(
@@ -160,7 +160,7 @@ class ColumnReinterpretation:
 
         Raises a DataError that names the column and part of a value that does not convert.
         """
-        if part.id in self.tried:
+        if part.id in self.checked:
             return
         nullable = [_as_nullable(c) for c in columns]
         wide = _with_columns(self.after, nullable)
@@ -178,7 +178,7 @@ class ColumnReinterpretation:
                     hint="Nothing was changed. UPDATE or DELETE these rows first, or add a column"
                     " with a DEFAULT that converts as you need it.",
                 ) from error
-        self.tried.add(part.id)
+        self.checked.add(part.id)
 
 
 def _may_fail(old: Column, new: Column) -> bool:

@@ -184,13 +184,13 @@ class Delivery:
             return True
         if offsets.first > position:
             raise OffsetHole(
-                f"Stream {offsets.stream} of {self._table_name} stands at {position}, the INSERT begins at"
-                f" {offsets.first}: {offsets.first - position} are missing.",
+                f"Stream {offsets.stream} of {self._table_name} stands at {position}, the INSERT"
+                f" begins at {offsets.first}: {offsets.first - position} are missing.",
                 hint=f"Nothing was inserted; send from {position} on.",
             )
         raise OffsetHole(
-            f"Stream {offsets.stream} of {self._table_name} stands at {position}, the INSERT goes from"
-            f" {offsets.first} to {offsets.after}: a part of it is there.",
+            f"Stream {offsets.stream} of {self._table_name} stands at {position}, the INSERT"
+            f" goes from {offsets.first} to {offsets.after}: a part of it is there.",
             hint=f"Nothing was inserted; send from {position} on.",
         )
 

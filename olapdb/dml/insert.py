@@ -267,8 +267,8 @@ class _Writer:
     def _draft(
         self, staged: StagedInsert, snapshot: Snapshot, invalidate_joined: bool
     ) -> CommitDraft:
-        """Compose the commit. With `invalidate_joined` it does not require the joined dimensions to be
-        unchanged, and invalidates the views that join them instead."""
+        """Compose the commit. With `invalidate_joined` it does not require the joined dimensions to
+        be unchanged, and invalidates the views that join them instead."""
         draft = CommitDraft((*self.delivery.requirements(), self.origin.lease))
         draft.change(*with_statement(staged.changes, self.origin))
         if invalidate_joined:
@@ -282,7 +282,7 @@ class _Writer:
         write = TableWrite(
             frozenset(c.block.table_id for c in staged.changes if isinstance(c, AddBlock)),
             staged.rows,
-            compared=not invalidate_joined,
+            compares_rows=not invalidate_joined,
             unsettled=frozenset(staged.unsettled),
         )
         draft.merge(effects_of(self.origin, snapshot, write, staged.changes))
@@ -432,7 +432,8 @@ class _Writer:
     def log(self, staged: StagedInsert, snapshot: Snapshot, *, committed: bool) -> None:
         """Record the executions of views for system.query_views_log, if the setting asks for it.
 
-        `committed` is False for an INSERT that failed; then only the views that raised are recorded.
+        `committed` is False for an INSERT that failed; then only the views that raised are
+        recorded.
         """
         if not staged.views or not Settings.of(self.origin.settings).boolean("log_query_views"):
             return

@@ -74,7 +74,8 @@ class Mutation:
     that is not committed yet).
 
     `replaced` maps the ids of changed live parts to their replacements, None for a removed part;
-    `requires_all_parts` requires at the commit that the live parts are exactly those of the snapshot.
+    `requires_all_parts` requires at the commit that the live parts are exactly those of the
+    snapshot.
     """
 
     origin: CommitOrigin
@@ -112,7 +113,7 @@ class Mutation:
                 self._deduplicate(step)
             case MaterializeColumnStep():
                 self._materialize_column(step)
-            case RewriteStep(partition_id=partition, without=index):
+            case RewriteStep(partition_id=partition, dropped_index=index):
                 files = [part for part in self._parts() if not part.inline]
                 self._rewrite_unchanged(files, partition, index)
             case FillNullsStep():
@@ -254,8 +255,8 @@ class Mutation:
     ) -> None:
         """Rewrite the parts with unchanged rows.
 
-        `partition_id` limits them to one partition (None: all); `dropped_index` names a skip index to
-        drop.
+        `partition_id` limits them to one partition (None: all); `dropped_index` names a skip index
+        to drop.
         """
         for part in parts:
             if partition_id in (None, part.partition_id):
@@ -337,8 +338,8 @@ class Mutation:
     ) -> None:
         """Stage `rows` in place of the part, which is live, or was staged by an earlier step.
 
-        `count` rows changed, which the result counts if `changes_rows`. `dropped_index` names a skip
-        index that the new part lacks. Without rows and contributions no part is staged.
+        `count` rows changed, which the result counts if `changes_rows`. `dropped_index` names a
+        skip index that the new part lacks. Without rows and contributions no part is staged.
         """
         self.origin.refuse_cancelled()
         origin, before = self._live_part(part)

@@ -132,7 +132,8 @@ class BlockStager:
         self._cascade = Cascade(self.context.snapshot)
 
     def add_block(self, table: Table, block: pa.Table) -> NewBlock:
-        """Stage a block of inserted rows and its cascade; return the block's number in the commit."""
+        """Stage a block of inserted rows and its cascade; return the block's number in the
+        commit."""
         number = self._new_block(table, block.num_rows, "insert")
         self._late = self._cascade.late_tables(table.id)
         beside = block.num_rows >= tuning.BESIDE_ROWS_MIN and self._is_watched(table)
@@ -466,7 +467,8 @@ class BlockStager:
         statistics: QueryStatistics,
         codes: SharedCodes | None,
     ) -> tuple[Table, pa.Table, NewBlock]:
-        """Run the view on the block and stage its rows; return its target, the rows and their block."""
+        """Run the view on the block and stage its rows; return its target, the rows and their
+        block."""
         target = target_of(self.context.snapshot, view)
         try:
             bound = bound_view(view, self.context)

@@ -161,7 +161,8 @@ class Admission:
         return cls(table, rule, indexes.of(table.id, services.catalog), services)
 
     def admit(self, block: pa.Table) -> pa.Table:
-        """Return the rows of the block with new keys, in their order; the block itself if all are new."""
+        """Return the rows of the block with new keys, in their order; the block itself if all are
+        new."""
         keys, has_key = self.keys_of(block)
         fresh = SortedKeys.of(keys, None if has_key.all() else np.flatnonzero(has_key))
         is_known = self._history.found(fresh, self._oldest)

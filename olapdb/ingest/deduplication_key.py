@@ -1,4 +1,5 @@
-"""The identity of a table's rows: its settings `deduplicate_by` and `deduplicate_window…`, checked."""
+"""The identity of a table's rows: its settings `deduplicate_by` and `deduplicate_window…`,
+checked."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
 
 WINDOW_ROWS_MAX = 100_000_000
-"""The largest window. It takes about 2 GB of memory in each process that inserts into the table, and
-1.6 GB in the catalog."""
+"""The largest window. It takes about 2 GB of memory in each process that inserts into the table,
+and 1.6 GB in the catalog."""
 _KEY_TYPES = (
     types.Integer,
     types.String,

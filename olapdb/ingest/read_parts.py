@@ -95,7 +95,8 @@ class _InlineRows:
 def read_staged(
     store: Store, table: Table, staged: AddPart, columns: Sequence[str] | None = None
 ) -> pa.Table:
-    """Return all rows of a part that is staged, not committed, with `columns` (None: all stored)."""
+    """Return all rows of a part that is staged, not committed, with `columns` (None: all
+    stored)."""
     names = [c.name for c in table.stored_columns if columns is None or c.name in columns]
     return PartReader(store, _InlineRows(staged.inline_rows), staged.part, table).read(names)
 

@@ -23,7 +23,8 @@ REASON_LENGTH_MAX = 1_000
 
 
 def failure_note(view: MaterializedView, rows: int, error: Error) -> Invalidate:
-    """Return the note that the view failed on a block of `rows` rows; its only key is the reason."""
+    """Return the note that the view failed on a block of `rows` rows; its only key is the
+    reason."""
     reason = str(error)[:REASON_LENGTH_MAX]
     return Invalidate(Invalidation(view.id, NO_PARTITION, FAILED, "", "", rows, 0, (reason,)))
 

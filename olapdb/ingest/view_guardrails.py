@@ -67,7 +67,8 @@ class ViewLimits:
         return self.memory_bytes if self.throws else 0
 
     def check(self, view: MaterializedView, cost: Cost) -> tuple[str, ...]:
-        """Return the warnings of the view's cost; raise ViewLimitExceeded for the first in mode throw."""
+        """Return the warnings of the view's cost; raise ViewLimitExceeded for the first in mode
+        throw."""
         warnings = tuple(self._exceeded(f"{view.database}.{view.name}", cost))
         if warnings and self.throws:
             raise ViewLimitExceeded(f"{warnings[0]}", hint=HINT)

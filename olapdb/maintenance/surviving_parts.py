@@ -6,7 +6,8 @@ that:
 
 * A merge, a mutation or a replay that was never committed has left files too, and the parts that it
   would have replaced may have been replaced by another since.  Of two parts that replace the same
-  part, drop the one whose own inputs all exist (if both: that with fewer), so that its inputs count.
+  part, drop the one whose own inputs all exist (if both: that with fewer), so that its inputs
+  count.
 * Vacuum deletes files in the order in which parts were dropped, so a part whose inputs are missing
   has replaced them.
 """

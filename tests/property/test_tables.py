@@ -436,7 +436,7 @@ def test_it_bites(monkeypatch: pytest.MonkeyPatch) -> None:
     machine.add_column(1, "x", everywhere=True)
     machine.copy_partition(0, 1, replaces=False)
     machine.tables_are_those_of_the_model()
-    monkeypatch.setattr(attach_parts, "fits_as_it_is", lambda *given: True)
+    monkeypatch.setattr(attach_parts, "can_share_file", lambda *given: True)
     machine.copy_partition(0, 1, replaces=False)
     with pytest.raises(AssertionError):
         machine.tables_are_those_of_the_model()

@@ -79,7 +79,9 @@ def prepare(
         unsettled=frozenset(unsettled_view | staged.unsettled),
     )
     effects_alone = effects_of(job.origin, snapshot, write, staged.changes)
-    write = replace(write, compared=False, unsettled=frozenset(unsettled_view | fired_view_ids))
+    write = replace(
+        write, compares_rows=False, unsettled=frozenset(unsettled_view | fired_view_ids)
+    )
     effects_together = effects_of(job.origin, snapshot, write, ())
     coverage = [
         AddCoverage(CoverageRow(view.id, chunk.partition, blocks)) for blocks in chunk.claimed

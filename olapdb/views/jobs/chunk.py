@@ -295,7 +295,7 @@ class _ChunkBuffer:
             return made
         layout = layout_of(self._bound.target, self._around)
         pieces = [
-            frozen.outside(layout, partition, rows)
+            frozen.without_frozen(layout, partition, rows)
             for partition, _, rows in layout.split(made)
             if target_partitions is None or partition in target_partitions
         ]

@@ -22,7 +22,7 @@ from olapdb.ingest.view_failure import FAILED
 from olapdb.lineage.dimension_impact import row_difference
 from olapdb.lineage.retention import (
     DISCARD_HINT,
-    TOLD_CAUSES,
+    SELF_RECORDED_CAUSES,
     FrozenKeys,
     WatchedSlices,
     frozen_keys_stale,
@@ -99,7 +99,7 @@ def _frozen_rows(
     pieces = []
     for part in parts:
         rows = read_rows(around, table, part)
-        frozen_rows = rows.filter(frozen.inside(layout, partition, rows))
+        frozen_rows = rows.filter(frozen.frozen_mask(layout, partition, rows))
         if frozen_rows.num_rows:
             pieces.append(frozen_rows.replace_schema_metadata(None))
     if not pieces:
@@ -152,7 +152,7 @@ def frozen_slices_reached(
         slices.add(around, row_difference(rows_before, rows_after))
     except pa.ArrowNotImplementedError:  # Arrow cannot compare a column's type
         slices.add_all(0)
-    return frozenset(slices.hit)
+    return frozenset(slices.stale_frozen)
 
 
 def _concatenated(table: Table, pieces: Iterable[pa.Table]) -> pa.Table:
@@ -200,14 +200,14 @@ def stale_frozen_changes(
 ) -> list[Change]:
     """Return changes that mark frozen keys of these slices as stale where an invalidation may
     concern them. The replay clears the invalidations but does not recompute frozen keys. Causes
-    whose own commit marked the frozen keys (TOLD_CAUSES) are skipped."""
+    whose own commit marked the frozen keys (SELF_RECORDED_CAUSES) are skipped."""
     chosen_partitions = None if partitions is None else set(partitions)
     changes: list[Change] = []
     for view in views:
         stale = {
             invalidation.target_partition
             for invalidation in snapshot.invalidations(view.id)
-            if invalidation.cause != FAILED and invalidation.cause not in TOLD_CAUSES
+            if invalidation.cause != FAILED and invalidation.cause not in SELF_RECORDED_CAUSES
         }
         if chosen_partitions is not None:
             stale = set(chosen_partitions) if None in stale else stale & chosen_partitions

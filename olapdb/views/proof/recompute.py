@@ -114,10 +114,10 @@ class Recomputation:
         frozen, layout = FrozenKeys.of(self.snapshot, target.id), layout_of(target, self.around())
         for index, partition in enumerate(partitions or [EMPTY_TARGET]):
             actual_rows = actual.get(partition, empty)
-            comparable = frozen.outside(layout, partition, actual_rows)
+            comparable = frozen.without_frozen(layout, partition, actual_rows)
             difference = _compare(
                 target,
-                frozen.outside(layout, partition, expected.get(partition, empty)),
+                frozen.without_frozen(layout, partition, expected.get(partition, empty)),
                 comparable,
             )
             row = self._row(partition, difference, gap_rows, bypass_rows.get(partition, 0))

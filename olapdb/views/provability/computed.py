@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from olapdb.dml.ttl import rules_of
+from olapdb.dml.ttl import ttl_rules
 from olapdb.engine.combine import summed_columns
 from olapdb.engine.layout import TableLayout
 from olapdb.model.schema import Column
@@ -215,7 +215,7 @@ class _Computed:
 
     def retention(self) -> Iterator[JudgedItem]:
         """Yield an item for each expression of TTL."""
-        for rule in rules_of(self.parts.target):
+        for rule in ttl_rules(self.parts.target):
             for expression in (rule.expires, rule.where):
                 if expression is None:
                     continue
