@@ -33,7 +33,7 @@ from olapdb.ingest.own_rows import AddedParts
 from olapdb.ingest.read_parts import Pin, discard, read_staged
 from olapdb.ingest.staged_insert import StagedInsert, ViewWrite, join_staged
 from olapdb.ingest.trigger import TriggerContext
-from olapdb.ingest.view_failure import with_statement
+from olapdb.ingest.view_failure import with_statements
 from olapdb.lineage.effects import TableWrite, effects_of
 from olapdb.lineage.invalidation import invalidate
 from olapdb.model.changes import AddBlock, AddPart, Committed
@@ -270,7 +270,7 @@ class _Writer:
         """Compose the commit. With `invalidate_joined` it does not require the joined dimensions to
         be unchanged, and invalidates the views that join them instead."""
         draft = CommitDraft((*self.delivery.requirements(), self.origin.lease))
-        draft.change(*with_statement(staged.changes, self.origin))
+        draft.change(*with_statements(staged.changes, self.origin))
         if invalidate_joined:
             draft.require(*staged.without_dimension_requirements())
             for view_id in dict.fromkeys(view_id for view_id, _ in staged.dimensions):
@@ -403,7 +403,7 @@ class _Writer:
             trial.admit(read_staged(self.services.store, table, one, trial.rule.columns))
         if trial.dropped:
             return self.fire_again(staged, None, snapshot, snapshot)[0]
-        admission.take(trial)
+        admission.take_over(trial)
         return staged
 
     def _can_read_back(self, table: Table) -> bool:

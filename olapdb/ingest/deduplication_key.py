@@ -72,7 +72,7 @@ def key_rule(table: Table) -> KeyRule | None:
         )
     return KeyRule(
         tuple(column.name for column in columns),
-        ",".join(f"{column.id}:{_form(column)}" for column in columns),
+        ",".join(f"{column.id}:{_hash_form(column)}" for column in columns),
         window_rows,
         int(table.setting("deduplicate_window")) * 1_000,
     )
@@ -154,7 +154,7 @@ def _key_column(table: Table, name: str) -> Column:
     return column
 
 
-def _form(column: Column) -> str:
+def _hash_form(column: Column) -> str:
     """Return the name of the form in which the column's values are hashed.
 
     Columns of different types with one form, such as integers of any width, have equal hashes.

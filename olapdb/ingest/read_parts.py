@@ -121,9 +121,9 @@ def discard(services: Services, paths: Iterable[str]) -> None:
 
 
 @contextmanager
-def deleting_on_failure(give_up: Callable[[], None]) -> Iterator[None]:
-    """Call `give_up`, which deletes staged files, where the commit inside fails and certainly did
-    not happen.
+def deleting_on_failure(delete_staged: Callable[[], None]) -> Iterator[None]:
+    """Call `delete_staged`, which deletes staged files, where the commit inside fails and certainly
+    did not happen.
 
     An exception that is no olapdb error, such as Ctrl-C, may arrive after the commit: it deletes
     nothing.
@@ -133,5 +133,5 @@ def deleting_on_failure(give_up: Callable[[], None]) -> Iterator[None]:
     except CommitUnknown:
         raise
     except Error:
-        give_up()
+        delete_staged()
         raise

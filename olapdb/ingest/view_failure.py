@@ -29,7 +29,7 @@ def failure_note(view: MaterializedView, rows: int, error: Error) -> Invalidate:
     return Invalidate(Invalidation(view.id, NO_PARTITION, FAILED, "", "", rows, 0, (reason,)))
 
 
-def with_statement(changes: Iterable[Change], origin: CommitOrigin) -> list[Change]:
+def with_statements(changes: Iterable[Change], origin: CommitOrigin) -> list[Change]:
     """Return the changes with the statement of the origin in each failure note.
 
     Several notes of one view become one, with the first reason and the rows of all."""

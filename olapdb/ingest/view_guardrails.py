@@ -101,7 +101,7 @@ class ViewLimits:
         return warnings
 
 
-def over_memory(
+def memory_limit_error(
     view: MaterializedView, limits: ViewLimits, error: MemoryLimitExceeded
 ) -> ViewLimitExceeded:
     """Return the error of a view that exceeded max_view_memory_usage, naming the view."""

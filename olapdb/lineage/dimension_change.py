@@ -25,7 +25,7 @@ from olapdb.errors import Error, QueryWasCancelled
 from olapdb.functions.base import Environment
 from olapdb.ingest.block_stager import dimension_requirements
 from olapdb.ingest.read_parts import Pin
-from olapdb.ingest.trigger import LIMITS, TriggerContext, bound_view
+from olapdb.ingest.trigger import LIMIT_SETTINGS, TriggerContext, bound_view
 from olapdb.lineage.dimension_impact import DimensionImpact, TableChange
 from olapdb.lineage.invalidation import StaleSlices, processed_parts
 from olapdb.model.changes import (
@@ -201,7 +201,7 @@ class _Lookup:
         """Return the context in which the view runs: its own settings, with the statement's
         limits."""
         settings, services = self.origin.settings, self.origin.services
-        limits = {name: settings[name] for name in LIMITS if name in settings}
+        limits = {name: settings[name] for name in LIMIT_SETTINGS if name in settings}
         return TriggerContext(
             self.snapshot,
             services.store,

@@ -29,7 +29,7 @@ from olapdb.compute.group_codes import factorise
 from olapdb.engine.layout import TableLayout
 from olapdb.execute import ExecutionContext, run
 from olapdb.execute.pruning.granule_selection import Selector, live_parts
-from olapdb.ingest.own_rows import inline_of, numbered
+from olapdb.ingest.own_rows import inline_rows_by_part, with_block_number
 from olapdb.ingest.trigger import BoundView, TriggerContext
 from olapdb.lineage.dimension_sites import (
     JoinSite,
@@ -85,8 +85,8 @@ class TableChange:
             table,
             tuple(part for part in live if part.id not in removed_ids),
             removed,
-            tuple(numbered(one.part, first) for one in staged),
-            inline_of(staged),
+            tuple(with_block_number(one.part, first) for one in staged),
+            inline_rows_by_part(staged),
         )
 
     @property

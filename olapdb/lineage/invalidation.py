@@ -22,7 +22,7 @@ from olapdb.ingest.block_stager import PLACEHOLDER_PARTITION, layout_of
 from olapdb.ingest.trigger import TriggerContext, bound_view, fire
 from olapdb.lineage.sorting_key import key_columns
 from olapdb.model.changes import Change, Invalidate, NotCovered, Requirement, ViewsOnTableAre
-from olapdb.model.contributions import SharedBlocks, brings_rows, contributed_blocks, meets
+from olapdb.model.contributions import SharedBlocks, contributed_blocks, overlaps_any, wrote_rows
 from olapdb.model.part import Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
@@ -201,12 +201,14 @@ def slices_naming(view: MaterializedView, part: Part, snapshot: Snapshot) -> fro
         return None
     by_slice: dict[str, list[Part]] = {}
     for one in snapshot.parts(target.id):
-        if brings_rows(one):
+        if wrote_rows(one):
             by_slice.setdefault(one.partition_id, []).append(one)
     slices = {
         partition
         for partition, parts in by_slice.items()
-        if meets(contributed_blocks(view.id, parts).ranges(part.partition_id), part.block_range)
+        if overlaps_any(
+            contributed_blocks(view.id, parts).ranges(part.partition_id), part.block_range
+        )
     }
     if PLACEHOLDER_PARTITION in slices:
         return None

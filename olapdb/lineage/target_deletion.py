@@ -62,10 +62,10 @@ from olapdb.model.changes import (
 )
 from olapdb.model.contributions import (
     SharedBlocks,
-    brings_rows,
     contributed_blocks,
-    meets,
-    without_names,
+    overlaps_any,
+    without_blocks,
+    wrote_rows,
 )
 from olapdb.model.part import BlockRange, Contribution, Part, new_part_id, union_ranges
 from olapdb.model.schema import MaterializedView, Table
@@ -133,7 +133,7 @@ class TargetRows:
         )
         lost: dict[str, dict[str, tuple[BlockRange, ...]]] = {}
         for view in self.snapshot.views_into(self.table.id):
-            own = [part for part in self._parts.values() if part.made_by({view.id})]
+            own = [part for part in self._parts.values() if part.written_by({view.id})]
             if not own:
                 continue
             # A concurrent retention of source rows could freeze the rows that we remove.
@@ -213,7 +213,7 @@ class TargetRows:
         return all(
             self._is_removed(part)
             for part in self._target_parts
-            if part.rows and part.partition_id == partition and part.made_by({view.id})
+            if part.rows and part.partition_id == partition and part.written_by({view.id})
         )
 
     # --- gap or stale
@@ -255,11 +255,11 @@ class TargetRows:
             if one not in ranges:
                 ranges[one] = (left.ranges(one), {p: n.ranges(one) for p, n in names.items()})
             elsewhere, by_slice = ranges[one]
-            reached = [p for p, named in by_slice.items() if meets(named, blocks)]
-            cancels = meets(cancelled.ranges(one), blocks)
+            reached = [p for p, named in by_slice.items() if overlaps_any(named, blocks)]
+            cancels = overlaps_any(cancelled.ranges(one), blocks)
             if not reached and not cancels:
                 continue
-            asks = bool(retired) or cancels or meets(elsewhere, blocks)
+            asks = bool(retired) or cancels or overlaps_any(elsewhere, blocks)
             asks = asks or (shared is not None and shared.holds(part))
             there = asked.reached(part) if asks else frozenset(reached)
             if there is None:
@@ -277,7 +277,7 @@ class TargetRows:
 
     def _cancelled_parts(self) -> Iterator[Part]:
         """Yield the parts whose rows combined to nothing."""
-        return (part for part in self._target_parts if not part.rows and brings_rows(part))
+        return (part for part in self._target_parts if not part.rows and wrote_rows(part))
 
     def _retained_partitions(
         self, view: MaterializedView, emptied: Iterable[str]
@@ -364,7 +364,7 @@ class TargetRows:
                     remainder
                     for contribution in contributions
                     for remainder in (
-                        without_names(contribution, partition, blocks, others)
+                        without_blocks(contribution, partition, blocks, others)
                         if contribution.view_id == view_id
                         else [contribution]
                     )
