@@ -158,5 +158,5 @@ def _drop_all_objects(
     )
     requirements: list[Requirement] = [DatabaseExists(database)]
     requirements += [RevisionIs(member.id, member.revision) for member in members]
-    requirements += [NoDependents(member.id, but=view_ids) for member in members]
+    requirements += [NoDependents(member.id, except_ids=view_ids) for member in members]
     return requirements, [DropObject(member.id, recoverable=recoverable) for member in drop_order]
