@@ -57,5 +57,5 @@ def test_nothing_is_dropped_if_one_cannot_be() -> None:
 def test_versions_of_a_view_go_along() -> None:
     connection = warehouse()
     connection.execute("system rebuild view mv as select a + 1 as a from s")
-    connection.execute("drop table mv, mv__v2, t, r")
+    connection.execute("drop table mv, mv__v1, t, r")
     assert names(connection) == {"s"}
