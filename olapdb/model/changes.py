@@ -7,8 +7,10 @@ enforce are numbered in docs/invariants.md.
 An INSERT of one block into `s` with one view into `t`:
 
     Commit(
-        requirements=(LeaseLive(lease), SchemaIs("s", 3), SchemaIs("t", 1), ViewsAre("s", (("v",
-        1),))), changes=(
+        requirements=(
+            LeaseLive(lease), SchemaIs("s", 3), SchemaIs("t", 1), ViewsAre("s", (("v", 1),)),
+        ),
+        changes=(
             AddBlock(NewBlock("s", 0), rows=100), AddPart(source_part),
             AddBlock(NewBlock("t", 0), rows=7), AddPart(target_part),
             AddCoverage(CoverageRow("v", None, NewBlock("s", 0))),
