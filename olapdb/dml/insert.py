@@ -11,7 +11,6 @@ happens where a view joined only a part of what the INSERT itself brings to a di
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -20,12 +19,12 @@ import pyarrow as pa
 
 from olapdb import errors
 from olapdb.commit.draft import CommitDraft, publish
-from olapdb.commit.insert_throttle import insert_delay_ms
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import ATTEMPTS_MAX, RetryPolicy, retry_commit
 from olapdb.config import Settings
 from olapdb.dml.delivery import Delivery, OffsetRanges
 from olapdb.dml.settle import settle_cascade
+from olapdb.dml.staged_effects import log_executions, wait_for_merges
 from olapdb.ingest.block_stager import BlockStager
 from olapdb.ingest.deduplicate import Admission
 from olapdb.ingest.deduplication_key import refuse_tasks
@@ -38,11 +37,10 @@ from olapdb.lineage.effects import TableWrite, effects_of
 from olapdb.lineage.invalidation import invalidate
 from olapdb.model.changes import AddBlock, AddPart, Committed
 from olapdb.model.frozen import FrozenSnapshot, freeze
-from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
-from olapdb.runtime.view_log import ViewExecution
 
 KEY_ATTEMPTS_MAX = 100
 """The limit of attempts where rows are deduplicated: each conflict about keys leaves fewer rows."""
@@ -208,25 +206,11 @@ class _Writer:
         failpoint("insert.staged")
         staged = stager.staged(table.id, rows)
         try:
-            self._wait_for_merges(staged, snapshot)
+            wait_for_merges(staged, snapshot)
         except errors.Error:
             self.discard(staged.paths)
             raise
         return self.publish(staged, kept, snapshot)
-
-    def _wait_for_merges(self, staged: StagedInsert, snapshot: Snapshot) -> None:
-        """Sleep where parts pile up; raise TooManyParts if too many have."""
-        partitions: dict[str, set[str]] = {}
-        for change in staged.changes:
-            if isinstance(change, AddPart) and change.part.rows:
-                partitions.setdefault(change.part.table_id, set()).add(change.part.partition_id)
-        wait_ms = 0
-        for table_id, ids in partitions.items():
-            table = snapshot.by_id(table_id)
-            if isinstance(table, Table) and table.engine.is_merge_tree:
-                wait_ms = max(wait_ms, insert_delay_ms(snapshot, table, ids))
-        if wait_ms:
-            time.sleep(wait_ms / 1000)
 
     def publish(
         self, staged: StagedInsert, blocks: list[pa.Table] | None, snapshot: Snapshot
@@ -430,40 +414,8 @@ class _Writer:
         return BlockStager(context, self.services.lease_id, joined=joined)
 
     def log(self, staged: StagedInsert, snapshot: Snapshot, *, committed: bool) -> None:
-        """Record the executions of views for system.query_views_log, if the setting asks for it.
-
-        `committed` is False for an INSERT that failed; then only the views that raised are
-        recorded.
-        """
-        if not staged.views or not Settings.of(self.origin.settings).boolean("log_query_views"):
-            return
-        now_ms = self.services.clock_ms()
-        for one in staged.views:
-            view = snapshot.by_id(one.view_id)
-            if not isinstance(view, MaterializedView) or not (committed or one.exception):
-                continue
-            target = snapshot.by_id(view.target_id)
-            self.services.view_log.add(
-                ViewExecution(
-                    now_ms,
-                    one.elapsed_ns,
-                    self.origin.query_id,
-                    view.id,
-                    f"{view.database}.{view.name}",
-                    view.query,
-                    "" if target is None else f"{target.database}.{target.name}",
-                    one.rows_read,
-                    one.bytes_read,
-                    one.rows_written,
-                    one.bytes_written,
-                    one.exception_code,
-                    one.exception,
-                    committed,
-                    one.parts,
-                    one.peak_bytes,
-                    one.warnings,
-                )
-            )
+        """Record the executions of views, see `log_executions`."""
+        log_executions(self.origin, staged, snapshot, committed=committed)
 
 
 @dataclass

@@ -186,10 +186,18 @@ class RowRemoval:
         return slices
 
     def publish(
-        self, staging: Staging, requirements: Sequence[Requirement], changes: Sequence[Change]
+        self,
+        staging: Staging,
+        requirements: Sequence[Requirement],
+        changes: Sequence[Change],
+        unsettled: frozenset[str] = frozenset(),
     ) -> int:
         """Commit the statement's own changes with their effects on views; return the commit's
-        number."""
+        number.
+
+        `unsettled` are the views that joined only a part of the rows that `changes` add; all that
+        they wrote is stale then.
+        """
         change = self._change
         draft = CommitDraft(
             [change.origin.lease, *self._draft.requirements, *requirements], changes
@@ -200,7 +208,10 @@ class RowRemoval:
         if self._target is not None:
             draft = self._target.finish(draft, change.origin, change.cause)
         write = TableWrite(
-            frozenset((self._table.id,)), self._removed, compares_rows=not self._has_unread
+            frozenset((self._table.id,)),
+            self._removed,
+            compares_rows=not self._has_unread,
+            unsettled=unsettled,
         )
         draft.merge(effects_of(change.origin, self._snapshot, write, draft.changes))
         failpoint("delete.before_commit")
