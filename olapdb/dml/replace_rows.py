@@ -24,7 +24,7 @@ from olapdb.commit.staging import Staging
 from olapdb.compute.batches import single_chunk
 from olapdb.compute.group_codes import factorise
 from olapdb.dml.find_rows import Parameters, matching_offsets
-from olapdb.dml.insert import InsertResult
+from olapdb.dml.insert_writer import InsertResult
 from olapdb.dml.replacement_keys import ReplacementKeys
 from olapdb.dml.staged_effects import log_executions, wait_for_merges
 from olapdb.errors import HaveDependentObjects, NotSupportedError
@@ -139,7 +139,7 @@ class _Exchange:
         except BaseException:
             staged = stager.staged(self.table.id, 0)
             self.staging.adopt(staged.paths)
-            log_executions(self.origin, staged, self.snapshot, lands=False)
+            log_executions(self.origin, staged, self.snapshot, committed=False)
             raise
         staged = stager.staged(self.table.id, rows)
         self.staging.adopt(staged.paths)
@@ -149,7 +149,7 @@ class _Exchange:
         wait_for_merges(staged, self.snapshot)
         commit = self._publish(staged, leaving)
         failpoint("insert.committed")
-        log_executions(self.origin, staged, self.snapshot, lands=True)
+        log_executions(self.origin, staged, self.snapshot, committed=True)
         return InsertResult(rows, staged.block_count, commit, views=staged.views)
 
     def _draw(

@@ -108,7 +108,7 @@ class ViewLimitExceeded(OperationalError, name="VIEW_LIMIT_EXCEEDED", code=2008)
 class BackfillIncomplete(OperationalError, name="BACKFILL_INCOMPLETE", code=2009):
     """A backfill with failed chunks, which the message names; the other chunks are published.
 
-    `rows` has one row for each chunk, failed or not (`olapdb.views.jobs.backfill.BackfillRow`).
+    `rows` has one row for each chunk, failed or not (`olapdb.views.jobs.backfill_pass.BackfillRow`).
     """
 
     rows: tuple[object, ...] = ()

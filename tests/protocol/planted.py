@@ -22,7 +22,7 @@ from olapdb.model.part import BlockRange
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import CoverageRow
-from olapdb.views.jobs.replay import _Replay
+from olapdb.views.jobs.replay_attempt import ReplayAttempt
 
 Edit: TypeAlias = Callable[[Commit, Snapshot], Commit]
 FOR_EVER = 1 << 40
@@ -223,7 +223,7 @@ def _without_views(commit: Commit, snapshot: Snapshot) -> Commit:
 
 
 _add_view_block = BlockStager.add_view_block
-_recompute = _Replay._recompute
+_recompute = ReplayAttempt._recompute
 _UNCHECKED = {
     "olapdb.catalog.sqlite.apply_changes.CommitApplier._remove_parts": _remove_what_is_there
 }
@@ -234,7 +234,7 @@ def _any_kind(state: Any, part: Any) -> object:
 
 
 def _takes_all(self: Any, now: Snapshot, target: Any, fence: int, more: Any) -> Any:
-    """Replace _Replay._replaced by one without its fence."""
+    """Replace ReplayAttempt._replaced by one without its fence."""
     return _replaced(self, now, target, fence, more, beyond=True)
 
 
@@ -356,20 +356,25 @@ FAULTS: Mapping[str, Fault] = {
             "6.fence",
             "a replay takes what came after its snapshot",
             lost("", "REPLAY", _PARTITION),
-            Fault("", "", None, {"olapdb.views.jobs.replay._Replay._replaced": _takes_all}),
+            Fault(
+                "",
+                "",
+                None,
+                {"olapdb.views.jobs.replay_attempt.ReplayAttempt._replaced": _takes_all},
+            ),
         ),
         Fault(
             "6.straddle",
             "a replay takes a part across its fence",
             None,
-            {"olapdb.views.jobs.replay._Replay._replaced": _takes_straddling},
+            {"olapdb.views.jobs.replay_attempt.ReplayAttempt._replaced": _takes_straddling},
         ),
         lost("6.parts", "REPLAY", _PARTITION, patches=_UNCHECKED),
         Fault(
             "6.all_writers",
             "a replay recomputes one view of several",
             None,
-            {"olapdb.views.jobs.replay._Replay._recompute": _first_writer_only},
+            {"olapdb.views.jobs.replay_attempt.ReplayAttempt._recompute": _first_writer_only},
         ),
         lost("6.target_version", "REPLAY", _VERSION, where=_slice),
         forgotten("6.downstream_stale", "REPLAY", c.Invalidate),
@@ -379,7 +384,7 @@ FAULTS: Mapping[str, Fault] = {
         patched(
             "6.bypass_stays",
             "a replay takes rows that no view made",
-            olapdb__views__jobs__replay__is_bypass=lambda part, views: False,
+            olapdb__views__jobs__replay_attempt__is_bypass=lambda part, views: False,
         ),
         Fault(
             "7.bypass_apart",

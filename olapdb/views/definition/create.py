@@ -34,7 +34,8 @@ from olapdb.views.definition.drop_attach import (
     rewrite_references,
     set_attached,
 )
-from olapdb.views.jobs.backfill import BackfillRow, backfill, refuse_incomplete
+from olapdb.views.jobs.backfill import backfill, refuse_incomplete
+from olapdb.views.jobs.backfill_pass import BackfillRow
 from olapdb.views.jobs.executor import Executor
 from olapdb.views.jobs.job import Progress, readable_source
 from olapdb.views.provability import Judgement, judge

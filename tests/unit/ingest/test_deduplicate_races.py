@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import olapdb
-import olapdb.dml.insert as insert_module
+import olapdb.dml.insert_writer as insert_module
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import Aborted, OffsetHole
 from olapdb.maintenance.check import check_database
