@@ -121,8 +121,10 @@ def _drop_together(statement: nodes.Drop, context: StatementContext, snapshot: S
     for item in items:
         if item.id in dropped_ids:
             continue
-        refuse_dependents(snapshot, item, "drop", except_ids=dropped_ids)
-        draft.require(RevisionIs(item.id, item.revision), NoDependents(item.id, except_ids=dropped_ids))
+        refuse_dependents(snapshot, item, "drop", but=dropped_ids)
+        draft.require(
+            RevisionIs(item.id, item.revision), NoDependents(item.id, except_ids=dropped_ids)
+        )
         draft.change(DropObject(item.id, recoverable=not statement.sync))
     if items:
         publish(draft, context.origin(f"DROP {statement.kind}"))
