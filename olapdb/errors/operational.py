@@ -68,7 +68,7 @@ class SnapshotTooOld(OperationalError, name="SNAPSHOT_TOO_OLD", code=2001):
 class CommitConflict(OperationalError, name="COMMIT_CONFLICT", code=2002):
     """A commit with a violated requirement; nothing was changed, the caller may retry.
 
-    `requirement` is the violated one (`olapdb.model.changes.Requirement`).
+    `requirement` is the violated one (`olapdb.model.requirements.Requirement`).
     """
 
     requirement: object = None

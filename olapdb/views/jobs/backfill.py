@@ -16,7 +16,8 @@ from olapdb.commit.draft import CommitDraft, publish_if_current
 from olapdb.commit.origin import CommitOrigin
 from olapdb.errors import BackfillIncomplete
 from olapdb.ingest.view_failure import FAILED, NO_PARTITION
-from olapdb.model.changes import ClearInvalidations, ViewIs
+from olapdb.model.changes import ClearInvalidations
+from olapdb.model.requirements import ViewIs
 from olapdb.model.schema import MaterializedView
 from olapdb.runtime.failpoints import failpoint
 from olapdb.views.jobs.backfill_pass import BackfillPass, BackfillRow, report_chunk

@@ -28,18 +28,9 @@ from olapdb.ingest.staged_insert import StagedInsert, join_staged
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.effects import TableWrite, effects_of
 from olapdb.lineage.retention import FrozenKeys
-from olapdb.model.changes import (
-    AddPart,
-    Change,
-    ClearInvalidations,
-    DataVersionIs,
-    PartsOfPartitionAre,
-    RaiseDataVersion,
-    RemoveParts,
-    Requirement,
-    SchemaIs,
-)
+from olapdb.model.changes import AddPart, Change, ClearInvalidations, RaiseDataVersion, RemoveParts
 from olapdb.model.part import BlockRange, Part
+from olapdb.model.requirements import DataVersionIs, PartsOfPartitionAre, Requirement, SchemaIs
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import failpoint
