@@ -88,8 +88,8 @@ class NameExchange:
             table = target_of(self.snapshot, view)
             draft.require(
                 RevisionIs(table.id, table.revision),
-                NoDependents(view.id, but=follower_ids),
-                NoDependents(table.id, but=(view.id, *follower_ids)),
+                NoDependents(view.id, except_ids=follower_ids),
+                NoDependents(table.id, except_ids=(view.id, *follower_ids)),
                 NoBypass(table.id, (view.id,)),
             )
         superseded_ids = tuple(superseded.id for superseded in self._superseded)
@@ -97,8 +97,8 @@ class NameExchange:
             table = target_of(self.snapshot, superseded)
             draft.require(
                 RevisionIs(superseded.id, superseded.revision),
-                NoDependents(superseded.id, but=superseded_ids),
-                NoDependents(table.id, but=superseded_ids),
+                NoDependents(superseded.id, except_ids=superseded_ids),
+                NoDependents(table.id, except_ids=superseded_ids),
             )
             draft.change(DropObject(superseded.id), DropObject(table.id))
         draft.require(

@@ -26,7 +26,7 @@ from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_query
 from olapdb.views.definition.definition import ViewDefinition, define
 from olapdb.views.definition.drop_attach import Name, dependents
-from olapdb.views.definition.judgement import invalidate_all_draft, rows_made
+from olapdb.views.definition.judgement import invalidate_all_draft, view_rows
 from olapdb.views.jobs.job import view_name
 
 
@@ -56,7 +56,7 @@ class Follower:
         if self.after.source_id == self.before.source_id:
             draft.merge(invalidate_all_draft(origin, snapshot, self.before, "UPSTREAM REBUILD"))
             return draft
-        rows = rows_made(snapshot, self.before)
+        rows = view_rows(snapshot, self.before)
         draft.change(
             CoverSource(self.after.id),
             invalidate(origin, self.after.id, None, "UPSTREAM REBUILD", rows),
