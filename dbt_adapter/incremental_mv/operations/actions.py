@@ -198,8 +198,6 @@ def adopt(request: Request, model: Model) -> Report:
 def rollback(request: Request, model: Model) -> Report:
     """Bring back the version that the last rebuild replaced, with its read view."""
     _require_built(request, model)
-    if not request.options.get("models") and not request.options.get("select"):
-        raise DbtRuntimeError("rollback needs the models to roll back: --args '{models: [m]}'.")
     rows = request.warehouse.run_system("ROLLBACK", model.names)
     restored = restore_read_view(request.warehouse, model.names)
     note = (

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from dbt.adapters.events.logging import AdapterLogger
+from dbt_common.events.base_types import EventLevel
+from dbt_common.events.functions import fire_event
+from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtRuntimeError
 
 from . import actions
@@ -13,8 +15,6 @@ from .orphans import Orphan, drop_orphans, find_orphans
 from .plan import Planner
 from .project import Model, Project, listed
 from .table import Report, table_lines
-
-logger = AdapterLogger("olapdb")
 
 _ACTIONS: Mapping[str, Callable[[Request, Model], Report]] = {
     "status": actions.status,
@@ -39,6 +39,8 @@ def run(
         _finish(operation, _drop_orphans(request, project, schemas))
         return
     options = request.options
+    if operation == "rollback" and not (options.get("models") or options.get("select")):
+        raise DbtRuntimeError("rollback needs the models to roll back: --args '{models: [m]}'.")
     models = project.select(options.get("models"), options.get("select"), options.get("exclude"))
     action = planner.plan if operation == "plan" else _ACTIONS[operation]
     report = Report()
@@ -46,7 +48,7 @@ def run(
         try:
             report.add(action(request, model))
         except DbtRuntimeError as error:
-            report.problems.append(f"{model.names}: {error}")
+            report.problems.append(f"{model.names}: {error.msg}")
     if not models:
         report.notes.append("There are no incremental_mv models.")
     if operation in ("status", "plan"):
@@ -79,7 +81,7 @@ def _drop_orphans(request: Request, project: Project, schemas: frozenset[str]) -
 def _finish(operation: str, report: Report) -> None:
     """Log the report; raise DbtRuntimeError with its problems if there are any."""
     for line in report.lines():
-        logger.info(line)
+        fire_event(Note(msg=line), level=EventLevel.INFO)  # a logger would begin lines by its name
     if report.problems:
         problems = "\n  ".join(report.problems)
         raise DbtRuntimeError(f"{operation}: {len(report.problems)} failed.\n  {problems}")

@@ -194,7 +194,7 @@ def drop_orphans(warehouse: Warehouse, orphans: Sequence[Orphan], *, confirmed: 
         try:
             warehouse.run(orphan.drop_statement())
         except DbtRuntimeError as error:
-            report.problems.append(f"{_key(orphan)} stays: {error}")
+            report.problems.append(f"{_key(orphan)} stays: {error.msg}")
             continue
         report.rows.append({"did": "dropped"} | orphan.row())
     return report

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-CELL_WIDTH_MAX = 60
+CELL_WIDTH_MAX = 120
 
 
 @dataclass
