@@ -11,9 +11,9 @@ from olapdb.sql.parser import parse_query
 
 from ...relation import string_literal
 from ..compile import compile_model
+from ..config import RunSettings
 from ..live import read_view_problem, trigger_problem
 from ..model_definition import ModelDefinition
-from ..runner import RunSettings
 from ..warehouse import ViewInfo, Warehouse
 from .actions import Request
 from .project import Model, Project
@@ -52,7 +52,7 @@ class Planner:
             chunks, rows = 0, 0
         report.rows.append(_row(model, step, chunks, rows, because))
         report.notes += _left_over(warehouse, model)
-        if step == "FAIL":
+        if step in ("FAIL", "REPLAY"):
             report.notes += _ddl(model, definition)
         return report
 
@@ -103,7 +103,8 @@ def _step(
     if view.digest != definition.digest:
         policy = settings.on_definition_change
         because = f"its definition changed; on_definition_change is {policy}"
-        return ("FAIL" if policy == "fail" else "REBUILD"), because
+        steps = {"fail": "FAIL", "ignore": "NO CHANGE", "replay": "REPLAY"}
+        return steps.get(policy, "REBUILD"), because
     health = warehouse.health(names)
     if health is not None and health.gap_parts:
         return "BACKFILL", f"{health.gap_rows} rows of its source are not seen"

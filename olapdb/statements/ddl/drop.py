@@ -122,7 +122,9 @@ def _drop_together(statement: nodes.Drop, context: StatementContext, snapshot: S
         if item.id in dropped_ids:
             continue
         refuse_dependents(snapshot, item, "drop", but=dropped_ids)
-        draft.require(RevisionIs(item.id, item.revision), NoDependents(item.id, but=dropped_ids))
+        draft.require(
+            RevisionIs(item.id, item.revision), NoDependents(item.id, except_ids=dropped_ids)
+        )
         draft.change(DropObject(item.id, recoverable=not statement.sync))
     if items:
         publish(draft, context.origin(f"DROP {statement.kind}"))
@@ -207,5 +209,5 @@ def _drop_all_objects(
     )
     requirements: list[Requirement] = [DatabaseExists(database)]
     requirements += [RevisionIs(member.id, member.revision) for member in members]
-    requirements += [NoDependents(member.id, but=view_ids) for member in members]
+    requirements += [NoDependents(member.id, except_ids=view_ids) for member in members]
     return requirements, [DropObject(member.id, recoverable=recoverable) for member in drop_order]

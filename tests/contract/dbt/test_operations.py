@@ -223,3 +223,23 @@ class TestRollback(OperationsProject):
 def _rebuild_by_engine(warehouse: Any) -> None:
     """Make another version of the trigger in the engine, as a rebuild does."""
     warehouse.connection.execute(f"system rebuild view {warehouse.schema}.by_carrier__mv")
+
+
+class TestDocs(OperationsProject):
+    def test_a_model_has_statistics_verdict_and_lineage(self, warehouse: ProjectWarehouse) -> None:
+        run_dbt(["run", "--select", "hourly", "daily"])
+        warehouse.connection.execute(f"create table {warehouse.schema}.t (a Int64) engine = Memory")
+        catalog = run_dbt(["docs", "generate"])
+        stats = catalog.nodes["model.test.daily"].stats
+        rows = warehouse.rows(f"select count() from {warehouse.schema}.daily__target")[0][0]
+        assert stats["row_count"].value == rows
+        assert stats["bytes"].value > 0
+        assert stats["last_modified"].value.endswith(" UTC")
+        assert stats["verdict"].value == "covered"
+        schema = warehouse.schema
+        assert stats["lineage"].value == (
+            f"{schema}.hourly__target → {schema}.daily__mv → {schema}.daily__target"
+        )
+        source = catalog.sources["source.test.raw.flights"].stats
+        assert source["row_count"].value == 900
+        assert "verdict" not in source
