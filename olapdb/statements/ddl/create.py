@@ -27,14 +27,16 @@ from olapdb.model.changes import (
     RevisionIs,
     SchemaIs,
 )
-from olapdb.model.schema import Column, DatabaseEntry, SchemaObject, Table, View
+from olapdb.model.overlay_snapshot import OverlaySnapshot
+from olapdb.model.schema import Column, DatabaseEntry, MaterializedView, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
+from olapdb.runtime.cache import Cache
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.statements.context import StatementContext, refuse_dependents
 from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
-from olapdb.statements.ddl.replace import is_dimension_only, publish_replacement, with_identity_of
+from olapdb.statements.ddl.replace import keeps_identity, publish_replacement, with_identity_of
 from olapdb.statements.ddl.table_definition import build_table, template_table
 from olapdb.statements.dml.insert import query_blocks
 from olapdb.statements.introspect.show import require_own_database
@@ -92,7 +94,7 @@ def _create_table(
     table = build_table(statement, context, snapshot)
     if statement.clone:
         table = with_columns_of(table, template_table(statement, context, snapshot))
-    if isinstance(existing, Table) and is_dimension_only(snapshot, existing):
+    if isinstance(existing, Table) and keeps_identity(snapshot, existing):
         table = with_identity_of(table, existing, snapshot)
     if statement.query is not None and not statement.empty:
         return _create_filled(statement, table, existing, context, snapshot)
@@ -119,7 +121,7 @@ def _object_to_replace(
             hint="Say IF NOT EXISTS or CREATE OR REPLACE, or DROP it first.",
             position=name.position,
         )
-    if isinstance(statement, nodes.CreateTable) and not is_dimension_only(snapshot, existing):
+    if isinstance(statement, nodes.CreateTable) and not keeps_identity(snapshot, existing):
         refuse_dependents(snapshot, existing, "replace")
     return existing
 
@@ -151,6 +153,7 @@ def _commit_object(
             snapshot,
             rows.requirements if rows else (),
             [*rows.changes, *keys] if rows else (),
+            rows.unsettled if rows else frozenset(),
         )
         return
     if existing is None:
@@ -202,18 +205,21 @@ def _create_filled(
     services = context.services
     staged: list[StagedInsert] = []
     admission = Admission.of(services, table)
+    after, cache = snapshot, services.cache
+    if existing is not None and table.id == existing.id:  # its views fire on the new definition,
+        after, cache = OverlaySnapshot.of(snapshot, table), Cache()  # which may never be committed
     with Staging(context.origin()) as staging:
         for rows in query_blocks(table, None, statement.query, context, snapshot):
             block = rows if admission is None else admission.admit(rows)
             staged_insert = stage_insert(
                 table,
                 block,
-                snapshot,
+                after,
                 services.store,
                 services.lease_id,
                 settings=context.settings,
                 environment=context.environment,
-                cache=services.cache,
+                cache=cache,
                 cancelled=context.cancelled,
             )
             staging.adopt(staged_insert.paths)
@@ -239,9 +245,9 @@ def _create_view(
     existing = _object_to_replace(statement.name, statement, context, snapshot)
     if existing is not None and statement.if_not_exists:
         return Result()
-    if existing is not None and not isinstance(existing, View):
+    if isinstance(existing, MaterializedView):
         raise TableAlreadyExists(
-            f"{existing.database}.{existing.name} is not a view.",
+            f"{existing.database}.{existing.name} is a materialized view.",
             hint="DROP it first.",
             position=statement.name.position,
         )
@@ -261,7 +267,10 @@ def _create_view(
         comment=statement.comment,
         created_ms=context.services.clock_ms(),
     )
-    if existing is not None and (existing.query, existing.columns) == (view.query, view.columns):
+    if isinstance(existing, View) and (existing.query, existing.columns) == (
+        view.query,
+        view.columns,
+    ):
         # Views on it are unaffected by the same definition, so they do not block the statement.
         updated_view = replace(existing, comment=view.comment)
         requirements = [RevisionIs(existing.id, existing.revision)]
