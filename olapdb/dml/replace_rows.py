@@ -32,7 +32,7 @@ from olapdb.ingest.block_stager import BlockStager, layout_of
 from olapdb.ingest.read_parts import read_rows
 from olapdb.ingest.staged_insert import StagedInsert
 from olapdb.ingest.trigger import TriggerContext
-from olapdb.ingest.view_failure import with_statement
+from olapdb.ingest.view_failure import with_statements
 from olapdb.lineage.effects import TableWrite, effects_of
 from olapdb.lineage.row_removal import RowChange, RowRemoval, stored_table
 from olapdb.model.changes import AddPart, Change, PartsOfPartitionAre, RemoveParts, Requirement
@@ -139,7 +139,7 @@ class _Exchange:
         except BaseException:
             staged = stager.staged(self.table.id, 0)
             self.staging.adopt(staged.paths)
-            log_executions(self.origin, staged, self.snapshot, lands=False)
+            log_executions(self.origin, staged, self.snapshot, committed=False)
             raise
         staged = stager.staged(self.table.id, rows)
         self.staging.adopt(staged.paths)
@@ -149,7 +149,7 @@ class _Exchange:
         wait_for_merges(staged, self.snapshot)
         commit = self._publish(staged, leaving)
         failpoint("insert.committed")
-        log_executions(self.origin, staged, self.snapshot, lands=True)
+        log_executions(self.origin, staged, self.snapshot, committed=True)
         return InsertResult(rows, staged.block_count, commit, views=staged.views)
 
     def _draw(
@@ -245,7 +245,7 @@ class _Exchange:
             tuple(sorted(part.id for part in self.snapshot.parts(self.table.id))),
         )
         requirements: list[Requirement] = [*staged.requirements, unchanged]
-        changes: list[Change] = list(with_statement(staged.changes, self.origin))
+        changes: list[Change] = list(with_statements(staged.changes, self.origin))
         if not leaving:
             draft = CommitDraft([self.origin.lease, *requirements], changes)
             write = TableWrite(

@@ -30,18 +30,18 @@ def wait_for_merges(staged: StagedInsert, snapshot: Snapshot) -> None:
 
 
 def log_executions(
-    origin: CommitOrigin, staged: StagedInsert, snapshot: Snapshot, *, lands: bool
+    origin: CommitOrigin, staged: StagedInsert, snapshot: Snapshot, *, committed: bool
 ) -> None:
     """Record the executions of views for system.query_views_log, if the setting asks for it.
 
-    `lands` is False for an INSERT that failed; then only the views that raised are recorded.
+    `committed` is False for an INSERT that failed; then only the views that raised are recorded.
     """
     if not staged.views or not Settings.of(origin.settings).boolean("log_query_views"):
         return
     now_ms = origin.services.clock_ms()
     for one in staged.views:
         view = snapshot.by_id(one.view_id)
-        if not isinstance(view, MaterializedView) or not (lands or one.exception):
+        if not isinstance(view, MaterializedView) or not (committed or one.exception):
             continue
         target = snapshot.by_id(view.target_id)
         origin.services.view_log.add(
@@ -59,7 +59,7 @@ def log_executions(
                 one.bytes_written,
                 one.exception_code,
                 one.exception,
-                lands,
+                committed,
                 one.parts,
                 one.peak_bytes,
                 one.warnings,

@@ -12,7 +12,7 @@ import pyarrow as pa
 from olapdb import errors
 from olapdb.bind import bind_constant
 from olapdb.bind.parameters import lookup_parameter
-from olapdb.dml.delivery import Stretches, parse_offsets, read_offsets
+from olapdb.dml.delivery import OffsetRanges, parse_offsets, read_offsets
 from olapdb.dml.insert import InsertResult, insert
 from olapdb.functions import default_value
 from olapdb.functions.kernels.columns import from_scalars
@@ -268,7 +268,7 @@ def _token(context: StatementContext) -> str | None:
     return context.settings.text("insert_deduplication_token") or None
 
 
-def _offsets(context: StatementContext) -> Stretches:
+def _offsets(context: StatementContext) -> OffsetRanges:
     """Return the source offsets of the settings."""
     return read_offsets(context.settings.text("source_offsets"))
 
@@ -277,7 +277,7 @@ def _commit(
     table: Table,
     blocks: Iterable[pa.Table],
     token: str | None,
-    offsets: Stretches,
+    offsets: OffsetRanges,
     context: StatementContext,
     snapshot: Snapshot,
 ) -> InsertedRows:
