@@ -151,21 +151,7 @@ class _Truncation:
             whole = self.snapshot.data_version(view.source_id, PLACEHOLDER_PARTITION)
             self.draft.require(DataVersionIs(view.source_id, PLACEHOLDER_PARTITION, whole))
 
-<<<<<<< HEAD
-    def _check(self, table_id: str) -> None:
-=======
-    def _all_stale(self, table: Table, parts: Sequence[Part]) -> dict[str, StaleSlices]:
-        """Return all slices of each view that has processed rows of the table."""
-        slices: dict[str, StaleSlices] = {}
-        for view in self.snapshot.views_on(table.id):
-            seen, _ = processed_parts(view, parts, self.snapshot)
-            if any(part.rows for part in seen):
-                slices[view.id] = StaleSlices.of(view)
-                slices[view.id].add_all(sum(part.rows for part in seen))
-        return slices
-
     def _require_truncatable_table(self, table_id: str) -> None:
->>>>>>> main
         """Raise the error that keeps the table from being truncated, if there is one."""
         forgets = self.change.origin.services.catalog.has_deliveries(table_id)
         if forgets and _stores_nothing(self.snapshot, table_id):
