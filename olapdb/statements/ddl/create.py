@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+
+import pyarrow as pa
 
 from olapdb.bind.analysis import qualify
 from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.commit.staging import Staging
 from olapdb.dml.attach_parts import cloned_parts, with_columns_of
+from olapdb.dml.replace_rows import replace_rows
 from olapdb.errors import BadArguments, DatabaseAlreadyExists, NotSupportedError, TableAlreadyExists
 from olapdb.ingest.block_stager import StagedInsert, join_staged, stage_insert
 from olapdb.ingest.deduplicate import Admission
@@ -36,9 +39,14 @@ from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.statements.context import StatementContext, refuse_dependents
 from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
-from olapdb.statements.ddl.replace import keeps_identity, publish_replacement, with_identity_of
+from olapdb.statements.ddl.replace import (
+    keeps_identity,
+    only_rows_differ,
+    publish_replacement,
+    with_identity_of,
+)
 from olapdb.statements.ddl.table_definition import build_table, template_table
-from olapdb.statements.dml.insert import query_blocks
+from olapdb.statements.dml.insert import query_blocks, result_blocks
 from olapdb.statements.introspect.show import require_own_database
 from olapdb.statements.query import select
 
@@ -96,12 +104,34 @@ def _create_table(
         table = with_columns_of(table, template_table(statement, context, snapshot))
     if isinstance(existing, Table) and keeps_identity(snapshot, existing):
         table = with_identity_of(table, existing, snapshot)
+        if statement.query is not None and only_rows_differ(table, existing, snapshot):
+            return exchange_rows(statement, existing.id, context)
     if statement.query is not None and not statement.empty:
         return _create_filled(statement, table, existing, context, snapshot)
     if statement.clone:
         return _create_clone(statement, table, existing, context, snapshot)
     _commit_object(table, existing, context, snapshot)
     return Result()
+
+
+def exchange_rows(statement: nodes.CreateTable, table_id: str, context: StatementContext) -> Result:
+    """Exchange the rows of a table for those of AS SELECT, where both have one definition: equal
+    rows stay, and views are told of the others exactly."""
+    query = None if statement.empty else statement.query
+
+    def blocks(snapshot: Snapshot) -> Iterator[pa.Table]:
+        """Return the rows of the query at the snapshot as blocks of the table."""
+        table = snapshot.by_id(table_id)
+        if query is None or not isinstance(table, Table):
+            return iter(())
+        result = select.run_at(query, select.with_query_settings(query, context), snapshot)
+        return result_blocks(table, None, result, context, snapshot)
+
+    every_row = nodes.Replacing(where=nodes.Literal(1))
+    exchanged = replace_rows(
+        context.origin("CREATE TABLE"), table_id, every_row, blocks, context.parameters
+    )
+    return Result(affected_rows=exchanged.rows)
 
 
 def _object_to_replace(

@@ -3,7 +3,8 @@
 A view refers to its source and its dimensions by id, so it would not read a replacement with a new
 id. The new definition takes over the id of the old one. As a dimension, the rows that differ decide
 which view slices become stale. As a source, views fire on the new rows, and all that they made of
-the old ones is stale until SYSTEM REPLAY VIEW. A dbt run replaces a model in this way.
+the old ones is stale until SYSTEM REPLAY VIEW; if the definition is the same, only the rows that
+differ are exchanged. A dbt run replaces a model in this way.
 """
 
 from __future__ import annotations
@@ -90,6 +91,26 @@ def with_identity_of(made: Table, existing: Table, snapshot: Snapshot) -> Table:
     )
     check_altered(snapshot, table, "replace")
     return table
+
+
+def only_rows_differ(made: Table, existing: Table, snapshot: Snapshot) -> bool:
+    """Return whether a source of views is replaced by a table of the same definition, so that its
+    rows can be exchanged. Comments that the new definition lacks are kept."""
+    if not any(view.source_id == existing.id for view in _views_that_need(snapshot, existing)):
+        return False
+    columns = tuple(
+        replace(column, since=old.since, comment=column.comment or old.comment)
+        for column, old in zip(made.columns, existing.columns, strict=False)
+    )
+    kept = replace(
+        made,
+        columns=columns,
+        comment=made.comment or existing.comment,
+        version=existing.version,
+        created_ms=existing.created_ms,
+        last_column_id=existing.last_column_id,
+    )
+    return len(made.columns) == len(existing.columns) and kept == existing
 
 
 def publish_replacement(

@@ -96,3 +96,23 @@ def test_tables_and_views_replace_each_other(connection: Connection) -> None:
         connection.execute("CREATE OR REPLACE VIEW t AS SELECT 'a' AS v")
     with pytest.raises(errors.TableAlreadyExists, match="materialized view"):
         connection.execute("CREATE OR REPLACE VIEW mv AS SELECT 'a' AS v")
+
+
+def test_a_source_of_the_same_definition_exchanges_the_rows_that_differ(
+    connection: Connection,
+) -> None:
+    connection.execute("ALTER TABLE t MODIFY COMMENT 'letters'")
+    connection.execute("ALTER TABLE t COMMENT COLUMN v 'a letter'")
+    same = "CREATE OR REPLACE TABLE t ENGINE = MergeTree ORDER BY k AS SELECT"
+    connection.execute(f"{same} k, v FROM t")
+    connection.execute(f"{same} arrayJoin([toInt64(2), 3, 4]) AS k, 'b' AS v")
+    assert read(connection, TARGET) == [("a", 1), ("b", 3)]
+    assert read(connection, "SELECT keys FROM system.view_invalidations") == [(["a"],)]
+    connection.execute("SYSTEM REPLAY VIEW mv STALE")
+    assert read(connection, TARGET) == [("b", 3)]
+    assert read(connection, "SELECT comment FROM system.tables WHERE name = 't'") == [("letters",)]
+    connection.execute(
+        "CREATE OR REPLACE TABLE t ENGINE = MergeTree ORDER BY k EMPTY AS SELECT * FROM t"
+    )
+    connection.execute("SYSTEM REPLAY VIEW mv STALE")
+    assert read(connection, TARGET) == []
