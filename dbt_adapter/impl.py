@@ -15,9 +15,13 @@ from dbt.adapters.sql import SQLAdapter
 from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
-from . import seed_changes, seeds
+from olapdb.sql.format import to_sql
+from olapdb.sql.parser import parse
+
+from . import cross_database, seed_changes, seeds
 from .column import OlapdbColumn
 from .connections import Handle, OlapdbConnectionManager
+from .constraints import Contract
 from .incremental_mv import operations, reconcile, runner
 from .incremental_mv.names import ModelNames
 from .incremental_mv.warehouse import ViewInfo, Warehouse
@@ -59,12 +63,11 @@ class OlapdbAdapter(SQLAdapter):
         }
     )
 
-    # The adapter does not write constraints into tables yet.
     CONSTRAINT_SUPPORT: ClassVar[dict[ConstraintType, ConstraintSupport]] = {
-        ConstraintType.check: ConstraintSupport.NOT_SUPPORTED,
-        ConstraintType.not_null: ConstraintSupport.NOT_SUPPORTED,
+        ConstraintType.check: ConstraintSupport.ENFORCED,
+        ConstraintType.not_null: ConstraintSupport.ENFORCED,
         ConstraintType.unique: ConstraintSupport.NOT_SUPPORTED,
-        ConstraintType.primary_key: ConstraintSupport.NOT_SUPPORTED,
+        ConstraintType.primary_key: ConstraintSupport.NOT_ENFORCED,
         ConstraintType.foreign_key: ConstraintSupport.NOT_SUPPORTED,
     }
 
@@ -120,9 +123,15 @@ class OlapdbAdapter(SQLAdapter):
 
     @available.parse(lambda *a, **k: [])
     def get_column_schema_from_query(self, sql: str) -> list[OlapdbColumn]:
-        """Return the names and types of a query's columns without running it."""
+        """Return the names and types of a query's columns without running it.
+
+        Statements before the query, a model's `sql_header`, run first."""
+        connection = self._handle().connection
         with self.connections.exception_handler(sql):
-            described = self._handle().connection.describe(sql)
+            *header, query = parse(sql)
+            for statement in header:
+                connection.cursor().execute(to_sql(statement))
+            described = connection.describe(to_sql(query) if header else sql)
         return [OlapdbColumn(name, str(data_type)) for name, data_type in described]
 
     def debug_query(self) -> None:
@@ -327,6 +336,41 @@ class OlapdbAdapter(SQLAdapter):
     def string_literal(self, value: str) -> str:
         """Return a value as a quoted SQL string."""
         return string_literal(value)
+
+    # --- contracts
+
+    @available.parse(lambda *a, **k: ([], []))
+    def compare_contract(
+        self, model: Mapping[str, Any], described: Sequence[OlapdbColumn]
+    ) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+        """Return the columns that a model promises and those of its query; see `Contract.compare`."""
+        return Contract.of(model).compare(described)
+
+    @available.parse(lambda *a, **k: [])
+    def contract_elements(self, model: Mapping[str, Any]) -> list[str]:
+        """Return the columns and constraints of a CREATE TABLE; dbt warns of those left out."""
+        return Contract.of(model).elements(self.process_parsed_constraint)
+
+    @available.parse(lambda *a, **k: {})
+    def contract_storage(self, model: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the config of a table's storage: a primary key sorts a table without an order."""
+        config = dict(model["config"])
+        key = Contract.of(model).primary_key()
+        if key and not config.get("order_by") and not config.get("primary_key"):
+            config["order_by"] = [quote(name) for name in key]
+        return config
+
+    # --- cross-database macros
+
+    @available
+    def dated(self, expression: str) -> str:
+        """Return the expression, or a date or time if it is a string literal of one."""
+        return cross_database.dated(expression)
+
+    @available
+    def listagg(self, measure: str, delimiter: str, order_by: str | None, limit: int | None) -> str:
+        """Return SQL that joins the values of a group; see `cross_database.listagg`."""
+        return cross_database.listagg(measure, delimiter, order_by, limit)
 
     # --- seeds
 

@@ -59,9 +59,8 @@
     {{ get_assert_columns_equivalent(sql) }}
     create table {{ relation.render() }}
     {{ get_table_columns_and_constraints() }}
-    {{ adapter.storage_clause(config.model.config) }};
-    insert into {{ relation.render() }} ({{ adapter.dispatch('get_column_names', 'dbt')() }})
-    {{ get_select_subquery(sql) }}
+    {{ adapter.storage_clause(adapter.contract_storage(model)) }}
+    as {{ get_select_subquery(sql) }}
   {%- else %}
     {%- if temporary %}
     drop table if exists {{ relation.render() }};
