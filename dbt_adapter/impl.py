@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dbt.adapters.base import AdapterConfig, available
-from dbt.adapters.base.impl import ConstraintSupport
+from dbt.adapters.base.impl import ConstraintSupport, log_code_execution
 from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
+from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.sql import SQLAdapter
@@ -23,8 +24,11 @@ from .column import OlapdbColumn
 from .connections import Handle, OlapdbConnectionManager
 from .constraints import Contract
 from .incremental_mv import operations, reconcile, runner
+from .incremental_mv.config import settings_of
 from .incremental_mv.names import ModelNames
 from .incremental_mv.warehouse import ViewInfo, Warehouse
+from .python_models import submission
+from .python_models.rows_table import rows_relation
 from .relation import OlapdbRelation, quote, string_literal
 from .storage_clause import storage_clause
 
@@ -45,6 +49,8 @@ class OlapdbConfig(AdapterConfig):
     table_settings: dict[str, Any] | None = None
     on_definition_change: str | None = None
     backfill_engine: str | None = None
+    submission_method: str | None = None
+    arrow_input: str | None = None
 
 
 class OlapdbAdapter(SQLAdapter):
@@ -414,6 +420,43 @@ class OlapdbAdapter(SQLAdapter):
         self.drop_relation(new)
         return statement
 
+    # --- Python models
+
+    @property
+    def default_python_submission_method(self) -> str:
+        """The submission method of Python models that name none."""
+        return submission.default_method(self.config.credentials)
+
+    @available.parse(lambda *a, **k: a[0])
+    def python_model_rows(
+        self, relation: OlapdbRelation, model: dict[str, Any], compiled_code: str
+    ) -> OlapdbRelation:
+        """Run a Python model and return the table that holds its rows, which the caller drops.
+
+        The rows are written in one commit."""
+        self.submit_python_job(model, compiled_code)
+        return rows_relation(relation)
+
+    @log_code_execution
+    def submit_python_job(
+        self, parsed_model: dict[str, Any], compiled_code: str
+    ) -> AdapterResponse:
+        """Run a Python model and write its rows into the rows' table of the model's relation."""
+        relation = self.Relation.create(
+            database=parsed_model["database"],
+            schema=parsed_model["schema"],
+            identifier=parsed_model["alias"],
+        )
+        with self.connections.exception_handler(f"the Python model {parsed_model['name']}"):
+            rows = submission.write_rows(
+                self._handle().connection,
+                parsed_model,
+                compiled_code,
+                relation,
+                self.config.credentials,
+            )
+        return AdapterResponse(_message=f"OK {rows}", rows_affected=rows)
+
     # --- incremental_mv
 
     def warehouse(self) -> Warehouse:
@@ -449,7 +492,7 @@ class OlapdbAdapter(SQLAdapter):
             self.warehouse(),
             ModelNames(relation.schema or "", relation.identifier or ""),
             sql,
-            runner.settings_of(config, model, credentials, flags),
+            settings_of(config, model, credentials, flags),
         )
         for identifier, kind in outcome.relations:
             self.cache_added(self._sibling(relation, identifier, RelationType(kind)))

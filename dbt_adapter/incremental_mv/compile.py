@@ -8,8 +8,9 @@ from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 
 from .chain import attach_to_target
+from .config import ModelConfig
 from .errors import refuse
-from .model_definition import ModelConfig, ModelDefinition, define_model
+from .model_definition import ModelDefinition, define_model
 from .model_sql import read_model
 from .names import ModelNames
 from .query_split import split_query

@@ -16,27 +16,16 @@ from typing import Any
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import CompilationError
 
-from ..credentials import OlapdbCredentials, check_backfill_engine
 from .compile import compile_model
-from .model_definition import ModelConfig, ModelDefinition
+from .config import RunSettings
+from .model_definition import ModelDefinition
 from .model_sql import is_limited
 from .names import ModelNames
 from .warehouse import ViewInfo, Warehouse
 
 logger = AdapterLogger("olapdb")
 
-ON_DEFINITION_CHANGE = ("fail", "rebuild")
 OLD_SUFFIX = "__dbt_old"
-
-
-@dataclass(frozen=True)
-class RunSettings:
-    """The settings of one run of a model."""
-
-    model: ModelConfig
-    backfill_engine: str
-    on_definition_change: str
-    full_refresh: bool
 
 
 @dataclass(frozen=True)
@@ -52,36 +41,6 @@ class Outcome:
         """Return message, rows_affected and code (the statements) for the macro."""
         code = ";\n".join(self.statements)
         return {"message": self.message, "rows_affected": self.rows_affected, "code": code}
-
-
-def settings_of(
-    config: Mapping[str, Any],
-    model: Mapping[str, Any],
-    credentials: OlapdbCredentials,
-    flags: Mapping[str, Any],
-) -> RunSettings:
-    """Return the settings of a run. Raises CompilationError for values that are not allowed."""
-    if config.get("engine"):
-        raise CompilationError(
-            "incremental_mv derives the engine of its target from the model; remove engine."
-        )
-    policy = config.get("on_definition_change") or "fail"
-    if policy not in ON_DEFINITION_CHANGE:
-        raise CompilationError(
-            f"on_definition_change is {' or '.join(ON_DEFINITION_CHANGE)}, not {policy!r}."
-        )
-    engine = config.get("backfill_engine") or credentials.backfill_engine
-    return RunSettings(
-        model=ModelConfig(
-            unique_id=str(model["unique_id"]),
-            order_by=config.get("order_by"),
-            partition_by=config.get("partition_by"),
-            table_settings=config.get("table_settings"),
-        ),
-        backfill_engine=check_backfill_engine(engine, str(model["name"])),
-        on_definition_change=policy,
-        full_refresh=bool(flags.get("full_refresh")),
-    )
 
 
 def run(warehouse: Warehouse, names: ModelNames, sql: str, settings: RunSettings) -> Outcome:

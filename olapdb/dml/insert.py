@@ -11,7 +11,6 @@ happens where a view joined only a part of what the INSERT itself brings to a di
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -20,12 +19,12 @@ import pyarrow as pa
 
 from olapdb import errors
 from olapdb.commit.draft import CommitDraft, publish
-from olapdb.commit.insert_throttle import insert_delay_ms
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import ATTEMPTS_MAX, RetryPolicy, retry_commit
 from olapdb.config import Settings
-from olapdb.dml.delivery import Delivery, Stretches
+from olapdb.dml.delivery import Delivery, OffsetRanges
 from olapdb.dml.settle import settle_cascade
+from olapdb.dml.staged_effects import log_executions, wait_for_merges
 from olapdb.ingest.block_stager import BlockStager
 from olapdb.ingest.deduplicate import Admission
 from olapdb.ingest.deduplication_key import refuse_tasks
@@ -33,16 +32,15 @@ from olapdb.ingest.own_rows import AddedParts
 from olapdb.ingest.read_parts import Pin, discard, read_staged
 from olapdb.ingest.staged_insert import StagedInsert, ViewWrite, join_staged
 from olapdb.ingest.trigger import TriggerContext
-from olapdb.ingest.view_failure import with_statement
+from olapdb.ingest.view_failure import with_statements
 from olapdb.lineage.effects import TableWrite, effects_of
 from olapdb.lineage.invalidation import invalidate
 from olapdb.model.changes import AddBlock, AddPart, Committed
 from olapdb.model.frozen import FrozenSnapshot, freeze
-from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
-from olapdb.runtime.view_log import ViewExecution
 
 KEY_ATTEMPTS_MAX = 100
 """The limit of attempts where rows are deduplicated: each conflict about keys leaves fewer rows."""
@@ -76,7 +74,7 @@ def insert(
     blocks: Iterable[pa.Table],
     *,
     token: str | None = None,
-    offsets: Stretches = (),
+    offsets: OffsetRanges = (),
     snapshot: Snapshot | None = None,
 ) -> InsertResult:
     """Insert blocks (see `block.make_blocks`) and all rows of their views: all or nothing.
@@ -92,7 +90,7 @@ def insert(
     snapshot = snapshot or origin.services.catalog.snapshot()
     table = _table(snapshot, table_id)
     delivery = Delivery.of(origin.services, table, token, offsets)
-    if delivery.came_before():
+    if delivery.is_duplicate():
         return DUPLICATE
     writer = _Writer(origin.of_kind("INSERT"), delivery)
     with writer.pinned(snapshot, table.id):
@@ -133,11 +131,11 @@ def reads_dimensions(snapshot: Snapshot, table_id: str) -> bool:
     """Return whether a view along the cascade of the table reads another table."""
     waiting, seen = [table_id], set[str]()
     while waiting:
-        one = waiting.pop()
-        if one in seen:
+        current_id = waiting.pop()
+        if current_id in seen:
             continue
-        seen.add(one)
-        for view in snapshot.views_on(one):
+        seen.add(current_id)
+        for view in snapshot.views_on(current_id):
             if view.dimension_ids:
                 return True
             waiting.append(view.target_id)
@@ -200,41 +198,27 @@ class _Writer:
                     kept = kept if kept_bytes <= BLOCKS_IN_MEMORY_BYTES_MAX else None
         except BaseException:
             failed = stager.staged(table.id, rows)
-            self.log(failed, snapshot, lands=False)
+            self.log(failed, snapshot, committed=False)
             self.discard(failed.paths)
             raise
-        if rows == 0 and not self.delivery.leaves_a_trace:
+        if rows == 0 and not self.delivery.has_records:
             return InsertResult(0, 0, None)
         failpoint("insert.staged")
         staged = stager.staged(table.id, rows)
         try:
-            self._wait_for_merges(staged, snapshot)
+            wait_for_merges(staged, snapshot)
         except errors.Error:
             self.discard(staged.paths)
             raise
         return self.publish(staged, kept, snapshot)
 
-    def _wait_for_merges(self, staged: StagedInsert, snapshot: Snapshot) -> None:
-        """Sleep where parts pile up; raise TooManyParts if too many have."""
-        partitions: dict[str, set[str]] = {}
-        for change in staged.changes:
-            if isinstance(change, AddPart) and change.part.rows:
-                partitions.setdefault(change.part.table_id, set()).add(change.part.partition_id)
-        wait_ms = 0
-        for table_id, ids in partitions.items():
-            table = snapshot.by_id(table_id)
-            if isinstance(table, Table) and table.engine.is_merge_tree:
-                wait_ms = max(wait_ms, insert_delay_ms(snapshot, table, ids))
-        if wait_ms:
-            time.sleep(wait_ms / 1000)
-
     def publish(
-        self, staged: StagedInsert, kept: list[pa.Table] | None, snapshot: Snapshot
+        self, staged: StagedInsert, blocks: list[pa.Table] | None, snapshot: Snapshot
     ) -> InsertResult:
         """Commit, and fire the views again after each conflict. After a few conflicts the INSERT
-        takes the catalog's turn, so that frequent changes of views cannot starve it. `kept`
+        takes the catalog's turn, so that frequent changes of views cannot starve it. `blocks`
         holds the blocks where they are in memory; the snapshot is pinned."""
-        publication = _Publication(self, self.settle(staged, kept, snapshot), kept, snapshot)
+        publication = _Publication(self, self.settle(staged, blocks, snapshot), blocks, snapshot)
         attempts_max = ATTEMPTS_MAX if self.delivery.admission is None else KEY_ATTEMPTS_MAX
         policy = RetryPolicy(
             "INSERT",
@@ -250,24 +234,28 @@ class _Writer:
             self.discard(publication.staged.paths)
             raise
 
-    def commit(self, staged: StagedInsert, snapshot: Snapshot, give_in: bool) -> Committed:
+    def commit(
+        self, staged: StagedInsert, snapshot: Snapshot, invalidate_joined: bool
+    ) -> Committed:
         """Commit what was staged. Any error except CommitConflict (the views fire again) and
         CommitUnknown (the files may belong to the table) deletes the staged files."""
         failpoint("insert.before_commit")
         try:
-            return publish(self._draft(staged, snapshot, give_in), self.origin)
+            return publish(self._draft(staged, snapshot, invalidate_joined), self.origin)
         except (errors.CommitConflict, errors.CommitUnknown):
             raise
         except errors.Error:
             self.discard(staged.paths)
             raise
 
-    def _draft(self, staged: StagedInsert, snapshot: Snapshot, give_in: bool) -> CommitDraft:
-        """Compose the commit. With `give_in` it does not require the joined dimensions to be
-        unchanged, and invalidates the views that join them instead."""
+    def _draft(
+        self, staged: StagedInsert, snapshot: Snapshot, invalidate_joined: bool
+    ) -> CommitDraft:
+        """Compose the commit. With `invalidate_joined` it does not require the joined dimensions to
+        be unchanged, and invalidates the views that join them instead."""
         draft = CommitDraft((*self.delivery.requirements(), self.origin.lease))
-        draft.change(*with_statement(staged.changes, self.origin))
-        if give_in:
+        draft.change(*with_statements(staged.changes, self.origin))
+        if invalidate_joined:
             draft.require(*staged.without_dimension_requirements())
             for view_id in dict.fromkeys(view_id for view_id, _ in staged.dimensions):
                 draft.change(
@@ -278,7 +266,7 @@ class _Writer:
         write = TableWrite(
             frozenset(c.block.table_id for c in staged.changes if isinstance(c, AddBlock)),
             staged.rows,
-            compared=not give_in,
+            compares_rows=not invalidate_joined,
             unsettled=frozenset(staged.unsettled),
         )
         draft.merge(effects_of(self.origin, snapshot, write, staged.changes))
@@ -289,15 +277,15 @@ class _Writer:
         self,
         staged: StagedInsert,
         kept: list[pa.Table] | None,
-        fired_on: Snapshot,
+        fired_snapshot: Snapshot,
         snapshot: Snapshot,
     ) -> tuple[StagedInsert, list[pa.Table] | None]:
         """Fire the cascade of the current views on the same source parts. Return the new
         staging, and the blocks where they are in memory. Restage a block where a concurrent
         commit inserted some of its keys."""
-        table, before = (_table(one, staged.table_id) for one in (snapshot, fired_on))
-        mine = staged.parts_of(staged.table_id)
-        versions = {p.part.schema_version for p in mine}
+        table, before = (_table(one, staged.table_id) for one in (snapshot, fired_snapshot))
+        source_parts = staged.parts_of(staged.table_id)
+        versions = {p.part.schema_version for p in source_parts}
         same_rows = (
             replace(before.renamed(table.database, table.name), version=table.version) == table
         )
@@ -308,18 +296,20 @@ class _Writer:
                 hint="Nothing was inserted; run it again.",
             )
         stager = self._stager(snapshot)
-        still: set[str] = set()
+        kept_paths: set[str] = set()
         blocks: list[pa.Table] = []
         rows = 0
         try:
-            self.delivery.again(table)
+            self.delivery.restart(table)
             for index in range(staged.block_count):
-                parts = tuple(p for p in mine if getattr(p.part.blocks, "index", -1) == index)
-                before_it = kept[index] if kept is not None else self._read_back(table, parts)
-                block = self.delivery.admit(before_it)
-                if block is before_it:
+                parts = tuple(
+                    p for p in source_parts if getattr(p.part.blocks, "index", -1) == index
+                )
+                kept_block = kept[index] if kept is not None else self._read_back(table, parts)
+                block = self.delivery.admit(kept_block)
+                if block is kept_block:
                     stager.adopt_block(table, parts, block)
-                    still |= {p.part.path for p in parts}
+                    kept_paths |= {p.part.path for p in parts}
                 elif block.num_rows:
                     stager.add_block(table, block)
                 rows += block.num_rows
@@ -328,23 +318,23 @@ class _Writer:
         except BaseException:
             self.discard((*staged.paths, *stager.staged(table.id, 0).paths))
             raise
-        self.discard([path for path in staged.paths if path not in still])
+        self.discard([path for path in staged.paths if path not in kept_paths])
         return stager.staged(table.id, rows), None if kept is None else blocks
 
     def settle(
-        self, staged: StagedInsert, kept: list[pa.Table] | None, snapshot: Snapshot
+        self, staged: StagedInsert, blocks: list[pa.Table] | None, snapshot: Snapshot
     ) -> StagedInsert:
         """Return the staging after the cascade has joined what the INSERT itself brings, see
         `settle.settled`. Where the blocks cannot be read back, leave the views unsettled; their
         rows become stale."""
         if not staged.unsettled:
             return staged
-        if kept is None and not self._can_read_back(_table(snapshot, staged.table_id)):
+        if blocks is None and not self._can_read_back(_table(snapshot, staged.table_id)):
             return staged
 
         def fire(joined: AddedParts, before: StagedInsert) -> StagedInsert:
             """Fire the views with the rows that `joined` brings, on top of `before`."""
-            return self._fire_with(joined, before, kept, snapshot)
+            return self._fire_with(joined, before, blocks, snapshot)
 
         return settle_cascade(staged, fire, snapshot, self.services.store, self.discard)
 
@@ -352,37 +342,39 @@ class _Writer:
         self,
         joined: AddedParts,
         staged: StagedInsert,
-        kept: list[pa.Table] | None,
+        blocks: list[pa.Table] | None,
         snapshot: Snapshot,
     ) -> StagedInsert:
         """Return the same source parts with the output of a cascade that joins the parts of
         `joined`."""
         table = _table(snapshot, staged.table_id)
-        mine = staged.parts_of(table.id)
+        source_parts = staged.parts_of(table.id)
         stager = self._stager(snapshot, joined)
         try:
             for index in range(staged.block_count):
-                parts = tuple(p for p in mine if getattr(p.part.blocks, "index", -1) == index)
-                block = kept[index] if kept is not None else self._read_back(table, parts)
+                parts = tuple(
+                    p for p in source_parts if getattr(p.part.blocks, "index", -1) == index
+                )
+                block = blocks[index] if blocks is not None else self._read_back(table, parts)
                 stager.adopt_block(table, parts, block)
         except BaseException:
             self.discard((*staged.paths, *stager.staged(table.id, 0).paths))
             raise
         return stager.staged(table.id, staged.rows)
 
-    def came_before(self, staged: StagedInsert) -> bool:
+    def is_duplicate(self, staged: StagedInsert) -> bool:
         """Return whether another attempt of this INSERT has committed.
 
         Deletes the staged files if so, and if the check raises.
         """
         try:
-            before = self.delivery.came_before()
+            duplicate = self.delivery.is_duplicate()
         except errors.Error:
             self.discard(staged.paths)
             raise
-        if before:
+        if duplicate:
             self.discard(staged.paths)
-        return before
+        return duplicate
 
     def admit_staged(
         self, staged: StagedInsert, table: Table, admission: Admission, snapshot: Snapshot
@@ -395,7 +387,7 @@ class _Writer:
             trial.admit(read_staged(self.services.store, table, one, trial.rule.columns))
         if trial.dropped:
             return self.fire_again(staged, None, snapshot, snapshot)[0]
-        admission.take(trial)
+        admission.take_over(trial)
         return staged
 
     def _can_read_back(self, table: Table) -> bool:
@@ -421,40 +413,9 @@ class _Writer:
         context = TriggerContext.of(self.origin, snapshot)
         return BlockStager(context, self.services.lease_id, joined=joined)
 
-    def log(self, staged: StagedInsert, snapshot: Snapshot, *, lands: bool) -> None:
-        """Record the executions of views for system.query_views_log, if the setting asks for it.
-
-        `lands` is False for an INSERT that failed; then only the views that raised are recorded.
-        """
-        if not staged.views or not Settings.of(self.origin.settings).boolean("log_query_views"):
-            return
-        now_ms = self.services.clock_ms()
-        for one in staged.views:
-            view = snapshot.by_id(one.view_id)
-            if not isinstance(view, MaterializedView) or not (lands or one.exception):
-                continue
-            target = snapshot.by_id(view.target_id)
-            self.services.view_log.add(
-                ViewExecution(
-                    now_ms,
-                    one.elapsed_ns,
-                    self.origin.query_id,
-                    view.id,
-                    f"{view.database}.{view.name}",
-                    view.query,
-                    "" if target is None else f"{target.database}.{target.name}",
-                    one.rows_read,
-                    one.bytes_read,
-                    one.rows_written,
-                    one.bytes_written,
-                    one.exception_code,
-                    one.exception,
-                    lands,
-                    one.parts,
-                    one.peak_bytes,
-                    one.warnings,
-                )
-            )
+    def log(self, staged: StagedInsert, snapshot: Snapshot, *, committed: bool) -> None:
+        """Record the executions of views, see `log_executions`."""
+        log_executions(self.origin, staged, snapshot, committed=committed)
 
 
 @dataclass
@@ -478,7 +439,7 @@ class _Publication:
         """
         writer = self.writer
         if self.attempts:
-            if writer.came_before(self.staged):
+            if writer.is_duplicate(self.staged):
                 return DUPLICATE
             with writer.pinned(newest, self.staged.table_id):
                 self.staged, self.kept = writer.fire_again(
@@ -490,7 +451,7 @@ class _Publication:
         staged = self.staged
         committed = writer.commit(staged, newest, self.attempts > DIMENSION_ATTEMPTS_MAX)
         failpoint("insert.committed")
-        writer.log(staged, newest, lands=True)
+        writer.log(staged, newest, committed=True)
         return InsertResult(
             staged.rows,
             staged.block_count,

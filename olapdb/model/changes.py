@@ -7,8 +7,8 @@ enforce are numbered in docs/invariants.md.
 An INSERT of one block into `s` with one view into `t`:
 
     Commit(
-        requirements=(LeaseLive(lease), SchemaIs("s", 3), SchemaIs("t", 1), ViewsAre("s", (("v", 1),))),
-        changes=(
+        requirements=(LeaseLive(lease), SchemaIs("s", 3), SchemaIs("t", 1), ViewsAre("s", (("v",
+        1),))), changes=(
             AddBlock(NewBlock("s", 0), rows=100), AddPart(source_part),
             AddBlock(NewBlock("t", 0), rows=7), AddPart(target_part),
             AddCoverage(CoverageRow("v", None, NewBlock("s", 0))),
@@ -211,10 +211,10 @@ class RevisionIs:
 
 @dataclass(frozen=True, slots=True)
 class NoDependents:
-    """No materialized view reads or writes the object, except the ids in `but` (rule 10)."""
+    """No materialized view reads or writes the object, except the ids in `except_ids` (rule 10)."""
 
     object_id: str
-    but: tuple[str, ...] = ()
+    except_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

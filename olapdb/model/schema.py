@@ -95,8 +95,8 @@ class Engine:
 
     @property
     def depends_on_order(self) -> bool:
-        """Return whether the order of insertion matters: for which row of a key survives or, without
-        a sorting key, for the order of the rows. Then only adjacent parts may merge."""
+        """Return whether the order of insertion matters: for which row of a key survives or,
+        without a sorting key, for the order of the rows. Then only adjacent parts may merge."""
         return self.name in ENGINE_ROLES or not self.is_merge_tree
 
     @property

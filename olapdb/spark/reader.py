@@ -31,6 +31,7 @@ from olapdb.spark.folder import StoreAddress, mark_folder, open_pinned_store, un
 from olapdb.spark.session import ARROW_BATCH_ROWS
 from olapdb.spark.tasks import worker_cache
 from olapdb.spark.writer import find_table
+from olapdb.types import is_nullable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -90,7 +91,10 @@ def read_table(
         stored_table = find_table(snapshot, current.database, table)
         selected = _chosen(stored_table, columns)
         schema = pa.schema(
-            [pa.field(c.name, _spark_arrow(_file_arrow(c), c.name)) for c in selected]
+            [
+                pa.field(c.name, _spark_arrow(_file_arrow(c), c.name), is_nullable(c.type))
+                for c in selected
+            ]
         )
         address = _PINS.keep(connection, snapshot)
         parts = tuple(part for part in snapshot.parts(stored_table.id) if part.rows)

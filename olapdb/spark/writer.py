@@ -33,6 +33,7 @@ from olapdb.spark.items import (
     task_attempts,
 )
 from olapdb.spark.tasks import InsertTask, stage_batches, with_seed
+from olapdb.sql.parser import parse_table_name
 from olapdb.statements.context import StatementContext
 
 if TYPE_CHECKING:
@@ -203,10 +204,10 @@ def _stager(
 
 
 def find_table(snapshot: Snapshot, database: str, name: str) -> Table:
-    """Return the table called "name" or "database.name". Raises UnknownTable; BadArguments for a
-    view."""
-    first, dot, second = name.replace("`", "").partition(".")
-    full_name = (first, second) if dot else (database, first)
+    """Return the table called "name" or "database.name", quoted as in SQL where needed. Raises
+    UnknownTable; BadArguments for a view."""
+    parsed = parse_table_name(name)
+    full_name = (parsed.database or database, parsed.name)
     item = snapshot.find(*full_name)
     if isinstance(item, Table):
         return item

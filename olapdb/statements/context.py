@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -330,13 +330,17 @@ def unknown_table(
     return errors.UnknownTable(f"Table {database}.{name} does not exist.", hint=hint)
 
 
-def refuse_dependents(snapshot: Snapshot, item: SchemaObject, action: str) -> None:
-    """Raise HaveDependentObjects if a materialized view reads or writes the object. The error names
-    the views; `action` is the verb of the error."""
+def refuse_dependents(
+    snapshot: Snapshot, item: SchemaObject, action: str, but: Collection[str] = ()
+) -> None:
+    """Raise HaveDependentObjects if a materialized view, except the ids in `but`, reads or writes
+    the object. The error names the views; `action` is the verb of the error."""
     dependents = [
         view
         for view in snapshot.objects()
-        if isinstance(view, MaterializedView) and view.id != item.id and view.needs(item.id)
+        if isinstance(view, MaterializedView)
+        and view.id not in (item.id, *but)
+        and view.needs(item.id)
     ]
     if dependents:
         names = [f"{view.database}.{view.name}" for view in dependents]

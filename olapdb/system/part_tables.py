@@ -139,7 +139,7 @@ def _parts(context: SystemContext) -> Iterator[Row]:
                 part.schema_version,
                 part.checksum,
                 part.path,
-                int(bool(writers and part.rows) and not part.made_by(writers)),
+                int(bool(writers and part.rows) and not part.written_by(writers)),
                 sum(c.rows for c in part.contributions),
                 moment(part.created_ms),
                 part.created_commit,

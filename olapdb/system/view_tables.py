@@ -180,7 +180,7 @@ def _log(context: SystemContext) -> Iterator[Row]:
             execution.exception_code,
             execution.exception,
             "",
-            int(execution.lands),
+            int(execution.committed),
             execution.parts,
             list(execution.warnings),
         )

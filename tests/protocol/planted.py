@@ -311,7 +311,11 @@ FAULTS: Mapping[str, Fault] = {
             "1.own_dimension",
             "views join what was there before the INSERT",
             None,
-            {"olapdb.ingest.own_rows.Cascade.late_tables": lambda self, table_id: frozenset()},
+            {
+                "olapdb.ingest.own_rows.Cascade.written_dimensions": lambda self, table_id: (
+                    frozenset()
+                )
+            },
         ),
         rewritten(
             "2.coverage_opens",
@@ -381,13 +385,13 @@ FAULTS: Mapping[str, Fault] = {
             "7.bypass_apart",
             "rows by hand merge with a view's",
             None,
-            {"olapdb.maintenance.merge_policy._kind": _any_kind},
+            {"olapdb.maintenance.merge_policy._merge_group": _any_kind},
         ),
         Fault(
             "7.makers_apart",
             "rows of two views merge",
             None,
-            {"olapdb.maintenance.merge_policy._kind": _any_kind},
+            {"olapdb.maintenance.merge_policy._merge_group": _any_kind},
         ),
         lost("8.parts_live", "OPTIMIZE", c.PartsLive, patches=_UNCHECKED),
         lost("8.coverage_common", "OPTIMIZE", c.CoverageCommon),

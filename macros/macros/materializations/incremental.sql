@@ -1,6 +1,6 @@
 {# dbt's own materialization with two changes: the table used as a temporary one is dropped, and a full
    refresh swaps the new table in atomically. #}
-{% materialization incremental, adapter='olapdb' %}
+{% materialization incremental, adapter='olapdb', supported_languages=['sql', 'python'] %}
   {%- set existing = load_cached_relation(this) -%}
   {%- set target = this.incorporate(type='table') -%}
   {%- set strategy = adapter.get_incremental_strategy_macro(
@@ -18,6 +18,8 @@
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
 
+  {%- set python_rows = olapdb_python_rows(target, compiled_code) -%}
+  {%- set sql = olapdb_select_rows(python_rows, compiled_code) -%}
   {% if existing is none or not existing.is_table or should_full_refresh() %}
     {% do olapdb_build_table(existing, target, sql) %}
   {% else %}
@@ -35,6 +37,7 @@
     {% call statement('main') %}{{ append }}{% endcall %}
     {% do adapter.drop_relation(rows) %}
   {% endif %}
+  {% do drop_relation_if_exists(python_rows) %}
 
   {% do apply_grants(target, config.get('grants')) %}
   {% do persist_docs(target, model) %}

@@ -1,11 +1,14 @@
-{% materialization table, adapter='olapdb' %}
+{% materialization table, adapter='olapdb', supported_languages=['sql', 'python'] %}
   {%- set existing = load_cached_relation(this) -%}
   {%- set target = this.incorporate(type='table') -%}
 
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
 
+  {%- set python_rows = olapdb_python_rows(target, compiled_code) -%}
+  {%- set sql = olapdb_select_rows(python_rows, compiled_code) -%}
   {% do olapdb_build_table(existing, target, sql) %}
+  {% do drop_relation_if_exists(python_rows) %}
 
   {% do apply_grants(target, config.get('grants')) %}
   {% do persist_docs(target, model) %}

@@ -49,7 +49,7 @@ class CommitApplier:
         self.emptied: list[str] = []
         self._databases: dict[str, DatabaseEntry] | None = None
         self._objects: dict[str, SchemaObject] | None = None
-        self._put: set[str] = set()
+        self._put_ids: set[str] = set()
         self._ledger = ViewLedger(self._connection, number)
 
     @property
@@ -70,10 +70,10 @@ class CommitApplier:
             if isinstance(change, changes.AddBlock):
                 self._add_block(change)
         for change in self._commit.changes:
-            self._make(change)
+            self._apply(change)
         self._check_names()
 
-    def _make(self, change: changes.Change) -> None:
+    def _apply(self, change: changes.Change) -> None:
         """Apply one change. AddBlock does nothing here: blocks get their numbers before the other
         changes."""
         match change:
@@ -307,13 +307,13 @@ class CommitApplier:
             dropped_commit=None,
         )
         objects[item.id] = item
-        self._put.add(item.id)
+        self._put_ids.add(item.id)
 
     def _check_revision(self, item: SchemaObject, before: SchemaObject | None) -> None:
         """Raise CommitConflict if another commit changed the object since the caller read it.
         `before` is the live object, None for a new one. Objects that this commit has put are not
         checked again."""
-        if item.id in self._put:
+        if item.id in self._put_ids:
             return
         if item.revision != (0 if before is None else before.revision):
             raise conflict(changes.RevisionIs(item.id, item.revision))

@@ -87,7 +87,7 @@ def keys_are_new(connection: sqlite3.Connection, requirement: KeysAreNew) -> boo
     keys = SortedKeys.of(keys_of_bytes(requirement.keys))
     since = max(requirement.seen, ledger.oldest)
     return not any(
-        batch.run_since(since).found(keys).any()
+        batch.run_since(since).accepted_mask(keys).any()
         for batch in key_batches(connection, requirement.table_id, since)
     )
 

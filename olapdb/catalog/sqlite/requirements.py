@@ -230,7 +230,9 @@ def _coverage_common(current: Current, requirement: changes.CoverageCommon) -> b
     views = current.schema.views_on.get(requirement.table_id, ())
     if not views:
         return True
-    hulls = _hulls(_live_rows(current.connection, requirement.table_id, requirement.part_ids))
+    hulls = _ranges_by_partition(
+        _live_rows(current.connection, requirement.table_id, requirement.part_ids)
+    )
     for view in views:
         seen = coverage(current, view.id)
         for partition, hull in hulls.items():
@@ -239,7 +241,7 @@ def _coverage_common(current: Current, requirement: changes.CoverageCommon) -> b
     return True
 
 
-def _hulls(rows: Iterable[tuple[str, str, int, int]]) -> dict[str, BlockRange]:
+def _ranges_by_partition(rows: Iterable[tuple[str, str, int, int]]) -> dict[str, BlockRange]:
     """Return the smallest range by partition that contains the blocks of all its rows: (part id,
     partition id, first block, last block)."""
     hulls: dict[str, BlockRange] = {}

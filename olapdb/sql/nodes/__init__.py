@@ -46,7 +46,7 @@ from olapdb.sql.nodes.alter import (
     UpdateWhere,
 )
 from olapdb.sql.nodes.base import Expression, Node, Query, Relation, Setting, Statement, TableName
-from olapdb.sql.nodes.data import Delete, Insert, Update, ValuesData
+from olapdb.sql.nodes.data import Delete, Insert, Replacing, Update, ValuesData
 from olapdb.sql.nodes.definitions import (
     Attach,
     ColumnDefinition,
@@ -164,6 +164,7 @@ __all__ = [
     "Relation",
     "Rename",
     "RenameColumn",
+    "Replacing",
     "Select",
     "SetOperation",
     "SetSettings",

@@ -99,7 +99,7 @@ def publish_replacement(
     draft = CommitDraft(
         [
             RevisionIs(existing.id, existing.revision),
-            NoDependents(existing.id, but=views),
+            NoDependents(existing.id, except_ids=views),
             PartsOfPartitionAre(existing.id, None, ids),
             PartsOfPartitionAre(detached_table_id, None, detached_ids),
             *(entry for entry in requirements if entry != own_schema),

@@ -63,7 +63,7 @@ def drop_draft(snapshot: Snapshot, view: MaterializedView) -> CommitDraft:
         target = snapshot.by_id(dropped.target_id)
         if (dropped.inner or dropped.standing) and isinstance(target, Table):
             _refuse_dependents(snapshot, view, target, dropped_ids)
-            draft.require(NoDependents(target.id, but=dropped_ids))
+            draft.require(NoDependents(target.id, except_ids=dropped_ids))
             draft.change(DropObject(target.id))
     if not view.standing:  # a concurrent REBUILD's version would be orphaned
         draft.require(VersionsAre(view.id, tuple(sorted(dropped_ids[1:]))))

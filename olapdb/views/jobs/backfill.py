@@ -134,12 +134,16 @@ def backfill(
         with job.recorded():
             job.record.plan(view, [chunk.recorded() for chunk in chunks])
             for chunk in chunks:  # after the plan is recorded: a listener may cancel the job
-                _say(job, view, len(chunks), chunk, "planned")
+                _report_progress(job, view, len(chunks), chunk, "planned")
             failpoint("backfill.planned")
             yield from run.rows(snapshot)
         _forget_failures(job, view_id)
-        if partition is None and run.of_rows is not None and len(run.failed) == run.failed_of_rows:
-            record_failed_attempt(job, view_id, "BACKFILL", run.of_rows)
+        if (
+            partition is None
+            and run.last_row_error is not None
+            and len(run.failed) == run.row_failures
+        ):
+            record_failed_attempt(job, view_id, "BACKFILL", run.last_row_error)
         replaced_partitions = run.replaced
         if not replaced_partitions:
             return
@@ -207,10 +211,10 @@ class _Run:
     held: dict[int, PreparedChunk] = field(default_factory=dict)
     failed: dict[int, BackfillRow] = field(default_factory=dict)
     replaced: set[str] = field(default_factory=set)
-    of_rows: Error | None = None
-    failed_of_rows: int = 0
-    """`of_rows` is the last error that the rows of a chunk raised, `failed_of_rows` the number of
-    such chunks."""
+    last_row_error: Error | None = None
+    row_failures: int = 0
+    """`last_row_error` is the last error that the rows of a chunk raised, `row_failures` the number
+    of such chunks."""
 
     @property
     def staging(self) -> bool:
@@ -226,7 +230,7 @@ class _Run:
             for attempt in range(ATTEMPTS_MAX):
                 is_last = attempt == ATTEMPTS_MAX - 1
                 with Pin(self.job.services, snapshot.number):
-                    yield from self._round(snapshot, again=attempt > 0, last=is_last)
+                    yield from self._compute_round(snapshot, again=attempt > 0, last=is_last)
                 if self.staging and not self.pending:
                     yield from self._publish_held(last=is_last)
                 if not self.pending and not self.held:
@@ -237,7 +241,9 @@ class _Run:
 
     # --- one round
 
-    def _round(self, snapshot: Snapshot, *, again: bool, last: bool) -> Iterator[BackfillRow]:
+    def _compute_round(
+        self, snapshot: Snapshot, *, again: bool, last: bool
+    ) -> Iterator[BackfillRow]:
         """Compute the pending chunks once; yield a row for each that was published or failed.
 
         `again` first plans the pending chunks at the newer snapshot, and yields a row for each that
@@ -250,7 +256,7 @@ class _Run:
                 chunk.index: chunk
                 for chunk in replan(view, snapshot, self.pending.values(), held_chunks)
             }
-            yield from self._gone(view, snapshot, remaining)
+            yield from self._superseded_rows(view, snapshot, remaining)
             self.pending = remaining
             for chunk in remaining.values():
                 self.job.record.revise(chunk.recorded())
@@ -268,24 +274,25 @@ class _Run:
             for chunk in chunks.values()
         ]
         for outcome in self.job.executor.run(tasks, self.job.record.stop_requested):
-            row = self._computed(snapshot, view, chunks[outcome.index], outcome, last=last)
+            row = self._accept_outcome(snapshot, view, chunks[outcome.index], outcome, last=last)
             if row is not None:
                 self.pending.pop(outcome.index)
                 yield row
 
-    def _gone(
-        self, view: MaterializedView, snapshot: Snapshot, left: Mapping[int, Chunk]
+    def _superseded_rows(
+        self, view: MaterializedView, snapshot: Snapshot, remaining: Mapping[int, Chunk]
     ) -> Iterator[BackfillRow]:
-        """Yield rows of the pending chunks that are not in `left`: a concurrent backfill covered
-        their blocks, a merge joined their parts with another chunk's, or their blocks were
+        """Yield rows of the pending chunks that are not in `remaining`: a concurrent backfill
+        covered their blocks, a merge joined their parts with another chunk's, or their blocks were
         removed."""
         coverage = snapshot.coverage(view.id)
         for index, chunk in self.pending.items():
-            if index in left:
+            if index in remaining:
                 continue
             covered = all(coverage.covers(chunk.partition, one) for one in chunk.blocks)
             joined = not covered and any(
-                one.partition == chunk.partition and _overlap(one, chunk) for one in left.values()
+                one.partition == chunk.partition and _overlap(one, chunk)
+                for one in remaining.values()
             )
             status: Literal["joined", "gone", "already covered"] = (
                 "already covered" if covered else "joined" if joined else "gone"
@@ -295,7 +302,7 @@ class _Run:
             self.job.record.note(index, status)
             yield BackfillRow(index, chunk.partition, 0, 0, 0, status, None, 0)
 
-    def _computed(
+    def _accept_outcome(
         self,
         snapshot: Snapshot,
         view: MaterializedView,
@@ -307,11 +314,11 @@ class _Run:
         """Publish a computed chunk and return its row. Return None if it has to be computed again,
         or if a staged backfill holds it (it is no longer pending then)."""
         if isinstance(outcome, FailedChunk):
-            _say(self.job, view, self.total, chunk, "failed")
+            _report_progress(self.job, view, self.total, chunk, "failed")
             if isinstance(outcome.error, ROW_ERRORS):
-                self.of_rows, self.failed_of_rows = outcome.error, self.failed_of_rows + 1
+                self.last_row_error, self.row_failures = outcome.error, self.row_failures + 1
             return self._fail(chunk, str(outcome.error), 0)
-        _say(self.job, view, self.total, chunk, "computed", outcome)
+        _report_progress(self.job, view, self.total, chunk, "computed", outcome)
         try:
             prepared = prepare(self.job, snapshot, view, chunk, outcome)
         except BaseException:
@@ -333,7 +340,7 @@ class _Run:
         except CommitConflict as conflict:
             self._discard(prepared)
             self.job.refuse_cancelled()
-            _say(self.job, view, self.total, chunk, "conflict", outcome)
+            _report_progress(self.job, view, self.total, chunk, "conflict", outcome)
             return (
                 self._fail(chunk, _exhausted_message(conflict), outcome.elapsed_ms)
                 if last
@@ -345,8 +352,8 @@ class _Run:
             self._discard(prepared)
             raise
         failpoint("backfill.chunk_published")
-        _say(self.job, view, self.total, chunk, "published", outcome, commit)
-        return _published(prepared, commit)
+        _report_progress(self.job, view, self.total, chunk, "published", outcome, commit)
+        return _published_row(prepared, commit)
 
     def _fail(self, chunk: Chunk, error: str, elapsed_ms: int) -> BackfillRow:
         """Record the chunk as failed and return its row."""
@@ -374,7 +381,7 @@ class _Run:
         if self.failed:
             self._discard(*held_chunks)
             self.held.clear()
-            yield from (_not_published(prepared) for prepared in held_chunks)
+            yield from (_unpublished_row(prepared) for prepared in held_chunks)
             return
         if not held_chunks:
             return
@@ -401,12 +408,14 @@ class _Run:
             raise
         failpoint("backfill.chunk_published")
         for prepared in held_chunks:
-            _say(self.job, self.view, self.total, prepared.chunk, "published", prepared, commit)
-            yield _published(prepared, commit)
+            _report_progress(
+                self.job, self.view, self.total, prepared.chunk, "published", prepared, commit
+            )
+            yield _published_row(prepared, commit)
 
-    def _compute_again(self, waiting: Sequence[PreparedChunk]) -> None:
+    def _compute_again(self, held_chunks: Sequence[PreparedChunk]) -> None:
         """Make those chunks pending whose requirements no longer hold; the others stay held."""
-        for prepared in waiting:
+        for prepared in held_chunks:
             if prepared.chunk.index in self.held and self.job.services.catalog.violated(
                 prepared.requirements
             ):
@@ -419,10 +428,10 @@ class _Run:
             discard(self.job.services, chunk.staged.paths)
 
 
-def _overlap(one: Chunk, other: Chunk) -> bool:
+def _overlap(chunk: Chunk, other: Chunk) -> bool:
     """Return whether the chunks share any source block."""
     return any(
-        blocks.overlaps(other_blocks) for blocks in one.blocks for other_blocks in other.blocks
+        blocks.overlaps(other_blocks) for blocks in chunk.blocks for other_blocks in other.blocks
     )
 
 
@@ -431,24 +440,24 @@ def _exhausted_message(conflict: CommitConflict) -> str:
     return f"{conflict.message} Its source changed {ATTEMPTS_MAX} times meanwhile."
 
 
-def _published(one: PreparedChunk, commit: int) -> BackfillRow:
+def _published_row(prepared: PreparedChunk, commit: int) -> BackfillRow:
     """Return the row of a published chunk."""
-    chunk = one.chunk
+    chunk = prepared.chunk
     return BackfillRow(
         chunk.index,
         chunk.partition,
         len(chunk.parts),
         chunk.rows,
-        one.target_rows,
+        prepared.target_rows,
         "published",
         commit,
-        one.elapsed_ms,
+        prepared.elapsed_ms,
     )
 
 
-def _not_published(one: PreparedChunk) -> BackfillRow:
+def _unpublished_row(prepared: PreparedChunk) -> BackfillRow:
     """Return the row of a computed chunk that stays unpublished because another chunk failed."""
-    chunk = one.chunk
+    chunk = prepared.chunk
     return BackfillRow(
         chunk.index,
         chunk.partition,
@@ -457,11 +466,11 @@ def _not_published(one: PreparedChunk) -> BackfillRow:
         0,
         "not published",
         None,
-        one.elapsed_ms,
+        prepared.elapsed_ms,
     )
 
 
-def _say(
+def _report_progress(
     job: ViewJob,
     view: MaterializedView,
     total: int,

@@ -74,21 +74,21 @@ def _downgraded_verdicts(
     target: Table,
     seen: Iterable[Part],
     new: Iterable[Change],
-    around: TriggerContext,
+    context: TriggerContext,
 ) -> list[Change]:
     """Return changes that downgrade the verdict of the view's retained slices whose input rows this
     replay changes. Identical rows keep the verdict."""
-    frozen = FrozenKeys.of(around.snapshot, view.target_id)
+    frozen = FrozenKeys.of(context.snapshot, view.target_id)
     if not frozen:
         return []
-    before = [read_rows(around, target, part) for part in seen]
+    before = [read_rows(context, target, part) for part in seen]
     after = [
-        read_staged(around.store, target, change)
+        read_staged(context.store, target, change)
         for change in new
         if isinstance(change, AddPart) and change.part.table_id == target.id and change.part.rows
     ]
-    reached = frozen_slices_reached(view, target, frozen, before, after, around)
-    return frozen_keys_stale(view, around.snapshot, reached)
+    reached = frozen_slices_reached(view, target, frozen, before, after, context)
+    return frozen_keys_stale(view, context.snapshot, reached)
 
 
 def _placeholder_changes(

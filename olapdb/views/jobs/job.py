@@ -144,9 +144,9 @@ class ViewJob:
             discard(self.services, staged)
             raise
 
-    def closing(self, state: ChunkState = "published") -> list[Change]:
+    def closing_changes(self, state: ChunkState = "published") -> list[Change]:
         """Return the changes of the commit that ends the job. Computed chunks get `state`."""
-        return self.record.closing(state)
+        return self.record.closing_changes(state)
 
     def refuse_cancelled(self) -> None:
         """Raise QueryWasCancelled if the job was cancelled. Call it after a CommitConflict: a

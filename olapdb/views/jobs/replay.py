@@ -132,7 +132,7 @@ def _until_swapped(
         """Replay the chosen slices at this snapshot in one commit; return no row without slices."""
         view = find_view(snapshot, view_id)
         readable_source(snapshot, view, "REPLAY")
-        slices = _chosen(job, snapshot, view, partition, stale, condition)
+        slices = _selected_partitions(job, snapshot, view, partition, stale, condition)
         if slices is not None and not slices:
             return ()
         if partition is not None and not discard_bypass:
@@ -170,7 +170,7 @@ def _frozen_keys(job: ViewJob, snapshot: Snapshot, view: MaterializedView) -> Fr
     return FrozenKeys.of(snapshot, view.target_id)
 
 
-def _chosen(
+def _selected_partitions(
     job: ViewJob,
     snapshot: Snapshot,
     view: MaterializedView,
@@ -240,7 +240,7 @@ class _Replay:
         """Return the covered source parts of the view that can reach the slices."""
         return parts_reaching_slices(view, self.snapshot, self.slices, self.job.services)
 
-    def _stands_for(self, view: MaterializedView, partition: str) -> tuple[BlockRange, ...]:
+    def _recorded_blocks(self, view: MaterializedView, partition: str) -> tuple[BlockRange, ...]:
         """Return the blocks of a source partition that a recomputed slice records: all that the
         view covers. Blocks that were not read contribute nothing."""
         return self.snapshot.coverage(view.id).ranges(partition)
@@ -261,12 +261,12 @@ class _Replay:
                     len(tasks),
                     "replay",
                     self.slices,
-                    self._stands_for(view, partition),
+                    self._recorded_blocks(view, partition),
                 )
                 tasks.append(replace(task, frozen=self.frozen, swap=self.swap.id))
         self.job.plan(self.view, tasks)
         for task in tasks:
-            self._say("planned", task.index, len(tasks), task.partition, task.rows, 0)
+            self._report_progress("planned", task.index, len(tasks), task.partition, task.rows, 0)
         staged_by_index: dict[int, StagedInsert] = {}
         source_rows = 0
         first_failure: FailedChunk | None = None
@@ -277,7 +277,7 @@ class _Replay:
             assert outcome.staged is not None
             staged_by_index[outcome.index] = outcome.staged
             source_rows += outcome.source_rows
-            self._say(
+            self._report_progress(
                 "computed",
                 outcome.index,
                 len(tasks),
@@ -298,7 +298,7 @@ class _Replay:
         ]
         return (join_staged(non_empty) if non_empty else None), source_rows
 
-    def _say(
+    def _report_progress(
         self, phase: str, index: int, total: int, partition: str, rows: int, target_rows: int
     ) -> None:
         """Report the phase of a chunk to the job's `progress`."""
@@ -346,7 +346,7 @@ class _Replay:
             part
             for parts in replaced_parts.values()
             for part in parts
-            if not self._stays(part, writer_ids) and not part.made_by(unreplayed_writers)
+            if not self._is_kept(part, writer_ids) and not part.written_by(unreplayed_writers)
         ]
         requirements = self._requirements(views, target, replaced_parts, fence)
         changes: list[Change] = []
@@ -362,13 +362,13 @@ class _Replay:
                 [p for p in removed if not is_bypass(p, writer_ids)],
                 new_changes,
                 now,
-                self._around(now),
+                self._context(now),
                 staging,
                 self.swap.id,
             )
         new_changes += frozen_changes
         replayed_parts = {
-            p: [old_part for old_part in parts if not old_part.made_by(unreplayed_writers)]
+            p: [old_part for old_part in parts if not old_part.written_by(unreplayed_writers)]
             for p, parts in replaced_parts.items()
         }
         self._refuse_retained(replayed_parts, added, frozen_before, writer_ids)
@@ -385,15 +385,15 @@ class _Replay:
         draft = CommitDraft(requirements, changes)
         with Pin(self.job.services, now.number):
             downstream_draft, source_change = downstream_effects(
-                now, target, removed, new_changes, self._around(now)
+                now, target, removed, new_changes, self._context(now)
             )
             draft.merge(downstream_draft)
         write = TableWrite(frozenset((target.id,)), sum(p.rows for p in removed))
         draft.merge(effects_of(self.job.origin, now, write, draft.changes, [source_change]))
-        draft.change(*self.job.closing())
+        draft.change(*self.job.closing_changes())
         self.swap.complete(new_changes, removed)
         committed = staging.publish(draft)
-        self.job.record.ended()
+        self.job.record.mark_ended()
         failpoint("replay.committed")
         return tuple(
             self._row(
@@ -404,12 +404,12 @@ class _Replay:
 
     # --- frozen rows
 
-    def _stays(self, part: Part, made_here: frozenset[str]) -> bool:
+    def _is_kept(self, part: Part, writer_ids: frozenset[str]) -> bool:
         """Return whether the part stays in the target: bypass rows that are not discarded, and rows
         of partitions that are frozen as a whole."""
         if not part.rows:
             return False
-        if is_bypass(part, made_here):
+        if is_bypass(part, writer_ids):
             return not self.discard_bypass
         return self.frozen.holds_all(part.partition_id)
 
@@ -418,7 +418,7 @@ class _Replay:
         old: Mapping[str, list[Part]],
         added: Iterable[AddPart],
         frozen_before: Mapping[str, int],
-        made_here: frozenset[str],
+        writer_ids: frozenset[str],
     ) -> None:
         """Raise RetainedRows if the statement names one partition and all of it is frozen."""
         if not self.explicit or self.slices is None:
@@ -426,7 +426,7 @@ class _Replay:
         for partition in self.slices:
             if not self.frozen.holds(partition):
                 continue
-            view_rows = sum(part.rows for part in old[partition] if not is_bypass(part, made_here))
+            view_rows = sum(part.rows for part in old[partition] if not is_bypass(part, writer_ids))
             new_rows = sum(
                 change.part.rows for change in added if change.part.partition_id == partition
             )
@@ -435,7 +435,7 @@ class _Replay:
             ):
                 refuse_retained(self.view, partition)
 
-    def _around(self, snapshot: Snapshot) -> TriggerContext:
+    def _context(self, snapshot: Snapshot) -> TriggerContext:
         """Return the context in which views run at the snapshot."""
         return TriggerContext(
             snapshot,
@@ -446,12 +446,12 @@ class _Replay:
         )
 
     def _replaced(
-        self, now: Snapshot, target: Table, fence: int, more: set[str]
+        self, now: Snapshot, target: Table, fence: int, added_partitions: set[str]
     ) -> dict[str, list[Part]]:
-        """Return the live parts up to the fence by chosen partition; partitions in `more` are
-        always included. Raise CommitConflict if a part crosses the fence."""
+        """Return the live parts up to the fence by chosen partition; partitions in
+        `added_partitions` are always included. Raise CommitConflict if a part crosses the fence."""
         parts_by_partition: dict[str, list[Part]] = {
-            partition: [] for partition in more.union(self.slices or ())
+            partition: [] for partition in added_partitions.union(self.slices or ())
         }
         for part in now.parts(target.id):
             chosen = self.slices is None or part.partition_id in self.slices
@@ -509,15 +509,15 @@ class _Replay:
         partition: str,
         old: list[Part],
         added: Iterable[AddPart],
-        made_here: frozenset[str],
+        writer_ids: frozenset[str],
         source_rows: int,
         commit: int,
-        kept: Iterable[Change],
+        frozen_changes: Iterable[Change],
     ) -> ReplayRow:
-        """Return the row of a partition, from its `old` parts, the `added` parts and the `kept`
-        frozen rows."""
-        bypass_rows = sum(part.rows for part in old if is_bypass(part, made_here))
-        frozen = _rows_of(kept, partition)
+        """Return the row of a partition, from its `old` parts, the `added` parts and the
+        `frozen_changes` frozen rows."""
+        bypass_rows = sum(part.rows for part in old if is_bypass(part, writer_ids))
+        frozen = _added_rows(frozen_changes, partition)
         if self.frozen.holds_all(partition):
             frozen = sum(part.rows for part in old) - bypass_rows
         after = sum(change.part.rows for change in added if change.part.partition_id == partition)
@@ -532,10 +532,10 @@ class _Replay:
         )
 
 
-def _rows_of(kept: Iterable[Change], partition: str) -> int:
+def _added_rows(changes: Iterable[Change], partition: str) -> int:
     """Return how many rows the changes add to the partition."""
     return sum(
         change.part.rows
-        for change in kept
+        for change in changes
         if isinstance(change, AddPart) and change.part.partition_id == partition
     )

@@ -111,14 +111,14 @@ class NameExchange:
             needed += [
                 RevisionIs(table.id, table.revision),
                 NoDependents(view.id),
-                NoDependents(table.id, but=(view.id,)),
+                NoDependents(table.id, except_ids=(view.id,)),
                 NoBypass(table.id, (view.id,)),
             ]
         changes: list[Change] = []
         for superseded in self._superseded():
             table = target_of(self.snapshot, superseded)
             needed += [RevisionIs(superseded.id, superseded.revision), NoDependents(superseded.id)]
-            needed.append(NoDependents(table.id, but=(superseded.id,)))
+            needed.append(NoDependents(table.id, except_ids=(superseded.id,)))
             changes += [DropObject(superseded.id), DropObject(table.id)]
         changed = self._changed()
         needed += [

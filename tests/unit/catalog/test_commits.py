@@ -179,7 +179,7 @@ def test_one_commit_may_put_an_object_twice(catalog: SqliteCatalog) -> None:
 def test_dependents_are_views_that_read_or_write(catalog: SqliteCatalog, needed: str) -> None:
     create_all(catalog)
     assert not holds(catalog, NoDependents(needed))
-    assert holds(catalog, NoDependents(needed, but=("v",)))
+    assert holds(catalog, NoDependents(needed, except_ids=("v",)))
     apply(catalog, DropObject("v"))
     assert holds(catalog, NoDependents(needed))
 

@@ -1,0 +1,184 @@
+"""Python models on Spark and in process: the classes of dbt-tests-adapter, and what they omit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dbt.tests.adapter.python_model.test_python_model import (
+    BasePythonEmptyTests,
+    BasePythonMetaGetTests,
+    BasePythonModelTests,
+    BasePythonSampleTests,
+)
+from dbt.tests.util import run_dbt
+
+pytestmark = pytest.mark.feature("dbt")
+
+# The adapter's tests write a timestamp as PostgreSQL does.
+INPUT_MODEL = """
+{{ config(materialized='table', event_time='event_time') }}
+select 1 as id, toDateTime('2025-01-01 01:25:00') as event_time
+union all
+select 2 as id, toDateTime('2025-01-02 13:47:00') as event_time
+union all
+select 3 as id, toDateTime('2025-01-03 01:32:00') as event_time
+"""
+
+
+class TestPythonModel(BasePythonModelTests):
+    pass
+
+
+class TestPythonMetaGet(BasePythonMetaGetTests):
+    pass
+
+
+class TestPythonEmpty(BasePythonEmptyTests):
+    @pytest.fixture(scope="class")
+    def input_model_sql(self) -> str:
+        return INPUT_MODEL
+
+
+class TestPythonSample(BasePythonSampleTests):
+    @pytest.fixture(scope="class")
+    def input_model_sql(self) -> str:
+        return INPUT_MODEL
+
+
+ORDERS = """
+{{ config(materialized='table', order_by='id') }}
+select toUInt32(number) as id, toDate('2025-01-01') + number as day,
+       if(number % 2 = 0, null, number * 1.5) as amount, toLowCardinality('eu') as region
+from numbers(6)
+"""
+
+FILTERED = """
+import pyarrow.compute as pc
+
+def model(dbt, session):
+    dbt.config(materialized='table', submission_method='arrow', order_by='day')
+    orders = dbt.ref('orders')
+    return orders.filter(pc.greater(orders['id'], 2))
+"""
+
+BATCHES = """
+import pyarrow as pa
+
+def model(dbt, session):
+    dbt.config(submission_method='arrow', arrow_input='reader')
+    orders = dbt.ref('orders')
+    def batches():
+        for batch in orders:
+            yield batch.slice(1)
+    return pa.RecordBatchReader.from_batches(orders.schema, batches())
+"""
+
+PANDAS = """
+import pandas as pd
+
+def model(dbt, session):
+    dbt.config(submission_method='arrow')
+    days = session.execute('select count() from numbers(7)').fetchone()[0]
+    return pd.DataFrame({'name': ['a', None], 'rows': [days, 2]})
+"""
+
+APPENDING = """
+def model(dbt, session):
+    dbt.config(materialized='incremental', submission_method='arrow')
+    orders = dbt.ref('orders')
+    return orders.slice(5) if dbt.is_incremental else orders.slice(0, 5)
+"""
+
+FAILING = """
+def helper(value):
+    return 1 / value
+
+def model(dbt, session):
+    dbt.config(submission_method='arrow')
+    return helper(0)
+"""
+
+NOTHING = """
+def model(dbt, session):
+    dbt.config(submission_method='arrow')
+    return None
+"""
+
+OF_A_VIEW = """
+def model(dbt, session):
+    dbt.config(submission_method='spark')
+    return dbt.ref('view_of_orders').groupBy('region').count()
+"""
+
+TYPES_YML = """
+models:
+  - name: pandas_frame
+    config: {materialized: table}
+    columns:
+      - {name: rows, data_type: UInt16}
+"""
+
+
+class TestPythonModels:
+    """What the adapter's classes leave open: Arrow in process, types, errors, what stays behind."""
+
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {
+            "orders.sql": ORDERS,
+            "view_of_orders.sql": "select * from {{ ref('orders') }}",
+            "filtered.py": FILTERED,
+            "batches.py": BATCHES,
+            "pandas_frame.py": PANDAS,
+            "appending.py": APPENDING,
+            "failing.py": FAILING,
+            "nothing.py": NOTHING,
+            "of_a_view.py": OF_A_VIEW,
+            "types.yml": TYPES_YML,
+        }
+
+    def test_models(self, project: Any) -> None:
+        results = run_dbt(["run", "--exclude", "failing", "nothing"])
+        assert {r.status.value for r in results} == {"success"}
+
+        def rows(sql: str) -> list[tuple[Any, ...]]:
+            return [tuple(row) for row in project.run_sql(sql, fetch="all")]
+
+        def types(table: str) -> dict[str, str]:
+            columns = rows(
+                "select name, type from system.columns "
+                f"where database = '{project.test_schema}' and table = '{table}'"
+            )
+            return dict(columns)
+
+        schema = project.test_schema
+        assert rows(f"select id, amount from {schema}.filtered order by id") == [
+            (3, 4.5),
+            (4, None),
+            (5, 7.5),
+        ]
+        # A column that came from the warehouse keeps its type.
+        assert types("filtered") == types("orders")
+        assert rows(f"select count() from {schema}.batches") == [(5,)]
+        assert types("pandas_frame") == {"name": "Nullable(String)", "rows": "UInt16"}
+        assert rows(f"select rows from {schema}.pandas_frame where name is null") == [(2,)]
+        assert rows(f"select region, count from {schema}.of_a_view") == [("eu", 6)]
+        assert rows(f"select max(id) from {schema}.appending") == [(4,)]
+        assert rows("select name from system.tables where name like '%dbt\\_%'") == []
+
+        run_dbt(["run", "--select", "appending"])
+        assert rows(f"select count(), max(id) from {schema}.appending") == [(6, 5)]
+
+    def test_a_failing_model_shows_its_own_lines(self, project: Any) -> None:
+        run_dbt(["run", "--select", "orders"])
+        results = run_dbt(["run", "--select", "failing", "nothing"], expect_pass=False)
+        messages = {r.node.name: r.message for r in results}
+        assert "return 1 / value" in messages["failing"]
+        assert "ZeroDivisionError" in messages["failing"]
+        assert "impl.py" not in messages["failing"]
+        assert "returned nothing" in messages["nothing"]
+        left = project.run_sql(
+            "select name from system.tables where name like '%dbt%'", fetch="all"
+        )
+        assert list(left) == []
