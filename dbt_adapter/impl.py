@@ -16,9 +16,6 @@ from dbt.adapters.sql import SQLAdapter
 from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
-from olapdb.sql.format import to_sql
-from olapdb.sql.parser import parse
-
 from . import cross_database, seed_changes, seeds
 from .column import OlapdbColumn
 from .connections import Handle, OlapdbConnectionManager
@@ -129,15 +126,9 @@ class OlapdbAdapter(SQLAdapter):
 
     @available.parse(lambda *a, **k: [])
     def get_column_schema_from_query(self, sql: str) -> list[OlapdbColumn]:
-        """Return the names and types of a query's columns without running it.
-
-        Statements before the query, a model's `sql_header`, run first."""
-        connection = self._handle().connection
+        """Return the names and types of a query's columns without running it."""
         with self.connections.exception_handler(sql):
-            *header, query = parse(sql)
-            for statement in header:
-                connection.cursor().execute(to_sql(statement))
-            described = connection.describe(to_sql(query) if header else sql)
+            described = self._handle().connection.describe(sql)
         return [OlapdbColumn(name, str(data_type)) for name, data_type in described]
 
     def debug_query(self) -> None:

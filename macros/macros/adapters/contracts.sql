@@ -3,7 +3,11 @@
   {%- if not model['columns'] -%}
     {%- do exceptions.raise_contract_error([], []) -%}
   {%- endif -%}
-  {%- set described = get_column_schema_from_query(sql, config.get('sql_header', none)) -%}
+  {#- A header is statements of its own, which the query may need: SET max_threads = 1; -#}
+  {%- if config.get('sql_header') -%}
+    {%- do run_query(config.get('sql_header')) -%}
+  {%- endif -%}
+  {%- set described = get_column_schema_from_query(sql) -%}
   {%- set promised, returned = adapter.compare_contract(model, described) -%}
   {%- if promised | map(attribute='formatted') | sort != returned | map(attribute='formatted') | sort -%}
     {%- do exceptions.raise_contract_error(promised, returned) -%}

@@ -78,7 +78,7 @@ ENFORCED: Rules = (
 HEADER: Rules = (
     *TYPES,
     (r"set session time zone 'Asia/Kolkata'", "set session_timezone = 'UTC'"),
-    (r"current_setting\('timezone'\)", "getSetting('session_timezone')"),
+    (r"current_setting\('timezone'\)", "timezone()"),
 )
 QUERY = """
     as select `id`, `color`, `date_day` from (
