@@ -16,7 +16,7 @@ from dbt.adapters.sql import SQLAdapter
 from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
-from . import cross_database, seed_changes, seeds
+from . import cross_database, seed_changes, seeds, snapshots
 from .column import OlapdbColumn
 from .connections import Handle, OlapdbConnectionManager
 from .constraints import Contract
@@ -27,6 +27,7 @@ from .incremental_mv.warehouse import ViewInfo, Warehouse
 from .python_models import submission
 from .python_models.rows_table import rows_relation
 from .relation import OlapdbRelation, quote, string_literal
+from .snapshots import SnapshotChange
 from .storage_clause import storage_clause
 
 if TYPE_CHECKING:
@@ -333,6 +334,32 @@ class OlapdbAdapter(SQLAdapter):
     def string_literal(self, value: str) -> str:
         """Return a value as a quoted SQL string."""
         return string_literal(value)
+
+    # --- snapshots
+
+    @available.parse(lambda *a, **k: "")
+    def snapshot_change(
+        self,
+        target: OlapdbRelation,
+        sql: str,
+        strategy: Mapping[str, Any],
+        meta: Mapping[str, str],
+        *texts: str,
+    ) -> str:
+        """Return the statement that brings a snapshot up to date; see `SnapshotChange`.
+
+        `texts` are its `now`, `current` and `deleted_id`. Adds columns of the query that the
+        snapshot lacks."""
+        query_columns = self.get_column_schema_from_query(sql)
+        actions = snapshots.column_changes(
+            self.get_columns_in_relation(target), query_columns, list(meta.values())
+        )
+        if actions:
+            self.execute(f"ALTER TABLE {target.render()} {', '.join(actions)}", auto_begin=False)
+        columns = self.get_columns_in_relation(target)
+        return SnapshotChange(
+            target.render(), sql, columns, query_columns, strategy, meta, *texts
+        ).statement()
 
     # --- contracts
 
