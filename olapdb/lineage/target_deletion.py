@@ -49,16 +49,10 @@ from olapdb.model.changes import (
     AddPart,
     Change,
     ClearInvalidations,
-    DataVersionIs,
-    PartsLive,
-    PartsWithinRanges,
     ReleaseRetained,
     RemoveCoverage,
     RemoveParts,
-    Requirement,
     Retain,
-    SchemaIs,
-    ViewIs,
 )
 from olapdb.model.contributions import (
     SharedBlocks,
@@ -68,6 +62,14 @@ from olapdb.model.contributions import (
     wrote_rows,
 )
 from olapdb.model.part import BlockRange, Contribution, Part, new_part_id, union_ranges
+from olapdb.model.requirements import (
+    DataVersionIs,
+    PartsLive,
+    PartsWithinRanges,
+    Requirement,
+    SchemaIs,
+    ViewIs,
+)
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Cause, KeyBounds, RetainedSlice

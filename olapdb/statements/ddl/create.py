@@ -15,14 +15,11 @@ from olapdb.errors import BadArguments, DatabaseAlreadyExists, NotSupportedError
 from olapdb.ingest.block_stager import StagedInsert, join_staged, stage_insert
 from olapdb.ingest.deduplicate import Admission
 from olapdb.ingest.read_parts import Pin
-from olapdb.model.changes import (
-    Change,
-    CreateDatabase,
+from olapdb.model.changes import Change, CreateDatabase, DropObject, PutObject
+from olapdb.model.requirements import (
     DatabaseExists,
-    DropObject,
     NameIsFree,
     NoDependents,
-    PutObject,
     Requirement,
     RevisionIs,
     SchemaIs,

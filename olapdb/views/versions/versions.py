@@ -21,19 +21,17 @@ from olapdb.commit.draft import CommitDraft, publish
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import RetryPolicy, retry_commit
 from olapdb.functions.base import Environment
-from olapdb.model.changes import (
-    Change,
-    DropObject,
+from olapdb.model.changes import Change, DropObject, PutObject
+from olapdb.model.overlay_snapshot import OverlaySnapshot
+from olapdb.model.requirements import (
     NameIsFree,
     NoBypass,
     NoDependents,
     NoViewSince,
-    PutObject,
     Requirement,
     RevisionIs,
     VersionsAre,
 )
-from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.schema import MaterializedView, SchemaObject, View
 from olapdb.model.snapshot import Snapshot, target_of
 from olapdb.runtime.failpoints import failpoint

@@ -16,15 +16,24 @@ from olapdb.model.changes import (
     Change,
     ClearInvalidations,
     Commit,
-    CoverageCommon,
-    Covered,
     CreateDatabase,
-    DatabaseExists,
-    DatabaseIsEmpty,
-    DataVersionIs,
     DropDatabase,
     DropObject,
     Invalidate,
+    PutObject,
+    RaiseDataVersion,
+    RecordCheck,
+    RecordToken,
+    RemoveCoverage,
+    RemoveParts,
+)
+from olapdb.model.part import BlockRange, Contribution, NewBlock
+from olapdb.model.requirements import (
+    CoverageCommon,
+    Covered,
+    DatabaseExists,
+    DatabaseIsEmpty,
+    DataVersionIs,
     LeaseLive,
     NameIsFree,
     NoDependents,
@@ -32,12 +41,6 @@ from olapdb.model.changes import (
     NoViewSince,
     PartsLive,
     PartsOfPartitionAre,
-    PutObject,
-    RaiseDataVersion,
-    RecordCheck,
-    RecordToken,
-    RemoveCoverage,
-    RemoveParts,
     Requirement,
     RevisionIs,
     SchemaIs,
@@ -45,7 +48,6 @@ from olapdb.model.changes import (
     ViewIs,
     ViewsAre,
 )
-from olapdb.model.part import BlockRange, Contribution, NewBlock
 from olapdb.model.schema import DatabaseEntry, MaterializedView, SchemaObject, View
 from olapdb.model.view_state import Check, CoverageRow, Invalidation
 from tests.harness.commits import create_all, insert, make_part, make_table, make_view
