@@ -15,6 +15,7 @@ from olapdb.errors import BadArguments, DatabaseAlreadyExists, NotSupportedError
 from olapdb.ingest.block_stager import StagedInsert, join_staged, stage_insert
 from olapdb.ingest.deduplicate import Admission
 from olapdb.ingest.read_parts import Pin
+from olapdb.ingest.trigger import TriggerContext
 from olapdb.model.changes import Change, CreateDatabase, DropObject, PutObject
 from olapdb.model.requirements import (
     DatabaseExists,
@@ -205,13 +206,15 @@ def _create_filled(
             staged_insert = stage_insert(
                 table,
                 block,
-                snapshot,
-                services.store,
+                TriggerContext(
+                    snapshot,
+                    services.store,
+                    services.cache,
+                    context.settings,
+                    context.environment,
+                    context.cancelled,
+                ),
                 services.lease_id,
-                settings=context.settings,
-                environment=context.environment,
-                cache=services.cache,
-                cancelled=context.cancelled,
             )
             staging.adopt(staged_insert.paths)
             staged.append(staged_insert)
