@@ -19,6 +19,10 @@ from .credentials import MEMORY, OlapdbCredentials
 
 logger = AdapterLogger("olapdb")
 
+SESSION_SETTINGS = {"allow_python_functions": 1}
+"""The settings of dbt's connections, which the profile's `settings` override. A project runs Python
+code anyway, and creates the functions that its models call."""
+
 
 class Handle:
     """The connection object that dbt holds: a PEP 249 connection whose `commit` and `rollback` do
@@ -91,7 +95,7 @@ class OpenWarehouses:
         """Open the warehouse of a profile, in memory if it has no path."""
         path = None if credentials.location == MEMORY else credentials.location
         # Not credentials.schema: dbt creates it only after it has connected.
-        return olapdb.connect(path, settings=credentials.settings)
+        return olapdb.connect(path, settings={**SESSION_SETTINGS, **credentials.settings})
 
 
 class OlapdbConnectionManager(SQLConnectionManager):

@@ -24,6 +24,7 @@ from typing import Literal, TypeAlias
 from olapdb.model.job import JobChunk, JobState
 from olapdb.model.part import BlockRange, NewBlock, Part
 from olapdb.model.schema import DatabaseEntry, SchemaObject
+from olapdb.model.user_function import UserFunction
 from olapdb.model.view_state import Check, CoverageRow, Invalidation, Retained
 
 # --- requirements ---------------------------------------------------------------------------------
@@ -277,6 +278,15 @@ class DatabaseIsEmpty:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class FunctionIs:
+    """The function of this name has this id; None: there is none (rule 10)."""
+
+    database: str
+    name: str
+    id: str | None
+
+
 Requirement: TypeAlias = (
     LeaseLive
     | SchemaIs
@@ -307,6 +317,7 @@ Requirement: TypeAlias = (
     | JobRuns
     | DatabaseExists
     | DatabaseIsEmpty
+    | FunctionIs
 )
 
 # --- changes --------------------------------------------------------------------------------------
@@ -507,6 +518,20 @@ class UndropTable:
     table_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class PutFunction:
+    """Creates the function, in place of one with its name."""
+
+    function: UserFunction
+
+
+@dataclass(frozen=True, slots=True)
+class DropFunction:
+    """Drops the function with the id."""
+
+    id: str
+
+
 Change: TypeAlias = (
     AddBlock
     | AddPart
@@ -530,6 +555,8 @@ Change: TypeAlias = (
     | UndropTable
     | Retain
     | ReleaseRetained
+    | PutFunction
+    | DropFunction
 )
 
 

@@ -155,7 +155,11 @@ def _holds(current: Current, requirement: changes.Requirement) -> bool:
         case changes.DatabaseExists(name):
             return name in schema.databases
         case changes.DatabaseIsEmpty(name):
-            return all(item.database != name for item in schema.by_id.values())
+            members = (*schema.by_id.values(), *schema.functions.values())
+            return all(member.database != name for member in members)
+        case changes.FunctionIs(database, name, function_id):
+            function = schema.functions.get((database, name))
+            return (None if function is None else function.id) == function_id
         case changes.DataVersionIs(table_id, partition_id, version):
             return data_version(current, table_id, partition_id) == version
         case changes.PartsLive(table_id, part_ids):

@@ -87,6 +87,7 @@ from olapdb.sql.nodes.expressions import (
     TupleLiteral,
     WindowSpec,
 )
+from olapdb.sql.nodes.functions import CreateFunction, DropFunction, ParameterDefinition
 from olapdb.sql.nodes.queries import (
     ArrayJoin,
     Explain,
@@ -116,6 +117,7 @@ __all__ = [
     "ConstraintAction",
     "ConstraintDefinition",
     "CreateDatabase",
+    "CreateFunction",
     "CreateMaterializedView",
     "CreateTable",
     "CreateView",
@@ -125,6 +127,7 @@ __all__ = [
     "Detach",
     "Drop",
     "DropColumn",
+    "DropFunction",
     "EngineClause",
     "Exchange",
     "Exists",
@@ -157,6 +160,7 @@ __all__ = [
     "OrderItem",
     "OtherAction",
     "Parameter",
+    "ParameterDefinition",
     "PartitionAction",
     "PartitionReference",
     "ProjectionDefinition",

@@ -13,8 +13,10 @@ from olapdb.model.changes import (
     CreateDatabase,
     DatabaseExists,
     DropDatabase,
+    DropFunction,
     NameIsFree,
     NoViewSince,
+    PutFunction,
     PutObject,
     Requirement,
     RevisionIs,
@@ -25,6 +27,7 @@ from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext, unknown_table
 from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
+from olapdb.statements.ddl.functions import functions_in_renamed_databases
 from olapdb.statements.introspect.show import require_database, require_own_database
 from olapdb.views.definition.create import rewrite_references
 
@@ -117,8 +120,11 @@ def _rename_databases(
     renamed = [entry for entry in snapshot.databases.values() if new_names[entry.id] != entry.name]
     new_by_old = {entry.name: new_names[entry.id] for entry in renamed}
     items = [item for item in snapshot.objects() if item.database in new_by_old]
-    changes: list[Change] = [DropDatabase(entry.name) for entry in renamed]
+    functions = functions_in_renamed_databases(new_by_old, snapshot)
+    changes: list[Change] = [DropFunction(function.id) for function in functions]
+    changes += [DropDatabase(entry.name) for entry in renamed]
     changes += [CreateDatabase(replace(entry, name=new_names[entry.id])) for entry in renamed]
+    changes += [PutFunction(function) for function in functions]
     _commit_renames(
         context,
         "RENAME DATABASE",
