@@ -33,6 +33,7 @@ class OlapdbCredentials(Credentials):
     settings: dict[str, Any] = field(default_factory=dict)
     backfill_engine: str = "in_process"
     spark: dict[str, Any] = field(default_factory=dict)
+    attach_triggers: bool = True
 
     def __post_init__(self) -> None:
         """Check the profile; raise DbtRuntimeError if it contradicts itself.

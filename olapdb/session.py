@@ -36,7 +36,7 @@ from olapdb.statements.admin import check, kill, system_view
 from olapdb.statements.admin.readonly import refuse_if_readonly
 from olapdb.statements.context import OpenWarehouse, Parameters, Progress, StatementContext
 from olapdb.statements.ddl import alter, create, drop, functions, rename, undrop, views
-from olapdb.statements.dml import insert, mutations, optimize_truncate
+from olapdb.statements.dml import insert, mutations, optimize_truncate, replace_rows
 from olapdb.statements.expansion import with_functions
 from olapdb.statements.introspect import show
 from olapdb.statements.query import explain, select
@@ -118,8 +118,10 @@ class Session:
         match statement:
             case nodes.Query():
                 return select.run_query(statement, context)
-            case nodes.Insert():
+            case nodes.Insert(replacing=None):
                 return insert.run_insert(statement, context)
+            case nodes.Insert():
+                return replace_rows.run_replace(statement, context)
             case nodes.Delete():
                 return optimize_truncate.delete(statement, context)
             case nodes.Truncate():
@@ -222,8 +224,20 @@ class Session:
         columns: Sequence[str] | None,
         token: str | None,
         offsets: Mapping[str, Sequence[int]] | None = None,
+        replace: str = "",
     ) -> InsertedRows:
-        """Insert Arrow data into `table` ("name" or "database.name"); return the rows inserted."""
+        """Insert Arrow data into `table` ("name" or "database.name"); return the rows inserted.
+
+        `replace` is a REPLACE clause; "" inserts only."""
+        if replace:
+            if token is not None or offsets is not None:
+                raise errors.BadArguments("insert() takes `replace` or a token or offsets.")
+            return self.run_insert(
+                f"INSERT INTO {table} {replace} FORMAT Arrow",
+                lambda context: replace_rows.run_replace_data(
+                    table, data, columns, replace, context
+                ),
+            )
         return self.run_insert(
             f"INSERT INTO {table} FORMAT Arrow",
             lambda context: insert.run_insert_data(table, data, columns, token, context, offsets),

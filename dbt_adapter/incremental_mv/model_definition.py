@@ -14,23 +14,13 @@ from olapdb.types import DataType, SimpleAggregateFunction, is_nullable
 
 from ..relation import quote, string_literal
 from ..storage_clause import key_expression, settings_clause
+from .config import ModelConfig
 from .errors import refuse
 from .names import ModelNames
 from .query_split import STATES, SplitQuery
+from .target_storage import target_engine, target_ttl
 
 COMMENT_KEY = "olapdb"
-
-
-@dataclass(frozen=True)
-class ModelConfig:
-    """The configs of a model that its definition depends on.
-
-    `order_by` and `partition_by` are an SQL expression or a list of them, None if not set."""
-
-    unique_id: str
-    order_by: object = None
-    partition_by: object = None
-    table_settings: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True)
@@ -48,6 +38,7 @@ class ModelDefinition:
     group_by: str
     column_kinds: Mapping[str, tuple[str, str]]
     upstream: str = ""
+    ttl: str = ""
 
     @property
     def digest(self) -> str:
@@ -62,6 +53,7 @@ class ModelDefinition:
             self.outputs,
             self.group_by,
             self.upstream,
+            *([self.ttl] if self.ttl else []),  # absent: the digests of models without a TTL stay
         ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
@@ -69,7 +61,13 @@ class ModelDefinition:
     def comment(self) -> str:
         """The comment of the materialized view: JSON by which later runs recognise the model."""
         column_kinds = {name: list(column_kind) for name, column_kind in self.column_kinds.items()}
-        body = {"model": self.unique_id, "definition": self.digest, "columns": column_kinds}
+        body = {
+            "model": self.unique_id,
+            "definition": self.digest,
+            "columns": column_kinds,
+            "read": [self.outputs, self.group_by],
+            "trigger": self.trigger,
+        }
         return json.dumps({COMMENT_KEY: body})
 
     def create_target(self, names: ModelNames) -> str:
@@ -79,6 +77,8 @@ class ModelDefinition:
         if self.partition_by:
             clauses.append(f"PARTITION BY {self.partition_by}")
         clauses.append(f"ORDER BY {self.order_by or 'tuple()'}")
+        if self.ttl:
+            clauses.append(f"TTL {self.ttl}")
         if self.settings:
             clauses.append(self.settings)
         return " ".join(clauses)
@@ -93,11 +93,14 @@ class ModelDefinition:
 
     def create_read_view(self, names: ModelNames) -> str:
         """Return the CREATE OR REPLACE VIEW statement of the read view."""
-        group_by = f" GROUP BY {self.group_by}" if self.group_by else ""
-        return (
-            f"CREATE OR REPLACE VIEW {_name(names, names.model)} AS SELECT {self.outputs} "
-            f"FROM {_name(names, names.target)} AS {STATES}{group_by}"
-        )
+        select = read_view_select(names, self.outputs, self.group_by)
+        return f"CREATE OR REPLACE VIEW {_name(names, names.model)} AS {select}"
+
+
+def read_view_select(names: ModelNames, outputs: str, group_by: str, source: str = "") -> str:
+    """Return the SELECT of a read view, over the model's target or another `source` of states."""
+    groups = f" GROUP BY {group_by}" if group_by else ""
+    return f"SELECT {outputs} FROM {source or _name(names, names.target)} AS {STATES}{groups}"
 
 
 def define_model(
@@ -122,7 +125,7 @@ def define_model(
     return ModelDefinition(
         unique_id=config.unique_id,
         columns=columns,
-        engine="AggregatingMergeTree",
+        engine=target_engine(config, aggregated=True),
         order_by=_sorting(keys, config),
         partition_by=partition_clause(split, source_partition_key, config),
         settings=_settings(config, [t for n, t in types if n in keys]),
@@ -131,6 +134,7 @@ def define_model(
         group_by=", ".join(f"{STATES}.{quote(k)}" for k in keys),
         column_kinds=split.column_kinds(),
         upstream=upstream,
+        ttl=target_ttl(config, [(n, t) for n, t in types if n in keys]),
     )
 
 
@@ -152,21 +156,22 @@ def _row_wise(
             "Give config order_by, for example order_by=['origin', 'time'].",
         )
     sorted_by = [
-        t for n, t in types if quote(n) in order_by or n in order_by.strip("()").split(", ")
+        (n, t) for n, t in types if quote(n) in order_by or n in order_by.strip("()").split(", ")
     ]
     stored = [(n, t.inner if isinstance(t, SimpleAggregateFunction) else t) for n, t in types]
     return ModelDefinition(
         unique_id=config.unique_id,
         columns=tuple((n, str(t)) for n, t in stored),
-        engine="MergeTree",
+        engine=target_engine(config, aggregated=False),
         order_by=order_by,
         partition_by=partition_clause(split, source_partition_key, config),
-        settings=_settings(config, sorted_by),
+        settings=_settings(config, [t for _, t in sorted_by]),
         trigger=to_sql(split.trigger),
         outputs=", ".join(f"{STATES}.{quote(n)} AS {quote(n)}" for n, _ in types),
         group_by="",
         column_kinds={n: ("column", "") for n, _ in types},
         upstream=upstream,
+        ttl=target_ttl(config, sorted_by),
     )
 
 

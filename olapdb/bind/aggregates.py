@@ -11,6 +11,7 @@ from olapdb.bind.names import NameAllocator
 from olapdb.errors import BadArguments, IllegalAggregation, NotAnAggregate, Position
 from olapdb.functions.base import Environment
 from olapdb.plan import expressions
+from olapdb.sql import nodes as sql
 from olapdb.types import UINT64
 
 
@@ -77,6 +78,21 @@ def resolve_aggregate_call(
     return AggregateRef(
         aggregate.result_type, expressions.AggregateCall(aggregate, shown, arguments)
     )
+
+
+def texts_to_join(
+    name: str, parameters: tuple[sql.Expression, ...], arguments: tuple[sql.Expression, ...]
+) -> tuple[tuple[sql.Expression, ...], tuple[sql.Expression, ...]]:
+    """Return parameters and arguments of groupConcat, of the name `name`, as its factory takes them.
+
+    The value becomes a text by toString; a delimiter among the arguments becomes a parameter."""
+    if not parameters and len(arguments) == (3 if name.endswith("If") else 2):
+        parameters, arguments = (arguments[1],), (arguments[0], *arguments[2:])
+    if not arguments:
+        return parameters, arguments
+    first = arguments[0]
+    text = sql.Function("toString", (first,), position=first.position)
+    return parameters, (text, *arguments[1:])
 
 
 def _literal(value: object) -> str:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from olapdb import errors, functions, types
 from olapdb.bind import constants
-from olapdb.bind.aggregates import AggregateRef, resolve_aggregate_call
+from olapdb.bind.aggregates import AggregateRef, resolve_aggregate_call, texts_to_join
 from olapdb.bind.contracts import BindContext, QueryBinder
 from olapdb.bind.grouping_sets import bind_grouping
 from olapdb.bind.in_lists import bind_in
@@ -354,10 +354,8 @@ class ExpressionBinder:
 
     def _window(self, node: sql.Function) -> expressions.Expression:
         """Bind a call with OVER."""
-        name, arguments = self._with_combinators(node)
-        return bind_window(
-            self, node, name, self.bind_all(arguments), self.bind_all(node.parameters)
-        )
+        name, parameters, arguments = self._with_combinators(node)
+        return bind_window(self, node, name, self.bind_all(arguments), self.bind_all(parameters))
 
     def _aggregate(self, node: sql.Function) -> expressions.Expression:
         """Bind an aggregate over the rows. Return an AggregateRef.
@@ -368,8 +366,8 @@ class ExpressionBinder:
             raise errors.NotSupportedError(
                 f"{node.name} with {node.nulls} NULLS is not supported yet."
             )
-        name, arguments = self._with_combinators(node)
-        parameters = self.bind_all(node.parameters)
+        name, parameter_nodes, arguments = self._with_combinators(node)
+        parameters = self.bind_all(parameter_nodes)
         groups = self.nullable_keys, self._bound_aliases
         self.nullable_keys, self._bound_aliases = {}, {}  # an aggregate reads rows, not groups
         try:
@@ -382,9 +380,12 @@ class ExpressionBinder:
             refuse_windows(argument, f"the aggregate function {name}", node.position)
         return reference
 
-    def _with_combinators(self, node: sql.Function) -> tuple[str, tuple[sql.Expression, ...]]:
-        """Return the aggregate's name with DISTINCT and FILTER as combinators, and its arguments."""
-        name, arguments = node.name, node.arguments
+    def _with_combinators(
+        self, node: sql.Function
+    ) -> tuple[str, tuple[sql.Expression, ...], tuple[sql.Expression, ...]]:
+        """Return the aggregate's name with DISTINCT and FILTER as combinators, its parameters and
+        its arguments."""
+        name, parameters, arguments = node.name, node.parameters, node.arguments
         distinct = node.distinct
         if name.lower() in ("countdistinct", "countdistinctif"):
             name, distinct = "count" + name[len("countDistinct") :], True
@@ -395,7 +396,9 @@ class ExpressionBinder:
             name += "Distinct"
         if node.filter is not None:
             name, arguments = f"{name}If", (*arguments, node.filter)
-        return name, arguments
+        if functions.joins_texts(name):
+            parameters, arguments = texts_to_join(name, parameters, arguments)
+        return name, parameters, arguments
 
     def _array_join(self, node: sql.Function) -> expressions.Expression:
         """Bind arrayJoin() to an Unnested, which the SELECT puts into an ArrayJoin.

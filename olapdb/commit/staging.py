@@ -39,7 +39,7 @@ class Staging:
     def __init__(self, origin: CommitOrigin) -> None:
         self._origin = origin
         self._paths: list[str] = []
-        self._settled = False
+        self._committed = False
 
     def stage_part(self, table: Table, rows: pa.Table, plan: PartPlan) -> AddPart:
         """Write a part of these rows (see `write_part`); return the change that adds it."""
@@ -95,20 +95,20 @@ class Staging:
     def committing(self) -> Iterator[None]:
         """Hand the files over to the commit inside; after an error other than CommitUnknown they
         belong to the statement again."""
-        if self._settled:
+        if self._committed:
             raise InternalError("Staged files are committed once.")
-        self._settled = True  # an interrupt during the commit leaves its outcome unknown
+        self._committed = True  # an interrupt during the commit leaves its outcome unknown
         try:
             yield
         except CommitUnknown:
             raise
         except Error:
-            self._settled = False
+            self._committed = False
             raise
 
     def discard(self) -> None:
         """Delete the staged files, unless they were, or may have been, committed. Idempotent."""
-        if self._settled:
+        if self._committed:
             return
         paths, self._paths = self._paths, []
         for path in paths:

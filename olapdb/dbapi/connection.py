@@ -104,6 +104,7 @@ class Connection:
         columns: Sequence[str] | None = None,
         token: str | None = None,
         offsets: Mapping[str, Sequence[int]] | None = None,
+        replace: str = "",
     ) -> InsertedRows:
         """Insert Arrow data; return the number of rows.
 
@@ -116,11 +117,15 @@ class Connection:
         first included, second excluded.  They are stored in the same commit
         (`system.source_offsets`), and the next INSERT must begin where they end: one that ends
         there or before was delivered already and does nothing; any other raises OffsetHole.
+        `replace` is a REPLACE clause, `"REPLACE USING (id)"` or `"REPLACE WHERE day = today()"`:
+        rows that the new ones replace leave in the same commit.
 
         The returned number has attributes: `duplicate` (token or offsets were known),
         `duplicates_dropped` (rows that `deduplicate_by` rejected) and `commit`.
         """
-        return self.session.insert(table, data, columns=columns, token=token, offsets=offsets)
+        return self.session.insert(
+            table, data, columns=columns, token=token, offsets=offsets, replace=replace
+        )
 
     @property
     def views(self) -> Views:

@@ -21,17 +21,10 @@ from olapdb.ingest.staged_insert import StagedInsert
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.effects import TableWrite, effects_of
 from olapdb.lineage.row_removal import RowChange, stored_table
-from olapdb.model.changes import (
-    AddBlock,
-    AddPart,
-    Change,
-    PartsLive,
-    RemoveParts,
-    Requirement,
-    SchemaIs,
-)
+from olapdb.model.changes import AddBlock, AddPart, Change, RemoveParts
 from olapdb.model.columns import next_column_id, settled_version
 from olapdb.model.part import NewBlock, Part, detached_table, new_part_id
+from olapdb.model.requirements import PartsLive, Requirement, SchemaIs
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import failpoint
@@ -63,7 +56,7 @@ class Incoming:
     detached: bool = False
     draft: CommitDraft = field(default_factory=CommitDraft)
 
-    def bring(self, parts: Sequence[Part]) -> None:
+    def add_parts(self, parts: Sequence[Part]) -> None:
         """Add the parts to the draft in the order of their blocks, each as a block of its own.
         Rewrite a part whose file does not fit the target's columns."""
         ordered = sorted(parts, key=lambda p: (p.block_range.first, p.block_range.last, p.id))
@@ -71,7 +64,7 @@ class Incoming:
         for index, part in enumerate(ordered):
             block = NewBlock(self.target.id, index)
             self.draft.change(AddBlock(block, part.rows, "attach"))
-            self.draft.change(self._moved(part, block, context))
+            self.draft.change(self._attached_part(part, block, context))
             failpoint("attach.part_staged")
         owner = detached_table(self.source.id) if self.detached else self.source.id
         self.draft.require(
@@ -80,7 +73,7 @@ class Incoming:
             SchemaIs(self.target.id, self.target.version),
         )
 
-    def also_dimension(self) -> None:
+    def add_dimension_effects(self) -> None:
         """Add the effects of the new rows on views that join the target; call it after all other
         changes."""
         rows = sum(c.rows for c in self.draft.changes if isinstance(c, AddBlock))
@@ -88,16 +81,16 @@ class Incoming:
         origin = self.change.origin
         self.draft.merge(effects_of(origin, self.snapshot, write, self.draft.changes))
 
-    def publish(self, parts: Sequence[Part], *also: Requirement) -> MoveResult:
+    def publish(self, parts: Sequence[Part], *requirements: Requirement) -> MoveResult:
         """Commit the draft, with its effects on views that join the target."""
-        self.also_dimension()
-        draft = CommitDraft((self.change.origin.lease, *self.draft.requirements, *also))
+        self.add_dimension_effects()
+        draft = CommitDraft((self.change.origin.lease, *self.draft.requirements, *requirements))
         draft.change(*self.draft.changes)
         failpoint("delete.before_commit")
         commit = self.staging.publish(draft)
         return MoveResult(sum(part.rows for part in parts), len(parts), commit.number)
 
-    def _moved(self, part: Part, block: NewBlock, context: TriggerContext) -> AddPart:
+    def _attached_part(self, part: Part, block: NewBlock, context: TriggerContext) -> AddPart:
         """Return the change that adds the part to the target as `block`: the same file if its
         columns fit, else a new part of its rows."""
         same_engine = (
@@ -106,11 +99,11 @@ class Incoming:
         )
         level = part.level if same_engine else 0
         converted = self._same_table and has_retyped_column(self.target, part)
-        if fits_as_it_is(part, self.source, self.target) and not converted:
+        if can_share_file(part, self.source, self.target) and not converted:
             version = part.schema_version if self._same_table else _newest_version(self.target)
             names = {column.name for column in self.target.stored_columns}
             bounds = {name: ends for name, ends in part.bounds.items() if name in names}
-            made = replace(
+            attached = replace(
                 part,
                 id=new_part_id(),
                 table_id=self.target.id,
@@ -123,7 +116,7 @@ class Incoming:
                 detached_reason="",
                 created_ms=self.change.origin.now_ms(),
             )
-            return AddPart(made, self.snapshot.inline_rows(part) if part.inline else None)
+            return AddPart(attached, self.snapshot.inline_rows(part) if part.inline else None)
         rows, _ = read_without_nulls(
             context, self.source, part, formerly_nullable(self.source, part)
         )
@@ -151,7 +144,7 @@ def _newest_version(table: Table) -> int:
     return max(table.version, settled_version(table))
 
 
-def fits_as_it_is(part: Part, source: Table, target: Table) -> bool:
+def can_share_file(part: Part, source: Table, target: Table) -> bool:
     """Return whether the part's bytes read the same through the target: columns are found by id,
     and missing ones are filled by the table's own defaults. The part may hold columns that the
     source dropped: their ids must differ from those that the target gives next."""
@@ -266,7 +259,7 @@ def cloned_parts(
     check_structure(source, target)
     incoming = Incoming(RowChange(origin, "ATTACH PARTITION"), snapshot, source, target, staging)
     parts = [part for part in snapshot.parts(source.id) if part.rows]
-    incoming.bring(parts)
+    incoming.add_parts(parts)
     return StagedInsert(
         target.id,
         snapshot.number,
@@ -277,10 +270,10 @@ def cloned_parts(
     )
 
 
-def _publish(incoming: Incoming, parts: Sequence[Part], also: Sequence[Change]) -> MoveResult:
-    """Add the parts and the changes of `also` to the draft and commit it; nothing without parts."""
+def _publish(incoming: Incoming, parts: Sequence[Part], changes: Sequence[Change]) -> MoveResult:
+    """Add `parts` and `changes` to the draft and commit it; commit nothing without parts."""
     if not parts:
         return MoveResult(0, 0, None)
-    incoming.draft.change(*also)
-    incoming.bring(parts)
+    incoming.draft.change(*changes)
+    incoming.add_parts(parts)
     return incoming.publish(parts)

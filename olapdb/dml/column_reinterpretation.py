@@ -34,12 +34,12 @@ from olapdb.types import is_nullable, make_nullable
 
 @dataclass
 class ColumnReinterpretation:
-    """The rows of `before`, read as `after` from now on. `tried` holds the ids of parts whose
+    """The rows of `before`, read as `after` from now on. `checked` holds the ids of parts whose
     values convert; it lasts over the attempts of one statement, as parts never change."""
 
     before: Table
     after: Table
-    tried: set[str] = field(default_factory=set)
+    checked: set[str] = field(default_factory=set)
 
     def apply(self, mutation: Mutation) -> None:
         """Try conversions, stage parts without NULLs, and note the columns that views now read
@@ -48,26 +48,32 @@ class ColumnReinterpretation:
         Raises the DataError of the first value that does not convert, with its column.
         """
         parts = [p for p in mutation.snapshot.parts(self.before.id) if p.rows]
-        pairs = list(self._pairs())
+        pairs = list(self._retyped_pairs())
         risky = [new for old, new in pairs if _may_fail(old, new)]
         if risky:
-            mutation.whole = True
+            mutation.requires_all_parts = True
             for part in parts:
-                self._try(part, risky, mutation)
-        holed = self._holed(pairs, parts)
-        if holed:
-            mutation.run(FillNullsStep(holed))
-        kept = [part for part in parts if part.id not in mutation.replaced]
+                self._try_conversion(part, risky, mutation)
+        null_columns = self._columns_to_fill(pairs, parts)
+        if null_columns:
+            mutation.run(FillNullsStep(null_columns))
+        unchanged_parts = [part for part in parts if part.id not in mutation.replaced]
         context = TriggerContext.of(mutation.origin, mutation.snapshot)
-        if check_readable(self.before, self.after, kept, context, self.tried):
-            mutation.whole = True
-        mutation.reread(
-            self._closed(self._changed(parts) | self._retyped(pairs, joined=False), parts),
-            self._closed(self._changed(parts) | self._retyped(pairs, joined=True), parts),
-            self._closed({o.name for o, n in pairs if widened_only(o.type, n.type)}, parts),
+        if check_readable(self.before, self.after, unchanged_parts, context, self.checked):
+            mutation.requires_all_parts = True
+        mutation.invalidate_reread_rows(
+            self._with_dependents(
+                self._changed_columns(parts) | self._retyped_columns(pairs, joined=False), parts
+            ),
+            self._with_dependents(
+                self._changed_columns(parts) | self._retyped_columns(pairs, joined=True), parts
+            ),
+            self._with_dependents(
+                {o.name for o, n in pairs if widened_only(o.type, n.type)}, parts
+            ),
         )
 
-    def told_by_writers(self, mutation: Mutation) -> list[Change]:
+    def writer_invalidations(self, mutation: Mutation) -> list[Change]:
         """Return an invalidation of each view that writes the table, if rows may read differently.
 
         Returns none if the table has no rows.
@@ -84,20 +90,20 @@ class ColumnReinterpretation:
     def changed_names(self, parts: list[Part]) -> frozenset[str]:
         """Return the columns of `before` that may read a different value in some row from now
         on."""
-        return self._closed(self._changed(parts), parts)
+        return self._with_dependents(self._changed_columns(parts), parts)
 
-    def _changed(self, parts: list[Part]) -> set[str]:
+    def _changed_columns(self, parts: list[Part]) -> set[str]:
         """Return the columns of `before` whose own values may read differently."""
-        return {old.name for old in self.before.columns if self._differs(old, parts)}
+        return {old.name for old in self.before.columns if self._reads_differently(old, parts)}
 
-    def _retyped(self, pairs: list[tuple[Column, Column]], *, joined: bool) -> set[str]:
+    def _retyped_columns(self, pairs: list[tuple[Column, Column]], *, joined: bool) -> set[str]:
         """Return columns whose values stay equal, but from which a view may compute different
         results."""
         return {
             old.name for old, new in pairs if not same_result(old.type, new.type, joined=joined)
         }
 
-    def _closed(self, names: set[str], parts: list[Part]) -> frozenset[str]:
+    def _with_dependents(self, names: set[str], parts: list[Part]) -> frozenset[str]:
         """Return `names` and the columns whose values are computed from them when they are read.
 
         These are ALIAS columns, and defaults that some part lacks.
@@ -115,7 +121,7 @@ class ColumnReinterpretation:
                 return frozenset(names)
             names |= more
 
-    def _differs(self, old: Column, parts: list[Part]) -> bool:
+    def _reads_differently(self, old: Column, parts: list[Part]) -> bool:
         """Return whether the column may read a different value in some of these parts."""
         new = next((c for c in self.after.columns if c.id == old.id), None)
         if new is None:
@@ -127,35 +133,37 @@ class ColumnReinterpretation:
             return False
         return not new.stored or any(lacks(part, new) for part in parts)
 
-    def _pairs(self) -> Iterator[tuple[Column, Column]]:
+    def _retyped_pairs(self) -> Iterator[tuple[Column, Column]]:
         """Yield the old and the new version of each stored column whose type changes."""
         for old in self.before.stored_columns:
             new = next((c for c in self.after.stored_columns if c.id == old.id), None)
             if new is not None and new.type != old.type:
                 yield old, new
 
-    def _holed(self, pairs: list[tuple[Column, Column]], parts: list[Part]) -> tuple[str, ...]:
+    def _columns_to_fill(
+        self, pairs: list[tuple[Column, Column]], parts: list[Part]
+    ) -> tuple[str, ...]:
         """Return the new names of columns that are no longer Nullable and may be NULL in some
         part."""
-        known = PartColumns(self.before)
-        found = []
+        part_columns = PartColumns(self.before)
+        names = []
         for old, new in pairs:
             if not is_nullable(old.type) or is_nullable(new.type):
                 continue
-            bounds = [known.bounds(part).get(old.name) for part in parts]
+            bounds = [part_columns.bounds(part).get(old.name) for part in parts]
             if any(one is None or one[2] for one in bounds):
-                found.append(new.name)
-        return tuple(found)
+                names.append(new.name)
+        return tuple(names)
 
-    def _try(self, part: Part, columns: list[Column], mutation: Mutation) -> None:
+    def _try_conversion(self, part: Part, columns: list[Column], mutation: Mutation) -> None:
         """Read the columns of the part with their new types, unless an earlier attempt did.
 
         Raises a DataError that names the column and part of a value that does not convert.
         """
-        if part.id in self.tried:
+        if part.id in self.checked:
             return
         nullable = [_as_nullable(c) for c in columns]
-        wide = _with(self.after, nullable)
+        wide = _with_columns(self.after, nullable)
         origin = mutation.origin
         reader = PartReader(
             origin.services.store, mutation.snapshot, part, wide, origin.environment
@@ -170,7 +178,7 @@ class ColumnReinterpretation:
                     hint="Nothing was changed. UPDATE or DELETE these rows first, or add a column"
                     " with a DEFAULT that converts as you need it.",
                 ) from error
-        self.tried.add(part.id)
+        self.checked.add(part.id)
 
 
 def _may_fail(old: Column, new: Column) -> bool:
@@ -218,7 +226,7 @@ def _as_nullable(column: Column) -> Column:
     return replace(column, type=make_nullable(column.type))
 
 
-def _with(table: Table, columns: list[Column]) -> Table:
+def _with_columns(table: Table, columns: list[Column]) -> Table:
     """Return the table with these columns in place of those with their ids."""
     by_id = {c.id: c for c in columns}
     return replace(table, columns=tuple(by_id.get(c.id, c) for c in table.columns))

@@ -23,16 +23,16 @@ from olapdb.plan.expressions import Call, Cast, ColumnRef, Constant, Expression,
 from olapdb.runtime.cache import Cache
 
 ROWS_AT_ONCE = 1_000_000
-_DIVIDES = ("intDiv", "modulo", "%", "positiveModulo")
-_NEVER_FAILS = ("OrNull", "OrZero", "OrDefault")
-_TOTAL_BUT_OF_DECIMALS = frozenset({"plus", "minus", "multiply", "negate", "abs"})
+_DIVISIONS = ("intDiv", "modulo", "%", "positiveModulo")
+_NEVER_FAILING_SUFFIXES = ("OrNull", "OrZero", "OrDefault")
+_FAILING_FOR_DECIMALS = frozenset({"plus", "minus", "multiply", "negate", "abs"})
 """Arithmetic that wraps in integers and overflows in decimals."""
-_TOTAL_BUT_OF_TEXT = frozenset(
+_FAILING_FOR_TEXT = frozenset(
     [f"to{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)]
     + ["toFloat32", "toFloat64", "toDate", "toDate32", "toDateTime", "toString"]
 )
 """Conversions that fail for some texts alone."""
-_TOTAL = frozenset(
+_NEVER_FAILING = frozenset(
     [
         "equals",
         "notEquals",
@@ -98,27 +98,29 @@ _TOTAL = frozenset(
 
 
 def check_readable(
-    before: Table, after: Table, parts: Sequence[Part], around: TriggerContext, tried: set[str]
+    before: Table, after: Table, parts: Sequence[Part], context: TriggerContext, checked: set[str]
 ) -> bool:
     """Raise the DataError of the first row for which a column of `after` has no value.
 
-    `tried` holds parts whose rows can all be read; the check adds the parts that it reads. Returns
-    whether the answer depends on just these parts, because some default may fail.
+    `checked` holds parts whose rows can all be read; the check adds the parts that it reads.
+    Returns whether the answer depends on just these parts, because some default may fail.
     """
-    changed = {c.name for c in after.columns if not _is_same(c, before)}
-    late = [c for c in after.stored_columns if c.default and any(lacks(p, c) for p in parts)]
-    if not changed or not late:
+    changed = {c.name for c in after.columns if not _is_unchanged(c, before)}
+    lacking_columns = [
+        c for c in after.stored_columns if c.default and any(lacks(p, c) for p in parts)
+    ]
+    if not changed or not lacking_columns:
         return False
-    around = replace(around, cache=Cache())  # `after` may never be committed
-    defaults = DefaultColumns.of(after, around.snapshot, around.environment, around.cache)
-    risky = [c for c in late if _may_fail(c, defaults, changed)]
+    context = replace(context, cache=Cache())  # `after` may never be committed
+    defaults = DefaultColumns.of(after, context.snapshot, context.environment, context.cache)
+    risky = [c for c in lacking_columns if _may_fail(c, defaults, changed)]
     for part in parts if risky else ():
         names = [c.name for c in risky if lacks(part, c)]
-        if not names or _checked_key(part) in tried:
+        if not names or _checked_entry(part) in checked:
             continue
         try:
-            for _ in read_pieces(around, after, part, ROWS_AT_ONCE, names):
-                around.refuse_cancelled()
+            for _ in read_pieces(context, after, part, ROWS_AT_ONCE, names):
+                context.refuse_cancelled()
         except DataError as error:
             raise type(error)(
                 f"ALTER TABLE {after.database}.{after.name}: a row of part {part.name} has no value"
@@ -126,7 +128,7 @@ def check_readable(
                 hint="Nothing was changed. UPDATE or DELETE such rows first, or give a DEFAULT that"
                 " every row has: ifNull(…, …), toInt64OrZero(…), if(…).",
             ) from error
-        tried.add(_checked_key(part))
+        checked.add(_checked_entry(part))
     return bool(risky)
 
 
@@ -142,12 +144,12 @@ def may_not_convert(before: types.DataType, after: types.DataType) -> bool:
     )
 
 
-def _checked_key(part: Part) -> str:
+def _checked_entry(part: Part) -> str:
     """Return the entry of `tried` which says that the part's defaults were read."""
     return f"defaults of {part.id}"
 
 
-def _is_same(column: Column, before: Table) -> bool:
+def _is_unchanged(column: Column, before: Table) -> bool:
     """Return whether `before` has this column by name, with the same id, type and default."""
     old = before.column(column.name)
     return old is not None and (old.id, old.type, old.default) == (
@@ -189,19 +191,19 @@ def _expression_may_fail(expression: object) -> bool:
             return False
         case Cast(type=target, argument=argument):
             return _conversion_may_fail(argument.type, target)
-        case Call(name=name, arguments=(_, divisor)) if name in _DIVIDES:
+        case Call(name=name, arguments=(_, divisor)) if name in _DIVISIONS:
             return not (isinstance(divisor, Constant) and divisor.value.as_py())
-        case Call(name=name) if name in _TOTAL or name.endswith(_NEVER_FAILS):
+        case Call(name=name) if name in _NEVER_FAILING or name.endswith(_NEVER_FAILING_SUFFIXES):
             return False
-        case Call(name=name, arguments=arguments) if name in _TOTAL_BUT_OF_TEXT:
-            return _parses(arguments, expression.type)
-        case Call(name=name) if name in _TOTAL_BUT_OF_DECIMALS:
+        case Call(name=name, arguments=arguments) if name in _FAILING_FOR_TEXT:
+            return _parses_text(arguments, expression.type)
+        case Call(name=name) if name in _FAILING_FOR_DECIMALS:
             return isinstance(types.plain(expression.type), types.Decimal)
         case _:
             return True
 
 
-def _parses(arguments: Iterable[Expression], result: types.DataType) -> bool:
+def _parses_text(arguments: Iterable[Expression], result: types.DataType) -> bool:
     """Return whether a function parses text into another type."""
     is_text = any(isinstance(types.plain(one.type), types.String) for one in arguments)
     return is_text and not isinstance(types.plain(result), types.String)

@@ -22,8 +22,9 @@ from olapdb.errors import IncorrectQuery
 from olapdb.ingest.block_stager import layout_of
 from olapdb.ingest.read_parts import read_rows
 from olapdb.lineage.row_removal import RowChange, RowRemoval, stored_table
-from olapdb.model.changes import AddPart, Change, PartsLive, RemoveParts
+from olapdb.model.changes import AddPart, Change, RemoveParts
 from olapdb.model.part import Part
+from olapdb.model.requirements import PartsLive
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import failpoint
@@ -65,8 +66,8 @@ def delete_rows(
         """Delete the rows that match `where` in one commit on this snapshot."""
         table = stored_table(snapshot, table_id, "DELETE")
         parts = [part for part in snapshot.parts(table.id) if part.rows]
-        found = matching_offsets(change.context(snapshot), table, parts, where, parameters)
-        return remove_rows(change, snapshot, table, found, staging)
+        matches = matching_offsets(change.context(snapshot), table, parts, where, parameters)
+        return remove_rows(change, snapshot, table, matches, staging)
 
     return change.until_published(attempt)
 
@@ -75,40 +76,40 @@ def remove_rows(
     change: RowChange,
     snapshot: Snapshot,
     table: Table,
-    found: Sequence[tuple[Part, np.ndarray | None]],
+    rows_of_parts: Sequence[tuple[Part, np.ndarray | None]],
     staging: Staging,
 ) -> DeleteResult:
-    """Commit the removal of the rows in `found`; commit nothing without any part.
+    """Commit the removal of the rows in `rows_of_parts`; commit nothing without any part.
 
     Each item is a part and the offsets of its rows; offsets None removes all rows of the part.
     """
-    if not found:
+    if not rows_of_parts:
         return NOTHING_DELETED
-    parts = tuple(part for part, _ in found)
-    leaving = RowRemoval(change, snapshot, table, parts)
+    parts = tuple(part for part, _ in rows_of_parts)
+    removal = RowRemoval(change, snapshot, table, parts)
     context = change.context(snapshot)
     staged: list[AddPart] = []
     removed = 0
-    for part, offsets in found:
+    for part, offsets in rows_of_parts:
         change.origin.refuse_cancelled()
         if offsets is None or len(offsets) == part.rows:
-            rows = read_rows(context, table, part) if leaving.reads_rows else None
-            leaving.add(part, rows, part.rows)
+            rows = read_rows(context, table, part) if removal.reads_rows else None
+            removal.add(part, rows, part.rows)
             removed += part.rows
             continue
         rows = read_rows(context, table, part)
-        gone = np.zeros(part.rows, dtype=bool)
-        gone[offsets] = True
-        mask = pa.array(gone)
+        is_removed = np.zeros(part.rows, dtype=bool)
+        is_removed[offsets] = True
+        mask = pa.array(is_removed)
         removed += len(offsets)
-        leaving.add(part, rows.filter(mask), len(offsets))
+        removal.add(part, rows.filter(mask), len(offsets))
         remaining = rows.filter(pc.invert(mask))
         indexes = layout_of(table, context).index_values(remaining)
         staged.append(staging.stage_replacement(table, part, remaining, indexes))
         failpoint("delete.part_rewritten")
     ids = tuple(sorted(part.id for part in parts))
     changes: list[Change] = [RemoveParts(table.id, ids), *staged]
-    commit = leaving.publish(staging, [PartsLive(table.id, ids)], changes)
+    commit = removal.publish(staging, [PartsLive(table.id, ids)], changes)
     return DeleteResult(removed, len(parts), commit)
 
 

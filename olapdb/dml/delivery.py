@@ -20,15 +20,8 @@ import pyarrow as pa
 
 from olapdb.errors import BadArguments, OffsetHole
 from olapdb.ingest.deduplicate import Admission
-from olapdb.model.changes import (
-    Change,
-    OffsetIs,
-    RecordOffset,
-    RecordToken,
-    Requirement,
-    SchemaIs,
-    TokenIsNew,
-)
+from olapdb.model.changes import Change, RecordOffset, RecordToken
+from olapdb.model.requirements import OffsetIs, Requirement, SchemaIs, TokenIsNew
 from olapdb.model.schema import Table
 from olapdb.runtime.services import Services
 
@@ -38,7 +31,7 @@ POSITION_MAX = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class OffsetRange:
     """A range of positions of a stream, from `first` up to, without, `after`."""
 
     stream: str
@@ -46,21 +39,23 @@ class Stretch:
     after: int
 
 
-Stretches = tuple[Stretch, ...]
+OffsetRanges = tuple[OffsetRange, ...]
 
 
-def parse_offsets(offsets: Mapping[str, Sequence[int]] | None) -> Stretches:
+def parse_offsets(offsets: Mapping[str, Sequence[int]] | None) -> OffsetRanges:
     """Return `{stream: (from, to)}` as stretches; raise BadArguments that names the wrong entry."""
     if not offsets:
         return ()
     if not isinstance(offsets, Mapping):
-        raise BadArguments(f"offsets are a mapping, not {type(offsets).__name__}.", hint=_FORM)
+        raise BadArguments(
+            f"offsets are a mapping, not {type(offsets).__name__}.", hint=_OFFSETS_HINT
+        )
     if len(offsets) > STREAMS_MAX:
         raise BadArguments(f"An INSERT has offsets of {STREAMS_MAX} streams at most.")
-    return tuple(_stretch(stream, pair) for stream, pair in sorted(offsets.items(), key=str))
+    return tuple(_offset_range(stream, pair) for stream, pair in sorted(offsets.items(), key=str))
 
 
-def read_offsets(text: str) -> Stretches:
+def read_offsets(text: str) -> OffsetRanges:
     """Parse the setting `source_offsets`, JSON such as '{"orders-0": [4711, 4730]}'; "" gives
     none."""
     if not text:
@@ -68,25 +63,29 @@ def read_offsets(text: str) -> Stretches:
     try:
         offsets = json.loads(text, object_pairs_hook=_pairs)
     except ValueError:
-        raise BadArguments(f"source_offsets is no JSON: {text[:100]!r}.", hint=_JSON) from None
+        raise BadArguments(
+            f"source_offsets is no JSON: {text[:100]!r}.", hint=_SETTING_HINT
+        ) from None
     if not isinstance(offsets, dict):
-        raise BadArguments("source_offsets is no JSON object.", hint=_JSON)
+        raise BadArguments("source_offsets is no JSON object.", hint=_SETTING_HINT)
     return parse_offsets(offsets)
 
 
-_FORM = "Give offsets={'orders-0': (4711, 4730)}: from, and the first that does not belong to it."
-_JSON = "Give source_offsets = '{\"orders-0\": [4711, 4730]}'."
+_OFFSETS_HINT = (
+    "Give offsets={'orders-0': (4711, 4730)}: from, and the first that does not belong to it."
+)
+_SETTING_HINT = "Give source_offsets = '{\"orders-0\": [4711, 4730]}'."
 
 
 def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Return a JSON object's pairs as a dict; raise BadArguments for a repeated stream."""
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        raise BadArguments("source_offsets names a stream twice.", hint=_JSON)
-    return made
+    offsets = dict(pairs)
+    if len(offsets) != len(pairs):
+        raise BadArguments("source_offsets names a stream twice.", hint=_SETTING_HINT)
+    return offsets
 
 
-def _stretch(stream: object, pair: object) -> Stretch:
+def _offset_range(stream: object, pair: object) -> OffsetRange:
     """Return the stretch of one stream from `pair`: its first offset and the one after its last.
 
     Raises BadArguments if the name is no text, or the pair is not two ascending whole numbers.
@@ -94,19 +93,21 @@ def _stretch(stream: object, pair: object) -> Stretch:
     if not isinstance(stream, str) or not 0 < len(stream.encode()) <= STREAM_NAME_BYTES_MAX:
         raise BadArguments(
             f"A stream's name is a text of 1 to {STREAM_NAME_BYTES_MAX} bytes, not {stream!r}.",
-            hint=_FORM,
+            hint=_OFFSETS_HINT,
         )
     if not isinstance(pair, Sequence) or isinstance(pair, str | bytes) or len(pair) != 2:
-        raise BadArguments(f"The offsets of stream {stream} are no pair.", hint=_FORM)
+        raise BadArguments(f"The offsets of stream {stream} are no pair.", hint=_OFFSETS_HINT)
     if any(isinstance(one, bool) or not isinstance(one, int) for one in pair):
-        raise BadArguments(f"The offsets of stream {stream} are no whole numbers.", hint=_FORM)
+        raise BadArguments(
+            f"The offsets of stream {stream} are no whole numbers.", hint=_OFFSETS_HINT
+        )
     first, after = int(pair[0]), int(pair[1])
     if not 0 <= first < after <= POSITION_MAX:
         raise BadArguments(
             f"The offsets of stream {stream}, from {first} to {after}, hold nothing.",
             hint="From is at least 0 and less than to. Leave out a stream that brought nothing.",
         )
-    return Stretch(stream, first, after)
+    return OffsetRange(stream, first, after)
 
 
 # --- one INSERT -----------------------------------------------------------------------------------
@@ -120,17 +121,17 @@ class Delivery:
     services: Services
     table: Table
     token: str | None = None
-    stretches: Stretches = ()
+    offset_ranges: OffsetRanges = ()
     admission: Admission | None = None
     positions: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, services: Services, table: Table, token: str | None, stretches: Stretches
+        cls, services: Services, table: Table, token: str | None, offset_ranges: OffsetRanges
     ) -> Delivery:
         """Return the guards of an INSERT into the table, with its key admission if it
         deduplicates."""
-        return cls(services, table, token, stretches, Admission.of(services, table))
+        return cls(services, table, token, offset_ranges, Admission.of(services, table))
 
     @property
     def dropped(self) -> int:
@@ -138,11 +139,11 @@ class Delivery:
         return 0 if self.admission is None else self.admission.dropped
 
     @property
-    def leaves_a_trace(self) -> bool:
+    def has_records(self) -> bool:
         """Return whether there is something to commit even if every row was dropped."""
-        return bool(self.stretches or self.dropped)
+        return bool(self.offset_ranges or self.dropped)
 
-    def came_before(self) -> bool:
+    def is_duplicate(self) -> bool:
         """Return whether the table already has the token, or all of the offsets.
 
         The INSERT is then finished and must not fire views, which might fail. Raises OffsetHole,
@@ -151,43 +152,43 @@ class Delivery:
         """
         if self.token and self.services.catalog.violated((TokenIsNew(self.table.id, self.token),)):
             return True
-        if not self.stretches:
+        if not self.offset_ranges:
             return False
         found = self.services.catalog.source_offsets(self.table.id)
         self.positions = {one.stream: one.position for one in found}
-        old = [one for one in self.stretches if self._is_old(one)]
-        if old and len(old) < len(self.stretches):
+        old = [one for one in self.offset_ranges if self._is_stored(one)]
+        if old and len(old) < len(self.offset_ranges):
             known = ", ".join(one.stream for one in old)
-            new = ", ".join(one.stream for one in self.stretches if one not in old)
+            new = ", ".join(one.stream for one in self.offset_ranges if one not in old)
             raise OffsetHole(
-                f"{self._where} has what the INSERT brings of {known}, but not of {new}.",
+                f"{self._table_name} has what the INSERT brings of {known}, but not of {new}.",
                 hint="Nothing was inserted; cut an INSERT as it was when it was sent first, or send"
                 " the new streams alone.",
             )
         return bool(old)
 
-    def _is_old(self, one: Stretch) -> bool:
+    def _is_stored(self, offsets: OffsetRange) -> bool:
         """Return whether the table has the whole stretch; raise OffsetHole if it overlaps or
         leaves a gap."""
-        at = self.positions.get(one.stream)
-        if at is None or at == one.first:
+        position = self.positions.get(offsets.stream)
+        if position is None or position == offsets.first:
             return False
-        if one.after <= at:
+        if offsets.after <= position:
             return True
-        if one.first > at:
+        if offsets.first > position:
             raise OffsetHole(
-                f"Stream {one.stream} of {self._where} stands at {at}, the INSERT begins at"
-                f" {one.first}: {one.first - at} are missing.",
-                hint=f"Nothing was inserted; send from {at} on.",
+                f"Stream {offsets.stream} of {self._table_name} stands at {position}, the INSERT"
+                f" begins at {offsets.first}: {offsets.first - position} are missing.",
+                hint=f"Nothing was inserted; send from {position} on.",
             )
         raise OffsetHole(
-            f"Stream {one.stream} of {self._where} stands at {at}, the INSERT goes from"
-            f" {one.first} to {one.after}: a part of it is there.",
-            hint=f"Nothing was inserted; send from {at} on.",
+            f"Stream {offsets.stream} of {self._table_name} stands at {position}, the INSERT"
+            f" goes from {offsets.first} to {offsets.after}: a part of it is there.",
+            hint=f"Nothing was inserted; send from {position} on.",
         )
 
     @property
-    def _where(self) -> str:
+    def _table_name(self) -> str:
         """Return "database.table" of the target, for messages."""
         return f"{self.table.database}.{self.table.name}"
 
@@ -195,17 +196,17 @@ class Delivery:
         """Return the rows whose keys are new; the block itself where all are."""
         return block if self.admission is None else self.admission.admit(block)
 
-    def again(self, table: Table) -> None:
+    def restart(self, table: Table) -> None:
         """Prepare to admit the same blocks once more, to the table's current version."""
         self.table = table
         if self.admission is not None:
-            self.admission.again(table)
+            self.admission.restart(table)
 
     def requirements(self) -> list[Requirement]:
         """Return the requirements on which the guards' answers depend, the token and offsets
         before the keys."""
         needed: list[Requirement] = []
-        if self.stretches or self.admission is not None:
+        if self.offset_ranges or self.admission is not None:
             # An INSERT without blocks has no other requirement on the schema.
             needed.append(SchemaIs(self.table.id, self.table.version))
         # Token and offsets come before the keys: a retry after a successful first attempt must
@@ -214,7 +215,7 @@ class Delivery:
             needed.append(TokenIsNew(self.table.id, self.token))
         needed += [
             OffsetIs(self.table.id, one.stream, self.positions.get(one.stream))
-            for one in self.stretches
+            for one in self.offset_ranges
         ]
         if self.admission is not None:
             needed += self.admission.requirements()
@@ -227,7 +228,7 @@ class Delivery:
             made.append(RecordToken(self.table.id, self.token))
         made += [
             RecordOffset(self.table.id, one.stream, one.after, self.token or "")
-            for one in self.stretches
+            for one in self.offset_ranges
         ]
         if self.admission is not None:
             made += self.admission.changes()

@@ -51,14 +51,14 @@ def matching_rows(
     plan = _plan(table, where, assignments, context, parameters)
     names = ["_part", "_part_offset", *(name for name, _ in assignments)]
     types = dict(zip(names, plan.types, strict=True))
-    for some in _groups(parts) if _reads_table_once(plan, table) else [parts]:
-        found = _run(plan, table, some, context).read_all().rename_columns(names)
-        found = _converted(found, table, types, context)
-        matched = set(pc.unique(found.column("_part")).to_pylist())
-        for part in some:
+    for group in _part_groups(parts) if _reads_table_once(plan, table) else [parts]:
+        matches = _run_on_parts(plan, table, group, context).read_all().rename_columns(names)
+        matches = _convert_values(matches, table, types, context)
+        matched = set(pc.unique(matches.column("_part")).to_pylist())
+        for part in group:
             if part.name in matched:
-                own = found.filter(pc.equal(found.column("_part"), part.name))
-                yield part, own.combine_chunks()
+                matches_of_part = matches.filter(pc.equal(matches.column("_part"), part.name))
+                yield part, matches_of_part.combine_chunks()
 
 
 def matching_offsets(
@@ -73,7 +73,7 @@ def matching_offsets(
     by_name = {part.name: part for part in parts}
     offsets: dict[str, list[np.ndarray]] = {}
     plan = _plan(table, where, (), context, parameters)
-    for batch in _run(plan, table, parts, context).batches():
+    for batch in _run_on_parts(plan, table, parts, context).batches():
         names = batch.column(0).dictionary_encode()
         rows = batch.column(1).to_numpy(zero_copy_only=False).astype(np.int64)
         codes = names.indices.to_numpy(zero_copy_only=False)
@@ -120,7 +120,9 @@ def _reads_table_once(plan: Plan, table: Table) -> bool:
     return sum(1 for scan in all_scans(plan.root) if scan.table.id == table.id) == 1
 
 
-def _run(plan: Plan, table: Table, parts: Sequence[Part], context: TriggerContext) -> Result:
+def _run_on_parts(
+    plan: Plan, table: Table, parts: Sequence[Part], context: TriggerContext
+) -> Result:
     """Execute the plan on these parts, or on all of the table if a subquery reads it too."""
     execution = ExecutionContext(
         snapshot=context.snapshot,
@@ -141,23 +143,23 @@ def _decimal_literal(value: nodes.Expression, target: DataType) -> nodes.Express
     return value
 
 
-def _converted(
-    found: pa.Table, table: Table, types: Mapping[str, DataType], around: TriggerContext
+def _convert_values(
+    matches: pa.Table, table: Table, types: Mapping[str, DataType], context: TriggerContext
 ) -> pa.Table:
     """Convert the assigned values to their columns' types. Raise a DataError that names the
     column where the conversion would change a value."""
-    for at, name in enumerate(found.column_names):
+    for at, name in enumerate(matches.column_names):
         column = table.column(name)
         if column is None:  # _part, _part_offset
             continue
-        values = single_chunk(found.column(at))
+        values = single_chunk(matches.column(at))
         try:
-            made = store_column(values, types[name], column.type, around.environment)
+            converted = store_column(values, types[name], column.type, context.environment)
         except DataError as error:
             place = f"Column {name} of {table.database}.{table.name}"
             raise type(error)(f"{place}: {error.message}", hint=error.hint) from error
-        found = found.set_column(at, name, made)
-    return found
+        matches = matches.set_column(at, name, converted)
+    return matches
 
 
 def in_partition(
@@ -172,16 +174,16 @@ def in_partition(
     return same if where is None else nodes.Function("and", (same, where))
 
 
-def _groups(parts: Sequence[Part]) -> Iterator[list[Part]]:
+def _part_groups(parts: Sequence[Part]) -> Iterator[list[Part]]:
     """Group the parts, in order, up to ROWS_AT_ONCE rows a group."""
-    held: list[Part] = []
+    group: list[Part] = []
     for part in parts:
-        if held and sum(one.rows for one in held) + part.rows > ROWS_AT_ONCE:
-            yield held
-            held = []
-        held.append(part)
-    if held:
-        yield held
+        if group and sum(one.rows for one in group) + part.rows > ROWS_AT_ONCE:
+            yield group
+            group = []
+        group.append(part)
+    if group:
+        yield group
 
 
 def _column(table: Table, name: str) -> Column:

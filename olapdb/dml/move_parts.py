@@ -51,8 +51,10 @@ def detach_parts(change: RowChange, table_id: str, selection: PartSelection) -> 
         """Remove the chosen parts and keep them as detached parts, in one commit."""
         table = stored_table(snapshot, table_id, change.cause)
         parts = selection.choose(table, snapshot.parts(table.id))
-        kept = [as_detached(snapshot, table, part) for part in parts]
-        return _remove(change, snapshot, staging, table, selection, parts, CommitDraft((), kept))
+        detached = [as_detached(snapshot, table, part) for part in parts]
+        return _remove(
+            change, snapshot, staging, table, selection, parts, CommitDraft((), detached)
+        )
 
     return change.until_published(attempt)
 
@@ -95,9 +97,9 @@ def replace_parts(
         if table.id == source.id:
             raise BadArguments("REPLACE PARTITION … FROM needs another table than its own.")
         check_structure(source, table)
-        coming = selection.choose(source, snapshot.parts(source.id))
+        arriving = selection.choose(source, snapshot.parts(source.id))
         leaving = selection.choose(table, snapshot.parts(table.id))
-        if not coming and not allow_empty:
+        if not arriving and not allow_empty:
             raise BadArguments(
                 f"{source.database}.{source.name} has no partition {selection.partition}.",
                 hint="SETTINGS allow_replace_partition_from_empty_source = 1 empties the partition.",
@@ -105,9 +107,9 @@ def replace_parts(
         incoming = Incoming(change, snapshot, source, table, staging)
         if selection.partition is not None:  # the source's partition is still complete
             incoming.draft.require(
-                *selection.requirements(source, coming, snapshot.parts(source.id))
+                *selection.requirements(source, arriving, snapshot.parts(source.id))
             )
-        return _exchange(incoming, table, selection, leaving, coming)
+        return _exchange(incoming, table, selection, leaving, arriving)
 
     return change.until_published(attempt)
 
@@ -117,14 +119,14 @@ def _exchange(
     table: Table,
     selection: PartSelection,
     leaving: Sequence[Part],
-    coming: Sequence[Part],
+    arriving: Sequence[Part],
 ) -> MoveResult:
-    """Remove `leaving` from `table` and bring `coming` to the target, in one commit.
+    """Remove `leaving` from `table` and bring `arriving` to the target, in one commit.
 
     Commits the arrival alone if no part leaves, and nothing if no part comes either.
     """
-    if coming:
-        incoming.bring(coming)
+    if arriving:
+        incoming.add_parts(arriving)
     done = _remove(
         incoming.change,
         incoming.snapshot,
@@ -134,9 +136,9 @@ def _exchange(
         leaving,
         incoming.draft,
     )
-    if done.commit is None and coming:  # nothing had to leave
+    if done.commit is None and arriving:  # nothing had to leave
         live = incoming.snapshot.parts(table.id)
-        return incoming.publish(coming, *selection.requirements(table, leaving, live))
+        return incoming.publish(arriving, *selection.requirements(table, leaving, live))
     return done
 
 
@@ -147,9 +149,9 @@ def _remove(
     table: Table,
     selection: PartSelection,
     parts: Sequence[Part],
-    also: CommitDraft | None = None,
+    additional: CommitDraft | None = None,
 ) -> MoveResult:
-    """Commit the removal of `parts`, its effects on views, and the changes of `also`.
+    """Commit the removal of `parts`, its effects on views, and the changes of `additional`.
 
     `selection` is the clause that chose the parts; the commit requires that it still selects
     exactly these. Commits nothing if there are no parts. Raises RetainedRows if any of them is
@@ -158,18 +160,18 @@ def _remove(
     if not parts:
         return NOTHING_MOVED
     _refuse_frozen(change, snapshot, table, parts)
-    leaving = RowRemoval(change, snapshot, table, parts)
+    removal = RowRemoval(change, snapshot, table, parts)
     context = change.context(snapshot)
     for part in parts:
-        rows = read_rows(context, table, part) if leaving.reads_rows else None
-        leaving.add(part, rows, part.rows)
+        rows = read_rows(context, table, part) if removal.reads_rows else None
+        removal.add(part, rows, part.rows)
     failpoint("move.rows_asked")
     ids = tuple(sorted(part.id for part in parts))
-    also = also or CommitDraft()
-    commit = leaving.publish(
+    additional = additional or CommitDraft()
+    commit = removal.publish(
         staging,
-        [*selection.requirements(table, parts, snapshot.parts(table.id)), *also.requirements],
-        [RemoveParts(table.id, ids), *also.changes],
+        [*selection.requirements(table, parts, snapshot.parts(table.id)), *additional.requirements],
+        [RemoveParts(table.id, ids), *additional.changes],
     )
     failpoint("move.committed")
     return MoveResult(sum(part.rows for part in parts), len(parts), commit)
@@ -195,7 +197,7 @@ def as_detached(snapshot: Snapshot, table: Table, part: Part, reason: str = "") 
 
     It belongs to the table's detached parts and has no contributions; `reason` is stored with it.
     """
-    kept = replace(
+    detached = replace(
         part,
         id=new_part_id(),
         table_id=detached_table(table.id),
@@ -203,4 +205,4 @@ def as_detached(snapshot: Snapshot, table: Table, part: Part, reason: str = "") 
         created_commit=0,
         detached_reason=reason,
     )
-    return AddPart(kept, snapshot.inline_rows(part) if part.inline else None)
+    return AddPart(detached, snapshot.inline_rows(part) if part.inline else None)

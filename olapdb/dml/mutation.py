@@ -51,16 +51,11 @@ from olapdb.ingest.read_parts import read_rows
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.effects import SourceChange, TableWrite, effects_of
 from olapdb.lineage.mutation_impact import StaleViews
-from olapdb.model.changes import (
-    AddPart,
-    PartsLive,
-    PartsOfPartitionAre,
-    RaiseDataVersion,
-    RemoveParts,
-)
+from olapdb.model.changes import AddPart, RaiseDataVersion, RemoveParts
 from olapdb.model.columns import lacks
 from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.part import Part
+from olapdb.model.requirements import PartsLive, PartsOfPartitionAre
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.cache import Cache
@@ -74,7 +69,8 @@ class Mutation:
     that is not committed yet).
 
     `replaced` maps the ids of changed live parts to their replacements, None for a removed part;
-    `whole` requires at the commit that the live parts are exactly those of the snapshot.
+    `requires_all_parts` requires at the commit that the live parts are exactly those of the
+    snapshot.
     """
 
     origin: CommitOrigin
@@ -83,10 +79,10 @@ class Mutation:
     table: Table
     parameters: Parameters = None
     rows: int = 0
-    whole: bool = False
+    requires_all_parts: bool = False
     replaced: dict[str, AddPart | None] = field(default_factory=dict)
     partitions: dict[str, None] = field(default_factory=dict)
-    _touched: dict[str, Part] = field(default_factory=dict)
+    _changed_parts: dict[str, Part] = field(default_factory=dict)
     _staged_inline: dict[str, bytes] = field(default_factory=dict)
     _cache: Cache = field(default_factory=Cache)
     _views: StaleViews = field(init=False)
@@ -111,36 +107,36 @@ class Mutation:
             case DeduplicateStep():
                 self._deduplicate(step)
             case MaterializeColumnStep():
-                self._write_down(step)
-            case RewriteStep(partition_id=partition, without=index):
+                self._materialize_column(step)
+            case RewriteStep(partition_id=partition, dropped_index=index):
                 files = [part for part in self._parts() if not part.inline]
-                self._write_anew(files, partition, index)
+                self._rewrite_unchanged(files, partition, index)
             case FillNullsStep():
                 self._fill_nulls(step)
 
-    def reread(
-        self, columns: frozenset[str], joined: frozenset[str], wider: frozenset[str]
+    def invalidate_reread_rows(
+        self, columns: frozenset[str], joined: frozenset[str], widened: frozenset[str]
     ) -> None:
         """Note that unchanged rows read differently now, and invalidate views as an UPDATE does.
 
         `columns` (of the snapshot's table) read differently in rows that no step rewrites. `joined`
-        do so for views that join the table. Of `wider` only the integers got a wider type.
+        do so for views that join the table. Of `widened` only the integers got a wider type.
         """
         parts = [part for part in self.snapshot.parts(self.table.id) if part.rows]
-        told = self._views.told(columns, joined, wider, self._around())
-        if not self._views.rejoined and not (parts and (told or columns)):
+        affected = self._views.affected_views(columns, joined, widened, self._context())
+        if not self._views.rejoined and not (parts and (affected or columns)):
             return
         for part in parts:
             self.partitions[part.partition_id] = None
-            self._touched[part.id] = part
-        self.whole = True
-        self._views.all_of(told, parts)
+            self._changed_parts[part.id] = part
+        self.requires_all_parts = True
+        self._views.add_all_slices(affected, parts)
 
     def draft(self) -> CommitDraft:
         """Return the commit: requirements (on the rows, not on the schema), changes, and effects
         on views."""
         draft = CommitDraft()
-        if self.whole:
+        if self.requires_all_parts:
             every = tuple(sorted(part.id for part in self.snapshot.parts(self.table.id)))
             draft.require(PartsOfPartitionAre(self.table.id, None, every))
         if self.replaced:
@@ -152,7 +148,7 @@ class Mutation:
             return draft
         for partition in (PLACEHOLDER_PARTITION, *self.partitions):
             draft.change(RaiseDataVersion(self.table.id, partition))
-        touched = tuple(self._touched.values())
+        touched = tuple(self._changed_parts.values())
         source = SourceChange(self.table.id, touched, "UPDATE", self._views.slices)
         write = TableWrite(
             frozenset((self.table.id,)), self.rows, rejoined=frozenset(self._views.rejoined)
@@ -170,31 +166,34 @@ class Mutation:
         changed = {name for name, _ in step.assignments}
         defaults = self._defaults()
         given = changed | set(step.recompute)
-        again = [*step.recompute, *_computed_from(self.table, defaults, given)]
-        refuse_computed_keys(self.table, again, given)
-        written = frozenset((*changed, *again))
-        for part, found in self._matching(step, step.assignments):
-            rows = read_rows(self._around(), self.table, part)
-            at = found.column("_part_offset").to_numpy().astype(np.int64)
-            leaving = rows.take(pa.array(at))
-            arriving = _with_columns(leaving, {n: found.column(n) for n in changed})
-            if again:
-                kept = {
+        recomputed = [*step.recompute, *_dependent_materialized(self.table, defaults, given)]
+        refuse_computed_keys(self.table, recomputed, given)
+        written = frozenset((*changed, *recomputed))
+        for part, matches in self._matching(step, step.assignments):
+            rows = read_rows(self._context(), self.table, part)
+            offsets = matches.column("_part_offset").to_numpy().astype(np.int64)
+            leaving = rows.take(pa.array(offsets))
+            arriving = _with_columns(leaving, {n: matches.column(n) for n in changed})
+            if recomputed:
+                other_columns = {
                     n: single_chunk(arriving.column(n))
                     for n in arriving.column_names
-                    if n not in again
+                    if n not in recomputed
                 }
                 environment = self.origin.environment
-                full = defaults.complete(kept, len(at), environment, again, storing=True)
-                arriving = _with_columns(arriving, {n: full[n] for n in again})
+                completed = defaults.complete(
+                    other_columns, len(offsets), environment, recomputed, storing=True
+                )
+                arriving = _with_columns(arriving, {n: completed[n] for n in recomputed})
             if any("." in name for name in written):
                 sized = {n: single_chunk(arriving.column(n)) for n in arriving.column_names}
                 check_nested_sizes(self.table, sized, 0)
-            made = _with_columns(
-                rows, {n: _overwritten(rows.column(n), at, arriving.column(n)) for n in written}
+            new_rows = _with_columns(
+                rows,
+                {n: _overwritten(rows.column(n), offsets, arriving.column(n)) for n in written},
             )
             self._invalidate(part, written, (leaving, arriving))
-            self._stage(part, made, leaving.num_rows)
+            self._stage(part, new_rows, leaving.num_rows)
 
     def _delete(self, step: DeleteStep) -> None:
         """Rewrite the parts without the matching rows."""
@@ -202,11 +201,11 @@ class Mutation:
         where = in_partition(step.where, step.partition_id)
         parts = [p for p in self._parts() if step.partition_id in (None, p.partition_id)]
         for part, offsets in matching_offsets(
-            self._around(), self.table, parts, where, self.parameters
+            self._context(), self.table, parts, where, self.parameters
         ):
-            gone = np.zeros(part.rows, dtype=bool)
-            gone[offsets] = True
-            self._remove(part, gone)
+            removed = np.zeros(part.rows, dtype=bool)
+            removed[offsets] = True
+            self._remove(part, removed)
 
     def _deduplicate(self, step: DeduplicateStep) -> None:
         """Remove all but the first of equal rows in each partition, in the order of blocks."""
@@ -217,47 +216,47 @@ class Mutation:
         for parts in grouped.values():
             parts.sort(key=lambda p: (p.block_range.first, p.block_range.last))
             rows = pa.concat_tables(
-                read_rows(self._around(), self.table, part, step.columns) for part in parts
+                read_rows(self._context(), self.table, part, step.columns) for part in parts
             )
             values = [single_chunk(rows.column(name)) for name in step.columns]
-            gone = np.ones(rows.num_rows, dtype=bool)
-            gone[factorise(values, rows.num_rows).first] = False
-            if not gone.any():
+            removed = np.ones(rows.num_rows, dtype=bool)
+            removed[factorise(values, rows.num_rows).first] = False
+            if not removed.any():
                 continue
             self._refuse_target("OPTIMIZE … DEDUPLICATE")
             ends = np.cumsum([part.rows for part in parts])[:-1]
-            for part, own in zip(parts, np.split(gone, ends), strict=True):
-                if own.any():
-                    self._remove(part, own)
+            for part, removed_of_part in zip(parts, np.split(removed, ends), strict=True):
+                if removed_of_part.any():
+                    self._remove(part, removed_of_part)
 
-    def _remove(self, part: Part, gone: np.ndarray) -> None:
-        """Rewrite the part without the rows in the mask `gone`."""
-        rows = read_rows(self._around(), self.table, part)
-        mask = pa.array(gone)
+    def _remove(self, part: Part, removed: np.ndarray) -> None:
+        """Rewrite the part without the rows in the mask `removed`."""
+        rows = read_rows(self._context(), self.table, part)
+        mask = pa.array(removed)
         leaving = rows.filter(mask)
         everything = frozenset(c.name for c in self.table.columns)
         self._invalidate(part, everything, (leaving,))
         self._stage(part, rows.filter(pc.invert(mask)), leaving.num_rows)
 
-    def _write_down(self, step: MaterializeColumnStep) -> None:
+    def _materialize_column(self, step: MaterializeColumnStep) -> None:
         """Store the column's default in those parts that lack the column."""
         column = self.table.column(step.column)
         assert column is not None
         parts = [part for part in self._parts() if lacks(part, column)]
-        self._write_anew(parts, step.partition_id)
+        self._rewrite_unchanged(parts, step.partition_id)
 
-    def _write_anew(
-        self, parts: Iterable[Part], partition_id: str | None = None, without: str = ""
+    def _rewrite_unchanged(
+        self, parts: Iterable[Part], partition_id: str | None = None, dropped_index: str = ""
     ) -> None:
         """Rewrite the parts with unchanged rows.
 
-        `partition_id` limits them to one partition (None: all); `without` names a skip index to
-        drop.
+        `partition_id` limits them to one partition (None: all); `dropped_index` names a skip index
+        to drop.
         """
         for part in parts:
             if partition_id in (None, part.partition_id):
-                rows = read_rows(self._around(), self.table, part)
-                self._stage(part, rows, 0, changes_rows=False, without=without)
+                rows = read_rows(self._context(), self.table, part)
+                self._stage(part, rows, 0, changes_rows=False, dropped_index=dropped_index)
 
     def _refuse_target(self, action: str) -> None:
         """Raise HaveDependentObjects if a view writes the table: its rows must stay the
@@ -276,22 +275,24 @@ class Mutation:
 
     def _fill_nulls(self, step: FillNullsStep) -> None:
         """Rewrite the parts that have NULLs in the step's columns, with the columns' defaults."""
-        holed = frozenset(step.columns)
+        nullable_columns = frozenset(step.columns)
         for part in self._parts():
-            made, had = read_without_nulls(self._around(), self.table, part, step.columns)
-            if had is not None:
-                before = read_rows(self._views.around, self._views.table_before, part)
-                self._invalidate(part, holed, (before.filter(had), made.filter(had)))
-                self._stage(part, made, had.true_count)
+            filled, had_nulls = read_without_nulls(self._context(), self.table, part, step.columns)
+            if had_nulls is not None:
+                before = read_rows(self._views.context, self._views.table_before, part)
+                self._invalidate(
+                    part, nullable_columns, (before.filter(had_nulls), filled.filter(had_nulls))
+                )
+                self._stage(part, filled, had_nulls.true_count)
 
     # --- rows
 
-    def _around(self) -> TriggerContext:
+    def _context(self) -> TriggerContext:
         """Return the context that reads the rows after the steps so far. It has its own cache,
         since this version of the table may never be committed."""
-        return replace(TriggerContext.of(self.origin, self._visible()), cache=self._cache)
+        return replace(TriggerContext.of(self.origin, self._current_snapshot()), cache=self._cache)
 
-    def _visible(self) -> Snapshot:
+    def _current_snapshot(self) -> Snapshot:
         """Return the snapshot with the new table and the staged parts in place of those they
         replace."""
         return OverlaySnapshot(
@@ -303,17 +304,21 @@ class Mutation:
 
     def _parts(self) -> list[Part]:
         """Return the table's parts that have rows, as this mutation's earlier steps left them."""
-        return [part for part in self._visible().parts(self.table.id) if part.rows]
+        return [part for part in self._current_snapshot().parts(self.table.id) if part.rows]
 
     def _defaults(self) -> DefaultColumns:
         """Return the table's default columns, bound in the state after the earlier steps."""
-        return DefaultColumns.of(self.table, self._visible(), self.origin.environment, self._cache)
+        return DefaultColumns.of(
+            self.table, self._current_snapshot(), self.origin.environment, self._cache
+        )
 
     def _matching(self, step: SetStep, assignments: Assignments) -> Iterator[tuple[Part, pa.Table]]:
         """Yield the parts with rows that match the step, with their offsets and assigned values."""
         parts = [p for p in self._parts() if step.partition_id in (None, p.partition_id)]
         where = in_partition(step.where, step.partition_id)
-        return matching_rows(self.table, parts, where, assignments, self._around(), self.parameters)
+        return matching_rows(
+            self.table, parts, where, assignments, self._context(), self.parameters
+        )
 
     # --- staging
 
@@ -324,18 +329,18 @@ class Mutation:
         count: int,
         *,
         changes_rows: bool = True,
-        without: str = "",
+        dropped_index: str = "",
     ) -> None:
         """Stage `rows` in place of the part, which is live, or was staged by an earlier step.
 
-        `count` rows changed, which the result counts if `changes_rows`. `without` names a skip
-        index that the new part lacks. Without rows and contributions no part is staged.
+        `count` rows changed, which the result counts if `changes_rows`. `dropped_index` names a
+        skip index that the new part lacks. Without rows and contributions no part is staged.
         """
         self.origin.refuse_cancelled()
-        origin, before = self._origin(part)
+        origin, before = self._live_part(part)
         staged = None
-        indexes = layout_of(self.table, self._views.around).index_values(rows)
-        indexes.pop(without, None)
+        indexes = layout_of(self.table, self._views.context).index_values(rows)
+        indexes.pop(dropped_index, None)
         if rows.num_rows or part.contributions:
             plan = PartPlan.replacing(part, self.table, indexes)
             plan = replace(plan, replaces=(origin.id,))
@@ -348,16 +353,16 @@ class Mutation:
         if changes_rows:
             self.rows += count
             self.partitions[part.partition_id] = None
-            self._touched[origin.id] = origin
+            self._changed_parts[origin.id] = origin
         failpoint("update.part_rewritten")
 
     def _invalidate(self, part: Part, written: frozenset[str], changed: Iterable[pa.Table]) -> None:
         """Note the slices of views that the changed rows of the part reach; `written` are the
         columns set."""
-        origin, _ = self._origin(part)
-        self._views.rewritten(origin, written, changed)
+        origin, _ = self._live_part(part)
+        self._views.add_changed_rows(origin, written, changed)
 
-    def _origin(self, part: Part) -> tuple[Part, AddPart | None]:
+    def _live_part(self, part: Part) -> tuple[Part, AddPart | None]:
         """Return the live part that `part` is or replaces, and its staged replacement (None: none).
 
         Raises CommitConflict if the snapshot has no such part.
@@ -369,18 +374,18 @@ class Mutation:
         raise CommitConflict(f"Part {part.id} is not of the snapshot.")
 
 
-def _computed_from(table: Table, defaults: DefaultColumns, changed: set[str]) -> list[str]:
+def _dependent_materialized(table: Table, defaults: DefaultColumns, changed: set[str]) -> list[str]:
     """Return the MATERIALIZED columns whose value depends on the changed ones, directly or
     through another."""
     needs = {c.name: c.needs for c in defaults.columns}
-    found: list[str] = []
+    names: list[str] = []
     reached = set(changed)
     waiting = [c.name for c in table.columns if c.default_kind == "MATERIALIZED"]
     while True:
         more = [n for n in waiting if n not in reached and needs[n] & reached]
         if not more:
-            return found
-        found += more
+            return names
+        names += more
         reached.update(more)
 
 
@@ -392,9 +397,9 @@ def _with_columns(rows: pa.Table, columns: Mapping[str, pa.Array]) -> pa.Table:
     return rows
 
 
-def _overwritten(values: pa.ChunkedArray, at: np.ndarray, new: pa.ChunkedArray) -> pa.Array:
+def _overwritten(values: pa.ChunkedArray, offsets: np.ndarray, new: pa.ChunkedArray) -> pa.Array:
     """Return `values` with `new[i]` at position `at[i]`."""
     take = np.arange(len(values))
-    take[at] = len(values) + np.arange(len(at))
+    take[offsets] = len(values) + np.arange(len(offsets))
     both = pa.concat_arrays([single_chunk(values), single_chunk(new).cast(values.type)])
     return both.take(pa.array(take))

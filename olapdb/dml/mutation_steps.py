@@ -43,10 +43,10 @@ class MaterializeColumnStep:
 @dataclass(frozen=True, slots=True)
 class RewriteStep:
     """A step that writes every file again in the table's current layout, without the skip index
-    `without`: no row changes."""
+    `dropped_index`: no row changes."""
 
     partition_id: str | None = None
-    without: str = ""
+    dropped_index: str = ""
 
 
 @dataclass(frozen=True, slots=True)

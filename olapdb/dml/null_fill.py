@@ -22,11 +22,11 @@ from olapdb.types import is_nullable, make_nullable
 
 
 def read_without_nulls(
-    around: TriggerContext, table: Table, part: Part, columns: Sequence[str]
+    context: TriggerContext, table: Table, part: Part, columns: Sequence[str]
 ) -> tuple[pa.Table, pa.Array | None]:
     """Return all rows of the part with NULLs of the named columns replaced by the column's
     default; and a mask of the rows that had one (None: no row did)."""
-    wide = replace(
+    nullable_table = replace(
         table,
         columns=tuple(
             replace(c, type=make_nullable(c.type)) if c.name in columns else c
@@ -34,19 +34,23 @@ def read_without_nulls(
         ),
     )
     # Not the caller's cache: the wide table has the version of the real one.
-    rows = read_rows(replace(around, cache=Cache()), wide, part)
-    holed = [name for name in columns if rows.column(name).null_count]
-    if not holed:
+    rows = read_rows(replace(context, cache=Cache()), nullable_table, part)
+    null_columns = [name for name in columns if rows.column(name).null_count]
+    if not null_columns:
         return rows, None
-    defaults = DefaultColumns.of(table, around.snapshot, around.environment, Cache())
-    kept = {n: single_chunk(rows.column(n)) for n in rows.column_names if n not in holed}
-    full = defaults.complete(kept, part.rows, around.environment, holed, storing=True)
+    defaults = DefaultColumns.of(table, context.snapshot, context.environment, Cache())
+    other_columns = {
+        n: single_chunk(rows.column(n)) for n in rows.column_names if n not in null_columns
+    }
+    completed = defaults.complete(
+        other_columns, part.rows, context.environment, null_columns, storing=True
+    )
     nulls = []
-    for name in holed:
+    for name in null_columns:
         values = single_chunk(rows.column(name))
         nulls.append(pc.is_null(values))
         at = rows.schema.get_field_index(name)
-        rows = rows.set_column(at, name, pc.if_else(pc.is_valid(values), values, full[name]))
+        rows = rows.set_column(at, name, pc.if_else(pc.is_valid(values), values, completed[name]))
     return rows, reduce(pc.or_, nulls)
 
 

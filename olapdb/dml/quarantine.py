@@ -18,7 +18,8 @@ from olapdb.commit.staging import Staging
 from olapdb.dml.move_parts import as_detached
 from olapdb.errors import NoSuchDataPart
 from olapdb.lineage.row_removal import RowChange, RowRemoval, stored_table
-from olapdb.model.changes import PartsLive, RemoveParts
+from olapdb.model.changes import RemoveParts
+from olapdb.model.requirements import PartsLive
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import failpoint
 
@@ -43,17 +44,19 @@ def quarantine_part(change: RowChange, table_id: str, part: str) -> QuarantinedP
     def attempt(snapshot: Snapshot, staging: Staging) -> QuarantinedPart:
         """Detach the part of that name or id, unread, in one commit; its rows leave the table."""
         table = stored_table(snapshot, table_id, change.cause)
-        found = [one for one in snapshot.parts(table.id) if one.rows and part in (one.name, one.id)]
-        if not found:
+        matching = [
+            one for one in snapshot.parts(table.id) if one.rows and part in (one.name, one.id)
+        ]
+        if not matching:
             raise NoSuchDataPart(
                 f"{table.database}.{table.name} has no part {part}.",
                 hint=f"CHECK TABLE {table.database}.{table.name} names those that are damaged.",
             )
-        broken = found[0]
-        leaving = RowRemoval(change, snapshot, table, [broken])
-        leaving.add_unread(broken)
+        broken = matching[0]
+        removal = RowRemoval(change, snapshot, table, [broken])
+        removal.add_unread(broken)
         failpoint("move.rows_asked")
-        commit = leaving.publish(
+        commit = removal.publish(
             staging,
             [PartsLive(table.id, (broken.id,))],
             [RemoveParts(table.id, (broken.id,)), as_detached(snapshot, table, broken, "broken")],

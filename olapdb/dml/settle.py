@@ -74,18 +74,18 @@ def _differing_tables(
 
 
 def _same_rows(
-    table: SchemaObject | None, ours: Sequence[AddPart], theirs: Sequence[AddPart], store: Store
+    table: SchemaObject | None, before: Sequence[AddPart], after: Sequence[AddPart], store: Store
 ) -> bool:
     """Return whether two firings staged the same rows for the table, in any order."""
-    if [one.part.id for one in ours] == [one.part.id for one in theirs]:
+    if [one.part.id for one in before] == [one.part.id for one in after]:
         return True
-    if _rows(ours) != _rows(theirs):
+    if _rows(before) != _rows(after):
         return False
     if not isinstance(table, Table):
         raise InternalError("Rows were staged for what is no table.")
     old, new = (
         pa.concat_tables([read_staged(store, table, one) for one in some])
-        for some in (ours, theirs)
+        for some in (before, after)
     )
     try:
         same: bool = old.equals(new) or row_difference(old, new).num_rows == 0

@@ -13,22 +13,19 @@ from olapdb.dml.delete import NOTHING_DELETED, DeleteResult
 from olapdb.errors import Error
 from olapdb.ingest.block_stager import PLACEHOLDER_PARTITION
 from olapdb.lineage.effects import SourceChange, TableWrite, effects_of
-from olapdb.lineage.invalidation import StaleSlices, processed_parts
+from olapdb.lineage.invalidation import all_slices
 from olapdb.lineage.retention import FrozenKeys
 from olapdb.lineage.row_removal import RowChange, raise_data_versions, stored_table
 from olapdb.lineage.target_deletion import refuse_frozen
 from olapdb.model.changes import (
     ClearInvalidations,
-    DataVersionIs,
     ForgetDeliveries,
     Invalidate,
-    PartsOfPartitionAre,
     ReleaseRetained,
     RemoveCoverage,
     RemoveParts,
-    SchemaIs,
 )
-from olapdb.model.part import Part
+from olapdb.model.requirements import DataVersionIs, PartsOfPartitionAre, SchemaIs
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import failpoint
@@ -51,10 +48,10 @@ def truncate(
     def attempt(snapshot: Snapshot, staging: Staging) -> DeleteResult:
         """Truncate those of the tables that still exist in one commit; refuse if none is left."""
         truncation = _Truncation(change, snapshot)
-        there = [one for one in table_ids if snapshot.by_id(one) is not None]
-        truncation.refuse(there or table_ids)
-        for table_id in there:
-            truncation.add(table_id)
+        existing_ids = [one for one in table_ids if snapshot.by_id(one) is not None]
+        truncation.require_truncatable(existing_ids or table_ids)
+        for table_id in existing_ids:
+            truncation.add_table(table_id)
         return truncation.publish()
 
     return change.until_published(attempt)
@@ -72,12 +69,12 @@ class _Truncation:
     _emptied: list[Table] = field(default_factory=list)
     _sources: list[SourceChange] = field(default_factory=list)
 
-    def refuse(self, table_ids: Sequence[str]) -> None:
+    def require_truncatable(self, table_ids: Sequence[str]) -> None:
         """Raise one error that names all of the tables that may not be truncated, if any."""
         refused: list[Error] = []
         for table_id in table_ids:
             try:
-                self._check(table_id)
+                self._require_truncatable_table(table_id)
             except Error as error:
                 refused.append(error)
         if len(refused) == 1:
@@ -87,7 +84,7 @@ class _Truncation:
             hints = dict.fromkeys(error.hint for error in refused if error.hint)
             raise type(refused[0])(message, hint=" ".join(hints))
 
-    def add(self, table_id: str) -> None:
+    def add_table(self, table_id: str) -> None:
         """Add the removal of all rows of the table."""
         snapshot = self.snapshot
         forgets = self.change.origin.services.catalog.has_deliveries(table_id)
@@ -109,9 +106,11 @@ class _Truncation:
         self.draft.require(
             SchemaIs(table.id, table.version), PartsOfPartitionAre(table.id, None, ids)
         )
-        self._of_writers(table)
+        self._reset_writing_views(table)
         self._sources.append(
-            SourceChange(table.id, parts, "TRUNCATE", self._all_stale(table, parts), joins=False)
+            SourceChange(
+                table.id, parts, "TRUNCATE", all_slices(self.snapshot, table, parts), joins=False
+            )
         )
 
     def publish(self) -> DeleteResult:
@@ -139,7 +138,7 @@ class _Truncation:
 
     # --- effects on views
 
-    def _of_writers(self, table: Table) -> None:
+    def _reset_writing_views(self, table: Table) -> None:
         """Remove the coverage, frozen slices and invalidations of the views that write the
         table."""
         for view in self.snapshot.views_into(table.id):
@@ -150,17 +149,7 @@ class _Truncation:
             whole = self.snapshot.data_version(view.source_id, PLACEHOLDER_PARTITION)
             self.draft.require(DataVersionIs(view.source_id, PLACEHOLDER_PARTITION, whole))
 
-    def _all_stale(self, table: Table, parts: Sequence[Part]) -> dict[str, StaleSlices]:
-        """Return all slices of each view that has processed rows of the table."""
-        found: dict[str, StaleSlices] = {}
-        for view in self.snapshot.views_on(table.id):
-            seen, _ = processed_parts(view, parts, self.snapshot)
-            if any(part.rows for part in seen):
-                found[view.id] = StaleSlices.of(view)
-                found[view.id].add_all(sum(part.rows for part in seen))
-        return found
-
-    def _check(self, table_id: str) -> None:
+    def _require_truncatable_table(self, table_id: str) -> None:
         """Raise the error that keeps the table from being truncated, if there is one."""
         forgets = self.change.origin.services.catalog.has_deliveries(table_id)
         if forgets and _stores_nothing(self.snapshot, table_id):

@@ -40,7 +40,7 @@ from olapdb.sql import nodes
 from olapdb.sql.parser import parse
 from olapdb.types import Date, Date32, Interval, plain
 
-Share: TypeAlias = Literal["none", "some", "all"]
+ExpiredShare: TypeAlias = Literal["none", "some", "all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class TtlRule:
     where: nodes.Expression | None
 
 
-def rules_of(table: Table) -> tuple[TtlRule, ...]:
+def ttl_rules(table: Table) -> tuple[TtlRule, ...]:
     """Parse the table's TTL text into its rules."""
     if not table.ttl:
         return ()
@@ -77,49 +77,51 @@ def apply_ttl(
     """
     services = origin.services
     origin = replace(origin, environment=services.environment(origin.query_id))
-    known = services.catalog.snapshot().by_id(table_id)
-    retain = bool(known.setting("ttl_retain")) if isinstance(known, Table) else True
+    table_now = services.catalog.snapshot().by_id(table_id)
+    retain = bool(table_now.setting("ttl_retain")) if isinstance(table_now, Table) else True
     change = RowChange(origin, "TTL", retain=retain)
 
     def attempt(snapshot: Snapshot, staging: Staging) -> DeleteResult:
         """Remove the expired rows of the partition, or of the table, in one commit."""
         table = stored_table(snapshot, table_id, "TTL")
-        found = _expired(change, snapshot, table, partition_id)
-        return remove_rows(change, snapshot, table, found, staging)
+        expired = _expired_rows(change, snapshot, table, partition_id)
+        return remove_rows(change, snapshot, table, expired, staging)
 
     return change.until_published(attempt)
 
 
-def _expired(
+def _expired_rows(
     change: RowChange, snapshot: Snapshot, table: Table, partition_id: str | None
 ) -> list[tuple[Part, np.ndarray | None]]:
     """Return each part with expired rows, and their offsets in it (None: all of them)."""
-    judge = _ExpiryRules(table, change.origin.services)
-    whole: list[tuple[Part, np.ndarray | None]] = []
-    unsure: list[Part] = []
+    rules = _ExpiryRules(table, change.origin.services)
+    expired_parts: list[tuple[Part, np.ndarray | None]] = []
+    partly_expired: list[Part] = []
     for part in snapshot.parts(table.id):
         if not part.rows or partition_id not in (None, part.partition_id):
             continue
-        match judge.share(part):
+        match rules.share(part):
             case "all":
-                whole.append((part, None))
+                expired_parts.append((part, None))
             case "some":
-                unsure.append(part)
-    if not unsure:
-        return whole
-    found = matching_offsets(
-        change.context(snapshot), table, unsure, judge.condition(), parameters=None
+                partly_expired.append(part)
+    if not partly_expired:
+        return expired_parts
+    offsets_of_parts = matching_offsets(
+        change.context(snapshot), table, partly_expired, rules.condition(), parameters=None
     )
     if table.setting("ttl_only_drop_parts"):
-        found = [(part, offsets) for part, offsets in found if len(offsets) == part.rows]
-    return [*whole, *found]
+        offsets_of_parts = [
+            (part, offsets) for part, offsets in offsets_of_parts if len(offsets) == part.rows
+        ]
+    return [*expired_parts, *offsets_of_parts]
 
 
 class _ExpiryRules:
     """The rules of one version of a table, applied at one moment."""
 
     def __init__(self, table: Table, services: Services) -> None:
-        self._rules = rules_of(table)
+        self._rules = ttl_rules(table)
         self._now = datetime.datetime.fromtimestamp(
             services.clock_ms() / 1000, ZoneInfo(services.zone)
         )
@@ -138,7 +140,7 @@ class _ExpiryRules:
         alternatives: list[nodes.Expression] = []
         for rule, bound in zip(self._rules, self._bound, strict=True):
             needed: list[nodes.Expression] = [
-                nodes.Function("lessOrEquals", (rule.expires, self._moment(bound))),
+                nodes.Function("lessOrEquals", (rule.expires, self._now_expression(bound))),
                 nodes.Function("notEquals", (nodes.Function("toInt64", (rule.expires,)), _ZERO)),
             ]
             if rule.where is not None:
@@ -148,61 +150,63 @@ class _ExpiryRules:
             return alternatives[0]
         return nodes.Function("or", tuple(alternatives))
 
-    def share(self, part: Part) -> Share:
+    def share(self, part: Part) -> ExpiredShare:
         """Return how much of the part has expired by its bounds; "some" where they do not
         suffice."""
-        shares = [self._share(part, r, b) for r, b in zip(self._rules, self._bound, strict=True)]
+        shares = [
+            self._rule_share(part, r, b) for r, b in zip(self._rules, self._bound, strict=True)
+        ]
         if "all" in shares:
             return "all"
         return "some" if "some" in shares else "none"
 
-    def _share(self, part: Part, rule: TtlRule, bound: Expression) -> Share:
+    def _rule_share(self, part: Part, rule: TtlRule, bound: Expression) -> ExpiredShare:
         """Return how much of the part the rule has expired: "all", "some" or "none".
 
         The part's bounds decide; "some" also means that they do not tell.
         """
-        ends = self._ends(part, bound)
+        ends = self._expiry_range(part, bound)
         if ends is None:
             return "some"
         low, high, nulls = ends
-        now = self._ticks(bound)
+        now = self._now_ticks(bound)
         if low > now:
             return "none"
         if high <= now and low > 0 and not nulls and rule.where is None:
             return "all"
         return "some"
 
-    def _ends(self, part: Part, bound: Expression) -> tuple[int, int, int] | None:
+    def _expiry_range(self, part: Part, bound: Expression) -> tuple[int, int, int] | None:
         """Return the earliest and the latest expiry in the part, as ticks of the expression's
         type, and the NULL count of its column. None if the bounds are unknown."""
         column = _monotonic_column(bound)
         if column is None:
             return None
-        known: ColumnBounds | None = self._columns.bounds(part).get(column.name)
-        if known is None or known[0] is None:
+        bounds: ColumnBounds | None = self._columns.bounds(part).get(column.name)
+        if bounds is None or bounds[0] is None:
             return None
         arrow = column.type.arrow
         try:
-            values = pa.array([known[0], known[1]], _integers(arrow)).view(arrow)
+            values = pa.array([bounds[0], bounds[1]], _integers(arrow)).view(arrow)
             batch = pa.RecordBatch.from_arrays([values], names=[column.name])
-            made = evaluate_array(bound, batch, self._environment)
+            expiries = evaluate_array(bound, batch, self._environment)
         except (Error, pa.ArrowException, TypeError, OverflowError):
             return None
-        if made.null_count:
+        if expiries.null_count:
             return None
-        low, high = made.view(_integers(made.type)).cast(pa.int64()).to_pylist()
+        low, high = expiries.view(_integers(expiries.type)).cast(pa.int64()).to_pylist()
         if low > high:  # the addition overflowed the type's last date
             return None
-        return low, high, int(known[2])
+        return low, high, int(bounds[2])
 
-    def _ticks(self, bound: Expression) -> int:
+    def _now_ticks(self, bound: Expression) -> int:
         """Return the current time, as ticks of the expression's type."""
         if isinstance(plain(bound.type), Date | Date32):
             return self._now.date().toordinal() - datetime.date(1970, 1, 1).toordinal()
         seconds = int(self._now.timestamp())
-        return seconds * _TICKS[bound.type.arrow.unit]
+        return seconds * _TICKS_PER_SECOND[bound.type.arrow.unit]
 
-    def _moment(self, bound: Expression) -> nodes.Expression:
+    def _now_expression(self, bound: Expression) -> nodes.Expression:
         """Return the current time as an expression of the same kind (Date32 or DateTime)."""
         if isinstance(plain(bound.type), Date | Date32):
             return nodes.Function("toDate32", (nodes.Literal(self._now.date().isoformat()),))
@@ -210,9 +214,9 @@ class _ExpiryRules:
         return nodes.Function("toDateTime", (seconds,))
 
 
-_SHIFTS = ("plus", "minus")
+_INTERVAL_FUNCTIONS = ("plus", "minus")
 _ZERO = nodes.Literal(0, "0")
-_TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def _integers(arrow: pa.DataType) -> pa.DataType:
@@ -228,7 +232,9 @@ def _monotonic_column(expression: Expression) -> ColumnRef | None:
             kind = expression.type.arrow
             is_time = pa.types.is_date32(kind) or pa.types.is_timestamp(kind)
             return expression if is_time else None
-        case Call(arguments=(moved, Constant(type=Interval()))) if expression.name in _SHIFTS:
+        case Call(arguments=(moved, Constant(type=Interval()))) if (
+            expression.name in _INTERVAL_FUNCTIONS
+        ):
             return _monotonic_column(moved)
         case Call(arguments=arguments) if expression.function.monotonic:
             moving = [one for one in arguments if not isinstance(one, Constant)]

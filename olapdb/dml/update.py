@@ -11,8 +11,8 @@ from olapdb.dml.find_rows import Parameters
 from olapdb.dml.mutation import Mutation
 from olapdb.dml.mutation_steps import Step
 from olapdb.errors import UnknownTable
-from olapdb.lineage.row_removal import rewrite_policy
-from olapdb.model.changes import SchemaIs
+from olapdb.lineage.row_removal import part_rewrite_policy
+from olapdb.model.requirements import SchemaIs
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import failpoint
@@ -53,4 +53,4 @@ def mutate(
             committed = staging.publish(draft)
         return UpdateResult(mutation.rows, len(mutation.replaced), committed.number)
 
-    return retry_commit(origin.services, attempt, rewrite_policy(origin.kind))
+    return retry_commit(origin.services, attempt, part_rewrite_policy(origin.kind))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from olapdb.functions.aggregates.registry import (
     aggregate_names,
     is_aggregate,
+    joins_texts,
     resolve_aggregate,
     state_representation,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "function_names",
     "is_aggregate",
     "is_scalar",
+    "joins_texts",
     "literal_type",
     "parse_type",
     "readable",

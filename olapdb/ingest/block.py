@@ -100,7 +100,7 @@ class BlockMaker:
         if array.type == target.arrow and plain(source) == plain(target):
             if array.null_count and not is_nullable(target) and not self.null_as_default:
                 row = int(pc.index(pc.is_null(array), True).as_py())
-                raise _named(
+                raise _with_place(
                     errors.CannotInsertNull(f"NULL is no value of {column.type}.").at_row(row),
                     self.table,
                     name,
@@ -112,7 +112,7 @@ class BlockMaker:
                 return cast_column(array, source, target, environment, strict=True)
             return store_column(array, source, target, environment)
         except errors.DataError as error:
-            raise _named(error, self.table, name, first_row) from None
+            raise _with_place(error, self.table, name, first_row) from None
 
     def _without_nulls(
         self, given: dict[str, pa.Array], rows: int, environment: Environment
@@ -169,7 +169,7 @@ def make_blocks(
     lossy = allows_lossy(known)
     maker: BlockMaker | None = None
     first_row = 0
-    for rows in _cut(_tables(data), max_rows, min_rows, min_bytes):
+    for rows in _cut_blocks(_tables(data), max_rows, min_rows, min_bytes):
         if maker is None:
             schema = rows.schema
             key = (
@@ -248,7 +248,9 @@ def _positions(table: Table, names: Sequence[str]) -> dict[str, int]:
     return positions
 
 
-def _named(error: errors.DataError, table: Table, name: str, first_row: int) -> errors.DataError:
+def _with_place(
+    error: errors.DataError, table: Table, name: str, first_row: int
+) -> errors.DataError:
     """Return the error with its place: table, column, and the row of the whole INSERT, from 1."""
     row = None if error.row is None else first_row + error.row
     place = f"Column {name} of {table.database}.{table.name}"
@@ -271,7 +273,7 @@ def _tables(data: Data) -> Iterator[pa.Table]:
             yield pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
 
 
-def _cut(
+def _cut_blocks(
     tables: Iterator[pa.Table], max_rows: int, min_rows: int, min_bytes: int
 ) -> Iterator[pa.Table]:
     """Join and split tables into blocks of at most `max_rows` rows.
@@ -292,15 +294,15 @@ def _cut(
             rows += piece.num_rows
             piece_bytes += piece.nbytes
             if rows >= min_rows or rows >= max_rows or (min_bytes and piece_bytes >= min_bytes):
-                yield _joined(pieces)
+                yield _concatenated(pieces)
                 pieces, rows, piece_bytes = [], 0, 0
     if rows:
-        yield _joined(pieces)
+        yield _concatenated(pieces)
 
 
-def _joined(held: list[pa.Table]) -> pa.Table:
+def _concatenated(tables: list[pa.Table]) -> pa.Table:
     """Return the tables, of which there is at least one, as one table."""
-    return held[0] if len(held) == 1 else pa.concat_tables(held)
+    return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
 
 
 def _plain_arrays(rows: pa.Table, threads: int) -> list[pa.Array]:

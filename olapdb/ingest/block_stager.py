@@ -25,29 +25,34 @@ from olapdb.errors import Error, QueryWasCancelled, TooDeepRecursion, TooManyPar
 from olapdb.functions.base import Environment
 from olapdb.ingest.own_rows import (
     Cascade,
-    Joined,
+    JoinedParts,
     added_parts,
     fewest_joined,
-    inline_of,
-    parts_with,
+    inline_rows_by_part,
+    live_and_staged_parts,
 )
 from olapdb.ingest.parallel_views import run_branches
-from olapdb.ingest.staged_insert import StagedInsert, ViewWrite, join_staged, join_views, shifted
-from olapdb.ingest.trigger import NO_LIMITS, BoundView, TriggerContext, bound_view, fire, pushing_to
+from olapdb.ingest.staged_insert import (
+    StagedInsert,
+    ViewWrite,
+    join_staged,
+    join_views,
+    with_shifted_blocks,
+)
+from olapdb.ingest.trigger import (
+    NO_LIMITS,
+    BoundView,
+    TriggerContext,
+    bound_view,
+    error_in_view,
+    fire,
+)
 from olapdb.ingest.view_failure import failure_note
 from olapdb.ingest.view_guardrails import Cost, ViewLimits
-from olapdb.model.changes import (
-    AddBlock,
-    AddCoverage,
-    AddPart,
-    Change,
-    PartsOfPartitionAre,
-    Requirement,
-    SchemaIs,
-    ViewsAre,
-)
+from olapdb.model.changes import AddBlock, AddCoverage, AddPart, Change
 from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.part import Blocks, Contribution, NewBlock, Part, new_part_id
+from olapdb.model.requirements import PartsOfPartitionAre, Requirement, SchemaIs, ViewsAre
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot, target_of
 from olapdb.model.view_state import CoverageRow
@@ -101,8 +106,8 @@ class BlockStager:
     """Collects the parts, coverage and requirements of blocks that one commit will publish.
 
     With `inline` False no part is kept in the catalog (a cluster's tasks).  `parallel` overrides
-    the setting parallel_view_processing; None follows it.  `earlier` is the work of the views in
-    the same INSERT so far, for its guardrails.  `swap` names a replay, see
+    the setting parallel_view_processing; None follows it.  `earlier_writes` is the work of the
+    views in the same INSERT so far, for its guardrails.  `swap` names a replay, see
     `olapdb.storage.replay_manifest`.  A view that joins a table of the same commit joins the parts
     that are staged of it so far, or those of `joined`, which an earlier firing staged.
     """
@@ -111,7 +116,7 @@ class BlockStager:
     lease_id: str
     inline: bool = True
     parallel: bool | None = None
-    earlier: tuple[ViewWrite, ...] = ()
+    earlier_writes: tuple[ViewWrite, ...] = ()
     swap: str = ""
     joined: Mapping[str, Sequence[AddPart]] | None = None
     _limits: ViewLimits = field(init=False)
@@ -120,9 +125,9 @@ class BlockStager:
     _dimensions: dict[tuple[str, str], None] = field(default_factory=dict)
     _views: list[ViewWrite] = field(default_factory=list)
     _next_index: dict[str, int] = field(default_factory=dict)
-    _joined: list[Joined] = field(default_factory=list)
+    _joined: list[JoinedParts] = field(default_factory=list)
     _cascade: Cascade = field(init=False)
-    _late: frozenset[str] = frozenset()
+    _written_dimensions: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         self._settings = Settings.of(self.context.settings)
@@ -132,28 +137,29 @@ class BlockStager:
         self._cascade = Cascade(self.context.snapshot)
 
     def add_block(self, table: Table, block: pa.Table) -> NewBlock:
-        """Stage a block of inserted rows and its cascade; return the block's number in the commit."""
+        """Stage a block of inserted rows and its cascade; return the block's number in the
+        commit."""
         number = self._new_block(table, block.num_rows, "insert")
-        self._late = self._cascade.late_tables(table.id)
-        beside = block.num_rows >= tuning.BESIDE_ROWS_MIN and self._is_watched(table)
-        if beside and table.id not in self._late:
-            self._write_beside(table, block, number)
+        self._written_dimensions = self._cascade.written_dimensions(table.id)
+        beside = block.num_rows >= tuning.BESIDE_ROWS_MIN and self._has_attached_views(table)
+        if beside and table.id not in self._written_dimensions:
+            self._write_concurrently(table, block, number)
             return number
         self._write(table, block, number, ())
         failpoint("insert.source_staged")
         self.cascade(table, block, number, 0)
         return number
 
-    def _is_watched(self, table: Table) -> bool:
+    def _has_attached_views(self, table: Table) -> bool:
         """Return whether an attached materialized view reads the table."""
         return any(view.attached for view in self.context.snapshot.views_on(table.id))
 
-    def _write_beside(self, table: Table, block: pa.Table, number: NewBlock) -> None:
+    def _write_concurrently(self, table: Table, block: pa.Table, number: NewBlock) -> None:
         """Sort and write a large block in a thread while the views fire on it.
 
         After a failure the parts that were written are among the changes, so that the caller can
         delete them."""
-        at = len(self._changes)
+        position = len(self._changes)
         written: list[Change] = []
         with ThreadPool(1, "olapdb-write") as pool:
             writing = pool.submit(self._write, table, block, number, (), written)
@@ -161,16 +167,16 @@ class BlockStager:
                 self.cascade(table, block, number, 0)
             finally:
                 wait((writing,))
-                self._changes[at:at] = written
+                self._changes[position:position] = written
             writing.result()
         failpoint("insert.source_staged")
 
     def adopt_block(self, table: Table, parts: tuple[AddPart, ...], block: pa.Table) -> None:
         """Add a block whose own parts were staged before, and stage its cascade again."""
-        mine = self._new_block(table, block.num_rows, "insert")
-        self._changes.extend(replace(p, part=replace(p.part, blocks=mine)) for p in parts)
-        self._late = self._cascade.late_tables(table.id)
-        self.cascade(table, block, mine, 0)
+        number = self._new_block(table, block.num_rows, "insert")
+        self._changes.extend(replace(p, part=replace(p.part, blocks=number)) for p in parts)
+        self._written_dimensions = self._cascade.written_dimensions(table.id)
+        self.cascade(table, block, number, 0)
 
     def add_view_block(
         self,
@@ -178,7 +184,7 @@ class BlockStager:
         block: pa.Table,
         contributions: tuple[Contribution, ...],
         kind: str,
-        booked: set[str],
+        booked_partitions: set[str],
         *,
         fires: bool = True,
     ) -> NewBlock:
@@ -186,13 +192,13 @@ class BlockStager:
 
         A replay passes `fires` False: views of the target do not process its blocks.  A chunk may
         consist of several blocks.  In each partition of the target only its first part names the
-        source blocks, so that the ledger counts each block once; `booked` collects these
+        source blocks, so that the ledger counts each block once; `booked_partitions` collects these
         partitions.
         """
         number = self._new_block(table, block.num_rows, kind)
-        self._write(table, block, number, contributions, booked=booked)
+        self._write(table, block, number, contributions, booked_partitions=booked_partitions)
         if fires:
-            self._late = self._cascade.late_tables(table.id)
+            self._written_dimensions = self._cascade.written_dimensions(table.id)
             self.cascade(table, block, number, 0)
         return number
 
@@ -227,23 +233,25 @@ class BlockStager:
         block: pa.Table,
         number: Blocks,
         contributions: tuple[Contribution, ...],
-        into: list[Change] | None = None,
+        changes_to: list[Change] | None = None,
         *,
-        booked: set[str] | None = None,
+        booked_partitions: set[str] | None = None,
         unique: bool = False,
     ) -> None:
-        """Stage the block's parts; append each to `into` (None: the stager's changes) once written.
+        """Stage the block's parts; append each to `changes_to` (None: the stager's changes) once
+        written.
 
-        Parts of partitions in `booked` leave out the source blocks of `contributions`; `booked`
-        grows by the block's partitions. `unique` says that no two rows have one sorting key. A Null
-        table stores nothing; a block without rows gives a placeholder part if it has contributions.
+        Parts of partitions in `booked_partitions` leave out the source blocks of `contributions`;
+        `booked_partitions` grows by the block's partitions. `unique` says that no two rows have one
+        sorting key. A Null table stores nothing; a block without rows gives a placeholder part if
+        it has contributions.
         """
         if table.engine.name == "Null":
             return
-        changes = self._changes if into is None else into
+        changes = self._changes if changes_to is None else changes_to
         pieces = self._pieces(table, block, unique) if block.num_rows else []
         for partition_id, partition_value, rows in pieces:
-            again = booked is not None and partition_id in booked
+            again = booked_partitions is not None and partition_id in booked_partitions
             inline_bytes_max = self._inline_bytes(table, rows)
             in_file = rows.nbytes > inline_bytes_max
             staged = write_part(
@@ -264,8 +272,8 @@ class BlockStager:
                 threads=self._settings.threads,
             )
             changes.append(AddPart(staged.part, staged.inline_rows))
-            if booked is not None:
-                booked.add(partition_id)
+            if booked_partitions is not None:
+                booked_partitions.add(partition_id)
         if not pieces and contributions:
             changes.append(AddPart(placeholder_part(table, number, contributions)))
 
@@ -335,7 +343,7 @@ class BlockStager:
             return
         large = bool(views) and block.num_rows >= tuning.SHARED_CODES_ROWS_MIN
         codes = SharedCodes(block, len(views)) if large else None
-        if self._late:
+        if self._written_dimensions:
             views = self._cascade.ordered(views)
         elif len(views) > 1 and self.parallel:
             self._fire_in_parallel(views, block, number, depth, codes)
@@ -358,7 +366,7 @@ class BlockStager:
             )
             for view in views
         }
-        of = {view.id: view for view in views}
+        views_by_id = {view.id: view for view in views}
         absorbed: set[str] = set()
 
         def absorb(view_id: str) -> None:
@@ -368,18 +376,18 @@ class BlockStager:
 
         def fire_branch(view_id: str) -> None:
             """Fire the view in its own branch, whose results stay apart until they are absorbed."""
-            branches[view_id]._fire(of[view_id], block, number, depth, codes)
+            branches[view_id]._fire(views_by_id[view_id], block, number, depth, codes)
 
         try:
             run_branches(list(branches), fire_branch, absorb, self.context.settings)
         finally:
             for view_id in branches.keys() - absorbed:
-                branches[view_id]._undo(0, {})
+                branches[view_id]._roll_back(0, {})
 
     def _absorb(self, branch: BlockStager) -> None:
         """Append what a branch staged; its new blocks are numbered after those of this stager."""
         shifts = {table_id: self._next_index.get(table_id, 0) for table_id in branch._next_index}
-        self._changes += [shifted(change, shifts) for change in branch._changes]
+        self._changes += [with_shifted_blocks(change, shifts) for change in branch._changes]
         for table_id, count in branch._next_index.items():
             self._next_index[table_id] = shifts[table_id] + count
         self._requirements.update(branch._requirements)
@@ -400,8 +408,8 @@ class BlockStager:
         mark = len(self._changes), dict(self._next_index)
         statistics = QueryStatistics()
         try:
-            target, made, new = self._trigger(view, block, number, statistics, codes)
-            write = self._measured(view, block, made, mark[0], started, statistics)
+            target, view_rows, view_block = self._trigger(view, block, number, statistics, codes)
+            write = self._view_write(view, block, view_rows, mark[0], started, statistics)
         except Error as error:
             self._views.append(
                 ViewWrite(
@@ -414,47 +422,50 @@ class BlockStager:
                     exception_code=error.code,
                 )
             )
-            if not self._ignores(view, error):
+            if not self._ignores_failure(view, error):
                 raise
-            self._undo(*mark)
+            self._roll_back(*mark)
             self._changes.append(failure_note(view, block.num_rows, error))
             return
         self._views.append(write)
         failpoint("insert.view_fired")
-        self.cascade(target, made, new, depth + 1)
+        self.cascade(target, view_rows, view_block, depth + 1)
 
-    def _measured(
+    def _view_write(
         self,
         view: MaterializedView,
         block: pa.Table,
-        made: pa.Table,
-        mark: int,
+        view_rows: pa.Table,
+        first_change: int,
         started: int,
         statistics: QueryStatistics,
     ) -> ViewWrite:
-        """Return the view's work on the block, from the changes staged after the first `mark`.
+        """Return the view's work on the block, from the changes staged after the first
+        `first_change`.
 
         `started` is in nanoseconds of the performance counter. Raises ViewLimitExceeded if the work
         exceeds a guardrail of the INSERT.
         """
-        parts = sum(isinstance(c, AddPart) and c.part.rows > 0 for c in self._changes[mark:])
-        peak_bytes = max(statistics.memory_peak_bytes, made.nbytes)
+        parts = sum(
+            isinstance(c, AddPart) and c.part.rows > 0 for c in self._changes[first_change:]
+        )
+        peak_bytes = max(statistics.memory_peak_bytes, view_rows.nbytes)
         write = ViewWrite(
             view.id,
             block.num_rows,
-            made.num_rows,
+            view_rows.num_rows,
             time.perf_counter_ns() - started,
             bytes_read=block.nbytes,
-            bytes_written=made.nbytes,
+            bytes_written=view_rows.nbytes,
             parts=parts,
             peak_bytes=peak_bytes,
         )
         if self._limits == NO_LIMITS:
             return write
-        before = [one for one in (*self.earlier, *self._views) if one.view_id == view.id]
+        before = [one for one in (*self.earlier_writes, *self._views) if one.view_id == view.id]
         (total,) = join_views((*before, write))
         cost = Cost(
-            total.elapsed_ns, made.num_rows / max(1, block.num_rows), total.parts, peak_bytes
+            total.elapsed_ns, view_rows.num_rows / max(1, block.num_rows), total.parts, peak_bytes
         )
         return replace(write, warnings=self._limits.check(view, cost))
 
@@ -466,26 +477,27 @@ class BlockStager:
         statistics: QueryStatistics,
         codes: SharedCodes | None,
     ) -> tuple[Table, pa.Table, NewBlock]:
-        """Run the view on the block and stage its rows; return its target, the rows and their block."""
+        """Run the view on the block and stage its rows; return its target, the rows and their
+        block."""
         target = target_of(self.context.snapshot, view)
         try:
             bound = bound_view(view, self.context)
         except Error as error:
-            raise pushing_to(view, error) from error
-        rows = self._made(view, bound, block, statistics, codes)
+            raise error_in_view(view, error) from error
+        rows = self._view_rows(view, bound, block, statistics, codes)
         self._require_dimensions(view)
         contribution = Contribution(
             view.id, view.version, view.source_id, None, (number,), rows.num_rows
         )
-        new = self._new_block(target, rows.num_rows, "view")
+        view_block = self._new_block(target, rows.num_rows, "view")
         try:
-            self._write(target, rows, new, (contribution,), unique=bound.unique)
+            self._write(target, rows, view_block, (contribution,), unique=bound.unique)
         except Error as error:
-            raise pushing_to(view, error) from error
+            raise error_in_view(view, error) from error
         self._changes.append(AddCoverage(CoverageRow(view.id, None, number)))
-        return target, rows, new
+        return target, rows, view_block
 
-    def _made(
+    def _view_rows(
         self,
         view: MaterializedView,
         bound: BoundView,
@@ -498,7 +510,7 @@ class BlockStager:
         Its dimensions include the parts that the same commit adds to them.
         """
         context, parts = self.context, None
-        late_tables = self._late.intersection(view.dimension_ids)
+        late_tables = self._written_dimensions.intersection(view.dimension_ids)
         if late_tables:
             staged: Mapping[str, Sequence[AddPart]] = added_parts(self._changes, late_tables)
             if self.joined is not None:
@@ -507,11 +519,14 @@ class BlockStager:
                     for table_id in late_tables
                     if table_id in self.joined
                 }
-            parts = parts_with(context.snapshot, staged)
-            inline = inline_of(table_id for found in staged.values() for table_id in found)
+            parts = live_and_staged_parts(context.snapshot, staged)
+            inline = inline_rows_by_part(
+                table_id for found in staged.values() for table_id in found
+            )
             context = replace(context, snapshot=OverlaySnapshot(context.snapshot, inline=inline))
             self._joined += [
-                Joined(view.id, table_id, len(staged.get(table_id, ()))) for table_id in late_tables
+                JoinedParts(view.id, table_id, len(staged.get(table_id, ())))
+                for table_id in late_tables
             ]
         return fire(
             bound,
@@ -523,7 +538,7 @@ class BlockStager:
             codes=codes,
         )
 
-    def _ignores(self, view: MaterializedView, error: Error) -> bool:
+    def _ignores_failure(self, view: MaterializedView, error: Error) -> bool:
         """Return whether the view's failure becomes its gap instead of failing the INSERT.
 
         A cancelled statement is no failure.  A version that a rebuild makes beside a view never
@@ -531,7 +546,7 @@ class BlockStager:
         ignored = self._settings.boolean("materialized_views_ignore_errors")
         return bool(ignored or view.standing) and not isinstance(error, QueryWasCancelled)
 
-    def _undo(self, changes: int, next_index: dict[str, int]) -> None:
+    def _roll_back(self, changes: int, next_index: dict[str, int]) -> None:
         """Keep the first `changes` staged changes; delete the files of the others.
 
         The numbers of the next blocks become those in `next_index`.

@@ -26,8 +26,9 @@ from olapdb.compute.batches import single_chunk
 from olapdb.errors import TableAltered
 from olapdb.ingest.deduplication_key import KeyRule, key_rule
 from olapdb.ingest.key_hash import row_keys
-from olapdb.model.changes import Change, KeysAreNew, RecordKeys, Requirement
+from olapdb.model.changes import Change, RecordKeys
 from olapdb.model.keys import KeyLedger, KeyRun, SortedKeys, keys_to_bytes, no_keys
+from olapdb.model.requirements import KeysAreNew, Requirement
 from olapdb.model.schema import Table
 from olapdb.runtime.services import Services
 
@@ -53,11 +54,11 @@ class KeyHistory:
         first = next((ordinal for ordinal in later if ordinal is not None), self.ledger.next)
         return max(oldest, first)
 
-    def found(self, keys: SortedKeys, oldest: int) -> np.ndarray:
+    def accepted_mask(self, keys: SortedKeys, oldest: int) -> np.ndarray:
         """Return for each key whether it was accepted with an ordinal of at least `oldest`."""
         found = np.zeros(len(keys), bool)
         for run in self.runs:
-            found |= run.found(keys, oldest)
+            found |= run.accepted_mask(keys, oldest)
         return found
 
 
@@ -142,14 +143,14 @@ class Admission:
     _seen: int = field(init=False)
     """No key of this INSERT is among the accepted ones of earlier ordinals in the window."""
     _pending: list[np.ndarray] = field(default_factory=list)
-    _own: list[KeyRun] = field(default_factory=list)
+    _own_runs: list[KeyRun] = field(default_factory=list)
     _own_count: int = 0
     _accepted_bytes: bytes | None = None
-    _known: int = 0
+    _rejected_rows: int = 0
     """Rows dropped because of keys that were accepted before the INSERT."""
 
     def __post_init__(self) -> None:
-        self._look()
+        self._begin_window()
 
     @classmethod
     def of(cls, services: Services, table: Table) -> Admission | None:
@@ -161,13 +162,14 @@ class Admission:
         return cls(table, rule, indexes.of(table.id, services.catalog), services)
 
     def admit(self, block: pa.Table) -> pa.Table:
-        """Return the rows of the block with new keys, in their order; the block itself if all are new."""
-        keys, has_key = self.keys_of(block)
+        """Return the rows of the block with new keys, in their order; the block itself if all are
+        new."""
+        keys, has_key = self.block_keys(block)
         fresh = SortedKeys.of(keys, None if has_key.all() else np.flatnonzero(has_key))
-        is_known = self._history.found(fresh, self._oldest)
-        self._known += int(is_known.sum())
-        for run in self._own:
-            is_known |= run.found(fresh)
+        is_known = self._history.accepted_mask(fresh, self._oldest)
+        self._rejected_rows += int(is_known.sum())
+        for run in self._own_runs:
+            is_known |= run.accepted_mask(fresh)
         fresh = fresh.where(~is_known)
         fresh = fresh.where(fresh.first_of_each())
         self._accept(keys, fresh)
@@ -177,7 +179,7 @@ class Admission:
         self.dropped += dropped
         return block.filter(pa.array(admitted)) if dropped else block
 
-    def keys_of(self, block: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+    def block_keys(self, block: pa.Table) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows' keys, shape (rows, 2), and for each row whether it has one."""
         arrays = [single_chunk(block.column(name)) for name in self.rule.columns]
         has_key = np.ones(block.num_rows, bool)
@@ -186,32 +188,36 @@ class Admission:
                 has_key &= np.asarray(array.is_valid())
         return row_keys(arrays, block.num_rows), has_key
 
-    def again(self, table: Table) -> None:
+    def restart(self, table: Table) -> None:
         """Forget the admitted blocks and refresh the keys, before the INSERT admits them again.
 
         Raises TableAltered if the table's rule has changed, or where rows were dropped because
         of keys that the table has forgotten since: these rows are not in memory any more.
         """
         rule, epoch = key_rule(table), self._history.ledger.epoch
-        self._look()
-        if rule != self.rule or (self._known and epoch != self._history.ledger.epoch):
+        self._begin_window()
+        if rule != self.rule or (self._rejected_rows and epoch != self._history.ledger.epoch):
             raise TableAltered(
                 f"{table.database}.{table.name} forgot its keys, or has others, since the INSERT"
                 " began.",
                 hint="Nothing was inserted; run it again.",
             )
         self.table = table
-        self._pending, self._own, self._own_count = [], [], 0
+        self._pending, self._own_runs, self._own_count = [], [], 0
         self._accepted_bytes = None
 
-    def take(self, trial: Admission) -> None:
+    def take_over(self, trial: Admission) -> None:
         """Take over the outcome of another admission to the same table."""
         self._history, self._oldest, self._seen = trial._history, trial._oldest, trial._seen
-        self._pending, self._own, self._own_count = trial._pending, trial._own, trial._own_count
+        self._pending, self._own_runs, self._own_count = (
+            trial._pending,
+            trial._own_runs,
+            trial._own_count,
+        )
 
     def requirements(self) -> list[Requirement]:
         """Return the requirement that no other commit has accepted one of the keys."""
-        self._catch_up()
+        self._check_newer_keys()
         epoch = self._history.ledger.epoch
         return [KeysAreNew(self.table.id, epoch, self._seen, self._accepted())]
 
@@ -229,7 +235,7 @@ class Admission:
             )
         ]
 
-    def _catch_up(self) -> None:
+    def _check_newer_keys(self) -> None:
         """Compare with the keys that were accepted while the INSERT ran.
 
         Other writers wait for the commit, which then compares only the newest keys.  The commit
@@ -238,10 +244,10 @@ class Admission:
         if now.ledger.next == self._seen or now.ledger.epoch != self._history.ledger.epoch:
             return
         keys = SortedKeys.of(np.concatenate((no_keys(), *self._pending)))
-        if not now.found(keys, self._seen).any():
+        if not now.accepted_mask(keys, self._seen).any():
             self._seen = now.ledger.next
 
-    def _look(self) -> None:
+    def _begin_window(self) -> None:
         """Refresh the accepted keys, and set the first ordinal of this INSERT's window."""
         history = self.index.refresh(self.services.catalog)
         if history.ledger.definition not in ("", self.rule.definition):
@@ -261,7 +267,7 @@ class Admission:
         self._own_count += len(fresh)
         offsets = (np.cumsum(accepted) - 1)[fresh.rows].astype(np.uint32)
         run = KeyRun(before, self._own_count, fresh.high, fresh.low, offsets, _NO_TIMES, _NO_TIMES)
-        _append(self._own, run, 0)
+        _append(self._own_runs, run, 0)
 
     def _accepted(self) -> bytes:
         """Return the accepted keys as bytes, from a cache until another block is admitted."""

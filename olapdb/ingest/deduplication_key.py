@@ -1,4 +1,5 @@
-"""The identity of a table's rows: its settings `deduplicate_by` and `deduplicate_window…`, checked."""
+"""The identity of a table's rows: its settings `deduplicate_by` and `deduplicate_window…`,
+checked."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
 
 WINDOW_ROWS_MAX = 100_000_000
-"""The largest window. It takes about 2 GB of memory in each process that inserts into the table, and
-1.6 GB in the catalog."""
+"""The largest window. It takes about 2 GB of memory in each process that inserts into the table,
+and 1.6 GB in the catalog."""
 _KEY_TYPES = (
     types.Integer,
     types.String,
@@ -71,7 +72,7 @@ def key_rule(table: Table) -> KeyRule | None:
         )
     return KeyRule(
         tuple(column.name for column in columns),
-        ",".join(f"{column.id}:{_form(column)}" for column in columns),
+        ",".join(f"{column.id}:{_hash_form(column)}" for column in columns),
         window_rows,
         int(table.setting("deduplicate_window")) * 1_000,
     )
@@ -153,7 +154,7 @@ def _key_column(table: Table, name: str) -> Column:
     return column
 
 
-def _form(column: Column) -> str:
+def _hash_form(column: Column) -> str:
     """Return the name of the form in which the column's values are hashed.
 
     Columns of different types with one form, such as integers of any width, have equal hashes.

@@ -30,7 +30,7 @@ def row_keys(arrays: Sequence[pa.Array], rows: int) -> np.ndarray:
         pieces = [one.slice(start, PIECE_ROWS) for one in arrays]
         lanes = _Lanes(min(PIECE_ROWS, rows - start))
         for piece in pieces:
-            _take(lanes, piece)
+            _add_column(lanes, piece)
         keys[start : start + PIECE_ROWS, 0] = lanes.high
         keys[start : start + PIECE_ROWS, 1] = lanes.low
     return keys
@@ -50,20 +50,20 @@ class _Lanes:
             self.low[rows] = mix((self.low[rows] + words) * _ODD)
 
 
-def _take(lanes: _Lanes, array: pa.Array) -> None:
+def _add_column(lanes: _Lanes, array: pa.Array) -> None:
     """Hash the values of one column of the key."""
     arrow = array.type
     if pa.types.is_string(arrow) or pa.types.is_fixed_size_binary(arrow):
-        _take_bytes(lanes, columns.binary(array))
+        _add_texts(lanes, columns.binary(array))
     elif pa.types.is_decimal(arrow):
-        _take_decimals(lanes, array)
+        _add_decimals(lanes, array)
     else:
         values = columns.numpy_values(array)
         wide = values if values.dtype == np.uint64 else values.astype(np.int64).view(np.uint64)
         lanes.take(wide)
 
 
-def _take_decimals(lanes: _Lanes, array: pa.Array) -> None:
+def _add_decimals(lanes: _Lanes, array: pa.Array) -> None:
     """Hash decimals by their 128 or 256 bits."""
     words = array.type.byte_width // 8
     buffer = array.buffers()[1]
@@ -74,7 +74,7 @@ def _take_decimals(lanes: _Lanes, array: pa.Array) -> None:
         lanes.take(column)
 
 
-def _take_bytes(lanes: _Lanes, array: pa.Array) -> None:
+def _add_texts(lanes: _Lanes, array: pa.Array) -> None:
     """Add the length and bytes of each text to its row's lanes, in words of 8 bytes."""
     offsets, data = columns.bytes_of(array)
     lengths = np.diff(offsets)

@@ -7,8 +7,8 @@ commit adds.
     s -> v -> t         a fires first; v joins hi with the rows that a wrote for the block
 
 `Cascade` orders the views of one table so that a view that writes a table fires before those that
-join it.  Where no order does (a circle, or a later block of the INSERT adds more), `Joined` records
-which views joined too few parts.  The INSERT fires them again, or invalidates their rows.
+join it.  Where no order does (a circle, or a later block of the INSERT adds more), `JoinedParts`
+records which views joined too few parts.  The INSERT fires them again, or invalidates their rows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OTHER_PARTS = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class JoinedParts:
     """The number of parts, of those that its own commit adds to a table, that a view joined.
 
     With fewer parts than the commit adds, or with other ones (`OTHER_PARTS`), the view joined a
@@ -42,9 +42,9 @@ class Joined:
     parts: int
 
 
-def fewest_joined(joined: Iterable[Joined]) -> tuple[Joined, ...]:
+def fewest_joined(joined: Iterable[JoinedParts]) -> tuple[JoinedParts, ...]:
     """Return for each view and table the firing that joined the fewest parts."""
-    fewest: dict[tuple[str, str], Joined] = {}
+    fewest: dict[tuple[str, str], JoinedParts] = {}
     for one in joined:
         key = (one.view_id, one.table_id)
         if key not in fewest or one.parts < fewest[key].parts:
@@ -64,7 +64,7 @@ def added_parts(changes: Iterable[Change], table_ids: frozenset[str]) -> AddedPa
     return {table_id: tuple(parts) for table_id, parts in parts_of.items()}
 
 
-def unsettled(joined: Sequence[Joined], changes: Iterable[Change]) -> frozenset[str]:
+def unsettled_views(joined: Sequence[JoinedParts], changes: Iterable[Change]) -> frozenset[str]:
     """Return the ids of the views that joined fewer parts than the commit adds."""
     if not joined:
         return frozenset()
@@ -79,22 +79,22 @@ class Cascade:
     snapshot: Snapshot
     _writes: dict[str, frozenset[str]] = field(default_factory=dict)
     _reads: dict[str, frozenset[str]] = field(default_factory=dict)
-    _late: dict[str, frozenset[str]] = field(default_factory=dict)
+    _written_dimensions: dict[str, frozenset[str]] = field(default_factory=dict)
     _order: dict[str, tuple[MaterializedView, ...]] = field(default_factory=dict)
 
-    def late_tables(self, table_id: str) -> frozenset[str]:
+    def written_dimensions(self, table_id: str) -> frozenset[str]:
         """Return the ids of the tables that an INSERT into this one both writes and joins."""
-        tables = self._late.get(table_id)
+        tables = self._written_dimensions.get(table_id)
         if tables is None:
             writes, reads = {table_id}, set[str]()
             waiting = [table_id]
             while waiting:
-                for view in self._attached(waiting.pop()):
+                for view in self._attached_views(waiting.pop()):
                     reads.update(view.dimension_ids)
                     if view.target_id not in writes:
                         writes.add(view.target_id)
                         waiting.append(view.target_id)
-            tables = self._late[table_id] = frozenset(writes & reads)
+            tables = self._written_dimensions[table_id] = frozenset(writes & reads)
         return tables
 
     def ordered(self, views: tuple[MaterializedView, ...]) -> tuple[MaterializedView, ...]:
@@ -109,38 +109,38 @@ class Cascade:
             waiting = list(views)
             done: list[MaterializedView] = []
             while waiting:
-                ready = (one for one in waiting if not self._waits(one, waiting))
+                ready = (one for one in waiting if not self._must_wait(one, waiting))
                 chosen = next(ready, waiting[0])
                 waiting.remove(chosen)
                 done.append(chosen)
             self._order[table_id] = tuple(done)
         return self._order[table_id]
 
-    def _waits(self, view: MaterializedView, others: Sequence[MaterializedView]) -> bool:
+    def _must_wait(self, view: MaterializedView, others: Sequence[MaterializedView]) -> bool:
         """Return whether another of the views writes a table that this one's cascade joins."""
-        reads = self._read_below(view)
+        reads = self._tables_joined_below(view)
         return bool(reads) and any(
-            other is not view and not reads.isdisjoint(self._written_below(other))
+            other is not view and not reads.isdisjoint(self._tables_written_below(other))
             for other in others
         )
 
-    def _attached(self, table_id: str) -> list[MaterializedView]:
+    def _attached_views(self, table_id: str) -> list[MaterializedView]:
         """Return the attached materialized views that read the table."""
         return [view for view in self.snapshot.views_on(table_id) if view.attached]
 
-    def _written_below(self, view: MaterializedView) -> frozenset[str]:
+    def _tables_written_below(self, view: MaterializedView) -> frozenset[str]:
         """Return the tables that the view and the views below it write."""
         if view.id not in self._writes:
-            self._walk(view)
+            self._collect_tables(view)
         return self._writes[view.id]
 
-    def _read_below(self, view: MaterializedView) -> frozenset[str]:
+    def _tables_joined_below(self, view: MaterializedView) -> frozenset[str]:
         """Return the tables that the view and the views below it join."""
         if view.id not in self._reads:
-            self._walk(view)
+            self._collect_tables(view)
         return self._reads[view.id]
 
-    def _walk(self, view: MaterializedView) -> None:
+    def _collect_tables(self, view: MaterializedView) -> None:
         """Collect in the caches the tables that the view's cascade writes and joins."""
         writes, reads = set[str](), set[str]()
         waiting = [view]
@@ -149,11 +149,11 @@ class Cascade:
             reads.update(current.dimension_ids)
             if current.target_id not in writes:
                 writes.add(current.target_id)
-                waiting += self._attached(current.target_id)
+                waiting += self._attached_views(current.target_id)
         self._writes[view.id], self._reads[view.id] = frozenset(writes), frozenset(reads)
 
 
-def numbered(part: Part, first: int) -> Part:
+def with_block_number(part: Part, first: int) -> Part:
     """Return the staged part with the block number that it gets if its commit is the next one.
 
     `first` is the table's next block number.
@@ -164,12 +164,12 @@ def numbered(part: Part, first: int) -> Part:
     return replace(part, blocks=BlockRange(number, number))
 
 
-def inline_of(staged: Iterable[AddPart]) -> dict[str, bytes]:
+def inline_rows_by_part(staged: Iterable[AddPart]) -> dict[str, bytes]:
     """Return the Arrow IPC bytes of the staged inline parts, by part id."""
     return {one.part.id: one.inline_rows for one in staged if one.inline_rows is not None}
 
 
-def parts_with(
+def live_and_staged_parts(
     snapshot: Snapshot, staged: Mapping[str, Sequence[AddPart]]
 ) -> dict[str, Sequence[Part]]:
     """Return by table the live parts and the staged ones, numbered and sorted by block."""
@@ -178,6 +178,6 @@ def parts_with(
         table = snapshot.by_id(table_id)
         assert isinstance(table, Table)
         first = snapshot.next_block(table)
-        parts = [*snapshot.parts(table_id), *(numbered(one.part, first) for one in more)]
+        parts = [*snapshot.parts(table_id), *(with_block_number(one.part, first) for one in more)]
         parts_of[table_id] = sorted(parts, key=lambda p: (p.block_range, p.partition_id))
     return parts_of

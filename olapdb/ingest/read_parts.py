@@ -95,7 +95,8 @@ class _InlineRows:
 def read_staged(
     store: Store, table: Table, staged: AddPart, columns: Sequence[str] | None = None
 ) -> pa.Table:
-    """Return all rows of a part that is staged, not committed, with `columns` (None: all stored)."""
+    """Return all rows of a part that is staged, not committed, with `columns` (None: all
+    stored)."""
     names = [c.name for c in table.stored_columns if columns is None or c.name in columns]
     return PartReader(store, _InlineRows(staged.inline_rows), staged.part, table).read(names)
 
@@ -120,9 +121,9 @@ def discard(services: Services, paths: Iterable[str]) -> None:
 
 
 @contextmanager
-def deleting_on_failure(give_up: Callable[[], None]) -> Iterator[None]:
-    """Call `give_up`, which deletes staged files, where the commit inside fails and certainly did
-    not happen.
+def deleting_on_failure(delete_staged: Callable[[], None]) -> Iterator[None]:
+    """Call `delete_staged`, which deletes staged files, where the commit inside fails and certainly
+    did not happen.
 
     An exception that is no olapdb error, such as Ctrl-C, may arrive after the commit: it deletes
     nothing.
@@ -132,5 +133,5 @@ def deleting_on_failure(give_up: Callable[[], None]) -> Iterator[None]:
     except CommitUnknown:
         raise
     except Error:
-        give_up()
+        delete_staged()
         raise

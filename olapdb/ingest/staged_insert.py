@@ -10,16 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from olapdb.ingest.own_rows import Joined, fewest_joined, unsettled
-from olapdb.model.changes import (
-    AddBlock,
-    AddCoverage,
-    AddPart,
-    Change,
-    PartsOfPartitionAre,
-    Requirement,
-)
+from olapdb.ingest.own_rows import JoinedParts, fewest_joined, unsettled_views
+from olapdb.model.changes import AddBlock, AddCoverage, AddPart, Change
 from olapdb.model.part import Blocks, Contribution, NewBlock
+from olapdb.model.requirements import PartsOfPartitionAre, Requirement
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +55,13 @@ class StagedInsert:
     changes: tuple[Change, ...]
     dimensions: tuple[tuple[str, str], ...] = ()
     views: tuple[ViewWrite, ...] = ()
-    joined: tuple[Joined, ...] = ()
+    joined: tuple[JoinedParts, ...] = ()
     """How many parts of the tables that the same commit writes each view joined."""
 
     @property
     def unsettled(self) -> frozenset[str]:
         """Return the ids of views that joined fewer parts of their dimensions than this adds."""
-        return unsettled(self.joined, self.changes)
+        return unsettled_views(self.joined, self.changes)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -99,7 +93,7 @@ def join_staged(staged: Sequence[StagedInsert]) -> StagedInsert:
             if isinstance(change, AddBlock):
                 table_id = change.block.table_id
                 counts[table_id] = counts.get(table_id, 0) + 1
-            changes.append(shifted(change, shifts))
+            changes.append(with_shifted_blocks(change, shifts))
     return StagedInsert(
         table_id=staged[0].table_id,
         snapshot=min(one.snapshot for one in staged),
@@ -113,7 +107,7 @@ def join_staged(staged: Sequence[StagedInsert]) -> StagedInsert:
     )
 
 
-def shifted(change: Change, shifts: Mapping[str, int]) -> Change:
+def with_shifted_blocks(change: Change, shifts: Mapping[str, int]) -> Change:
     """Return the change with the indices of its new blocks raised.
 
     `shifts` is by table id; a table that it lacks is not shifted.

@@ -25,7 +25,7 @@ from olapdb.execute.run import is_simple, run_simple
 from olapdb.functions.base import Environment
 from olapdb.ingest.block import BlockMaker
 from olapdb.ingest.key_uniqueness import gives_each_key_once
-from olapdb.ingest.view_guardrails import ViewLimits, over_memory
+from olapdb.ingest.view_guardrails import ViewLimits, memory_limit_error
 from olapdb.model.part import Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot, target_of
@@ -95,7 +95,7 @@ class BoundView:
 
 
 NO_LIMITS = ViewLimits()
-LIMITS = ("max_memory_usage", "max_execution_time", "max_threads")
+LIMIT_SETTINGS = ("max_memory_usage", "max_execution_time", "max_threads")
 
 
 def bound_view(view: MaterializedView, context: TriggerContext) -> BoundView:
@@ -151,13 +151,13 @@ def fire(
         return bound.maker.make(arrays, rows.num_rows, environment)
     except MemoryLimitExceeded as error:
         if execution.memory.limit_bytes == cap_bytes:
-            raise over_memory(view, limits, error) from error
-        raise pushing_to(view, error) from error
+            raise memory_limit_error(view, limits, error) from error
+        raise error_in_view(view, error) from error
     except Error as error:
-        raise pushing_to(view, error) from error
+        raise error_in_view(view, error) from error
 
 
-def pushing_to(view: MaterializedView, error: Error) -> Error:
+def error_in_view(view: MaterializedView, error: Error) -> Error:
     """Return the error with a message that names the view that failed."""
     message = f"{error.message} (while pushing to view {view.database}.{view.name})"
     return type(error)(message, hint=error.hint, position=error.position)
@@ -201,7 +201,7 @@ def _environment(view: MaterializedView, environment: Environment) -> Environmen
 
 def _settings(view: MaterializedView, context: TriggerContext) -> Settings:
     """Return the view's own settings with the statement's limits."""
-    limits = tuple((n, context.settings[n]) for n in LIMITS if n in context.settings)
+    limits = tuple((n, context.settings[n]) for n in LIMIT_SETTINGS if n in context.settings)
     return _parsed((*view.settings, *limits))
 
 

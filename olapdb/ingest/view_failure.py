@@ -23,12 +23,13 @@ REASON_LENGTH_MAX = 1_000
 
 
 def failure_note(view: MaterializedView, rows: int, error: Error) -> Invalidate:
-    """Return the note that the view failed on a block of `rows` rows; its only key is the reason."""
+    """Return the note that the view failed on a block of `rows` rows; its only key is the
+    reason."""
     reason = str(error)[:REASON_LENGTH_MAX]
     return Invalidate(Invalidation(view.id, NO_PARTITION, FAILED, "", "", rows, 0, (reason,)))
 
 
-def with_statement(changes: Iterable[Change], origin: CommitOrigin) -> list[Change]:
+def with_statements(changes: Iterable[Change], origin: CommitOrigin) -> list[Change]:
     """Return the changes with the statement of the origin in each failure note.
 
     Several notes of one view become one, with the first reason and the rows of all."""

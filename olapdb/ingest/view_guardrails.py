@@ -67,7 +67,8 @@ class ViewLimits:
         return self.memory_bytes if self.throws else 0
 
     def check(self, view: MaterializedView, cost: Cost) -> tuple[str, ...]:
-        """Return the warnings of the view's cost; raise ViewLimitExceeded for the first in mode throw."""
+        """Return the warnings of the view's cost; raise ViewLimitExceeded for the first in mode
+        throw."""
         warnings = tuple(self._exceeded(f"{view.database}.{view.name}", cost))
         if warnings and self.throws:
             raise ViewLimitExceeded(f"{warnings[0]}", hint=HINT)
@@ -100,7 +101,7 @@ class ViewLimits:
         return warnings
 
 
-def over_memory(
+def memory_limit_error(
     view: MaterializedView, limits: ViewLimits, error: MemoryLimitExceeded
 ) -> ViewLimitExceeded:
     """Return the error of a view that exceeded max_view_memory_usage, naming the view."""

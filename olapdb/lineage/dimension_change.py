@@ -25,15 +25,13 @@ from olapdb.errors import Error, QueryWasCancelled
 from olapdb.functions.base import Environment
 from olapdb.ingest.block_stager import dimension_requirements
 from olapdb.ingest.read_parts import Pin
-from olapdb.ingest.trigger import LIMITS, TriggerContext, bound_view
+from olapdb.ingest.trigger import LIMIT_SETTINGS, TriggerContext, bound_view
 from olapdb.lineage.dimension_impact import DimensionImpact, TableChange
 from olapdb.lineage.invalidation import StaleSlices, processed_parts
-from olapdb.model.changes import (
-    AddPart,
-    Change,
+from olapdb.model.changes import AddPart, Change, RemoveParts
+from olapdb.model.requirements import (
     DimensionViewsAre,
     NothingCovered,
-    RemoveParts,
     Requirement,
     SchemaIs,
     SeenUpTo,
@@ -58,20 +56,20 @@ def dimension_views(snapshot: Snapshot, table_ids: Collection[str]) -> list[Mate
 class TableWrite:
     """The tables (ids) whose rows a commit changes, and how to treat views that join them.
 
-    `rows` is the number of rows that change, for invalidations of everything.  `compared` False
-    skips the lookup and makes all that these views wrote stale.  All is also stale of the views
-    (ids) in `rejoined`, whose joined rows are unchanged but read differently from now on; and of
-    those in `unsettled`, which joined only a part of the rows that the commit publishes.
+    `rows` is the number of rows that change, for invalidations of everything.  `compares_rows`
+    False skips the lookup and makes all that these views wrote stale.  All is also stale of the
+    views (ids) in `rejoined`, whose joined rows are unchanged but read differently from now on; and
+    of those in `unsettled`, which joined only a part of the rows that the commit publishes.
     """
 
     table_ids: frozenset[str]
     rows: int
-    compared: bool = True
+    compares_rows: bool = True
     rejoined: frozenset[str] = frozenset()
     unsettled: frozenset[str] = frozenset()
 
 
-def dimension_changed(
+def dimension_effects(
     origin: CommitOrigin, snapshot: Snapshot, write: TableWrite, changes: Sequence[Change]
 ) -> CommitDraft:
     """Return the invalidations of views that join the written tables, or any other table whose
@@ -84,12 +82,14 @@ def dimension_changed(
     """
     draft = CommitDraft()
     table_ids = write.table_ids | changed_tables(snapshot, changes)
-    found = dimension_views(snapshot, table_ids)
-    for one in sorted(table_ids):
-        views = tuple((v.id, v.version) for v in found if one in v.dimension_ids)
-        draft.require(DimensionViewsAre(one, views))
-    moved = _table_changes(snapshot, table_ids, changes) if write.compared and found else None
-    for view in found:
+    views = dimension_views(snapshot, table_ids)
+    for table_id in sorted(table_ids):
+        readers = tuple((v.id, v.version) for v in views if table_id in v.dimension_ids)
+        draft.require(DimensionViewsAre(table_id, readers))
+    table_changes = (
+        _table_changes(snapshot, table_ids, changes) if write.compares_rows and views else None
+    )
+    for view in views:
         if view.dimension_mode == "at_insert":
             continue
         stale: StaleSlices | None = None
@@ -98,9 +98,9 @@ def dimension_changed(
             if not coverage.everywhere and not any(coverage.by_partition.values()):
                 draft.require(NothingCovered(view.id))
                 continue
-            if moved is not None and view.id not in write.rejoined:
-                lookup = _Lookup(origin, snapshot, view, moved)
-                stale = lookup.stale()
+            if table_changes is not None and view.id not in write.rejoined:
+                lookup = _Lookup(origin, snapshot, view, table_changes)
+                stale = lookup.stale_slices()
                 if stale is not None:
                     draft.require(*lookup.requirements())
         if stale is None:
@@ -112,19 +112,19 @@ def dimension_changed(
 
 def changed_tables(snapshot: Snapshot, changes: Sequence[Change]) -> set[str]:
     """Return the tables of the snapshot in which the changes remove or add rows."""
-    found = {
+    table_ids = {
         change.table_id if isinstance(change, RemoveParts) else change.part.table_id
         for change in changes
         if isinstance(change, RemoveParts) or (isinstance(change, AddPart) and change.part.rows)
     }
-    return {table_id for table_id in found if isinstance(snapshot.by_id(table_id), Table)}
+    return {table_id for table_id in table_ids if isinstance(snapshot.by_id(table_id), Table)}
 
 
 def _table_changes(
     snapshot: Snapshot, table_ids: Collection[str], changes: Sequence[Change]
 ) -> dict[str, TableChange] | None:
     """Return the commit's changes of each table; None if they are unknown."""
-    moved: dict[str, TableChange] = {}
+    table_changes: dict[str, TableChange] = {}
     for table_id in sorted(table_ids):
         table = snapshot.by_id(table_id)
         if not isinstance(table, Table):
@@ -133,8 +133,8 @@ def _table_changes(
         if change is None:
             return None
         if not change.is_empty:
-            moved[table_id] = change
-    return moved
+            table_changes[table_id] = change
+    return table_changes
 
 
 @dataclass
@@ -144,12 +144,12 @@ class _Lookup:
     origin: CommitOrigin
     snapshot: Snapshot
     view: MaterializedView
-    moved: Mapping[str, TableChange]
+    table_changes: Mapping[str, TableChange]
     _unseen: list[Requirement] = field(default_factory=list)
 
-    def stale(self) -> StaleSlices | None:
+    def stale_slices(self) -> StaleSlices | None:
         """Return the slices; None if they are unknown, so that all is stale."""
-        changes = {i: c for i, c in self.moved.items() if i in self.view.dimension_ids}
+        changes = {i: c for i, c in self.table_changes.items() if i in self.view.dimension_ids}
         slices = StaleSlices.of(self.view)
         if not changes:
             return slices
@@ -161,17 +161,19 @@ class _Lookup:
         seen, self._unseen = processed_parts(
             self.view, self.snapshot.parts(source.id), self.snapshot
         )
-        around = self._around()
+        context = self._context()
         parts = [part for part in seen if part.rows]
         try:
             with Pin(self.origin.services, self.snapshot.number):
-                bound = bound_view(self.view, around).unchecked()
-                found = DimensionImpact(bound, around, changes, parts, rows_max).target_rows()
-                if found is None:
+                bound = bound_view(self.view, context).unchecked()
+                changed_rows = DimensionImpact(
+                    bound, context, changes, parts, rows_max
+                ).target_rows()
+                if changed_rows is None:
                     return None
-                for rows in found:
+                for rows in changed_rows:
                     if rows.num_rows:
-                        slices.add_made(bound.target, rows, around)
+                        slices.add_target_rows(bound.target, rows, context)
                     if len(slices.rows) > SLICES_MAX:
                         return None
         except QueryWasCancelled:
@@ -193,11 +195,11 @@ class _Lookup:
         needed += [one for one, _ in dimension_requirements(self.view, self.snapshot)]
         return needed
 
-    def _around(self) -> TriggerContext:
+    def _context(self) -> TriggerContext:
         """Return the context in which the view runs: its own settings, with the statement's
         limits."""
         settings, services = self.origin.settings, self.origin.services
-        limits = {name: settings[name] for name in LIMITS if name in settings}
+        limits = {name: settings[name] for name in LIMIT_SETTINGS if name in settings}
         return TriggerContext(
             self.snapshot,
             services.store,

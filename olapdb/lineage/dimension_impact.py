@@ -29,7 +29,7 @@ from olapdb.compute.group_codes import factorise
 from olapdb.engine.layout import TableLayout
 from olapdb.execute import ExecutionContext, run
 from olapdb.execute.pruning.granule_selection import Selector, live_parts
-from olapdb.ingest.own_rows import inline_of, numbered
+from olapdb.ingest.own_rows import inline_rows_by_part, with_block_number
 from olapdb.ingest.trigger import BoundView, TriggerContext
 from olapdb.lineage.dimension_sites import (
     JoinSite,
@@ -85,8 +85,8 @@ class TableChange:
             table,
             tuple(part for part in live if part.id not in removed_ids),
             removed,
-            tuple(numbered(one.part, first) for one in staged),
-            inline_of(staged),
+            tuple(with_block_number(one.part, first) for one in staged),
+            inline_rows_by_part(staged),
         )
 
     @property
@@ -140,11 +140,12 @@ class DimensionImpact:
         """Return the distinct rows of the site's side that differ between before and after."""
         side = site.side
         plan = Plan(side, tuple((f.name, f.name) for f in side.schema))
-        alone = is_row_wise_side(side, frozenset(self.changes))
+        row_wise = is_row_wise_side(side, frozenset(self.changes))
         before, after = (
-            run(plan, self._context(after=after, alone=alone)).read_all() for after in (False, True)
+            run(plan, self._context(after=after, changed_parts_only=row_wise)).read_all()
+            for after in (False, True)
         )
-        return row_difference(before, after, by_presence=site.by_presence and not alone)
+        return row_difference(before, after, by_presence=site.by_presence and not row_wise)
 
     # --- stale rows
 
@@ -195,15 +196,15 @@ class DimensionImpact:
                 rows += sum(part.rows for part in selected)
         return rows
 
-    def _context(self, *, after: bool, alone: bool = False) -> ExecutionContext:
+    def _context(self, *, after: bool, changed_parts_only: bool = False) -> ExecutionContext:
         """Return a context that reads the seen source parts, and the dimensions before or `after`.
 
-        With `alone` only the parts of the dimensions that are removed or added."""
+        With `changed_parts_only` only the parts of the dimensions that are removed or added."""
         parts: dict[str, Sequence[Part]] = {self.bound.view.source_id: self.source_parts}
         inline: dict[str, bytes] = {}
         for table_id, change in self.changes.items():
             moving = change.added if after else change.removed
-            chosen = moving if alone else (*change.kept, *moving)
+            chosen = moving if changed_parts_only else (*change.kept, *moving)
             parts[table_id] = sorted(chosen, key=lambda p: (p.block_range, p.partition_id))
             inline.update(change.inline)
         context = self.context

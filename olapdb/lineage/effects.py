@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from olapdb.commit.draft import CommitDraft
 from olapdb.commit.origin import CommitOrigin
 from olapdb.ingest.block_stager import dimension_requirements
-from olapdb.lineage.dimension_change import TableWrite, dimension_changed
+from olapdb.lineage.dimension_change import TableWrite, dimension_effects
 from olapdb.lineage.invalidation import StaleSlices, processed_parts, require_same_views
 from olapdb.model.changes import Change
 from olapdb.model.part import Part
@@ -70,14 +70,14 @@ def effects_of(
     """
     draft = CommitDraft()
     for source in sources:
-        watching, requirements = processed_by_views(
+        processed, requirements = processed_by_views(
             snapshot, source.table_id, source.parts, source.joins
         )
         draft.merge(requirements)
-        for seen in watching:
+        for seen in processed:
             if seen.view.id in source.slices:
                 draft.change(*source.slices[seen.view.id].invalidations(origin, source.cause))
-    draft.merge(dimension_changed(origin, snapshot, write, changes))
+    draft.merge(dimension_effects(origin, snapshot, write, changes))
     return draft
 
 
@@ -91,11 +91,11 @@ def processed_by_views(
     unchanged.
     """
     draft = CommitDraft([require_same_views(snapshot, table_id)])
-    found: list[ProcessedParts] = []
+    processed: list[ProcessedParts] = []
     for view in snapshot.views_on(table_id):
         seen, unseen = processed_parts(view, parts, snapshot)
         draft.require(*unseen)
         if seen and joins:
             draft.require(*(needed for needed, _ in dimension_requirements(view, snapshot)))
-        found.append(ProcessedParts(view, seen))
-    return found, draft
+        processed.append(ProcessedParts(view, seen))
+    return processed, draft

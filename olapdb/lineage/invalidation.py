@@ -21,9 +21,10 @@ from olapdb.functions import readable
 from olapdb.ingest.block_stager import PLACEHOLDER_PARTITION, layout_of
 from olapdb.ingest.trigger import TriggerContext, bound_view, fire
 from olapdb.lineage.sorting_key import key_columns
-from olapdb.model.changes import Change, Invalidate, NotCovered, Requirement, ViewsOnTableAre
-from olapdb.model.contributions import SharedBlocks, brings_rows, contributed_blocks, meets
+from olapdb.model.changes import Change, Invalidate
+from olapdb.model.contributions import SharedBlocks, contributed_blocks, overlaps_any, wrote_rows
 from olapdb.model.part import Part
+from olapdb.model.requirements import NotCovered, Requirement, ViewsOnTableAre
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Cause, Invalidation
@@ -45,7 +46,7 @@ class StaleSlices:
         """Return an empty set of slices of the view."""
         return StaleSlices(view, {}, {})
 
-    def add(self, around: TriggerContext, *blocks: pa.Table) -> None:
+    def add(self, context: TriggerContext, *blocks: pa.Table) -> None:
         """Add the slices that source rows (the source's stored columns) contribute to. `blocks`
         are one piece of the change, such as the rows before and after it: a key that several of
         them reach counts once."""
@@ -53,20 +54,20 @@ class StaleSlices:
         if not pieces:
             return
         try:
-            bound = bound_view(self.view, around).unchecked()
-            made = [fire(bound, block, around) for block in pieces]
+            bound = bound_view(self.view, context).unchecked()
+            outputs = [fire(bound, block, context) for block in pieces]
         except Error:
             self.add_all(max(block.num_rows for block in pieces))
             return
-        whole = made[0] if len(made) == 1 else pa.concat_tables(made)
-        if whole.num_rows:
-            self.add_made(bound.target, whole, around)
+        target_rows = outputs[0] if len(outputs) == 1 else pa.concat_tables(outputs)
+        if target_rows.num_rows:
+            self.add_target_rows(bound.target, target_rows, context)
 
-    def add_made(self, target: Table, rows: pa.Table, around: TriggerContext) -> None:
+    def add_target_rows(self, target: Table, rows: pa.Table, context: TriggerContext) -> None:
         """Add the slices of target rows that the change adds, removes or alters: a key counts
         once."""
-        for partition, _, piece in layout_of(target, around).split(rows):
-            self.note(target, partition, piece, around)
+        for partition, _, piece in layout_of(target, context).split(rows):
+            self.on_slice_rows(target, partition, piece, context)
             distinct = distinct_keys(target, piece)
             self.rows[partition] = self.rows.get(partition, 0) + distinct.num_rows
             examples = self.keys.setdefault(partition, [])
@@ -75,7 +76,9 @@ class StaleSlices:
                 examples += [one for one in dict.fromkeys(found) if one not in examples]
                 del examples[KEY_EXAMPLES_MAX:]
 
-    def note(self, target: Table, partition: str, rows: pa.Table, around: TriggerContext) -> None:
+    def on_slice_rows(
+        self, target: Table, partition: str, rows: pa.Table, context: TriggerContext
+    ) -> None:
         """Receive every piece of a slice that the change reaches; a hook for subclasses."""
 
     def add_all(self, rows: int) -> None:
@@ -83,7 +86,7 @@ class StaleSlices:
         known."""
         self.rows[None] = self.rows.get(None, 0) + rows
 
-    def add_named(self, partitions: Collection[str] | None, rows: int) -> None:
+    def add_partitions(self, partitions: Collection[str] | None, rows: int) -> None:
         """Count `rows` for each of the partitions; None counts them for the whole target."""
         for partition in (None,) if partitions is None else partitions:
             self.rows[partition] = self.rows.get(partition, 0) + rows
@@ -173,9 +176,19 @@ def processed_parts(
     return seen, unseen
 
 
-def reached_by_names(
-    view: MaterializedView, part: Part, snapshot: Snapshot
-) -> frozenset[str] | None:
+def all_slices(snapshot: Snapshot, table: Table, parts: Collection[Part]) -> dict[str, StaleSlices]:
+    """Return the whole target of each view that has processed rows of these parts of its source, by
+    the view's id."""
+    slices: dict[str, StaleSlices] = {}
+    for view in snapshot.views_on(table.id):
+        seen, _ = processed_parts(view, parts, snapshot)
+        if any(part.rows for part in seen):
+            slices[view.id] = StaleSlices.of(view)
+            slices[view.id].add_all(sum(part.rows for part in seen))
+    return slices
+
+
+def slices_naming(view: MaterializedView, part: Part, snapshot: Snapshot) -> frozenset[str] | None:
     """Return the slices of the view that a part of its source reached, without reading the part:
     the slices whose parts name blocks of it. Return None (all of them) where the target keeps no
     parts; or where it drops sums of zero, so that rows of the part may have cancelled out before it
@@ -201,16 +214,18 @@ def reached_by_names(
         return None
     by_slice: dict[str, list[Part]] = {}
     for one in snapshot.parts(target.id):
-        if brings_rows(one):
+        if wrote_rows(one):
             by_slice.setdefault(one.partition_id, []).append(one)
-    found = {
+    slices = {
         partition
         for partition, parts in by_slice.items()
-        if meets(contributed_blocks(view.id, parts).ranges(part.partition_id), part.block_range)
+        if overlaps_any(
+            contributed_blocks(view.id, parts).ranges(part.partition_id), part.block_range
+        )
     }
-    if PLACEHOLDER_PARTITION in found:
+    if PLACEHOLDER_PARTITION in slices:
         return None
-    return frozenset(found.union(one for one in stale if one is not None))
+    return frozenset(slices.union(one for one in stale if one is not None))
 
 
 def require_same_views(snapshot: Snapshot, table_id: str) -> ViewsOnTableAre:

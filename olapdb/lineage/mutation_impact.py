@@ -27,7 +27,7 @@ from olapdb.plan.tree import all_nodes, columns_read, expressions_of
 
 @dataclass
 class StaleViews:
-    """The views that a mutation makes stale. `table` is the new version; `around` reads the
+    """The views that a mutation makes stale. `table` is the new version; `context` reads the
     snapshot, so views are bound to the old one.
 
     `slices` are by the id of a view on the table. `rejoined` holds the views that read the table as
@@ -36,39 +36,39 @@ class StaleViews:
 
     snapshot: Snapshot
     table: Table
-    around: TriggerContext
+    context: TriggerContext
     slices: dict[str, StaleSlices] = field(default_factory=dict)
     rejoined: set[str] = field(default_factory=set)
-    _read: dict[str, frozenset[str]] = field(default_factory=dict)
+    _read_columns: dict[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def table_before(self) -> Table:
         """Return the table in the snapshot."""
-        found = self.snapshot.by_id(self.table.id)
-        assert isinstance(found, Table)
-        return found
+        table = self.snapshot.by_id(self.table.id)
+        assert isinstance(table, Table)
+        return table
 
-    def told(
+    def affected_views(
         self,
         columns: frozenset[str],
         joined: frozenset[str],
-        wider: frozenset[str],
+        widened: frozenset[str],
         after: TriggerContext,
     ) -> list[MaterializedView]:
         """Return the views on the table whose results may change when rows read differently in
         these columns. Add to `rejoined` the views that join the table and read one of `joined`.
-        `wider` are columns whose integers only got a wider type; `after` reads the altered
+        `widened` are columns whose integers only got a wider type; `after` reads the altered
         table."""
         for view in dimension_views(self.snapshot, {self.table.id}):
-            if self._tells(view, joined, wider, after):
+            if self._is_affected(view, joined, widened, after):
                 self.rejoined.add(view.id)
         return [
             view
             for view in self.snapshot.views_on(self.table.id)
-            if self._tells(view, columns, wider, after)
+            if self._is_affected(view, columns, widened, after)
         ]
 
-    def all_of(self, views: Iterable[MaterializedView], parts: Sequence[Part]) -> None:
+    def add_all_slices(self, views: Iterable[MaterializedView], parts: Sequence[Part]) -> None:
         """Add all slices of those views that have processed one of the parts."""
         for view in views:
             seen, _ = processed_parts(view, parts, self.snapshot)
@@ -76,7 +76,9 @@ class StaleViews:
                 slices = self.slices.setdefault(view.id, StaleSlices.of(view))
                 slices.add_all(sum(part.rows for part in seen))
 
-    def rewritten(self, part: Part, written: frozenset[str], changed: Iterable[pa.Table]) -> None:
+    def add_changed_rows(
+        self, part: Part, written: frozenset[str], changed: Iterable[pa.Table]
+    ) -> None:
         """Add the slices of the views that have processed the part and read a changed column. A
         view's columns have the names from before this ALTER."""
         ids = {c.id for c in self.table.columns if c.name in written}
@@ -86,18 +88,18 @@ class StaleViews:
             if not seen or not self._columns_of(view) & written:
                 continue
             slices = self.slices.setdefault(view.id, StaleSlices.of(view))
-            slices.add(self.around, *changed)
+            slices.add(self.context, *changed)
 
-    def _tells(
+    def _is_affected(
         self,
         view: MaterializedView,
         columns: frozenset[str],
-        wider: frozenset[str],
+        widened: frozenset[str],
         after: TriggerContext,
     ) -> bool:
         """Return whether the view's result may change when `columns` read differently.
 
-        `wider` are columns whose integers only got a wider type; `after` reads the altered table.
+        `widened` are columns whose integers only got a wider type; `after` reads the altered table.
         """
         read = self._columns_of(view)
         if read & columns:
@@ -105,28 +107,31 @@ class StaleViews:
         before = self.table_before
         if any(c.name in columns and c.default_kind == "ALIAS" for c in before.columns):
             return self._binds_otherwise(view, after)
-        return bool(read & wider) and depends_on_width(bound_view(view, self.around).plan.root)
+        return bool(read & widened) and depends_on_width(bound_view(view, self.context).plan.root)
 
     def _binds_otherwise(self, view: MaterializedView, after: TriggerContext) -> bool:
         """Return whether the view computes other expressions on the altered table: a plan has
         the expression of an ALIAS column, not its name."""
         try:
-            had, has = bound_view(view, self.around).plan.root, bound_view(view, after).plan.root
+            root_before, root_after = (
+                bound_view(view, self.context).plan.root,
+                bound_view(view, after).plan.root,
+            )
         except Error:
             return True
-        return _expressions(had) != _expressions(has)
+        return _expressions(root_before) != _expressions(root_after)
 
     def _columns_of(self, view: MaterializedView) -> frozenset[str]:
         """Return the columns of the table that the view reads; all of them where the view is
         broken."""
-        if view.id not in self._read:
+        if view.id not in self._read_columns:
             try:
-                plan = bound_view(view, self.around).plan
+                plan = bound_view(view, self.context).plan
             except Error:
-                self._read[view.id] = frozenset(c.name for c in self.table.columns)
+                self._read_columns[view.id] = frozenset(c.name for c in self.table.columns)
             else:
-                self._read[view.id] = columns_read(plan.root, self.table.id)
-        return self._read[view.id]
+                self._read_columns[view.id] = columns_read(plan.root, self.table.id)
+        return self._read_columns[view.id]
 
 
 def _expressions(root: Node) -> list[tuple[Expression, ...]]:

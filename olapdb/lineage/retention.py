@@ -54,11 +54,11 @@ class FrozenKeys:
     def of(snapshot: Snapshot, target_id: str) -> FrozenKeys:
         """Return the frozen keys of all views that write the target: a merge combines rows of
         one key from any view."""
-        found: dict[tuple[str | None, KeyBounds | None], None] = {}
+        slices: dict[tuple[str | None, KeyBounds | None], None] = {}
         for view in snapshot.views_into(target_id):
-            for one in snapshot.retained(view.id):
-                found.update(((s.partition, s.bounds), None) for s in one.slices)
-        return FrozenKeys(tuple(found))
+            for retained in snapshot.retained(view.id):
+                slices.update(((s.partition, s.bounds), None) for s in retained.slices)
+        return FrozenKeys(tuple(slices))
 
     def __bool__(self) -> bool:
         return bool(self.slices)
@@ -75,36 +75,37 @@ class FrozenKeys:
         """Return whether every key of the partition is frozen."""
         return None in self.in_partition(partition)
 
-    def inside(self, layout: TableLayout, partition: str, rows: pa.Table) -> pa.Array:
+    def frozen_mask(self, layout: TableLayout, partition: str, rows: pa.Table) -> pa.Array:
         """Return for each row of the target's partition whether its key is frozen; never NULL."""
         boxes = self.in_partition(partition)
         if not boxes or not rows.num_rows:
             return pa.repeat(pa.scalar(False), rows.num_rows)
         if None in boxes:
             return pa.repeat(pa.scalar(True), rows.num_rows)
-        keys = [_ordered(one) for one in layout.sorting_keys(rows)]
-        found = pa.repeat(pa.scalar(False), rows.num_rows)
+        keys = [_orderable(one) for one in layout.sorting_keys(rows)]
+        inside = pa.repeat(pa.scalar(False), rows.num_rows)
         for bounds in boxes:
             assert bounds is not None
-            found = pc.or_(found, _within(bounds, keys, rows.num_rows))
-        return found
+            inside = pc.or_(inside, _in_bounds(bounds, keys, rows.num_rows))
+        return inside
 
-    def outside(self, layout: TableLayout, partition: str, rows: pa.Table) -> pa.Table:
+    def without_frozen(self, layout: TableLayout, partition: str, rows: pa.Table) -> pa.Table:
         """Return the rows of the partition whose keys are not frozen."""
         if not self.holds(partition):
             return rows
-        return rows.filter(pc.invert(self.inside(layout, partition, rows)))
+        return rows.filter(pc.invert(self.frozen_mask(layout, partition, rows)))
 
 
 def key_bounds(layout: TableLayout, rows: pa.Table) -> KeyBounds | None:
-    """Return the bounds of the rows' sorting keys; None for a table without one, or without rows."""
+    """Return the bounds of the rows' sorting keys; None for a table without one, or without
+    rows."""
     if not layout.table.sorting_key or not rows.num_rows:
         return None
     low: list[KeyValue] = []
     high: list[KeyValue] = []
     nulls: list[bool] = []
     for values in layout.sorting_keys(rows):
-        ordered = _ordered(values)
+        ordered = _orderable(values)
         nulls.append(values.null_count > 0)
         if ordered is None:
             low.append(None)
@@ -120,16 +121,16 @@ def _encode_bound(end: pa.Scalar) -> KeyValue:
     """Return the end of a range as a value to store; text as UTF-8 with escapes."""
     if end.is_valid and _is_text(end.type):
         return str(bytes(end.as_buffer()), "utf-8", ESCAPED)
-    found: KeyValue = end.as_py()
-    return found
+    value: KeyValue = end.as_py()
+    return value
 
 
-def _decode_bound(kept: int | str, arrow: pa.DataType) -> pa.Scalar:
+def _decode_bound(stored: int | str, arrow: pa.DataType) -> pa.Scalar:
     """Return a stored end of a range as an Arrow scalar, the inverse of `_encode_bound`."""
-    return pa.scalar(kept.encode("utf-8", ESCAPED) if isinstance(kept, str) else kept, arrow)
+    return pa.scalar(stored.encode("utf-8", ESCAPED) if isinstance(stored, str) else stored, arrow)
 
 
-def _ordered(values: pa.Array) -> pa.Array | None:
+def _orderable(values: pa.Array) -> pa.Array | None:
     """Return whole numbers, times and texts as values that bounds can describe; None for other
     types."""
     if isinstance(values, pa.DictionaryArray):
@@ -149,10 +150,10 @@ def _is_text(arrow: pa.DataType) -> bool:
     return bool(pa.types.is_string(arrow) or pa.types.is_large_string(arrow))
 
 
-def _within(bounds: KeyBounds, keys: list[pa.Array | None], rows: int) -> pa.Array:
+def _in_bounds(bounds: KeyBounds, keys: list[pa.Array | None], rows: int) -> pa.Array:
     """Return for each row whether its key is within the bounds. Items added to the key later are
     unbounded."""
-    found = pa.repeat(pa.scalar(True), rows)
+    inside = pa.repeat(pa.scalar(True), rows)
     items = zip(keys, bounds.low, bounds.high, bounds.nulls, strict=False)
     for values, low, high, nulls in items:
         if values is None:
@@ -167,8 +168,8 @@ def _within(bounds: KeyBounds, keys: list[pa.Array | None], rows: int) -> pa.Arr
             except (pa.ArrowInvalid, pa.ArrowTypeError):
                 continue  # the column's type was changed since: not bounded
             own = pc.and_(pc.greater_equal(values, ends[0]), pc.less_equal(values, ends[1]))
-        found = pc.and_(found, pc.fill_null(own, nulls))
-    return found
+        inside = pc.and_(inside, pc.fill_null(own, nulls))
+    return inside
 
 
 # --- slices that rows leave -----------------------------------------------------------------------
@@ -185,9 +186,11 @@ class FrozenSlices(StaleSlices):
         """Return an empty set of slices of the view."""
         return FrozenSlices(view, {}, {})
 
-    def note(self, target: Table, partition: str, rows: pa.Table, around: TriggerContext) -> None:
+    def on_slice_rows(
+        self, target: Table, partition: str, rows: pa.Table, context: TriggerContext
+    ) -> None:
         """Add the bounds of the piece's keys."""
-        self.bounds.setdefault(partition, []).append(key_bounds(layout_of(target, around), rows))
+        self.bounds.setdefault(partition, []).append(key_bounds(layout_of(target, context), rows))
 
     def add_all(self, rows: int) -> None:
         """Add all of the target, whose keys are then frozen as a whole."""
@@ -209,34 +212,36 @@ class FrozenSlices(StaleSlices):
 
 @dataclass
 class WatchedSlices(StaleSlices):
-    """Stale slices that also collect in `hit` the slices whose frozen keys the change reaches:
-    the verdict on those keys becomes stale."""
+    """Stale slices that also collect in `stale_frozen` the slices whose frozen keys the change
+    reaches: the verdict on those keys becomes stale."""
 
     frozen: FrozenKeys = field(default_factory=FrozenKeys)
-    hit: set[str | None] = field(default_factory=set)
+    stale_frozen: set[str | None] = field(default_factory=set)
 
-    def note(self, target: Table, partition: str, rows: pa.Table, around: TriggerContext) -> None:
-        """Add the partition to `hit` where one of the rows has a frozen key."""
-        if partition in self.hit or not self.frozen.holds(partition):
+    def on_slice_rows(
+        self, target: Table, partition: str, rows: pa.Table, context: TriggerContext
+    ) -> None:
+        """Add the partition to `stale_frozen` where one of the rows has a frozen key."""
+        if partition in self.stale_frozen or not self.frozen.holds(partition):
             return
-        if pc.any(self.frozen.inside(layout_of(target, around), partition, rows)).as_py():
-            self.hit.add(partition)
+        if pc.any(self.frozen.frozen_mask(layout_of(target, context), partition, rows)).as_py():
+            self.stale_frozen.add(partition)
 
     def add_all(self, rows: int) -> None:
         """Add all of the target, frozen keys included."""
         super().add_all(rows)
         if self.frozen:
-            self.hit.add(None)
+            self.stale_frozen.add(None)
 
-    def add_named(self, partitions: Collection[str] | None, rows: int) -> None:
+    def add_partitions(self, partitions: Collection[str] | None, rows: int) -> None:
         """Add these slices; each one with frozen keys counts as hit."""
-        super().add_named(partitions, rows)
+        super().add_partitions(partitions, rows)
         if partitions is None and self.frozen:
-            self.hit.add(None)
-        self.hit.update(one for one in partitions or () if self.frozen.holds(one))
+            self.stale_frozen.add(None)
+        self.stale_frozen.update(one for one in partitions or () if self.frozen.holds(one))
 
 
-TOLD_CAUSES: frozenset[Cause] = frozenset(
+SELF_RECORDED_CAUSES: frozenset[Cause] = frozenset(
     (
         "DELETE",
         "TTL",
@@ -268,14 +273,14 @@ def frozen_keys_stale(
     return changes
 
 
-def joined_bounds(several: Iterable[KeyBounds | None]) -> KeyBounds | None:
+def joined_bounds(bounds_list: Iterable[KeyBounds | None]) -> KeyBounds | None:
     """Return the narrowest bounds around all of them; None as soon as one is None."""
-    found: KeyBounds | None = None
-    for one in several:
-        if one is None:
+    box: KeyBounds | None = None
+    for bounds in bounds_list:
+        if bounds is None:
             return None
-        found = one if found is None else found.joined(one)
-    return found
+        box = bounds if box is None else box.joined(bounds)
+    return box
 
 
 def retained_record(
@@ -291,16 +296,19 @@ def retained_record(
 
     `side` is "source" or "target", the table that they leave. There must be at least one part.
     """
-    some = list(parts)
-    whole = sum(part.rows for part in some) or 1
+    left_parts = list(parts)
+    total_rows = sum(part.rows for part in left_parts) or 1
     return Retained(
         view.id,
         "target" if side == "target" else "source",
-        some[0].partition_id,
+        left_parts[0].partition_id,
         rows,
-        sum(part.bytes for part in some) * rows // whole,
-        len(some),
-        BlockRange(min(p.block_range.first for p in some), max(p.block_range.last for p in some)),
+        sum(part.bytes for part in left_parts) * rows // total_rows,
+        len(left_parts),
+        BlockRange(
+            min(p.block_range.first for p in left_parts),
+            max(p.block_range.last for p in left_parts),
+        ),
         slices,
         cause,
         origin.statement,
@@ -315,7 +323,7 @@ def is_lineage_unknown(view: MaterializedView, snapshot: Snapshot) -> bool:
     if view.unprovable and view.dimension_ids:
         return True
     return any(
-        one.cause in ("DIMENSION CHANGE", "MODIFY QUERY", "UPDATE")
+        one.cause in ("DIMENSION CHANGE", "MODIFY QUERY", "UPDATE", "UPSTREAM REBUILD")
         for one in snapshot.invalidations(view.id)
     )
 

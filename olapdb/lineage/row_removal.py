@@ -22,7 +22,7 @@ from olapdb.errors import NotSupportedError, UnknownTable, UnsupportedMethod
 from olapdb.ingest.block_stager import PLACEHOLDER_PARTITION
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.effects import ProcessedParts, TableWrite, effects_of, processed_by_views
-from olapdb.lineage.invalidation import StaleSlices, reached_by_names
+from olapdb.lineage.invalidation import StaleSlices, slices_naming
 from olapdb.lineage.retention import (
     FrozenKeys,
     FrozenSlices,
@@ -32,15 +32,9 @@ from olapdb.lineage.retention import (
     retained_record,
 )
 from olapdb.lineage.target_deletion import TargetRows
-from olapdb.model.changes import (
-    Change,
-    DataVersionIs,
-    RaiseDataVersion,
-    Requirement,
-    Retain,
-    SchemaIs,
-)
+from olapdb.model.changes import Change, RaiseDataVersion, Retain
 from olapdb.model.part import Part
+from olapdb.model.requirements import DataVersionIs, Requirement, SchemaIs
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Cause
@@ -76,10 +70,10 @@ class RowChange:
             with Staging(self.origin) as staging:
                 return attempt(snapshot, staging)
 
-        return retry_commit(self.origin.services, staged, rewrite_policy(self.cause))
+        return retry_commit(self.origin.services, staged, part_rewrite_policy(self.cause))
 
 
-def rewrite_policy(kind: str) -> RetryPolicy:
+def part_rewrite_policy(kind: str) -> RetryPolicy:
     """Return the retry policy of a statement, such as "DELETE", that replaces rows of parts."""
     return RetryPolicy(
         kind,
@@ -109,23 +103,23 @@ class RowRemoval:
     ) -> None:
         self._change, self._snapshot, self._table = change, snapshot, table
         self._parts = tuple(parts)
-        self._around = change.context(snapshot)
+        self._context = change.context(snapshot)
         self._removed = 0
-        self._unread = False
-        watching, self._draft = processed_by_views(snapshot, table.id, self._parts)
+        self._has_unread = False
+        processed, self._draft = processed_by_views(snapshot, table.id, self._parts)
         self._draft.require(SchemaIs(table.id, table.version))
-        self._watching = [self._watch(seen) for seen in watching if seen.parts]
+        self._view_removals = [self._view_removal(seen) for seen in processed if seen.parts]
         self._target: TargetRows | None = None
         if snapshot.views_into(table.id):
             self._target = TargetRows(
                 snapshot,
                 table,
-                self._around,
+                self._context,
                 change.retain or change.cause == "TTL",
                 change.discard_retained,
             )
 
-    def _watch(self, seen: ProcessedParts) -> _ViewRemoval:
+    def _view_removal(self, seen: ProcessedParts) -> _ViewRemoval:
         """Return an empty collection of what the removal does to the view.
 
         The commit requires that no retention runs on its source or target meanwhile.
@@ -140,15 +134,15 @@ class RowRemoval:
     @property
     def reads_rows(self) -> bool:
         """Return whether `add` needs the rows, and not only their number."""
-        return bool(self._watching) or (self._target is not None and self._target.reads_rows)
+        return bool(self._view_removals) or (self._target is not None and self._target.reads_rows)
 
     def add(self, part: Part, rows: pa.Table | None, count: int) -> None:
         """Add `count` rows of the part; `rows` (stored columns) may be None if `reads_rows`
         is False. If these are all of its rows, the part is removed."""
         self._removed += count
-        for one in self._watching:
+        for one in self._view_removals:
             if part.id in one.seen and rows is not None:
-                self._slices(one, part.partition_id).add(self._around, rows)
+                self._slices(one, part.partition_id).add(self._context, rows)
                 one.parts.setdefault(part.partition_id, []).append(part)
                 one.rows[part.partition_id] = one.rows.get(part.partition_id, 0) + count
         if self._target is not None:
@@ -156,26 +150,26 @@ class RowRemoval:
 
     def add_unread(self, part: Part) -> None:
         """Add all rows of a part that cannot be read: the ledger gives the slices that they
-        reached, see `reached_by_names`."""
-        self._unread = True
+        reached, see `slices_naming`."""
+        self._has_unread = True
         self._removed += part.rows
-        for one in self._watching:
+        for one in self._view_removals:
             if part.id in one.seen:
-                reached = reached_by_names(one.view, part, self._snapshot)
-                self._slices(one, part.partition_id).add_named(reached, part.rows)
+                reached = slices_naming(one.view, part, self._snapshot)
+                self._slices(one, part.partition_id).add_partitions(reached, part.rows)
         if self._target is not None:
             self._target.add_unread(part)
 
-    def _slices(self, watching: _ViewRemoval, partition: str) -> StaleSlices:
+    def _slices(self, removal: _ViewRemoval, partition: str) -> StaleSlices:
         """Return the slices to add to: one set for each source partition under retention, else
         one for all."""
         key = partition if self._change.retain else ""
-        found = watching.slices.get(key)
+        found = removal.slices.get(key)
         if found is None:
-            found = watching.slices[key] = self._gathering(watching.view)
+            found = removal.slices[key] = self._empty_slices(removal.view)
         return found
 
-    def _gathering(self, view: MaterializedView) -> StaleSlices:
+    def _empty_slices(self, view: MaterializedView) -> StaleSlices:
         """Return an empty set of slices that fits the statement: frozen for retention, else
         stale."""
         if not self._change.retain:
@@ -186,42 +180,55 @@ class RowRemoval:
         return slices
 
     def publish(
-        self, staging: Staging, requirements: Sequence[Requirement], changes: Sequence[Change]
+        self,
+        staging: Staging,
+        requirements: Sequence[Requirement],
+        changes: Sequence[Change],
+        unsettled: frozenset[str] = frozenset(),
     ) -> int:
         """Commit the statement's own changes with their effects on views; return the commit's
-        number."""
+        number.
+
+        `unsettled` are the views that joined only a part of the rows that `changes` add; all that
+        they wrote is stale then.
+        """
         change = self._change
         draft = CommitDraft(
             [change.origin.lease, *self._draft.requirements, *requirements], changes
         )
         draft.change(*raise_data_versions(self._table, self._parts))
-        for watching in self._watching:
-            draft.change(*self._consequences(watching))
+        for removal in self._view_removals:
+            draft.change(*self._view_changes(removal))
         if self._target is not None:
             draft = self._target.finish(draft, change.origin, change.cause)
-        write = TableWrite(frozenset((self._table.id,)), self._removed, compared=not self._unread)
+        write = TableWrite(
+            frozenset((self._table.id,)),
+            self._removed,
+            compares_rows=not self._has_unread,
+            unsettled=unsettled,
+        )
         draft.merge(effects_of(change.origin, self._snapshot, write, draft.changes))
         failpoint("delete.before_commit")
         return staging.publish(draft).number
 
-    def _consequences(self, watching: _ViewRemoval) -> list[Change]:
+    def _view_changes(self, removal: _ViewRemoval) -> list[Change]:
         """Return the changes that make slices of a view on the table stale.
 
         Retention records them as retained instead.
         """
         change = self._change
         changes: list[Change] = []
-        for partition, slices in watching.slices.items():
+        for partition, slices in removal.slices.items():
             if not isinstance(slices, FrozenSlices):
                 changes += slices.invalidations(change.origin, change.cause)
-                if isinstance(slices, WatchedSlices) and slices.hit:
-                    changes += frozen_keys_stale(watching.view, self._snapshot, slices.hit)
+                if isinstance(slices, WatchedSlices) and slices.stale_frozen:
+                    changes += frozen_keys_stale(removal.view, self._snapshot, slices.stale_frozen)
                 continue
             retained = retained_record(
-                watching.view,
+                removal.view,
                 "source",
-                watching.parts[partition],
-                watching.rows[partition],
+                removal.parts[partition],
+                removal.rows[partition],
                 slices.slices(self._snapshot),
                 change.origin,
                 change.cause,
@@ -237,7 +244,7 @@ def raise_data_versions(table: Table, parts: Sequence[Part]) -> list[Change]:
     return [RaiseDataVersion(table.id, partition) for partition in partitions]
 
 
-OF_ANY_ENGINE = frozenset({"TRUNCATE", "QUARANTINE PART"})
+ANY_ENGINE_ACTIONS = frozenset({"TRUNCATE", "QUARANTINE PART"})
 """Actions on tables of any engine that stores rows."""
 
 
@@ -252,7 +259,7 @@ def stored_table(
     if found.engine.name == "Null":
         kind = NotSupportedError if action == "TRUNCATE" else UnsupportedMethod
         raise kind(f"{action}: {found.database}.{found.name} is a Null table and stores nothing.")
-    if not any_engine and action not in OF_ANY_ENGINE and not found.engine.is_merge_tree:
+    if not any_engine and action not in ANY_ENGINE_ACTIONS and not found.engine.is_merge_tree:
         raise UnsupportedMethod(
             f"{action} needs a table of the MergeTree family, not {found.engine.name}.",
             hint="TRUNCATE TABLE removes all rows.",

@@ -49,30 +49,32 @@ from olapdb.model.changes import (
     AddPart,
     Change,
     ClearInvalidations,
-    DataVersionIs,
-    PartsLive,
-    PartsWithinRanges,
     ReleaseRetained,
     RemoveCoverage,
     RemoveParts,
-    Requirement,
     Retain,
-    SchemaIs,
-    ViewIs,
 )
 from olapdb.model.contributions import (
     SharedBlocks,
-    brings_rows,
     contributed_blocks,
-    meets,
-    without_names,
+    overlaps_any,
+    without_blocks,
+    wrote_rows,
 )
 from olapdb.model.part import BlockRange, Contribution, Part, new_part_id, union_ranges
+from olapdb.model.requirements import (
+    DataVersionIs,
+    PartsLive,
+    PartsWithinRanges,
+    Requirement,
+    SchemaIs,
+    ViewIs,
+)
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Cause, KeyBounds, RetainedSlice
 
-ROWS_LEFT: frozenset[Cause] = frozenset(
+REMOVAL_CAUSES: frozenset[Cause] = frozenset(
     ("DELETE", "TTL", "DROP PARTITION", "DETACH PARTITION", "MOVE PARTITION", "QUARANTINE PART")
 )
 """Causes of invalidations that only mean removed source rows."""
@@ -84,13 +86,13 @@ class TargetRows:
 
     snapshot: Snapshot
     table: Table
-    around: TriggerContext
+    context: TriggerContext
     retain: bool
     discard_retained: bool
     _rows: dict[str, int] = field(default_factory=dict)
     _parts: dict[str, Part] = field(default_factory=dict)
     _bounds: dict[str, list[KeyBounds | None]] = field(default_factory=dict)
-    _frozen_lost: set[str] = field(default_factory=set)
+    _stale_frozen: set[str] = field(default_factory=set)
 
     @cached_property
     def frozen(self) -> FrozenKeys:
@@ -108,12 +110,12 @@ class TargetRows:
         self._rows[part.id] = count
         if rows is None:
             return
-        layout = layout_of(self.table, self.around)
+        layout = layout_of(self.table, self.context)
         if self.retain:
             self._bounds.setdefault(part.partition_id, []).append(key_bounds(layout, rows))
         elif not self.discard_retained and part.contributions:
-            inside = self.frozen.inside(layout, part.partition_id, rows)
-            if pc.any(inside).as_py():
+            is_frozen = self.frozen.frozen_mask(layout, part.partition_id, rows)
+            if pc.any(is_frozen).as_py():
                 refuse_frozen(self.table, part.partition_id)
 
     def add_unread(self, part: Part) -> None:
@@ -122,99 +124,103 @@ class TargetRows:
         self._parts[part.id] = part
         self._rows[part.id] = part.rows
         if part.contributions and self.frozen.holds(part.partition_id):
-            self._frozen_lost.add(part.partition_id)
+            self._stale_frozen.add(part.partition_id)
 
     def finish(self, draft: CommitDraft, origin: CommitOrigin, cause: Cause) -> CommitDraft:
         """Return the statement's draft with its effects on the views that write the table; parts
         in it name only the source blocks whose rows they still hold."""
-        follows = CommitDraft(
+        effects = CommitDraft(
             DataVersionIs(self.table.id, p, self.snapshot.data_version(self.table.id, p))
-            for p in sorted({PLACEHOLDER_PARTITION, *(x.partition_id for x in self._all)})
+            for p in sorted({PLACEHOLDER_PARTITION, *(x.partition_id for x in self._target_parts)})
         )
         lost: dict[str, dict[str, tuple[BlockRange, ...]]] = {}
         for view in self.snapshot.views_into(self.table.id):
-            own = [part for part in self._parts.values() if part.made_by({view.id})]
+            own = [part for part in self._parts.values() if part.written_by({view.id})]
             if not own:
                 continue
             # A concurrent retention of source rows could freeze the rows that we remove.
             version = self.snapshot.data_version(view.source_id, PLACEHOLDER_PARTITION)
-            follows.require(
+            effects.require(
                 ViewIs(view.id, view.version),
                 DataVersionIs(view.source_id, PLACEHOLDER_PARTITION, version),
             )
             if self.retain:
-                follows.change(*self._frozen(view, own, origin, cause))
+                effects.change(*self._retention_changes(view, own, origin, cause))
             else:
-                lost[view.id] = self._lose(view, own, origin, follows)
-        more, live = self._renamed(lost)
+                lost[view.id] = self._removed_blocks(view, own, origin, effects)
+        contribution_changes, live = self._contribution_changes(lost)
         return CommitDraft(
-            (*draft.requirements, *follows.requirements, *live),
-            (*self._named_as_left(draft.changes, lost), *follows.changes, *more),
+            (*draft.requirements, *effects.requirements, *live),
+            (
+                *self._with_remaining_contributions(draft.changes, lost),
+                *effects.changes,
+                *contribution_changes,
+            ),
         )
 
-    def _lose(
+    def _removed_blocks(
         self,
         view: MaterializedView,
         own: Sequence[Part],
         origin: CommitOrigin,
-        follows: CommitDraft,
+        effects: CommitDraft,
     ) -> dict[str, tuple[BlockRange, ...]]:
         """Return the source blocks, by their partition, that become the view's gap, since
         everything that it wrote for them is in `own`; add the view's other changes and the
-        requirements to `follows`."""
+        requirements to `effects`."""
         partitions = dict.fromkeys(part.partition_id for part in own)
-        empty = [p for p in partitions if self._empties(view, p)]
-        if self._frozen_lost:
-            follows.change(*frozen_keys_stale(view, self.snapshot, self._frozen_lost))
+        empty = [p for p in partitions if self._empties_partition(view, p)]
+        if self._stale_frozen:
+            effects.change(*frozen_keys_stale(view, self.snapshot, self._stale_frozen))
         if self.discard_retained:
-            follows.change(*(ReleaseRetained(view.id, p, self.snapshot.number) for p in empty))
-        follows.change(
+            effects.change(*(ReleaseRetained(view.id, p, self.snapshot.number) for p in empty))
+        effects.change(
             *(
                 ClearInvalidations(view.id, p, self.snapshot.number)
                 for p in empty
-                if self._right_when_empty(view, p)
+                if self._only_removed_rows(view, p)
             )
         )
-        gaps, stale, read = self._reached(view, own)
-        follows.require(*read)
+        gaps, stale, read = self._gaps_and_stale(view, own)
+        effects.require(*read)
         for partition, blocks in gaps.items():
-            follows.change(RemoveCoverage(view.id, partition, blocks))
-            follows.require(PartsWithinRanges(view.source_id, partition, blocks))
+            effects.change(RemoveCoverage(view.id, partition, blocks))
+            effects.require(PartsWithinRanges(view.source_id, partition, blocks))
         for partition in stale:
             rows = sum(self._rows[part.id] for part in own if part.partition_id == partition)
-            follows.change(invalidate(origin, view.id, partition, "TARGET CHANGED", rows))
+            effects.change(invalidate(origin, view.id, partition, "TARGET CHANGED", rows))
         return gaps
 
     @property
-    def _all(self) -> tuple[Part, ...]:
+    def _target_parts(self) -> tuple[Part, ...]:
         """Return all parts of the target at the snapshot."""
         return self.snapshot.parts(self.table.id)
 
-    def _right_when_empty(self, view: MaterializedView, partition: str) -> bool:
+    def _only_removed_rows(self, view: MaterializedView, partition: str) -> bool:
         """Return whether all invalidations of the slice are about removed source rows, so that
         they are void once the whole slice is a gap. Any other one may be the only trace of rows
         that no part here names."""
         return all(
-            one.cause in ROWS_LEFT
+            one.cause in REMOVAL_CAUSES
             for one in self.snapshot.invalidations(view.id)
             if one.target_partition == partition
         )
 
-    def _gone(self, part: Part) -> bool:
+    def _is_removed(self, part: Part) -> bool:
         """Return whether the commit removes the part with all its rows."""
         return self._rows.get(part.id) == part.rows
 
-    def _empties(self, view: MaterializedView, partition: str) -> bool:
+    def _empties_partition(self, view: MaterializedView, partition: str) -> bool:
         """Return whether the commit removes all rows that the view wrote to the partition."""
         return all(
-            self._gone(part)
-            for part in self._all
-            if part.rows and part.partition_id == partition and part.made_by({view.id})
+            self._is_removed(part)
+            for part in self._target_parts
+            if part.rows and part.partition_id == partition and part.written_by({view.id})
         )
 
     # --- gap or stale
 
-    def _reached(
+    def _gaps_and_stale(
         self, view: MaterializedView, own: Sequence[Part]
     ) -> tuple[dict[str, tuple[BlockRange, ...]], list[str], list[Requirement]]:
         """Return (blocks by source partition that become a gap, partitions of the target that
@@ -222,20 +228,27 @@ class TargetRows:
         source = self.snapshot.by_id(view.source_id)
         if not isinstance(source, Table) or not source.engine.stores_rows:
             return {}, [], []
-        emptied = [p for p in dict.fromkeys(x.partition_id for x in own) if self._empties(view, p)]
+        if any(_of_another_source(view, part) for part in own):
+            # They name blocks of the source before: only the replay that is due makes them again.
+            return {}, sorted({part.partition_id for part in own}), []
+        emptied = [
+            p
+            for p in dict.fromkeys(x.partition_id for x in own)
+            if self._empties_partition(view, p)
+        ]
         stale = {part.partition_id for part in own} - set(emptied)
         if not emptied:
             return {}, sorted(stale), []
         left = contributed_blocks(
-            view.id, (p for p in self._all if p.rows and not self._goes_with(p, emptied))
+            view.id, (p for p in self._target_parts if p.rows and not self._is_emptied(p, emptied))
         )
-        cancelled = contributed_blocks(view.id, self._cancelled())
+        cancelled = contributed_blocks(view.id, self._cancelled_parts())
         names = {
             p: contributed_blocks(view.id, (x for x in own if x.partition_id == p)) for p in emptied
         }
         coverage = self.snapshot.coverage(view.id)
-        retired = self._retired(view, emptied)
-        asked = _PartLookup(view, source, self.around)
+        retired = self._retained_partitions(view, emptied)
+        asked = _PartLookup(view, source, self.context)
         gaps: dict[str, list[BlockRange]] = {}
         ranges: dict[str, tuple[tuple[BlockRange, ...], dict[str, tuple[BlockRange, ...]]]] = {}
         live = [part for part in self.snapshot.parts(view.source_id) if part.rows]
@@ -247,11 +260,11 @@ class TargetRows:
             if one not in ranges:
                 ranges[one] = (left.ranges(one), {p: n.ranges(one) for p, n in names.items()})
             elsewhere, by_slice = ranges[one]
-            reached = [p for p, named in by_slice.items() if meets(named, blocks)]
-            cancels = meets(cancelled.ranges(one), blocks)
+            reached = [p for p, named in by_slice.items() if overlaps_any(named, blocks)]
+            cancels = overlaps_any(cancelled.ranges(one), blocks)
             if not reached and not cancels:
                 continue
-            asks = bool(retired) or cancels or meets(elsewhere, blocks)
+            asks = bool(retired) or cancels or overlaps_any(elsewhere, blocks)
             asks = asks or (shared is not None and shared.holds(part))
             there = asked.reached(part) if asks else frozenset(reached)
             if there is None:
@@ -263,15 +276,17 @@ class TargetRows:
         found = {p: union_ranges(some) for p, some in gaps.items()}
         return found, sorted(stale), asked.requirements
 
-    def _goes_with(self, part: Part, emptied: Sequence[str]) -> bool:
+    def _is_emptied(self, part: Part, emptied: Sequence[str]) -> bool:
         """Return whether the commit removes all rows of the part, of a partition in `emptied`."""
-        return self._gone(part) and part.partition_id in emptied
+        return self._is_removed(part) and part.partition_id in emptied
 
-    def _cancelled(self) -> Iterator[Part]:
+    def _cancelled_parts(self) -> Iterator[Part]:
         """Yield the parts whose rows combined to nothing."""
-        return (part for part in self._all if not part.rows and brings_rows(part))
+        return (part for part in self._target_parts if not part.rows and wrote_rows(part))
 
-    def _retired(self, view: MaterializedView, emptied: Iterable[str]) -> frozenset[str | None]:
+    def _retained_partitions(
+        self, view: MaterializedView, emptied: Iterable[str]
+    ) -> frozenset[str | None]:
         """Return the slices whose rows left by the target's own retention (None: the whole target).
 
         A backfill would bring them back, though no part names their blocks any more. Slices in
@@ -283,7 +298,7 @@ class TargetRows:
 
     # --- names
 
-    def _renamed(
+    def _contribution_changes(
         self, lost: Mapping[str, Mapping[str, tuple[BlockRange, ...]]]
     ) -> tuple[list[Change], list[Requirement]]:
         """Return the changes, and their requirements, that keep the names of source blocks right.
@@ -294,79 +309,93 @@ class TargetRows:
         """
         changes: list[Change] = []
         requirements: list[Requirement] = []
-        for part in self._all:
-            kept = self._names_left(part, lost)
-            if self._gone(part) and part.rows:
-                if kept:
-                    changes.append(AddPart(placeholder_part(self.table, part.block_range, kept)))
+        for part in self._target_parts:
+            contributions = self._remaining_contributions(part, lost)
+            if self._is_removed(part) and part.rows:
+                if contributions:
+                    changes.append(
+                        AddPart(placeholder_part(self.table, part.block_range, contributions))
+                    )
                 continue
-            if kept == part.contributions or part.id in self._rows:
+            if contributions == part.contributions or part.id in self._rows:
                 continue
             requirements.append(PartsLive(self.table.id, (part.id,)))
             changes.append(RemoveParts(self.table.id, (part.id,)))
             if part.rows:
-                renamed = replace(part, id=new_part_id(), contributions=kept, created_commit=0)
+                renamed = replace(
+                    part, id=new_part_id(), contributions=contributions, created_commit=0
+                )
                 inline = self.snapshot.inline_rows(part) if part.inline else None
                 changes.append(AddPart(renamed, inline))
-            elif kept:
-                changes.append(AddPart(placeholder_part(self.table, part.block_range, kept)))
+            elif contributions:
+                changes.append(
+                    AddPart(placeholder_part(self.table, part.block_range, contributions))
+                )
         return changes, requirements
 
-    def _named_as_left(
-        self, made: Sequence[Change], lost: Mapping[str, Mapping[str, tuple[BlockRange, ...]]]
+    def _with_remaining_contributions(
+        self, changes: Sequence[Change], lost: Mapping[str, Mapping[str, tuple[BlockRange, ...]]]
     ) -> list[Change]:
         """Return the changes with the names of gap blocks removed from their new parts."""
-        kept = {
+        remaining_parts = {
             (part.partition_id, part.blocks): part
             for part in self._parts.values()
-            if not self._gone(part)
+            if not self._is_removed(part)
         }
-        named: list[Change] = []
-        for change in made:
+        new_changes: list[Change] = []
+        for change in changes:
             before = None
             if isinstance(change, AddPart):
-                before = kept.get((change.part.partition_id, change.part.blocks))
+                before = remaining_parts.get((change.part.partition_id, change.part.blocks))
             if isinstance(change, AddPart) and before is not None:
-                names = self._names_left(before, lost)
+                names = self._remaining_contributions(before, lost)
                 change = replace(change, part=replace(change.part, contributions=names))
-            named.append(change)
-        return named
+            new_changes.append(change)
+        return new_changes
 
-    def _names_left(
+    def _remaining_contributions(
         self, part: Part, lost: Mapping[str, Mapping[str, tuple[BlockRange, ...]]]
     ) -> tuple[Contribution, ...]:
         """Return the part's contributions without blocks that become a gap, and without rows
         where it goes."""
-        kept = list(part.contributions)
+        contributions = list(part.contributions)
         for view_id, gaps in lost.items():
             view = self.snapshot.by_id(view_id)
             assert isinstance(view, MaterializedView)
             partitions = {p.partition_id for p in self.snapshot.parts(view.source_id) if p.rows}
             for partition, blocks in gaps.items():
                 others = sorted(partitions - {partition})
-                kept = [
-                    left
-                    for one in kept
-                    for left in (
-                        without_names(one, partition, blocks, others)
-                        if one.view_id == view_id
-                        else [one]
+                contributions = [
+                    remainder
+                    for contribution in contributions
+                    for remainder in (
+                        without_blocks(contribution, partition, blocks, others)
+                        if contribution.view_id == view_id
+                        else [contribution]
                     )
                 ]
         if part.rows == 0:
-            return tuple(kept)
-        if self._gone(part):
-            return tuple(replace(one, rows=0) for one in kept if one.blocks)
-        brought = sum(one.rows for one in part.contributions) - sum(one.rows for one in kept)
-        if not brought:
-            return tuple(kept)
+            return tuple(contributions)
+        if self._is_removed(part):
+            return tuple(
+                replace(contribution, rows=0)
+                for contribution in contributions
+                if contribution.blocks
+            )
+        lost_rows = sum(contribution.rows for contribution in part.contributions) - sum(
+            contribution.rows for contribution in contributions
+        )
+        if not lost_rows:
+            return tuple(contributions)
         # A remaining part remembers how many rows were written to it, under any name.
-        first = kept[0] if kept else replace(part.contributions[0], blocks=(), rows=0)
-        return (replace(first, rows=first.rows + brought), *kept[1:])
+        first = (
+            contributions[0] if contributions else replace(part.contributions[0], blocks=(), rows=0)
+        )
+        return (replace(first, rows=first.rows + lost_rows), *contributions[1:])
 
     # --- retention
 
-    def _frozen(
+    def _retention_changes(
         self, view: MaterializedView, own: Iterable[Part], origin: CommitOrigin, cause: Cause
     ) -> list[Change]:
         """Return changes that record the view's removed rows as retained, one for each partition.
@@ -376,7 +405,7 @@ class TargetRows:
         by_partition: dict[str, list[Part]] = {}
         for part in own:
             by_partition.setdefault(part.partition_id, []).append(part)
-        found: list[Change] = []
+        changes: list[Change] = []
         for partition, parts in by_partition.items():
             rows = sum(self._rows[part.id] for part in parts)
             slice_ = RetainedSlice(
@@ -385,10 +414,10 @@ class TargetRows:
                 joined_bounds(self._bounds.get(partition, [None])),
                 frozen_verdict(view, self.snapshot, partition),
             )
-            found.append(
+            changes.append(
                 Retain(retained_record(view, "target", parts, rows, (slice_,), origin, cause))
             )
-        return found
+        return changes
 
 
 @dataclass
@@ -399,21 +428,21 @@ class _PartLookup:
 
     view: MaterializedView
     source: Table
-    around: TriggerContext
+    context: TriggerContext
     requirements: list[Requirement] = field(default_factory=list)
 
     def reached(self, part: Part) -> frozenset[str] | None:
         """Return the partitions. None if they stay unknown: the view is broken, the part is, or
         the target may hold the result of another definition, or of another state of a dimension."""
-        snapshot = self.around.snapshot
+        snapshot = self.context.snapshot
         if self.view.unprovable or is_lineage_unknown(self.view, snapshot):
             return None
         slices = StaleSlices.of(self.view)
         try:
-            rows = read_rows(self.around, self.source, part)
+            rows = read_rows(self.context, self.source, part)
         except (CorruptedData, FileDoesntExist):
             return None
-        slices.add(self.around, rows)
+        slices.add(self.context, rows)
         version = snapshot.data_version(self.source.id, part.partition_id)
         self.requirements += [
             SchemaIs(self.source.id, self.source.version),
@@ -430,4 +459,11 @@ def refuse_frozen(table: Table, partition: str) -> None:
         " left by retention: they could not be made again.",
         hint=f"{DISCARD_HINT} SETTINGS retain = 1 on DROP PARTITION removes them as the target's"
         " own retention.",
+    )
+
+
+def _of_another_source(view: MaterializedView, part: Part) -> bool:
+    """Return whether the view made rows of the part from another source than it reads now."""
+    return any(
+        made.view_id == view.id and made.source_id != view.source_id for made in part.contributions
     )

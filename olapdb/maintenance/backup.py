@@ -41,7 +41,7 @@ except ImportError:  # not a Unix
     fcntl = None  # type: ignore[assignment]
 
 MANIFEST_FILE = "backup.json"
-_NEW = ".new"
+_NEW_SUFFIX = ".new"
 _CHUNK_BYTES = 4 << 20
 
 
@@ -79,11 +79,11 @@ def back_up(services: Services, folder: str, progress: Progress | None = None) -
     """
     root = _backup_folder(services, folder)
     with system_errors(folder), _exclusive(root), services.catalog.pinned():
-        new = str(root / f"{CATALOG_FILE}{_NEW}")
+        new = str(root / f"{CATALOG_FILE}{_NEW_SUFFIX}")
         _remove(new)
         facts = services.catalog.copy_to(new)
         failpoint("backup.catalog_copied")
-        parts = _with_files(parts_of_copy(new))
+        parts = _parts_by_file(parts_of_copy(new))
         target = LocalStore(root, failpoint=failpoint)
         report = _copy_parts(services.store, target, parts, folder, facts.number, progress)
         target.sync()
@@ -111,7 +111,7 @@ def restore(services: Services, folder: str, progress: Progress | None = None) -
             hint="SYSTEM BACKUP TO, run in it, makes a copy to restore from.",
         )
     facts = facts_of_copy(path)
-    parts = _with_files(parts_of_copy(path))
+    parts = _parts_by_file(parts_of_copy(path))
     services.catalog.refuse_if_used()
     report = _copy_parts(
         LocalStore(root, read_only=True), services.store, parts, folder, facts.number, progress
@@ -122,7 +122,7 @@ def restore(services: Services, folder: str, progress: Progress | None = None) -
     return report
 
 
-def _with_files(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+def _parts_by_file(parts: tuple[Part, ...]) -> tuple[Part, ...]:
     """Return one part for each file; a live part is preferred to a quarantined one.
 
     Several parts may share a file.
@@ -213,7 +213,7 @@ def _refuse_foreign(services: Services, root: Path) -> None:
     names = {entry.name for entry in root.iterdir()}
     if not (root / CATALOG_FILE).exists():
         # Files of a failed attempt, SQLite's files of the new catalog included.
-        begun = (f"{CATALOG_FILE}{_NEW}", f"{MANIFEST_FILE}{_NEW}")
+        begun = (f"{CATALOG_FILE}{_NEW_SUFFIX}", f"{MANIFEST_FILE}{_NEW_SUFFIX}")
         own_names = {DATA_FOLDER, MANIFEST_FILE, ".lock"}
         if any(not name.startswith(begun) for name in names - own_names):
             raise BadArguments(
@@ -241,7 +241,7 @@ def _has_log(root: Path) -> bool:
 
 def _write_manifest(root: Path, facts: CopyFacts) -> None:
     """Write the copy's manifest under a temporary name, flush it, and rename it."""
-    path = root / f"{MANIFEST_FILE}{_NEW}"
+    path = root / f"{MANIFEST_FILE}{_NEW_SUFFIX}"
     with open(path, "w", encoding="utf-8") as file:
         json.dump({"warehouse_id": facts.warehouse_id, "snapshot": facts.number}, file)
         file.flush()

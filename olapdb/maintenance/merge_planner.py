@@ -15,7 +15,7 @@ from olapdb.maintenance.merge_policy import (
     choose,
     choose_all,
     choose_inline,
-    runs,
+    mergeable_runs,
 )
 from olapdb.maintenance.merger import MergeResult, merge_batch, table_state
 from olapdb.model.columns import settled_version
@@ -34,7 +34,7 @@ BACKGROUND_THREADS = 1
 """Threads of a background merge: the other cores are for INSERTs and queries."""
 
 
-def merge_some(
+def merge_worthwhile(
     services: Services,
     table_id: str,
     limits: MergeLimits | None = None,
@@ -72,7 +72,7 @@ def _worthwhile_merges(
     inline."""
     state, now_ms = table_state(snapshot, table), services.clock_ms()
     for parts in by_partition(snapshot.parts(table.id)).values():
-        for run in runs(state, parts):
+        for run in mergeable_runs(state, parts):
             flushed = choose_inline(run, limits, now_ms)
             chosen = flushed or choose(run, limits, now_ms, len(parts))
             if chosen:
@@ -145,7 +145,7 @@ def _plan(
     for partition, parts in by_partition(parts_up_to).items():
         if partition_id is not None and partition != partition_id:
             continue
-        for run in runs(state, parts):
+        for run in mergeable_runs(state, parts):
             merges = choose_all(run, limits)
             if final and len(merges) > 1:
                 raise MemoryLimitExceeded(
@@ -153,7 +153,7 @@ def _plan(
                     f" more than {limits.memory_bytes_max:,} bytes of rows in memory.",
                     hint="Run it without FINAL, or partition more finely.",
                 )
-            planned += [m for m in merges if len(m) > 1 or (final and _is_raw(table, m[0]))]
+            planned += [m for m in merges if len(m) > 1 or (final and _needs_rewrite(table, m[0]))]
     return planned
 
 
@@ -173,7 +173,7 @@ def _batches(planned: Sequence[list[Part]]) -> Iterator[list[list[Part]]]:
         yield batch
 
 
-def _is_raw(table: Table, part: Part) -> bool:
+def _needs_rewrite(table: Table, part: Part) -> bool:
     """Return whether rewriting the single part changes anything.
 
     It does if the part has rows and is of an older schema, in the catalog, or was never combined.

@@ -1,7 +1,7 @@
 """Which parts to merge: pure functions of parts, coverage and time.
 
-`runs` determines which parts may be merged at all, `choose` which merge is worthwhile, after
-ClickHouse's SimpleMergeSelector
+`mergeable_runs` determines which parts may be merged at all, `choose` which merge is worthwhile,
+after ClickHouse's SimpleMergeSelector
 (src/Storages/MergeTree/Compaction/MergeSelectors/SimpleMergeSelector.cpp): neighbours of similar
 size, more readily when they are old, small or many.
 """
@@ -57,7 +57,7 @@ def by_partition(parts: Sequence[Part]) -> dict[str, list[Part]]:
     return grouped
 
 
-def runs(state: TableState, parts: Sequence[Part]) -> list[list[Part]]:
+def mergeable_runs(state: TableState, parts: Sequence[Part]) -> list[list[Part]]:
     """Split the parts of one partition into the longest lists whose parts may all be merged.
 
     Rules 7 and 8: rows of views apart from bypass rows; the hull of the blocks wholly covered or
@@ -68,14 +68,14 @@ def runs(state: TableState, parts: Sequence[Part]) -> list[list[Part]]:
     result: list[list[Part]] = []
     open_runs: dict[object, tuple[list[Part], BlockRange]] = {}
     for part in parts:
-        kind = _kind(state, part)
+        kind = _merge_group(state, part)
         if state.table.engine.depends_on_order:
             open_runs = {kind: open_runs[kind]} if kind in open_runs else {}
         blocks = part.block_range
         if kind in open_runs:
             run, spanned = open_runs[kind]
             wider = BlockRange(spanned.first, max(spanned.last, blocks.last))
-            if _one_coverage(state, wider, part.partition_id):
+            if _is_coverage_uniform(state, wider, part.partition_id):
                 run.append(part)
                 open_runs[kind] = (run, wider)
                 continue
@@ -103,7 +103,7 @@ def choose(
     allowed &= (total <= limits.bytes_max) & (np.cumsum(memory, axis=1) <= limits.memory_bytes_max)
     age_seconds = np.maximum(0, now_ms - np.maximum.accumulate(created_ms, axis=1)) / 1000
     largest = np.maximum.accumulate(sizes, axis=1)
-    allowed &= _worth(total, largest, count, age_seconds, partition_parts, limits)
+    allowed &= _is_worthwhile(total, largest, count, age_seconds, partition_parts, limits)
     if not allowed.any():
         return []
     score = np.where(allowed, (total + limits.fixed_bytes * count) / (count - 1.9), np.inf)
@@ -125,7 +125,7 @@ def choose_inline(run: Sequence[Part], limits: MergeLimits, now_ms: int) -> list
         elif inline:
             break
     if inline and now_ms - min(p.created_ms for p in inline) > limits.inline_age_ms_max:
-        return _fitting(inline, limits)
+        return _prefix_in_memory(inline, limits)
     return []
 
 
@@ -134,20 +134,20 @@ def choose_all(run: Sequence[Part], limits: MergeLimits) -> list[list[Part]]:
     merges: list[list[Part]] = []
     remaining = list(run)
     while remaining:
-        merge = _fitting(remaining, limits) or remaining[:1]
+        merge = _prefix_in_memory(remaining, limits) or remaining[:1]
         merges.append(merge)
         remaining = remaining[len(merge) :]
     return merges
 
 
-def hull(parts: Sequence[Part]) -> BlockRange:
+def enclosing_range(parts: Sequence[Part]) -> BlockRange:
     """Return the smallest range that contains the blocks of all parts."""
     return BlockRange(
         min(p.block_range.first for p in parts), max(p.block_range.last for p in parts)
     )
 
 
-def _fitting(parts: Sequence[Part], limits: MergeLimits) -> list[Part]:
+def _prefix_in_memory(parts: Sequence[Part], limits: MergeLimits) -> list[Part]:
     """Return the longest prefix that one merge can hold in memory."""
     memory = 0
     for count, part in enumerate(parts):
@@ -157,7 +157,7 @@ def _fitting(parts: Sequence[Part], limits: MergeLimits) -> list[Part]:
     return list(parts)
 
 
-def _kind(state: TableState, part: Part) -> object:
+def _merge_group(state: TableState, part: Part) -> object:
     """Return the part's key (views that made it, fences before it): parts of other keys stay apart.
 
     Bypass rows, which no view made, so never merge with a view's rows.
@@ -169,7 +169,7 @@ def _kind(state: TableState, part: Part) -> object:
     return (makers, side)
 
 
-def _one_coverage(state: TableState, blocks: BlockRange, partition_id: str) -> bool:
+def _is_coverage_uniform(state: TableState, blocks: BlockRange, partition_id: str) -> bool:
     """Return whether each view's coverage holds either all of the blocks or none of them."""
     return all(
         seen.covers(partition_id, blocks) or not seen.touches(partition_id, blocks)
@@ -188,7 +188,7 @@ def _windows(values: Sequence[int], width: int) -> np.ndarray:
     return np.lib.stride_tricks.sliding_window_view(padded, width)
 
 
-def _worth(
+def _is_worthwhile(
     total: np.ndarray,
     largest: np.ndarray,
     count: np.ndarray,
@@ -200,8 +200,8 @@ def _worth(
 
     The threshold is lower for old parts, small merges and crowded partitions.
     """
-    size = _unit(np.log1p(total), _LOG_SMALL, _LOG_LARGE)
-    age = _unit(age_seconds, 10.0, 3_600.0 + size * (30 * 86_400.0 - 3_600.0))
+    size = _unit_interval(np.log1p(total), _LOG_SMALL, _LOG_LARGE)
+    age = _unit_interval(age_seconds, 10.0, 3_600.0 + size * (30 * 86_400.0 - 3_600.0))
     crowd = min(1.0, max(0.0, (partition_parts - 10) / (50 - 10)))
     base = limits.base + np.minimum(1.0, age + crowd) * (2.0 - limits.base)
     enough: np.ndarray = (total + count * limits.fixed_bytes) / (
@@ -210,7 +210,7 @@ def _worth(
     return enough
 
 
-def _unit(value: np.ndarray, low: float, high: float | np.ndarray) -> np.ndarray:
+def _unit_interval(value: np.ndarray, low: float, high: float | np.ndarray) -> np.ndarray:
     """Return where `value` lies between `low` (0.0) and `high` (1.0), clipped to that range."""
     unit: np.ndarray = np.clip((value - low) / (high - low), 0.0, 1.0)
     return unit

@@ -22,18 +22,10 @@ from olapdb.engine.combine import combine
 from olapdb.engine.layout import TableLayout, shared_layout
 from olapdb.errors import CommitConflict, InternalError, QueryWasCancelled
 from olapdb.functions.base import Environment
-from olapdb.maintenance.merge_policy import TableState, hull
-from olapdb.model.changes import (
-    AddPart,
-    Change,
-    Committed,
-    CoverageCommon,
-    PartsLive,
-    RemoveParts,
-    Requirement,
-    SchemaIs,
-)
+from olapdb.maintenance.merge_policy import TableState, enclosing_range
+from olapdb.model.changes import AddPart, Change, Committed, RemoveParts
 from olapdb.model.part import Contribution, Part, union_ranges
+from olapdb.model.requirements import CoverageCommon, PartsLive, Requirement, SchemaIs
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.activity import RunningMerge
@@ -81,7 +73,8 @@ def merge_parts(
     inline: bool = True,
     layout: TableLayout | None = None,
 ) -> MergeResult:
-    """Replace parts of one partition, which `merge_policy.runs` allows to merge, by one part.
+    """Replace parts of one partition, which `merge_policy.mergeable_runs` allows to merge, by one
+    part.
 
     `inline` False writes a file, however small.  Raises CommitConflict, with nothing changed, if a
     concurrent commit changed a part or its coverage.
@@ -195,7 +188,7 @@ class _Batch:
         """
         schema = SchemaIs(self._table.id, self._table.version)
         if self._again:
-            self._leave_out_lost(schema)
+            self._drop_violated(schema)
         self._again = True
         draft = CommitDraft((self._origin.lease, schema))
         for piece in self.pieces:
@@ -206,7 +199,7 @@ class _Batch:
         failpoint("transaction.committed")
         return committed
 
-    def _leave_out_lost(self, schema: SchemaIs) -> None:
+    def _drop_violated(self, schema: SchemaIs) -> None:
         """Drop the merges whose requirements are violated, and their files.
 
         Raises CommitConflict if none remains.
@@ -350,7 +343,7 @@ def _stage(
     plan = PartPlan(
         with_rows.partition_id,
         with_rows.partition_value,
-        hull(parts),
+        enclosing_range(parts),
         contributions,
         max(p.level for p in parts) + 1,
         inline_limit(table, parts) if inline else 0,

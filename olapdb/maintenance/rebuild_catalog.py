@@ -153,10 +153,10 @@ def _read_all(store: Store) -> tuple[list[FooterFacts], list[str]]:
             footers.append(_read(store, file.path, file.bytes))
         except (OlapdbError, OSError, KeyError, ValueError, pa.ArrowException) as error:
             unreadable.append(f"{file.path}: {error}")
-    return _by_age(footers), unreadable
+    return _in_block_order(footers), unreadable
 
 
-def _by_age(footers: list[FooterFacts]) -> list[FooterFacts]:
+def _in_block_order(footers: list[FooterFacts]) -> list[FooterFacts]:
     """Return the parts in the order of their blocks, oldest first, and each after all that it
     replaces. The order matters: of two rows of a key the later one may be the one that counts.
 

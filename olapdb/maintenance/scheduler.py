@@ -16,7 +16,7 @@ from olapdb.commit.origin import CommitOrigin
 from olapdb.errors import CommitConflict
 from olapdb.maintenance.damaged_parts import check_suspects
 from olapdb.maintenance.merge_pauses import Pauses
-from olapdb.maintenance.merge_planner import merge_some
+from olapdb.maintenance.merge_planner import merge_worthwhile
 from olapdb.maintenance.merger import MergeResult
 from olapdb.maintenance.vacuum_thread import FAILURES, STOP_SECONDS_MAX, VacuumThread
 from olapdb.model.schema import Table
@@ -74,7 +74,7 @@ class MergeScheduler:
         self._lock = threading.Lock()
         self._queued = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._turn = threading.Condition()
+        self._condition = threading.Condition()
         self._merging = self._expiring = ""
         """The table that each is at, "" for none; guarded by `_turn`."""
         self._merge_pauses, self._ttl_pauses = Pauses(), Pauses()
@@ -125,8 +125,8 @@ class MergeScheduler:
             self.start()
             self._notify_resumed(table_id)
         else:
-            with self._turn:  # the merge that began before is finished
-                self._turn.wait_for(lambda: self._merging != table_id, STOP_SECONDS_MAX)
+            with self._condition:  # the merge that began before is finished
+                self._condition.wait_for(lambda: self._merging != table_id, STOP_SECONDS_MAX)
 
     def set_ttl(self, running: bool, table_id: str | None = None) -> None:
         """Implement SYSTEM START or STOP TTL MERGES: whether expired rows are removed in the
@@ -135,8 +135,8 @@ class MergeScheduler:
         if running:
             self._notify_resumed(table_id)
         else:
-            with self._turn:
-                self._turn.wait_for(
+            with self._condition:
+                self._condition.wait_for(
                     lambda: self._expiring != table_id if table_id else not self._expiring,
                     STOP_SECONDS_MAX,
                 )
@@ -147,9 +147,9 @@ class MergeScheduler:
 
     def _set_current(self, *, merging: str = "", expiring: str = "") -> None:
         """Record the table being merged or expired; without arguments, that the work ended."""
-        with self._turn:
+        with self._condition:
             self._merging, self._expiring = merging, expiring
-            self._turn.notify_all()
+            self._condition.notify_all()
 
     def _notify_resumed(self, table_id: str | None) -> None:
         """Queue the table after a pause; None: the next sweep examines all."""
@@ -181,11 +181,11 @@ class MergeScheduler:
         while not self._stopping.is_set():
             self._sleep(max(0.0, next_sweep - time.monotonic()))
             if time.monotonic() >= next_sweep:
-                self._sweep()
+                self._queue_all()
                 next_sweep = time.monotonic() + self._sweep_seconds
             self._wait_for_quiet()
             while self._pending and not self._stopping.is_set():
-                self._work_on(self._pending.pop())
+                self._expire_and_merge(self._pending.pop())
             with self._queued:
                 if not self._pending:
                     self._idle = True
@@ -206,7 +206,7 @@ class MergeScheduler:
             if not self._pending or self._stopping.wait(QUIET_SECONDS):
                 return
 
-    def _work_on(self, table_id: str) -> None:
+    def _expire_and_merge(self, table_id: str) -> None:
         """Expire and merge a table until no merge is worthwhile or conflicts repeat."""
         try:
             self._remove_expired(table_id)
@@ -222,9 +222,11 @@ class MergeScheduler:
     def _merge(self, table_id: str) -> None:
         """Merge the table until no merge is worthwhile, it is paused, or conflicts repeat."""
         conflicts = 0
-        while self._wanted(table_id):
+        while self._may_merge(table_id):
             try:
-                done = merge_some(self._services, table_id, wanted=partial(self._wanted, table_id))
+                done = merge_worthwhile(
+                    self._services, table_id, wanted=partial(self._may_merge, table_id)
+                )
             except CommitConflict:  # the policy chooses again, from the present parts
                 conflicts += 1
                 if conflicts > CONFLICTS_MAX:
@@ -262,7 +264,7 @@ class MergeScheduler:
         finally:
             self._set_current()
 
-    def _sweep(self) -> None:
+    def _queue_all(self) -> None:
         """Queue all tables that store rows."""
         try:
             for item in self._services.catalog.snapshot().objects():
@@ -271,7 +273,7 @@ class MergeScheduler:
         except FAILURES as error:
             self._failed("", error)
 
-    def _wanted(self, table_id: str) -> bool:
+    def _may_merge(self, table_id: str) -> bool:
         """Return whether merges of the table may run: not stopping, and not paused."""
         return not (self._stopping.is_set() or self._merge_pauses.paused(table_id))
 

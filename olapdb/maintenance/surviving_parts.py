@@ -6,7 +6,8 @@ that:
 
 * A merge, a mutation or a replay that was never committed has left files too, and the parts that it
   would have replaced may have been replaced by another since.  Of two parts that replace the same
-  part, drop the one whose own inputs all exist (if both: that with fewer), so that its inputs count.
+  part, drop the one whose own inputs all exist (if both: that with fewer), so that its inputs
+  count.
 * Vacuum deletes files in the order in which parts were dropped, so a part whose inputs are missing
   has replaced them.
 """
@@ -103,7 +104,7 @@ def _with_manifests(
             if _was_not_committed(part_slice, by_path, replaced_ids):
                 ignored.update(new)
             elif new:
-                replacements[new[0]] = tuple(_id_of(path) for path in part_slice.gone)
+                replacements[new[0]] = tuple(_id_of(path) for path in part_slice.replaced_paths)
                 units |= dict.fromkeys(new, frozenset(new))
     completed = [
         replace(facts, replaces=(*facts.replaces, *replacements.get(facts.part.id, ())))
@@ -122,7 +123,7 @@ def _was_not_committed(
     missing = any(
         path not in by_path and _id_of(path) not in replaced_ids for path in part_slice.new
     )
-    return missing and all(path in by_path for path in part_slice.gone)
+    return missing and all(path in by_path for path in part_slice.replaced_paths)
 
 
 def _id_of(path: str) -> str:

@@ -29,7 +29,7 @@ PARTS_A_SECOND = 1_000
 PURGED_PARTS, PURGE_MICROSECONDS = "VacuumedParts", "VacuumMicroseconds"
 """Counters of system.events from which the pace is computed."""
 MANIFEST_LIFETIME_MS = 3_600_000
-_FOR_EVER_MS = (1 << 63) - 1
+_LATEST_MS = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +67,11 @@ def vacuum(
     services.deferred.run_pending()
     now_ms = services.clock_ms()
     default_seconds = OLD_PARTS_LIFETIME_SECONDS if lifetime_seconds is None else lifetime_seconds
-    until_ms = _until(now_ms, default_seconds)
+    until_ms = _due_time(now_ms, default_seconds)
     parts, files = _purge_dropped(
         services,
         until_ms,
-        {} if lifetime_seconds is not None else _until_of(services, now_ms),
+        {} if lifetime_seconds is not None else _due_times(services, now_ms),
         may_continue,
     )
     revoked = catalog.revoke_dead_leases()
@@ -86,7 +86,7 @@ def backlog(services: Services) -> VacuumBacklog:
     """Return the number of parts that vacuum must purge now, and the seconds that this takes."""
     now_ms = services.clock_ms()
     parts = services.catalog.overdue_parts(
-        _until(now_ms, OLD_PARTS_LIFETIME_SECONDS), _until_of(services, now_ms)
+        _due_time(now_ms, OLD_PARTS_LIFETIME_SECONDS), _due_times(services, now_ms)
     )
     events = services.activity.events()
     done, microseconds = events.get(PURGED_PARTS, 0), events.get(PURGE_MICROSECONDS, 0)
@@ -129,26 +129,26 @@ def _purge_dropped(
         after = due[-1].dropped_commit  # more parts of this commit may be due
 
 
-def _until_of(services: Services, now_ms: int) -> dict[str, int]:
+def _due_times(services: Services, now_ms: int) -> dict[str, int]:
     """Return by table id the time until which a part must have been dropped to be due, for tables
     with an own `old_parts_lifetime`."""
     tables = [dropped.table for dropped in services.catalog.dropped_tables()]
     tables += [o for o in services.catalog.snapshot().objects() if isinstance(o, Table)]
     lifetimes = {table.id: dict(table.settings).get("old_parts_lifetime") for table in tables}
     return {
-        table_id: _until(now_ms, int(lifetime))
+        table_id: _due_time(now_ms, int(lifetime))
         for table_id, lifetime in lifetimes.items()
         if lifetime is not None
     }
 
 
-def _until(now_ms: int, lifetime_seconds: int) -> int:
+def _due_time(now_ms: int, lifetime_seconds: int) -> int:
     """Return the latest time at which a part must have been dropped for its purge now.
 
     In milliseconds. For a lifetime of 0 every dropped part qualifies, even if the clock was set
     back.
     """
-    return now_ms - lifetime_seconds * 1000 if lifetime_seconds else _FOR_EVER_MS
+    return now_ms - lifetime_seconds * 1000 if lifetime_seconds else _LATEST_MS
 
 
 def _delete_orphans(services: Services) -> tuple[int, tuple[str, ...]]:

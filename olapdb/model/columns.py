@@ -53,13 +53,13 @@ class PartColumns:
         """Return the part's name for the column; None if the part lacks it."""
         if lacks(part, column):
             return None
-        changes = self._since(part, column)
+        changes = self._changes_since(part, column)
         return changes[0].name if changes else column.name
 
     def types_in(self, part: Part, column: Column) -> list[str]:
         """Return the types of the column from when the part was written, oldest first, without its
         present type. Each of them converted the values of the one before."""
-        return [past.type for past in self._since(part, column)]
+        return [past.type for past in self._changes_since(part, column)]
 
     def bounds(self, part: Part) -> Mapping[str, ColumnBounds]:
         """Return the part's bounds under the table's names, without columns whose type change
@@ -70,7 +70,9 @@ class PartColumns:
         for column in self._columns:
             name = self.name_in(part, column)
             bounds = part.bounds.get(name) if name is not None else None
-            if bounds is not None and all(past.bounds_hold for past in self._since(part, column)):
+            if bounds is not None and all(
+                past.bounds_hold for past in self._changes_since(part, column)
+            ):
                 part_bounds[column.name] = bounds
         return part_bounds
 
@@ -80,7 +82,7 @@ class PartColumns:
         name = self.name_in(part, column)
         return 0 if name is None else sizes.get(name, 0)
 
-    def _since(self, part: Part, column: Column) -> list[PastColumn]:
+    def _changes_since(self, part: Part, column: Column) -> list[PastColumn]:
         """Return the changes of the column after the part was written, oldest first."""
         return [p for p in self._past.get(column.id, ()) if part.schema_version < p.before]
 

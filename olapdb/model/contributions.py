@@ -30,7 +30,7 @@ def contributed_blocks(view_id: str, parts: Iterable[Part]) -> Coverage:
     )
 
 
-def brings_rows(part: Part) -> bool:
+def wrote_rows(part: Part) -> bool:
     """Return whether the part has rows or had some when it was written: sums of zero may have
     cancelled them all."""
     return part.rows > 0 or any(contribution.rows for contribution in part.contributions)
@@ -55,7 +55,7 @@ class SharedBlocks:
     def holds(self, part: Part) -> bool:
         """Return whether any other partition has rows of the part's blocks."""
         return any(
-            partition != part.partition_id and meets(ranges, part.block_range)
+            partition != part.partition_id and overlaps_any(ranges, part.block_range)
             for partition, ranges in self._ranges.items()
         )
 
@@ -65,13 +65,13 @@ def named_ranges(contribution: Contribution) -> list[BlockRange]:
     return [blocks for blocks in contribution.blocks if isinstance(blocks, BlockRange)]
 
 
-def meets(ranges: Sequence[BlockRange], blocks: BlockRange) -> bool:
+def overlaps_any(ranges: Sequence[BlockRange], blocks: BlockRange) -> bool:
     """Return whether one of the joined, sorted ranges overlaps `blocks`."""
     at = bisect_left(ranges, blocks.first, key=lambda r: r.last)
     return at < len(ranges) and ranges[at].first <= blocks.last
 
 
-def without_names(
+def without_blocks(
     contribution: Contribution,
     partition: str,
     removed_blocks: Sequence[BlockRange],

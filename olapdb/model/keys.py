@@ -111,7 +111,7 @@ class KeyRun:
     def __len__(self) -> int:
         return len(self.high)
 
-    def found(self, keys: SortedKeys, oldest: int = 0) -> np.ndarray:
+    def accepted_mask(self, keys: SortedKeys, oldest: int = 0) -> np.ndarray:
         """Return for each key, in the order of `keys`, whether the run has it with an ordinal of at
         least `oldest`."""
         found = np.zeros(len(keys), bool)

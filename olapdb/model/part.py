@@ -171,7 +171,7 @@ class Part:
             raise InternalError(f"Part {self.id} is staged: its block number is not assigned yet.")
         return self.blocks
 
-    def made_by(self, view_ids: AbstractSet[str]) -> bool:
+    def written_by(self, view_ids: AbstractSet[str]) -> bool:
         """Return whether one of these views made the rows. Pass the views that write the table now:
         rows of a dropped view are bypass for the others."""
         return any(contribution.view_id in view_ids for contribution in self.contributions)

@@ -95,8 +95,8 @@ class Engine:
 
     @property
     def depends_on_order(self) -> bool:
-        """Return whether the order of insertion matters: for which row of a key survives or, without
-        a sorting key, for the order of the rows. Then only adjacent parts may merge."""
+        """Return whether the order of insertion matters: for which row of a key survives or,
+        without a sorting key, for the order of the rows. Then only adjacent parts may merge."""
         return self.name in ENGINE_ROLES or not self.is_merge_tree
 
     @property
@@ -279,6 +279,11 @@ class MaterializedView:
     """The id of the view that this version will replace, or that replaced it, see `Standing`."""
     generation: int = 1
     """Counts the REBUILDs; it is part of the name of a candidate or previous version."""
+    read_view_id: str = ""
+    """The id of a plain view whose query changes together with the versions, "" for none."""
+    read_query: str = ""
+    """The query that the plain view gets when this candidate or previous version takes the name.
+    Its table names are those of that moment."""
     revision: int = field(default=0, compare=False)
 
     @property

@@ -17,6 +17,7 @@ Cause: TypeAlias = Literal[
     "DIMENSION CHANGE",
     "MODIFY QUERY",
     "UPSTREAM REPLAY",
+    "UPSTREAM REBUILD",
     "TRUNCATE",
     "TARGET CHANGED",
     "VIEW FAILED",
@@ -111,7 +112,8 @@ class KeyBounds:
         if len(self.low) != len(other.low):
             return None
         ends = [
-            _around(*four) for four in zip(self.low, self.high, other.low, other.high, strict=True)
+            _enclosing_bounds(*four)
+            for four in zip(self.low, self.high, other.low, other.high, strict=True)
         ]
         return KeyBounds(
             tuple(low for low, _ in ends),
@@ -120,7 +122,7 @@ class KeyBounds:
         )
 
 
-def _around(
+def _enclosing_bounds(
     low: KeyValue, high: KeyValue, other_low: KeyValue, other_high: KeyValue
 ) -> tuple[KeyValue, KeyValue]:
     """Return the bounds that contain two pairs of bounds of one key item. A pair with a None (only
@@ -130,10 +132,10 @@ def _around(
     if other_low is None or other_high is None:
         return low, high
     # Of one key item, so of one type.
-    return min(low, other_low, key=_in_order), max(high, other_high, key=_in_order)
+    return min(low, other_low, key=_text_order), max(high, other_high, key=_text_order)
 
 
-def _in_order(value: int | str) -> Any:
+def _text_order(value: int | str) -> Any:
     """Return a sort key: texts are ordered by their bytes."""
     return value.encode("utf-8", ESCAPED) if isinstance(value, str) else value
 

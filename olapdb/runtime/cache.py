@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import TypeVar, cast
 
-Made = TypeVar("Made")
+Cached = TypeVar("Cached")
 
 ENTRIES_MAX = 1024
 
@@ -25,19 +25,19 @@ class Cache:
         self._entries: OrderedDict[Hashable, object] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get_or_make(self, key: Hashable, make: Callable[[], Made]) -> Made:
+    def get_or_make(self, key: Hashable, make: Callable[[], Cached]) -> Cached:
         """Return the cached value of `key`, else call `make` and cache its result. Threads that
         come at once may each call `make`; all get the same value."""
         with self._lock:
             if key in self._entries:
                 self._entries.move_to_end(key)
-                return cast(Made, self._entries[key])
+                return cast(Cached, self._entries[key])
         value = make()
         with self._lock:
             cached = self._entries.setdefault(key, value)
             while len(self._entries) > self._entries_max:
                 self._entries.popitem(last=False)
-        return cast(Made, cached)
+        return cast(Cached, cached)
 
     def __len__(self) -> int:
         return len(self._entries)

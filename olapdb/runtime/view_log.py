@@ -12,7 +12,7 @@ ENTRIES_MAX = 10_000
 @dataclass(frozen=True, slots=True)
 class ViewExecution:
     """The work of one view in one INSERT, under the names of that time. `exception` is "" on
-    success; `lands` is whether the INSERT was committed nevertheless."""
+    success; `committed` is whether the INSERT was committed nevertheless."""
 
     time_ms: int
     duration_ns: int
@@ -27,7 +27,7 @@ class ViewExecution:
     bytes_written: int
     exception_code: int = 0
     exception: str = ""
-    lands: bool = True
+    committed: bool = True
     parts: int = 0
     peak_bytes: int = 0
     warnings: tuple[str, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -14,7 +14,7 @@ from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.commit.origin import CommitOrigin
 from olapdb.config import Settings
 from olapdb.errors import IncorrectQuery
-from olapdb.execute import ExecutionContext
+from olapdb.execute import ExecutionContext, SystemReader
 from olapdb.functions.base import Environment
 from olapdb.functions.scalar import ScalarDefinition
 from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
@@ -29,7 +29,7 @@ from olapdb.system.registry import SystemContext, SystemTable
 
 if TYPE_CHECKING:
     from olapdb.bind import BindScope
-    from olapdb.execute import ExecutionContext
+    from olapdb.execute import ExecutionContext, SystemReader
     from olapdb.result import QueryStatistics
     from olapdb.views.jobs.executor import Executor
 
@@ -306,18 +306,19 @@ class StatementContext:
             )
         )
 
-    def _read_system(self, snapshot: Snapshot) -> Callable[[str, Sequence[str]], Any]:
-        """Return a function that reads columns of a system table: (name, columns) -> Arrow table.
+    def _read_system(self, snapshot: Snapshot) -> SystemReader:
+        """Return a function that reads columns of a system table; see `SystemReader`.
+
         The name of an information_schema table has its database in front."""
         context = SystemContext(
             snapshot, self.services, self.settings, self.database, self.engine.system
         )
 
-        def read(name: str, columns: Sequence[str]) -> Any:
-            """Return these columns of the system table."""
+        def read(name: str, columns: Sequence[str], values: Mapping[str, frozenset[str]]) -> Any:
+            """Return these columns of the system table, at least its rows of these values."""
             database, _, table_name = name.rpartition(".")
             system_tables = information_tables() if database else self.engine.system
-            return system_tables[table_name].read(context, columns)
+            return system_tables[table_name].read(context, columns, values)
 
         return read
 
@@ -359,13 +360,17 @@ def unknown_table(
     return errors.UnknownTable(f"Table {database}.{name} does not exist.", hint=hint)
 
 
-def refuse_dependents(snapshot: Snapshot, item: SchemaObject, action: str) -> None:
-    """Raise HaveDependentObjects if a materialized view reads or writes the object. The error names
-    the views; `action` is the verb of the error."""
+def refuse_dependents(
+    snapshot: Snapshot, item: SchemaObject, action: str, but: Collection[str] = ()
+) -> None:
+    """Raise HaveDependentObjects if a materialized view, except the ids in `but`, reads or writes
+    the object. The error names the views; `action` is the verb of the error."""
     dependents = [
         view
         for view in snapshot.objects()
-        if isinstance(view, MaterializedView) and view.id != item.id and view.needs(item.id)
+        if isinstance(view, MaterializedView)
+        and view.id not in (item.id, *but)
+        and view.needs(item.id)
     ]
     if dependents:
         names = [f"{view.database}.{view.name}" for view in dependents]

@@ -22,7 +22,7 @@ WHOLE_FILE_BYTES_MAX = 1 << 20
 _CHUNK_BYTES = 4 << 20
 _TAIL_BYTES = 8
 _MAGIC = b"PAR1"
-_LACKS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN})
+_RESOURCE_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN})
 
 
 def checksum_of_bytes(data: bytes | memoryview) -> str:
@@ -100,7 +100,7 @@ def unreadable(part: Part, error: Exception) -> errors.OperationalError:
     """
     if isinstance(error, MemoryError):
         return errors.MemoryLimitExceeded(f"There is no memory to read part {part.id}: {error}.")
-    if isinstance(error, OSError) and error.errno in _LACKS:
+    if isinstance(error, OSError) and error.errno in _RESOURCE_ERRORS:
         return errors.system_error(error, part.path)
     return errors.CorruptedData(
         f"Part {part.id} of table {part.table_id}, partition {part.partition_id}, in "

@@ -11,7 +11,7 @@ from olapdb.model.schema import Column, Table
 _STEP = re.compile(r"\s*([A-Za-z0-9]+)\s*(?:\(([^)]*)\))?\s*")
 _ZSTD_LEVEL_MAX = 22
 _CODECS = "Use NONE, LZ4, LZ4HC, ZSTD(level), Delta, DoubleDelta, Gorilla, FPC, GCD or T64."
-_SPELT = {
+_CANONICAL_NAMES = {
     "none": "NONE",
     "lz4": "LZ4",
     "lz4hc": "LZ4HC",
@@ -26,7 +26,7 @@ _SPELT = {
 }
 _TRANSFORMING = ("delta", "doubledelta", "gorilla", "fpc", "t64", "gcd")
 _WIDTHS = ("1", "2", "4", "8")
-_OF_NO_FIXED_SIZE = (types.String, types.Array, types.Map, types.Tuple)
+_VARIABLE_SIZE = (types.String, types.Array, types.Map, types.Tuple)
 
 
 DEFAULT_CODEC = "LZ4"
@@ -83,9 +83,9 @@ def check_codec(column: Column, table: Table) -> None:
     steps = [name for name, _ in _chain(column)]
     transforming = [name for name in steps if name in _TRANSFORMING]
     kind = types.plain(column.type)
-    if transforming and isinstance(kind, _OF_NO_FIXED_SIZE):
+    if transforming and isinstance(kind, _VARIABLE_SIZE):
         raise errors.BadArguments(
-            f"Codec {_SPELT[transforming[0]]} is not for column {column.name}: {column.type} has no"
+            f"Codec {_CANONICAL_NAMES[transforming[0]]} is not for column {column.name}: {column.type} has no"
             " fixed size.",
             hint="Use LZ4 or ZSTD.",
         )
@@ -100,8 +100,8 @@ def check_codec(column: Column, table: Table) -> None:
         )
     if transforming and len(transforming) == len(steps):
         raise errors.BadArguments(
-            f"Codec {_SPELT[steps[-1]]} of column {column.name} does not compress anything.",
-            hint=f"Put a compression behind it: CODEC({_SPELT[steps[-1]]}, LZ4).",
+            f"Codec {_CANONICAL_NAMES[steps[-1]]} of column {column.name} does not compress anything.",
+            hint=f"Put a compression behind it: CODEC({_CANONICAL_NAMES[steps[-1]]}, LZ4).",
         )
 
 
@@ -111,12 +111,12 @@ def _check_arguments(column: Column) -> None:
     for name, argument in _chain(column):
         spelt = argument.strip()
         if spelt and name in ("none", "lz4", "default"):
-            raise errors.CodecTakesNoArguments(f"Codec {_SPELT[name]} takes no argument.")
+            raise errors.CodecTakesNoArguments(f"Codec {_CANONICAL_NAMES[name]} takes no argument.")
         if spelt and name == "gcd":
             raise errors.IllegalCodecType("Codec GCD takes no argument.")
         if spelt and name in ("delta", "doubledelta", "gorilla") and spelt not in _WIDTHS:
             raise errors.IllegalCodecParameter(
-                f"{_SPELT[name]}({spelt}): the bytes of a value are 1, 2, 4 or 8.",
+                f"{_CANONICAL_NAMES[name]}({spelt}): the bytes of a value are 1, 2, 4 or 8.",
                 hint="Leave the argument out.",
             )
 
@@ -133,13 +133,13 @@ def _check_kinds(column: Column, transforming: list[str]) -> None:
         floating = name in ("gorilla", "fpc")
         if floating != isinstance(kind, types.Float) and (floating or name == "gcd"):
             raise errors.BadArguments(
-                f"Codec {_SPELT[name]} of column {column.name} is not for {column.type}: it is for"
+                f"Codec {_CANONICAL_NAMES[name]} of column {column.name} is not for {column.type}: it is for"
                 f" {'floats' if floating else 'whole numbers'}.",
                 hint="Use Delta.",
             )
         if isinstance(kind, types.UUID):
             raise errors.BadArguments(
-                f"Codec {_SPELT[name]} of column {column.name} is not for UUIDs."
+                f"Codec {_CANONICAL_NAMES[name]} of column {column.name} is not for UUIDs."
             )
 
 
@@ -152,7 +152,9 @@ def codec_text(column: Column) -> str:
             argument = str(_width(column))
         elif not argument:
             argument = {"zstd": "1", "lz4hc": "0"}.get(name, "")
-        words.append(_SPELT.get(name, name) + (f"({argument.strip()})" if argument else ""))
+        words.append(
+            _CANONICAL_NAMES.get(name, name) + (f"({argument.strip()})" if argument else "")
+        )
     return ", ".join(words)
 
 

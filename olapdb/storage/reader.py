@@ -174,7 +174,7 @@ class PartReader:
         if text is None:
             return None
         place = IndexPlace.of_json(text)
-        if not place.serves(index, self._table, arrow):
+        if not place.matches_definition(index, self._table, arrow):
             return None
         key = (self._part.path, index.name)
         cached = self._store.cache.indexes.get(key)

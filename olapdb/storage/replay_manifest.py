@@ -26,10 +26,10 @@ MANIFEST_SUFFIX = ".swap"
 
 @dataclass(frozen=True, slots=True)
 class ReplacedSlice:
-    """Paths of files of one partition: `new` hold all rows that `gone` held."""
+    """Paths of files of one partition: `new` hold all rows that `replaced_paths` held."""
 
     new: tuple[str, ...]
-    gone: tuple[str, ...]
+    replaced_paths: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class ManifestFile:
         """Return whether, for any slice, both new and replaced files are present, so that the
         manifest must decide which count."""
         return any(
-            not present.isdisjoint(swapped.new) and not present.isdisjoint(swapped.gone)
+            not present.isdisjoint(swapped.new) and not present.isdisjoint(swapped.replaced_paths)
             for swapped in self.slices or ()
         )
 
@@ -84,7 +84,10 @@ def write_manifest(store: Store, note: ManifestFile) -> None:
     slices = (
         None
         if note.slices is None
-        else [{"new": list(swapped.new), "gone": list(swapped.gone)} for swapped in note.slices]
+        else [
+            {"new": list(swapped.new), "gone": list(swapped.replaced_paths)}
+            for swapped in note.slices
+        ]
     )
     data = json.dumps({"slices": slices}).encode()
 

@@ -59,7 +59,7 @@ class IndexPlace:
         facts = json.loads(text)
         return cls(**{**facts, "column_ids": tuple(facts["column_ids"])})
 
-    def serves(self, index: SkipIndex, table: Table, arrow: pa.DataType) -> bool:
+    def matches_definition(self, index: SkipIndex, table: Table, arrow: pa.DataType) -> bool:
         """Return whether the stored index matches the table's current definition over values of
         type `arrow`. It does not if a column was dropped and added again, renamed or retyped."""
         if self.value_type != str(arrow):
@@ -77,7 +77,7 @@ def column_ids(index: SkipIndex, table: Table) -> tuple[int, ...]:
 
 def build_index(index: SkipIndex, values: pa.Array, granule_rows: int) -> bytes:
     """Return the index over a part's values, given in the part's order, as an Arrow IPC stream."""
-    blocks = list(_blocks(values, granule_rows * index.granularity))
+    blocks = list(_row_blocks(values, granule_rows * index.granularity))
     match index.type:
         case "minmax":
             batch = _minmax(blocks, values.type)
@@ -92,7 +92,7 @@ def build_index(index: SkipIndex, values: pa.Array, granule_rows: int) -> bytes:
     return data
 
 
-def place_of(
+def stored_index(
     index: SkipIndex, table: Table, arrow: pa.DataType, offset: int, data: bytes
 ) -> IndexPlace:
     """Return the description of an index whose bytes `data` were written at `offset`."""
@@ -125,13 +125,13 @@ def bloom_contains(batch: pa.RecordBatch, hashes: np.ndarray) -> np.ndarray:
         zip(batch.column("bits"), batch.column("hashes").to_pylist(), strict=True)
     ):
         stored = np.frombuffer(bits.as_buffer(), np.uint8)
-        places = _places(hashes, count, len(stored) * 8)
+        places = _bit_positions(hashes, count, len(stored) * 8)
         set_bits = (stored[places >> np.uint64(3)] >> (places & np.uint64(7)).astype(np.uint8)) & 1
         may_contain[at] = bool(set_bits.all(axis=1).any())
     return may_contain
 
 
-def _blocks(values: pa.Array, rows: int) -> Iterator[pa.Array]:
+def _row_blocks(values: pa.Array, rows: int) -> Iterator[pa.Array]:
     """Split the values into stretches of `rows` rows; the last may be shorter."""
     for start in range(0, len(values), rows):
         yield values.slice(start, rows)
@@ -189,11 +189,11 @@ def _bloom(values: pa.Array, false_positives: float) -> tuple[bytes, int]:
     bits = max(_BITS_MIN, -(-math.ceil(len(hashes) * per_value) // 8) * 8)
     count = max(1, round(per_value * math.log(2)))
     filled = np.zeros(bits, bool)
-    filled[_places(hashes, count, bits).ravel()] = True
+    filled[_bit_positions(hashes, count, bits).ravel()] = True
     return np.packbits(filled, bitorder="little").tobytes(), count
 
 
-def _places(hashes: np.ndarray, count: int, bits: int) -> np.ndarray:
+def _bit_positions(hashes: np.ndarray, count: int, bits: int) -> np.ndarray:
     """Return the numbers of the bits that each hash sets, from 0, by double hashing; shape (hashes,
     count)."""
     low = hashes & np.uint64(0xFFFFFFFF)

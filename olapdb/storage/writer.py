@@ -27,7 +27,7 @@ from olapdb.storage.codec import column_codec
 from olapdb.storage.column_statistics import key_columns, table_bounds
 from olapdb.storage.parquet.row_group_writer import parquet_writer
 from olapdb.storage.part_plan import PartPlan
-from olapdb.storage.skip_indexes import METADATA_PREFIX, build_index, place_of
+from olapdb.storage.skip_indexes import METADATA_PREFIX, build_index, stored_index
 from olapdb.storage.store import Store, storage_error
 from olapdb.threads import ThreadPool, cores
 from olapdb.types import AggregateFunction, Date, Date32, DateTime, DateTime64, Integer, is_nullable
@@ -219,7 +219,7 @@ def _file_part(
         options = _writer_options(table, shaped)
         size = row_group_rows(table)
         with (
-            _meanwhile(rows.num_rows, table_bounds, table, rows) as computed_bounds,
+            _concurrently(rows.num_rows, table_bounds, table, rows) as computed_bounds,
             parquet_writer(
                 sink,
                 shaped.schema,
@@ -234,7 +234,7 @@ def _file_part(
                 if index.name in index_values:
                     values = index_values[index.name]
                     data = build_index(index, values, row_group_rows(table))
-                    place = place_of(index, table, values.type, writer.write(data), data)
+                    place = stored_index(index, table, values.type, writer.write(data), data)
                     writer.add_key_value_metadata({METADATA_PREFIX + index.name: place.to_json()})
             bounds.update(computed_bounds())
             footer = encode_footer(
@@ -268,7 +268,7 @@ def _file_part(
 
 
 @contextmanager
-def _meanwhile(
+def _concurrently(
     rows: int, work: Callable[..., dict[str, ColumnBounds]], *arguments: object
 ) -> Iterator[Callable[[], dict[str, ColumnBounds]]]:
     """Yield a function that returns the result of `work(*arguments)`. For many rows the work runs
@@ -333,20 +333,22 @@ _DENSE_BITS_MAX = 16
 
 def leaf_paths(table: Table) -> Mapping[str, list[str]]:
     """Return Parquet's leaf columns of each column: `{"s": ["s.sum", "s.count"], "x": ["x"]}`."""
-    return {column.name: _paths(column.name, column.type.arrow) for column in table.stored_columns}
+    return {
+        column.name: _leaf_paths(column.name, column.type.arrow) for column in table.stored_columns
+    }
 
 
-def _paths(prefix: str, arrow: pa.DataType) -> list[str]:
+def _leaf_paths(prefix: str, arrow: pa.DataType) -> list[str]:
     """Return Parquet's dotted paths of all leaf columns of a column, in their order in the file."""
     if pa.types.is_struct(arrow):
-        return [p for field in arrow for p in _paths(f"{prefix}.{field.name}", field.type)]
+        return [p for field in arrow for p in _leaf_paths(f"{prefix}.{field.name}", field.type)]
     if pa.types.is_map(arrow):
         return [
-            *_paths(f"{prefix}.key_value.key", arrow.key_type),
-            *_paths(f"{prefix}.key_value.value", arrow.item_type),
+            *_leaf_paths(f"{prefix}.key_value.key", arrow.key_type),
+            *_leaf_paths(f"{prefix}.key_value.value", arrow.item_type),
         ]
     if pa.types.is_list(arrow) or pa.types.is_large_list(arrow):
-        return _paths(f"{prefix}.list.element", arrow.value_type)
+        return _leaf_paths(f"{prefix}.list.element", arrow.value_type)
     return [prefix]
 
 

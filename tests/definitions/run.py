@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import Error, InternalError
-from olapdb.maintenance.merge_planner import merge_some
+from olapdb.maintenance.merge_planner import merge_worthwhile
 from olapdb.model.schema import Table
 from tests.definitions.steps import MEND, MERGE, Script, Step, arrow_data
 from tests.definitions.truth import (
@@ -119,7 +119,7 @@ class Run:
         services = self.connection.database.services
         table = {o.name: o for o in services.catalog.snapshot().objects("default")}.get(name)
         if isinstance(table, Table):
-            merge_some(services, table.id)
+            merge_worthwhile(services, table.id)
 
     def _guarded(self, text: str, action: Callable[[], object]) -> Finding | None:
         created = text.startswith("CREATE MATERIALIZED VIEW")

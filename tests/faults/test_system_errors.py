@@ -69,10 +69,10 @@ def test_a_pin_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monkey
         with pytest.raises(NotEnoughSpace):
             mine.pin(3)
         mine.unpin(5)  # never fails: other processes see the smaller number
-    assert mine.own_lowest() == 0
-    assert other.survey()[1] == 5
+    assert mine.own_lowest_pin() == 0
+    assert other.living_and_lowest_pin()[1] == 5
     mine.pin(7)
-    assert other.survey()[1] == 7, "the next pin puts it right"
+    assert other.living_and_lowest_pin()[1] == 7, "the next pin puts it right"
     mine.close()
     other.close()
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import olapdb
 from olapdb.catalog.sqlite.catalog import SqliteCatalog
 from olapdb.dbapi.connection import Connection
-from olapdb.maintenance.merge_planner import merge_some
+from olapdb.maintenance.merge_planner import merge_worthwhile
 from olapdb.maintenance.vacuum import vacuum
 from olapdb.runtime.services import Services
 
@@ -125,7 +125,7 @@ class Window:
 def merge_all(services: Services) -> None:
     """Merge all tables until no merge is worth its cost."""
     for item in services.catalog.snapshot().objects():
-        while merge_some(services, item.id):
+        while merge_worthwhile(services, item.id):
             pass
 
 

@@ -21,7 +21,7 @@ from olapdb.engine.layout import TableLayout
 from olapdb.engine.replacing_collapsing import visible
 from olapdb.errors import IncorrectData
 from olapdb.maintenance.check import check_database
-from olapdb.maintenance.merge_planner import merge_some
+from olapdb.maintenance.merge_planner import merge_worthwhile
 from olapdb.maintenance.merger import merge_parts
 from olapdb.model.schema import Column, Engine, KeyItem, Table
 from olapdb.types import INT8, INT64, STRING, UINT8, UINT64
@@ -259,7 +259,7 @@ def test_parts_of_a_log_are_joined_in_the_order_of_insertion() -> None:
         services = connection.session.engine.services
         table = services.catalog.snapshot().find("default", "log")
         assert isinstance(table, Table)
-        while merge_some(services, table.id):
+        while merge_worthwhile(services, table.id):
             pass
         assert len(services.catalog.snapshot().parts(table.id)) < 30
         found = connection.execute("SELECT n FROM log").fetchall()

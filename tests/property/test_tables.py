@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 import olapdb
 from olapdb.dml import attach_parts
 from olapdb.maintenance.check import check_database
-from olapdb.maintenance.merge_planner import merge_some
+from olapdb.maintenance.merge_planner import merge_worthwhile
 from olapdb.maintenance.merge_policy import MergeLimits
 from olapdb.maintenance.vacuum import vacuum
 from tests.property.tables_model import DEFAULTS, ENGINES, Column, Model, Row
@@ -298,7 +298,7 @@ class Tables(RuleBasedStateMachine):
         table = services.catalog.snapshot().find("default", name)
         assert table is not None
         for _ in range(3):
-            if not merge_some(services, table.id, limits):
+            if not merge_worthwhile(services, table.id, limits):
                 return
 
     @rule(number=NUMBER, p=PARTITION, final=st.booleans(), whole=st.booleans())
@@ -436,7 +436,7 @@ def test_it_bites(monkeypatch: pytest.MonkeyPatch) -> None:
     machine.add_column(1, "x", everywhere=True)
     machine.copy_partition(0, 1, replaces=False)
     machine.tables_are_those_of_the_model()
-    monkeypatch.setattr(attach_parts, "fits_as_it_is", lambda *given: True)
+    monkeypatch.setattr(attach_parts, "can_share_file", lambda *given: True)
     machine.copy_partition(0, 1, replaces=False)
     with pytest.raises(AssertionError):
         machine.tables_are_those_of_the_model()

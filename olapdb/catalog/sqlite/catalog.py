@@ -44,13 +44,14 @@ from olapdb.catalog.sqlite.snapshot import SqliteSnapshot
 from olapdb.catalog.sqlite.vacuum_mark import refuse_vacuumed
 from olapdb.catalog.sqlite.writer import Writer
 from olapdb.errors import Error as OlapdbError
-from olapdb.model.changes import Commit, Committed, Requirement
+from olapdb.model.changes import Commit, Committed
 from olapdb.model.damage import Damage
 from olapdb.model.encoding import decode_part
 from olapdb.model.failpoint import Durability, FailpointObserver, ignore_failpoint
 from olapdb.model.job import JobChunk, JobState, ViewJob
 from olapdb.model.keys import KeyBatch, KeyLedger
 from olapdb.model.part import Part
+from olapdb.model.requirements import Requirement
 from olapdb.model.view_state import SourceOffset
 
 LOCK_TIMEOUT_MS = 30_000
@@ -98,7 +99,7 @@ class SqliteCatalog:
             notice_fork=self._notice_fork,
         )
         self._registration = Registration(
-            None if in_memory or read_only else f"{_stem(self.path)}.processes"
+            None if in_memory or read_only else f"{_without_extension(self.path)}.processes"
         )
         self._head = HeadCache(self)
         self._damaged = DamagedParts(self.connections, self._writer, read_only)
@@ -160,7 +161,7 @@ class SqliteCatalog:
             with self.connections.consistent() as connection:
                 yield connection
         except errors.CatalogChanged:
-            self._head.forget()
+            self._head.clear()
             raise
 
     def part_count_at(self, table_id: str, partition_id: str, number: int) -> int:
@@ -239,7 +240,7 @@ class SqliteCatalog:
             self._failpoint("catalog.before_commit")
             self._writer.commit(connection, commit_id, number)
             self._failpoint("catalog.committed")
-            self._head.note(applier, number)
+            self._head.apply_own_commit(applier, number)
             return Committed(number, tuple(applier.blocks.items()))
 
     def _prepare(
@@ -334,7 +335,9 @@ class SqliteCatalog:
         live = [lease for lease in self.leases() if lease.state == "live"]
         if self.connections.in_memory:
             return frozenset(lease.id for lease in live)
-        owners = living(f"{_stem(self.path)}.processes", {lease.owner for lease in live})
+        owners = living(
+            f"{_without_extension(self.path)}.processes", {lease.owner for lease in live}
+        )
         return frozenset(lease.id for lease in live if lease.owner in owners)
 
     # --- damage
@@ -392,7 +395,7 @@ class SqliteCatalog:
 
     def revoke_dead_leases(self) -> tuple[str, ...]:
         """Revoke the live leases of processes that have ended; return their ids."""
-        alive, _ = self._registration.survey()
+        alive, _ = self._registration.living_and_lowest_pin()
         dead = [
             lease.id
             for lease in self.leases()
@@ -452,7 +455,7 @@ class SqliteCatalog:
         """Return the smallest commit number that any process has pinned; the newest commit without
         pins."""
         newest = self.snapshot().number
-        _, lowest = self._registration.survey()
+        _, lowest = self._registration.living_and_lowest_pin()
         return min(lowest or newest, newest)
 
     # --- what vacuum and checks need
@@ -467,7 +470,7 @@ class SqliteCatalog:
             cursor = sql.dropped_parts(
                 connection,
                 after=after,
-                up_to=self._due(connection, horizon, until_ms, until_of),
+                up_to=self._newest_due_commit(connection, horizon, until_ms, until_of),
                 until_ms=until_ms,
                 until_of=json.dumps(until_of or {}),
             )
@@ -484,14 +487,14 @@ class SqliteCatalog:
             return int(
                 sql.overdue_parts.value(
                     connection,
-                    up_to=self._due(connection, newest, until_ms, until_of),
+                    up_to=self._newest_due_commit(connection, newest, until_ms, until_of),
                     until_ms=until_ms,
                     until_of=json.dumps(until_of or {}),
                 )
             )
 
     @staticmethod
-    def _due(
+    def _newest_due_commit(
         connection: sqlite3.Connection,
         horizon: int,
         until_ms: int,
@@ -624,6 +627,6 @@ class SqliteCatalog:
         return True
 
 
-def _stem(path: str) -> str:
+def _without_extension(path: str) -> str:
     """Return the path without its file extension."""
     return os.path.splitext(path)[0]

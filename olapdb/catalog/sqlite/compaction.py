@@ -59,13 +59,13 @@ def joined_spans(spans: Iterable[BlockSpan], now_ms: int) -> list[BlockSpan]:
     joined: list[BlockSpan] = []
     for span in spans:
         joined.append(span)
-        while len(joined) > 1 and _joins(joined[-2], joined[-1], now_ms):
+        while len(joined) > 1 and _may_join(joined[-2], joined[-1], now_ms):
             younger, older = joined.pop(), joined.pop()
-            joined.append(_join(older, younger))
+            joined.append(_joined_span(older, younger))
     return joined
 
 
-def _joins(older: BlockSpan, younger: BlockSpan, now_ms: int) -> bool:
+def _may_join(older: BlockSpan, younger: BlockSpan, now_ms: int) -> bool:
     """Return whether two neighbours may become one span: no block between them, and together they
     last at most a share of their age (or SPAN_MS_MIN)."""
     if older.last + 1 != younger.first:
@@ -74,8 +74,8 @@ def _joins(older: BlockSpan, younger: BlockSpan, now_ms: int) -> bool:
     return lasts_ms <= max(SPAN_MS_MIN, (now_ms - younger.newest_ms) // SHARE_OF_AGE)
 
 
-def _join(older: BlockSpan, younger: BlockSpan) -> BlockSpan:
-    """Return one span over both. The caller has checked by `_joins` that they are adjacent."""
+def _joined_span(older: BlockSpan, younger: BlockSpan) -> BlockSpan:
+    """Return one span over both. The caller has checked by `_may_join` that they are adjacent."""
     return BlockSpan(
         older.first,
         younger.last,
@@ -148,12 +148,12 @@ def _compact_step(
                 oldest_ms=span.oldest_ms,
                 newest_ms=span.newest_ms,
             )
-    for first, last in _stretches([number for number, *_ in blocks]):
+    for first, last in _consecutive_ranges([number for number, *_ in blocks]):
         sql.delete_blocks(connection, of_table=table_id, first=first, last=last)
     return rows[-1][0] if len(rows) == BLOCKS_A_STEP else None
 
 
-def _stretches(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _consecutive_ranges(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Yield (first, last) of each stretch of consecutive numbers. The given numbers ascend."""
     first = 0
     for position, number in enumerate(numbers):

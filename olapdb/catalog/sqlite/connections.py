@@ -115,12 +115,12 @@ class Connections:
                 connection.close()
         except sqlite3.Error as error:
             raise catalog_error(error, self._path) from error
-        if not file.logged and self._file() != file:
+        if not file.logged and self._file_state() != file:
             raise CatalogChanged(
                 "A writer changed the catalog while it was being read.", hint="Run it again."
             )
 
-    def _file(self) -> _File:
+    def _file_state(self) -> _File:
         """Return the present state of the catalog's file. An empty log counts as none."""
         try:
             # An empty log counts as none: SQLite creates one if a reader finds it just removed.
@@ -217,7 +217,7 @@ class Connections:
         """
         until = time.monotonic() + _OPENING_SECONDS_MAX
         while True:
-            file = self._file()
+            file = self._file_state()
             connection = self._connect_read_only(file)
             try:
                 _add_missing_tables(connection)

@@ -13,7 +13,7 @@ import sqlite3
 import numpy as np
 
 from olapdb.catalog.sqlite import statements as sql
-from olapdb.model.changes import KeysAreNew, OffsetIs, RecordKeys, RecordOffset
+from olapdb.model.changes import RecordKeys, RecordOffset
 from olapdb.model.keys import (
     KEY_BYTES,
     SEGMENT,
@@ -23,6 +23,7 @@ from olapdb.model.keys import (
     keys_of_bytes,
     segments_to_bytes,
 )
+from olapdb.model.requirements import KeysAreNew, OffsetIs
 
 ROW_KEYS_MAX = 1 << 20
 """Keys of a row as an INSERT writes it; more keys make several rows."""
@@ -87,7 +88,7 @@ def keys_are_new(connection: sqlite3.Connection, requirement: KeysAreNew) -> boo
     keys = SortedKeys.of(keys_of_bytes(requirement.keys))
     since = max(requirement.seen, ledger.oldest)
     return not any(
-        batch.run_since(since).found(keys).any()
+        batch.run_since(since).accepted_mask(keys).any()
         for batch in key_batches(connection, requirement.table_id, since)
     )
 

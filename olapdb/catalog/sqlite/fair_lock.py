@@ -1,8 +1,8 @@
 """Fair locks for writers: among the threads of a process, and among the processes of a warehouse.
 
 SQLite's own wait is a sleep that grows, so a busy writer can starve another for seconds.  Here
-writers are served in order of arrival, and give up after their own timeout.  The turn is the exclusive
-right to commit, which one thread of one process holds at a time.
+writers are served in order of arrival, and give up after their own timeout.  The turn is the
+exclusive right to commit, which one thread of one process holds at a time.
 """
 
 from __future__ import annotations

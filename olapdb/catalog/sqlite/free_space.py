@@ -41,7 +41,7 @@ def release_space(
         released = _rewrite(writer, path)
         failpoint("vacuum.space_given_back")
     for _ in range(STEPS_MAX if spare and incremental else 0):
-        pages = _cut(writer, path)
+        pages = _cut_spare_pages(writer, path)
         failpoint("vacuum.space_given_back")
         released += pages
         if pages < PAGES_A_STEP:
@@ -51,7 +51,7 @@ def release_space(
     return released
 
 
-def _cut(writer: Writer, path: str) -> int:
+def _cut_spare_pages(writer: Writer, path: str) -> int:
     """Cut some spare pages off the file in one transaction; return the number of pages cut."""
     with writer.writing("vacuum") as connection:
         try:

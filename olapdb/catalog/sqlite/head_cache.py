@@ -78,40 +78,42 @@ class HeadCache:
                     self._read_schema(connection, number, keep=True) if changed else newest.schema
                 )
                 if self._tables:
-                    self._follow_all(connection, before, number)
-            return self._become(number, schema)
+                    self._apply_foreign_commits(connection, before, number)
+            return self._set_newest(number, schema)
 
-    def note(self, applier: CommitApplier, number: int) -> None:
+    def apply_own_commit(self, applier: CommitApplier, number: int) -> None:
         """Apply our own commit without reading it back.
 
         The commit has happened, so this may not raise an error that reads as its failure: if the
         differences do not fit, the cache is cleared.
         """
         try:
-            self._note(applier, number)
+            self._advance_one(applier, number)
         except (Error, LookupError, TypeError, ValueError):
-            self.forget()
+            self.clear()
         except BaseException:  # Ctrl-C: some tables are ahead, one perhaps by half
-            self.forget()
+            self.clear()
             raise
 
-    def _follow_all(self, connection: sqlite3.Connection, after: int, up_to: int) -> None:
+    def _apply_foreign_commits(
+        self, connection: sqlite3.Connection, after: int, up_to: int
+    ) -> None:
         """Apply other processes' commits after+1..up_to to all cached tables. On failure clear them
         all, since one may be half updated."""
         try:
-            _follow(connection, self._tables, after, up_to)
+            _apply_commits(connection, self._tables, after, up_to)
         except BaseException:
             self._tables.clear()
             raise
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Clear the cache; everything is read again."""
         with self._lock:
             self._newest = None
             self._tables.clear()
             self._decoded.clear()
 
-    def _note(self, applier: CommitApplier, number: int) -> None:
+    def _advance_one(self, applier: CommitApplier, number: int) -> None:
         """Advance the cache by one commit. Does nothing unless the cache holds the commit before
         it."""
         with self._lock:
@@ -125,7 +127,7 @@ class HeadCache:
                     table_parts.advance(number, added, applier.removed.get(table_id, ()))
             for table_id in applier.emptied:
                 self._tables.pop(table_id, None)
-            self._become(number, applier.schema)
+            self._set_newest(number, applier.schema)
 
     def schema_at(self, connection: sqlite3.Connection, number: int) -> SchemaState:
         """Read the schema as of an older commit; it is not cached."""
@@ -172,13 +174,13 @@ class HeadCache:
             seen = int(sql.newest_commit.value(connection))
             behind = self._newest is not None and seen < self._newest.snapshot.number
             if not behind and seen - number <= FOLLOWED_COMMITS_MAX:
-                _follow(connection, {table_id: loaded}, number, seen)
+                _apply_commits(connection, {table_id: loaded}, number, seen)
                 if len(self._tables) >= TABLES_LOADED_MAX:
                     self._tables.clear()
                 self._tables[table_id] = loaded
             return parts
 
-    def _become(self, number: int, schema: SchemaState) -> Newest:
+    def _set_newest(self, number: int, schema: SchemaState) -> Newest:
         """Make commit `number` with this schema the newest one that the cache knows."""
         self._newest = Newest(SqliteSnapshot(self._catalog, number, schema), schema)
         return self._newest
@@ -211,7 +213,7 @@ class HeadCache:
         return SchemaState(databases, objects, functions)
 
 
-def _follow(
+def _apply_commits(
     connection: sqlite3.Connection, tables: dict[str, TableParts], after: int, up_to: int
 ) -> None:
     """Apply the commits after+1..up_to of other processes to the loaded tables."""

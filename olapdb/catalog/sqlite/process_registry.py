@@ -41,7 +41,7 @@ class Registration:
     def ensure(self) -> str:
         """Register at first use; return the token for leases."""
         with self._lock, self._named_errors():
-            self._ensure()
+            self._register()
             return self.token
 
     def pin(self, number: int) -> None:
@@ -51,27 +51,27 @@ class Registration:
             try:
                 self._publish()
             except OSError:
-                self._drop(number)
+                self._remove_pin(number)
                 raise
 
     def unpin(self, number: int) -> None:
         """Remove a pin; never fails. If the file cannot be written it keeps the smaller number
         until the next pin, which only keeps parts for longer."""
         with self._lock:
-            self._drop(number)
+            self._remove_pin(number)
             with suppress(OSError):
                 self._publish()
 
-    def own_lowest(self) -> int:
+    def own_lowest_pin(self) -> int:
         """Return the smallest number pinned by this process, 0 for none."""
         with self._lock:
-            return self._lowest()
+            return self._lowest_pin()
 
-    def survey(self) -> tuple[frozenset[str], int]:
+    def living_and_lowest_pin(self) -> tuple[frozenset[str], int]:
         """Return (tokens of the living processes, smallest number that any of them has pinned or
         0). Removes the entries of processes that have ended."""
         if self._folder is None or not os.path.isdir(self._folder):
-            lowest = self.own_lowest()
+            lowest = self.own_lowest_pin()
             return frozenset({self.token} if self.token else ()), lowest
         alive: set[str] = set()
         pins: list[int] = []
@@ -109,7 +109,7 @@ class Registration:
         self._pins = Counter()
         self._published = 0
 
-    def _ensure(self) -> None:
+    def _register(self) -> None:
         """Register this process, if it is not yet: draw a token and create its file, locked until
         the process ends. A catalog in memory only gets a token."""
         if self.token:
@@ -141,11 +141,11 @@ class Registration:
         except OSError as error:
             raise system_error(error, self._folder or "") from error
 
-    def _lowest(self) -> int:
+    def _lowest_pin(self) -> int:
         """Return the oldest commit that this process pins, 0 without pins."""
         return min(self._pins, default=0)
 
-    def _drop(self, number: int) -> None:
+    def _remove_pin(self, number: int) -> None:
         """Remove one pin of commit `number`."""
         self._pins[number] -= 1
         if self._pins[number] <= 0:
@@ -156,9 +156,9 @@ class Registration:
         read."""
         if self._folder is None:
             return
-        lowest = self._lowest()
+        lowest = self._lowest_pin()
         if lowest != self._published:
-            self._ensure()
+            self._register()
             if self._descriptor >= 0:
                 os.pwrite(self._descriptor, _PIN.pack(lowest), 0)
             self._published = lowest

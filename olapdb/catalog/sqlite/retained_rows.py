@@ -46,7 +46,7 @@ def decode_retained(body: str) -> Retained:
     return Retained(**facts)
 
 
-def widened(older: Retained, newer: Retained) -> Retained:
+def joined_entry(older: Retained, newer: Retained) -> Retained:
     """Merge two ledger rows: add up the counts, join the slices, keep the older row's start and the
     newer row's cause."""
     return replace(
@@ -62,7 +62,7 @@ def widened(older: Retained, newer: Retained) -> Retained:
     )
 
 
-def released(retained: Retained, target_partition: str | None) -> Retained | None:
+def without_partition(retained: Retained, target_partition: str | None) -> Retained | None:
     """Return the row without the slices of the target partition; None if no slice remains or the
     partition is None, which means all."""
     if target_partition is None:
@@ -85,13 +85,13 @@ def _joined_slices(slices: Iterable[RetainedSlice]) -> tuple[RetainedSlice, ...]
             else RetainedSlice(
                 added.partition,
                 known.rows + added.rows,
-                _hull(known.bounds, added.bounds),
+                _enclosing_bounds(known.bounds, added.bounds),
                 max(known.verdict, added.verdict, key=_VERDICTS.index),
             )
         )
     return tuple(joined.values())
 
 
-def _hull(first: KeyBounds | None, second: KeyBounds | None) -> KeyBounds | None:
+def _enclosing_bounds(first: KeyBounds | None, second: KeyBounds | None) -> KeyBounds | None:
     """Return bounds around both; None (unknown) if either is None."""
     return None if first is None or second is None else first.joined(second)

@@ -128,7 +128,7 @@ class TableParts:
             return None
         if self._whole is None:
             self._whole = tuple(self._ordered)
-        later = self._later(number)
+        later = self._deltas_after(number)
         if not later:
             return self._whole
         ordered = list(self._ordered)
@@ -145,12 +145,12 @@ class TableParts:
         if number < self._oldest:
             return None
         count = self._counts[partition_id]
-        for delta in self._later(number):
+        for delta in self._deltas_after(number):
             count -= sum(part.partition_id == partition_id for part in delta.added)
             count += sum(part.partition_id == partition_id for part in delta.removed)
         return count
 
-    def _later(self, number: int) -> list[PartsDelta]:
+    def _deltas_after(self, number: int) -> list[PartsDelta]:
         """Return the deltas after a commit, the newest first."""
         return list(takewhile(lambda delta: delta.commit > number, reversed(self._deltas)))
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from olapdb.catalog.sqlite.catalog import SqliteCatalog
 
 
-VERSIONS_ASKED_MAX = 8
+VERSION_READS_MAX = 8
 """Partitions of a table whose data versions are read one by one; beyond that all are read at
 once."""
 
@@ -126,7 +126,7 @@ class SqliteSnapshot:
         many single reads it reads all partitions at once."""
         key = (table_id, partition_id)
         version = self._data_versions.get(key)
-        if version is None and self._version_reads[table_id] >= VERSIONS_ASKED_MAX:
+        if version is None and self._version_reads[table_id] >= VERSION_READS_MAX:
             version = self._all_versions(table_id).get(partition_id, 0)
         if version is None:
             self._version_reads[table_id] += 1

@@ -26,7 +26,7 @@ def _column(name: str, kind: Any, **options: Any) -> sa.Column[Any]:
     return sa.Column(name, kind, **options)
 
 
-def _life() -> tuple[sa.Column[Any], sa.Column[Any]]:
+def _lifetime_columns() -> tuple[sa.Column[Any], sa.Column[Any]]:
     """Return the columns `created_commit` and `dropped_commit` of a row's life; the latter is NULL
     while the row is live."""
     return _column("created_commit", Int), _column("dropped_commit", Int, nullable=True)
@@ -53,7 +53,7 @@ databases = sa.Table(
     _column("id", Text),
     _column("name", Text),
     _column("comment", Text),
-    *_life(),
+    *_lifetime_columns(),
 )
 
 objects = sa.Table(
@@ -63,7 +63,7 @@ objects = sa.Table(
     _column("id", Text),
     _column("kind", Text),
     _column("body", Text),
-    *_life(),
+    *_lifetime_columns(),
     sa.Index("objects_by_id", "id"),
 )
 
@@ -92,7 +92,7 @@ parts = sa.Table(
     _column("bytes", Int),
     _column("path", Text),
     _column("inline", Int),
-    *_life(),
+    *_lifetime_columns(),
     _column("dropped_ms", Int, nullable=True),
     _column("rest", Text),
 )
@@ -154,7 +154,7 @@ coverage = sa.Table(
     _column("partition_id", Text, nullable=True),
     _column("first_block", Int),
     _column("last_block", Int),
-    *_life(),
+    *_lifetime_columns(),
     sa.Index("coverage_by_view", "view_id", "last_block"),
 )
 
@@ -170,7 +170,7 @@ invalidations = sa.Table(
     _column("row_count", Int),
     _column("since_ms", Int),
     _column("example_keys", Text),
-    *_life(),
+    *_lifetime_columns(),
     sa.Index("invalidations_live", "view_id", "dropped_commit"),
 )
 
@@ -182,7 +182,7 @@ retained = sa.Table(
     _column("side", Text),
     _column("partition_id", Text),
     _column("body", Text),
-    *_life(),
+    *_lifetime_columns(),
     sa.Index("retained_by_view", "view_id", "dropped_commit"),
 )
 
@@ -193,7 +193,7 @@ checks = sa.Table(
     _column("view_id", Text),
     _column("target_partition", Text),
     _column("body", Text),
-    *_life(),
+    *_lifetime_columns(),
     sa.Index("checks_by_slice", "view_id", "target_partition"),
 )
 
@@ -216,7 +216,7 @@ source_offsets = sa.Table(
     _column("position", Int),
     _column("token", Text),
     _column("time_ms", Int),
-    *_life(),
+    *_lifetime_columns(),
     sa.Index("source_offsets_by_stream", "table_id", "stream"),
 )
 

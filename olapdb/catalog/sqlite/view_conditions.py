@@ -31,7 +31,7 @@ def has_no_bypass(
 ) -> bool:
     """Return whether every live part with rows was made by any of the views."""
     ids = frozenset(view_ids)
-    return all(part.made_by(ids) for part in _parts(connection, number, table_id) if part.rows)
+    return all(part.written_by(ids) for part in _parts(connection, number, table_id) if part.rows)
 
 
 def _parts(connection: sqlite3.Connection, number: int, table_id: str) -> Iterator[Part]:

@@ -8,7 +8,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from olapdb.catalog.sqlite import statements as sql
-from olapdb.catalog.sqlite.retained_rows import decode_retained, encode_retained, released, widened
+from olapdb.catalog.sqlite.retained_rows import (
+    decode_retained,
+    encode_retained,
+    joined_entry,
+    without_partition,
+)
 from olapdb.model.changes import ClearInvalidations, ReleaseRetained
 from olapdb.model.encoding import dumps
 from olapdb.model.part import BlockRange, subtract_ranges, union_ranges
@@ -57,7 +62,7 @@ class ViewLedger:
         partition."""
         rows = self._coverage_rows(view_id)
         if blocks:
-            self._uncover(view_id, source_id, partition, blocks, rows)
+            self._remove_blocks(view_id, source_id, partition, blocks, rows)
             return
         # "All partitions except one" is stored as "each of the others": existing blocks never
         # get a new partition.
@@ -68,7 +73,7 @@ class ViewLedger:
             for first, last in everywhere:
                 self._insert_coverage(view_id, other, BlockRange(first, last))
 
-    def _uncover(
+    def _remove_blocks(
         self,
         view_id: str,
         source_id: str,
@@ -102,7 +107,7 @@ class ViewLedger:
         for row_id, body in self._retained_rows(retained.view_id):
             existing = decode_retained(body)
             if (existing.side, existing.partition) == (retained.side, retained.partition):
-                joined = widened(existing, joined)
+                joined = joined_entry(existing, joined)
                 self._drop_retained([row_id])
         self._insert_retained(joined)
 
@@ -113,7 +118,7 @@ class ViewLedger:
             existing = decode_retained(body)
             if existing.commit > change.up_to_commit:
                 continue
-            remaining = released(existing, change.target_partition)
+            remaining = without_partition(existing, change.target_partition)
             self._drop_retained([row_id])
             if remaining is not None:
                 self._insert_retained(remaining)

@@ -1,4 +1,5 @@
-"""quantileExact, quantilesExact and medianExact: elements of all the values, sorted."""
+"""quantileExact, its kin Low, High, Inclusive and Exclusive, and their forms of many levels and for
+the median: from all the values, sorted."""
 
 from __future__ import annotations
 
@@ -21,6 +22,8 @@ _PACKED_MAX = 1 << 62
 @dataclass(frozen=True)
 class ExactQuantiles(Aggregate):
     """quantileExact, quantilesExact: the sorted value at position level * count, rounded down.
+
+    At level 0.5 of an even number of values, …Low takes the lower one of the two in the middle.
 
     NULL and NaN are skipped. State: Array of all the values, sorted, so it is as large as the data
     and does not depend on the cut into blocks."""
@@ -64,6 +67,8 @@ class ExactQuantiles(Aggregate):
         """
         counts = np.diff(offsets)
         positions = np.minimum((level * counts).astype(np.int64), counts - 1)
+        if level == 0.5 and self.name.endswith("Low"):
+            positions = (counts - 1) // 2
         rows = np.where(counts > 0, offsets[:-1] + positions, -1)
         values = group_kernels.take_rows(elements, rows)
         result = self.result_type
@@ -71,6 +76,31 @@ class ExactQuantiles(Aggregate):
             return values.fill_null(float("nan"))  # quantilesExact gives 0, as in ClickHouse
         missing = default_value(result.inner if isinstance(result, Array) else result)
         return pc.fill_null(values, missing) if values.null_count else values
+
+
+@dataclass(frozen=True)
+class InterpolatedQuantiles(ExactQuantiles):
+    """quantileExactInclusive and …Exclusive, interpolated; Float64.
+
+    The position from 0 is level * (n - 1), as PERCENTILE.INC of spreadsheets and type 7 of R, or
+    level * (n + 1) - 1, as PERCENTILE.EXC and type 6."""
+
+    def _quantile(self, level: float, offsets: np.ndarray, elements: pa.Array) -> pa.Array:
+        """Return each group's quantile of one level; NaN for an empty group."""
+        values = columns.numpy_values(elements).astype(np.float64)
+        counts = np.diff(offsets)
+        position = level * (counts + 1) - 1 if "Exclusive" in self.name else level * (counts - 1)
+        position = np.clip(position, 0, np.maximum(counts - 1, 0))
+        lower = np.floor(position).astype(np.int64)
+        upper = np.minimum(lower + 1, np.maximum(counts - 1, 0))
+        out = np.full(len(counts), np.nan)
+        filled = counts > 0
+        starts = offsets[:-1][filled]
+        low, high = values[starts + lower[filled]], values[starts + upper[filled]]
+        share = (position - lower)[filled]
+        with np.errstate(invalid="ignore"):
+            out[filled] = np.where(share == 0, low, low + share * (high - low))
+        return columns.from_values(out, pa.float64())
 
 
 def _sorted(values: pa.Array, groups: Groups) -> pa.Array:

@@ -7,16 +7,21 @@ from types import MappingProxyType
 
 from olapdb.errors import (
     AggregateDoesntAllowParameters,
+    ArgumentOutOfBound,
     BadArguments,
+    IllegalTypeOfArgument,
     NumberOfArgumentsDoesntMatch,
     ParameterOutOfBound,
 )
+from olapdb.functions.aggregates.concatenation import GroupConcat
+from olapdb.functions.aggregates.counted_values import Entropy, TopK, TopKWeighted
 from olapdb.functions.aggregates.covariance import Covariance
 from olapdb.functions.aggregates.distinct import GroupUniqArray, Uniq, UniqExact
-from olapdb.functions.aggregates.exact_quantile import ExactQuantiles
+from olapdb.functions.aggregates.exact_quantile import ExactQuantiles, InterpolatedQuantiles
 from olapdb.functions.aggregates.extremes import Extreme, ExtremeArgument
+from olapdb.functions.aggregates.higher_moments import HigherMoment
 from olapdb.functions.aggregates.ordered import GroupArray, Positional
-from olapdb.functions.aggregates.quantile import Quantiles
+from olapdb.functions.aggregates.quantile import Quantiles, Rule, Timings
 from olapdb.functions.aggregates.signatures import (
     distinct_set_type,
     illegal_argument,
@@ -29,8 +34,10 @@ from olapdb.functions.aggregates.variance import Variance
 from olapdb.functions.base import Aggregate
 from olapdb.functions.kernels.supertypes import as_number, sum_type
 from olapdb.types import (
+    FLOAT32,
     FLOAT64,
     INT32,
+    STRING,
     UINT8,
     UINT64,
     AggregateFunction,
@@ -46,6 +53,7 @@ from olapdb.types import (
     Integer,
     LowCardinality,
     Map,
+    String,
     Tuple,
     is_nullable,
     make_nullable,
@@ -195,8 +203,13 @@ def _positional(
 
 
 def _uniq(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    """Resolve uniq or uniqExact of one or more arguments; maps and states are refused."""
-    _require_no_parameters(name, parameters)
+    """Resolve uniq, its kin or uniqExact of one or more arguments; maps and states are refused.
+
+    uniqCombined, uniqCombined64 and uniqHLL12 are uniq, whose estimate is as close as theirs."""
+    if name.startswith("uniqCombined"):
+        _require_precision(name, parameters)
+    else:
+        _require_no_parameters(name, parameters)
     if not types:
         raise NumberOfArgumentsDoesntMatch(f"Aggregate function {name} needs an argument.")
     for data_type in types:
@@ -207,9 +220,31 @@ def _uniq(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
             name, (), types, UINT64, state_type_of(name, (), types, distinct_set_type(types))
         )
     state = Tuple((UINT8, Array(UINT64)), ("skip", "hashes"))
-    return Uniq(
-        name, (), types, UINT64, state_type_of(name, (), types, state), merge_class="sketch"
-    )
+    state_type = state_type_of(name, parameters, types, state)
+    return Uniq(name, parameters, types, UINT64, state_type, merge_class="sketch")
+
+
+def _require_precision(name: str, parameters: tuple[object, ...]) -> None:
+    """Raise ArgumentOutOfBound unless there is no parameter or one integer from 12 to 20."""
+    if len(parameters) > 1:
+        raise NumberOfArgumentsDoesntMatch(f"Aggregate function {name} takes one parameter.")
+    for precision in parameters:
+        if not isinstance(precision, int) or not 12 <= precision <= 20:
+            raise ArgumentOutOfBound(
+                f"The precision of {name} is an integer from 12 to 20, not {precision!r}."
+            )
+
+
+def _group_bitmap(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
+    """Resolve groupBitmap of integers: their number without repetitions."""
+    _require_no_parameters(name, parameters)
+    require_count(name, types, 1)
+    if not isinstance(plain(types[0]), Integer):
+        raise illegal_argument(name, types[0], "an integer")
+    state = state_type_of(name, (), types, distinct_set_type(types))
+    return UniqExact(name, (), types, UINT64, state)
 
 
 def _limit(name: str, parameters: tuple[object, ...]) -> tuple[object, ...]:
@@ -249,10 +284,86 @@ def _group_array(
         types,
         array,
         state,
+        int(str(limit[0])) if limit else None,
         merge_class="ordered",
         additive=unlimited,
         merge_function=merge_function,
     )
+
+
+def _group_concat(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
+    """Resolve groupConcat([delimiter[, limit]]) of texts."""
+    require_count(name, types, 1)
+    if not isinstance(plain(types[0]), String):
+        raise illegal_argument(name, types[0], "a String")
+    if len(parameters) > 2:
+        raise NumberOfArgumentsDoesntMatch(
+            f"Aggregate function {name} takes two parameters, the delimiter and the limit."
+        )
+    delimiter = parameters[0] if parameters else ""
+    if not isinstance(delimiter, str):
+        raise IllegalTypeOfArgument(f"The delimiter of {name} is a String, not {delimiter!r}.")
+    limit = _limit(name, parameters[1:])
+    state = state_type_of(name, (delimiter, *limit) if parameters else (), types, Array(STRING))
+    return GroupConcat(
+        name,
+        parameters,
+        types,
+        STRING,
+        state,
+        delimiter=delimiter,
+        limit=int(str(limit[0])) if limit else None,
+        merge_class="ordered",
+    )
+
+
+def _top_k(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    """Resolve topK or topKWeighted with parameters (k = 10, load factor, 'counts')."""
+    weighted = name == "topKWeighted"
+    require_count(name, types, 2 if weighted else 1)
+    if isinstance(plain(types[0]), Map | AggregateFunction):
+        raise illegal_argument(name, types[0], "a value that can be compared")
+    if weighted and not isinstance(plain(types[1]), Integer):
+        raise illegal_argument(name, types[1], "an integer weight")
+    limit, with_counts = _top_k_parameters(name, parameters)
+    value = plain(types[0])
+    state = Tuple((Array(value), Array(UINT64)), ("values", "weights"))
+    element = Tuple((value, UINT64, UINT64), ("item", "count", "error")) if with_counts else value
+    aggregate = TopKWeighted if weighted else TopK
+    state_type = state_type_of(name, parameters, types, state)
+    return aggregate(name, parameters, types, Array(element), state_type, limit, with_counts)
+
+
+def _top_k_parameters(name: str, parameters: tuple[object, ...]) -> tuple[int, bool]:
+    """Return k and whether counts are part of the result. The load factor changes nothing, since
+    the counts are exact. Raises ArgumentOutOfBound, NumberOfArgumentsDoesntMatch, BadArguments.
+    """
+    if len(parameters) > 3:
+        raise NumberOfArgumentsDoesntMatch(f"Aggregate function {name} takes up to 3 parameters.")
+    for parameter in parameters[:2]:
+        if not isinstance(parameter, int) or isinstance(parameter, bool) or parameter <= 0:
+            raise ArgumentOutOfBound(
+                f"Parameter {parameter!r} is illegal for aggregate function {name}: a positive "
+                "integer expected."
+            )
+    if len(parameters) == 3 and parameters[2] != "counts":
+        raise BadArguments(f"The third parameter of {name} is 'counts', not {parameters[2]!r}.")
+    return int(str(parameters[0])) if parameters else 10, len(parameters) == 3
+
+
+def _entropy(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    """Resolve entropy of one or more values; maps and states are refused."""
+    _require_no_parameters(name, parameters)
+    if not types:
+        raise NumberOfArgumentsDoesntMatch(f"Aggregate function {name} needs an argument.")
+    for data_type in types:
+        if isinstance(plain(data_type), Map | AggregateFunction):
+            raise illegal_argument(name, data_type, "a value that can be compared")
+    values = distinct_set_type(types)
+    state = Tuple((values, Array(UINT64)), ("values", "weights"))
+    return Entropy(name, (), types, FLOAT64, state_type_of(name, (), types, state))
 
 
 def _variance(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
@@ -265,6 +376,23 @@ def _variance(name: str, parameters: tuple[object, ...], types: tuple[DataType, 
     result = argument if isinstance(argument, Float) else FLOAT64
     state = Tuple((UINT64, FLOAT64, FLOAT64), ("count", "mean", "squares"))
     return Variance(
+        name, (), types, result, state_type_of(name, (), types, state), merge_class="float"
+    )
+
+
+def _higher_moment(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
+    """Resolve skewPop, skewSamp, kurtPop or kurtSamp; Float32 arguments give Float32."""
+    _require_no_parameters(name, parameters)
+    require_count(name, types, 1)
+    argument = plain(types[0])
+    if not isinstance(argument, Integer | Float | Decimal | Boolean):
+        raise illegal_argument(name, types[0], "a number")
+    fields = ["count", "mean", "squares", "cubes", *(["fourths"] if "kurt" in name else [])]
+    result = argument if isinstance(argument, Float) else FLOAT64
+    state = Tuple((UINT64, *[FLOAT64] * (len(fields) - 1)), tuple(fields))
+    return HigherMoment(
         name, (), types, result, state_type_of(name, (), types, state), merge_class="float"
     )
 
@@ -290,57 +418,77 @@ def _covariance(
     )
 
 
+def _levels(name: str, parameters: tuple[object, ...]) -> tuple[float, ...]:
+    """Return the levels of a quantile: at most one (0.5 if absent), of quantiles… one or more."""
+    several = name.startswith("quantiles")
+    if len(parameters) != 1 and several != bool(parameters):
+        raise NumberOfArgumentsDoesntMatch(
+            f"Aggregate function {name} takes {'at least' if several else 'at most'} one level."
+        )
+    return tuple(_level(name, p) for p in parameters) or (0.5,)
+
+
 def _quantile(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    """Resolve quantile, of at most one level (0.5 if absent), or quantiles, of one or more."""
+    """Resolve quantile(s), quantile(s)TDigest or quantile(s)Timing, the last two in Float32."""
     require_count(name, types, 1)
-    if name == "quantiles" and not parameters:
-        raise NumberOfArgumentsDoesntMatch(
-            "Aggregate function quantiles needs levels as parameters."
-        )
-    if name == "quantile" and len(parameters) > 1:
-        raise NumberOfArgumentsDoesntMatch(
-            "Aggregate function quantile takes one level; use quantiles."
-        )
-    levels = tuple(_level(name, p) for p in parameters) or (0.5,)
-    argument = plain(types[0])
-    if isinstance(argument, Integer | Float | Boolean):
-        result: DataType = FLOAT64
-    elif isinstance(argument, Decimal | Date | Date32 | DateTime | DateTime64):
+    levels = _levels(name, parameters)
+    argument, kind = plain(types[0]), name.removeprefix("quantiles").removeprefix("quantile")
+    result: DataType = FLOAT64 if not kind else FLOAT32
+    if isinstance(argument, Date | Date32 | DateTime | DateTime64):
+        result = result if kind == "Timing" else argument
+    elif isinstance(argument, Decimal) and not kind:
         result = argument
-    else:
-        raise illegal_argument(name, types[0], "a number, decimal or date")
+    elif not isinstance(argument, Integer | Float | Boolean):
+        raise illegal_argument(name, types[0], "a number or date" if kind else _NUMBER_OR_DATE)
     state = Tuple((Array(FLOAT64), Array(INT32), Array(UINT64)), ("values", "buckets", "counts"))
-    return Quantiles(
+    aggregate = Timings if kind == "Timing" else Quantiles
+    return aggregate(
         name,
         parameters,
         types,
-        Array(result) if name == "quantiles" else result,
+        Array(result) if name.startswith("quantiles") else result,
         state_type_of(name, parameters, types, state),
         levels,
+        _QUANTILE_RULES[kind],
         merge_class="sketch",
     )
+
+
+_QUANTILE_RULES: Mapping[str, Rule] = MappingProxyType(
+    {"": "interpolated", "TDigest": "ranked", "Timing": "floored"}
+)
+_NUMBER_OR_DATE = "a number, decimal or date"
 
 
 def _exact_quantile(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve quantileExact, of at most one level (0.5 if absent), or quantilesExact, of one or
-    more.
-    """
+    """Resolve quantile(s)Exact, …ExactLow and …ExactHigh."""
     require_count(name, types, 1)
-    multiple_levels = name == "quantilesExact"
-    if len(parameters) != 1 and multiple_levels != bool(parameters):
-        raise NumberOfArgumentsDoesntMatch(
-            f"Aggregate function {name} takes {'at least' if multiple_levels else 'at most'} one level."
-        )
-    levels = tuple(_level(name, p) for p in parameters) or (0.5,)
+    levels = _levels(name, parameters)
     argument = plain(types[0])
     numeric_types = Integer | Float | Boolean | Decimal
     if not isinstance(argument, numeric_types | Date | Date32 | DateTime | DateTime64):
-        raise illegal_argument(name, types[0], "a number, decimal or date")
-    result = Array(argument) if multiple_levels else argument
+        raise illegal_argument(name, types[0], _NUMBER_OR_DATE)
+    result = Array(argument) if name.startswith("quantiles") else argument
     state = state_type_of(name, parameters, types, Array(argument))
     return ExactQuantiles(name, parameters, types, result, state, levels)
+
+
+def _interpolated_quantile(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
+    """Resolve quantile(s)ExactInclusive and …Exclusive of numbers and dates."""
+    require_count(name, types, 1)
+    levels = _levels(name, parameters)
+    argument = plain(types[0])
+    if not isinstance(argument, Integer | Float | Boolean | Date | Date32 | DateTime | DateTime64):
+        raise illegal_argument(name, types[0], "a number or date")
+    if name.endswith("Exclusive") and not all(0 < level < 1 for level in levels):
+        raise BadArguments(f"The levels of {name} lie between 0 and 1, both excluded.")
+    result = Array(FLOAT64) if name.startswith("quantiles") else FLOAT64
+    state = state_type_of(name, parameters, types, Array(argument))
+    return InterpolatedQuantiles(name, parameters, types, result, state, levels)
 
 
 def _level(name: str, value: object) -> float:
@@ -349,6 +497,20 @@ def _level(name: str, value: object) -> float:
         raise ParameterOutOfBound(f"The level of {name} is a number from 0 to 1, not {value!r}.")
     return float(value)
 
+
+_QUANTILE_KINDS: Mapping[str, AggregateFactory] = MappingProxyType(
+    {
+        "": _quantile,
+        "TDigest": _quantile,
+        "Timing": _quantile,
+        "Exact": _exact_quantile,
+        "ExactLow": _exact_quantile,
+        "ExactHigh": _exact_quantile,
+        "ExactInclusive": _interpolated_quantile,
+        "ExactExclusive": _interpolated_quantile,
+    }
+)
+"""What follows `quantile` or `quantiles` in a name."""
 
 FACTORIES: Mapping[str, AggregateFactory] = MappingProxyType(
     {
@@ -368,12 +530,22 @@ FACTORIES: Mapping[str, AggregateFactory] = MappingProxyType(
         "uniqExact": _uniq,
         "groupArray": _group_array,
         "groupUniqArray": _group_array,
-        "quantile": _quantile,
-        "quantiles": _quantile,
+        "groupConcat": _group_concat,
+        "topK": _top_k,
+        "topKWeighted": _top_k,
+        "entropy": _entropy,
+        "uniqCombined": _uniq,
+        "uniqCombined64": _uniq,
+        "uniqHLL12": _uniq,
+        "groupBitmap": _group_bitmap,
         "stddevPop": _variance,
         "stddevSamp": _variance,
         "varPop": _variance,
         "varSamp": _variance,
+        "skewPop": _higher_moment,
+        "skewSamp": _higher_moment,
+        "kurtPop": _higher_moment,
+        "kurtSamp": _higher_moment,
         "groupBitAnd": _bitwise,
         "groupBitOr": _bitwise,
         "groupBitXor": _bitwise,
@@ -382,7 +554,10 @@ FACTORIES: Mapping[str, AggregateFactory] = MappingProxyType(
         "covarPop": _covariance,
         "covarSamp": _covariance,
         "corr": _covariance,
-        "quantileExact": _exact_quantile,
-        "quantilesExact": _exact_quantile,
+        **{
+            f"{plural}{kind}": factory
+            for plural in ("quantile", "quantiles")
+            for kind, factory in _QUANTILE_KINDS.items()
+        },
     }
 )

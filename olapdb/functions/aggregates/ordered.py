@@ -47,12 +47,14 @@ class Positional(Aggregate):
 class GroupArray(Aggregate):
     """groupArray([limit]): the values in row order, at most `limit` of them. State: Array(T)."""
 
+    limit: int | None = None
+
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return each group's values in row order, without NULLs, cut to the limit."""
         (values,), groups = group_kernels.drop_null_rows(arguments, groups)
         order, counts = groups.order, groups.sizes
-        if self.parameters:
-            limit = int(str(self.parameters[0]))
+        limit = self.limit
+        if limit is not None:
             within = np.arange(len(order)) - np.repeat(groups.starts, counts) < limit
             order, counts = order[within], np.minimum(counts, limit)
         elements = values.take(pa.array(order))

@@ -1,4 +1,4 @@
-"""quantile, quantiles and median: exact for up to 8,192 values, then by fixed buckets.
+"""quantile, quantileTDigest, quantileTiming and their kin: exact for up to 8,192 values, then by fixed buckets.
 
 Both forms depend only on the multiset of values, so the cut into blocks and the order of merges do
 not change a result. Reservoirs, t-digest and KLL lack this property (measured). There are 64
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,7 @@ from olapdb.types import Array, DataType, Decimal, Float, is_nullable, plain
 
 EXACT_MAX = 8_192
 _CELLS_MAX = 1 << 20
+_TIMING_MAX = 30_000
 _PER_OCTAVE = 64
 _EXPONENT_SHIFT = 1_100  # makes every exponent of a Float64 positive
 _BELOW_BUCKET_BITS = 46  # of a Float64: the exponent and 6 bits of the fraction are above
@@ -64,15 +66,21 @@ def bucket_middles(buckets: np.ndarray) -> np.ndarray:
     return np.where(buckets == 0, 0.0, np.where(buckets < 0, -middle, middle))
 
 
+Rule: TypeAlias = Literal["interpolated", "ranked", "floored"]
+"""The position of a level among n sorted values: level * (n - 1), interpolated between the two
+nearest values; ceil(level * n) - 1; or floor(level * n), at most n - 1."""
+
+
 @dataclass(frozen=True)
 class Quantiles(Aggregate):
-    """quantile and quantiles, interpolated at position level * (n - 1). NULL and NaN are skipped.
+    """quantile and quantileTDigest, and their forms of many levels. NULL and NaN are skipped.
 
     State: Tuple(values Array(Float64) sorted, buckets Array(Int32), counts Array(UInt64)). A group
     of at most 8,192 values fills `values`, a larger one `buckets` and `counts`.
     """
 
     levels: tuple[float, ...] = (0.5,)
+    rule: Rule = "interpolated"
 
     @property
     def state_key(self) -> Hashable | None:
@@ -111,7 +119,7 @@ class Quantiles(Aggregate):
         """
         ordered, weights, offsets = _weighted(states)
         quantiles = np.stack(
-            [_at(level, ordered, weights, offsets) for level in self.levels], axis=1
+            [_at(level, self.rule, ordered, weights, offsets) for level in self.levels], axis=1
         )
         result = self.result_type
         if isinstance(result, Array):
@@ -148,6 +156,21 @@ class Quantiles(Aggregate):
         lists = _sorted_lists(values, owners, count)
         numbers, counts = _bucket_lists(buckets, weights, bucket_owners, count)
         return columns.structs_from([lists, numbers, counts], self.state_type.arrow)
+
+
+@dataclass(frozen=True)
+class Timings(Quantiles):
+    """quantileTiming and quantilesTiming, of times in whole units, cut to at most 30,000.
+
+    Negative and infinite numbers are skipped like NULL and NaN."""
+
+    def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Return each group's state from its times."""
+        (array,), groups = group_kernels.drop_null_rows(arguments, groups)
+        values = np.trunc(_as_floats(array))
+        usable = np.isfinite(values) & (values >= 0)
+        times = pa.array(np.minimum(values[usable], _TIMING_MAX))
+        return super().state([times], Groups(groups.codes[usable], groups.count))
 
 
 def _as_floats(array: pa.Array) -> np.ndarray:
@@ -215,8 +238,10 @@ def _weighted(states: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return ordered, value_weights, offsets
 
 
-def _at(level: float, ordered: np.ndarray, weights: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Return the interpolated quantile of each group for one level; NaN for an empty group.
+def _at(
+    level: float, rule: Rule, ordered: np.ndarray, weights: np.ndarray, offsets: np.ndarray
+) -> np.ndarray:
+    """Return the quantile of each group for one level by the rule; NaN for an empty group.
 
     `ordered` has the values of all groups, sorted within each, `weights` their numbers, `offsets`
     where each group begins and the last one ends.
@@ -225,7 +250,7 @@ def _at(level: float, ordered: np.ndarray, weights: np.ndarray, offsets: np.ndar
     cumulative = np.concatenate((np.zeros(1, np.int64), np.cumsum(weights)))
     start = cumulative[offsets[:-1]]
     totals = cumulative[offsets[1:]] - start
-    position = level * np.maximum(totals - 1, 0)
+    position = _positions(level, rule, totals)
     lower = np.floor(position).astype(np.int64)
     out = np.full(count, np.nan)
     nonempty = totals > 0
@@ -237,6 +262,18 @@ def _at(level: float, ordered: np.ndarray, weights: np.ndarray, offsets: np.ndar
         between = low * (1 - share) + high * share
     out[nonempty] = np.where((share == 0) | (low == high), low, between)
     return out
+
+
+def _positions(level: float, rule: Rule, totals: np.ndarray) -> np.ndarray:
+    """Return the position of the level in groups of `totals` values, from 0; Float64."""
+    last = np.maximum(totals - 1, 0)
+    match rule:
+        case "interpolated":
+            return np.asarray(level * last)
+        case "ranked":
+            return np.asarray(np.clip(np.ceil(level * totals) - 1, 0, last))
+        case "floored":
+            return np.asarray(np.minimum(np.floor(level * totals), last))
 
 
 def _holding(cumulative: np.ndarray, positions: np.ndarray) -> np.ndarray:
@@ -252,7 +289,8 @@ def _typed(values: np.ndarray, result: DataType) -> pa.Array:
     quantile, into 0."""
     target = plain(result)
     if isinstance(target, Float):
-        return columns.from_values(values, pa.float64())
+        with np.errstate(over="ignore"):  # a Float32 may be infinite
+            return columns.from_values(values, target.arrow)
     numbers = np.where(np.isnan(values), 0.0, values)
     if isinstance(target, Decimal):
         return decimal_of_float(numbers, target)

@@ -85,8 +85,14 @@ _CANONICAL = MappingProxyType(
         "max_by": "argMax",
         "min_by": "argMin",
         "medianExact": "quantileExact",
+        "medianExactLow": "quantileExactLow",
+        "medianExactHigh": "quantileExactHigh",
+        "medianTDigest": "quantileTDigest",
+        "medianTiming": "quantileTiming",
         "covar_pop": "covarPop",
         "covar_samp": "covarSamp",
+        "group_concat": "groupConcat",
+        "string_agg": "groupConcat",
     }
 )
 _CASE_INSENSITIVE = frozenset(
@@ -115,6 +121,8 @@ _CASE_INSENSITIVE = frozenset(
         "corr",
         "covar_pop",
         "covar_samp",
+        "group_concat",
+        "string_agg",
     }
 )
 
@@ -153,6 +161,17 @@ def is_aggregate(name: str) -> bool:
             return False
         name = split[0]
     return True
+
+
+def joins_texts(name: str) -> bool:
+    """Return whether the name is groupConcat's, with combinators that leave the value its first
+    argument: not those of states, arrays and maps."""
+    while (base := canonical_name(name)) is None:
+        split = split_combinator(name)
+        if split is None or split[1] in ("Merge", "MergeState", *_ELEMENT_COMBINATORS):
+            return False
+        name = split[0]
+    return base == "groupConcat"
 
 
 def resolve_aggregate(
@@ -248,16 +267,13 @@ def _has_result_over_no_rows(name: str) -> bool:
     return canonical_name(name) in _WITH_RESULT_OVER_NO_ROWS
 
 
+_DISTINCT_COUNTS = frozenset({"uniq", "uniqExact", "uniqCombined", "uniqCombined64", "uniqHLL12"})
 _COUNTING_ANY_TYPE = frozenset({"count", "uniq", "uniqExact"})
-_WITH_RESULT_OVER_NO_ROWS = frozenset(
-    {"count", "uniq", "uniqExact", "groupArray", "groupUniqArray"}
-)
+_WITH_RESULT_OVER_NO_ROWS = _DISTINCT_COUNTS | {"count", "groupArray", "groupUniqArray", "topK"}
 
-_HANDLING_NULLS = frozenset(
+_HANDLING_NULLS = _DISTINCT_COUNTS | frozenset(
     {
         "count",
-        "uniq",
-        "uniqExact",
         "groupArray",
         "groupUniqArray",
         "min",

@@ -141,6 +141,13 @@ def _week_kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     )
 
 
+def _year_week_kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """Return year * 100 + week by MySQL's mode; a week that the year lacks is the last before."""
+    mode = call.constant(1)
+    year, week = week_of(days_of(arrays[0], call), (mode if isinstance(mode, int) else 0) | 2)
+    return columns.from_values(year * 100 + week, pa.uint32())
+
+
 def week_of(days: np.ndarray, mode: int) -> tuple[np.ndarray, np.ndarray]:
     """Return (year, week) of days since 1970-01-01 by MySQL's modes 0 to 7.
 
@@ -249,6 +256,7 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
     ),
     _with_mode("toDayOfWeek", _weekday_kernel, UINT8, ("DAYOFWEEK",)),
     _with_mode("toWeek", _week_kernel, UINT8, ("week",)),
+    _with_mode("toYearWeek", _year_week_kernel, UINT32, ("yearweek",)),
     _fraction("toMillisecond", 3, UINT16),
     _fraction("toMicrosecond", 6, UINT32),
     _fraction("toNanosecond", 9, UINT32),

@@ -73,6 +73,8 @@ def format_insert(node: nodes.Insert) -> str:
         parts.append(f"(* EXCEPT ({_format_dotted_names(node.excluded)}))")
     if node.settings:
         parts.append(f"SETTINGS {queries.format_settings(node.settings)}")
+    if node.replacing is not None:
+        parts.append(_format_replacing(node.replacing))
     if node.query is not None:
         parts.append(queries.format_query(node.query))
     elif node.values is not None:
@@ -85,6 +87,16 @@ def format_insert(node: nodes.Insert) -> str:
 
 
 # --- parts of them
+
+
+def _format_replacing(node: nodes.Replacing) -> str:
+    """Return the REPLACE clause of an INSERT."""
+    parts = ["REPLACE"]
+    if node.keys:
+        parts.append(f"USING ({expressions.format_expressions(node.keys)})")
+    if node.where is not None:
+        parts.append(f"WHERE {expressions.format_expression(node.where)}")
+    return " ".join(parts)
 
 
 def _format_dotted_names(names: Iterable[str]) -> str:

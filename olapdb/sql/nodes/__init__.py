@@ -13,6 +13,7 @@ from olapdb.sql.nodes.administration import (
     Describe,
     ExistsObject,
     Kill,
+    NewVersion,
     Optimize,
     SetSettings,
     Show,
@@ -46,7 +47,7 @@ from olapdb.sql.nodes.alter import (
     UpdateWhere,
 )
 from olapdb.sql.nodes.base import Expression, Node, Query, Relation, Setting, Statement, TableName
-from olapdb.sql.nodes.data import Delete, Insert, Update, ValuesData
+from olapdb.sql.nodes.data import Delete, Insert, Replacing, Update, ValuesData
 from olapdb.sql.nodes.definitions import (
     Attach,
     ColumnDefinition,
@@ -155,6 +156,7 @@ __all__ = [
     "ModifyQuery",
     "ModifySetting",
     "ModifyTtl",
+    "NewVersion",
     "Node",
     "Optimize",
     "OrderItem",
@@ -168,6 +170,7 @@ __all__ = [
     "Relation",
     "Rename",
     "RenameColumn",
+    "Replacing",
     "Select",
     "SetOperation",
     "SetSettings",

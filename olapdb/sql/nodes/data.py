@@ -20,12 +20,25 @@ class ValuesData(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Replacing(Node):
+    """REPLACE [USING (k, …)] [WHERE …] of an INSERT: the rows of the table that leave for the new
+    ones.
+
+    Those whose `keys` a new row has too, and for which `where` is true; `()` and None do not
+    restrict them.
+    """
+
+    keys: tuple[Expression, ...] = ()
+    where: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Insert(Statement):
     """INSERT INTO t, with either `query` or `values` or neither.
 
     `columns` is None for all columns in order, but those `excluded` by `(* EXCEPT (a))`.  With
     neither query nor values the data come through the interface, or `data` holds them; `format`
-    names theirs.
+    names theirs.  `replacing` says which rows leave in the same commit.
     """
 
     table: TableName
@@ -36,6 +49,7 @@ class Insert(Statement):
     format: str | None = None
     data: str | None = None
     settings: tuple[Setting, ...] = ()
+    replacing: Replacing | None = None
 
 
 @dataclass(frozen=True, slots=True)

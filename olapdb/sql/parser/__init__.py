@@ -14,6 +14,20 @@ as modules and call through them.
 
 from __future__ import annotations
 
-from olapdb.sql.parser.text import parse, parse_expression, parse_one, parse_query, parse_table_name
+from olapdb.sql.parser.text import (
+    parse,
+    parse_expression,
+    parse_one,
+    parse_query,
+    parse_replacing,
+    parse_table_name,
+)
 
-__all__ = ["parse", "parse_expression", "parse_one", "parse_query", "parse_table_name"]
+__all__ = [
+    "parse",
+    "parse_expression",
+    "parse_one",
+    "parse_query",
+    "parse_replacing",
+    "parse_table_name",
+]

@@ -26,11 +26,14 @@ def parse_insert(cursor: TokenCursor) -> nodes.Insert:
     if cursor.sees("PARTITION", "BY"):
         raise cursor.refused("INSERT … PARTITION BY", "A table's PARTITION BY says it.")
     settings = clauses.parse_settings_clause(cursor)
+    replacing = parse_replacing(cursor) if cursor.key == "REPLACE" else None
     if cursor.sees("FROM", "INFILE"):
         raise cursor.refused(
             "FROM INFILE", "Read the file with pyarrow and insert the Arrow table."
         )
-    insert = nodes.Insert(table, columns, excluded, settings=settings, position=position)
+    insert = nodes.Insert(
+        table, columns, excluded, settings=settings, replacing=replacing, position=position
+    )
     if query_is_next(cursor):
         query, query_settings = _without_settings(queries.parse_query(cursor))
         return replace(insert, query=query, settings=settings + query_settings)
@@ -39,6 +42,21 @@ def parse_insert(cursor: TokenCursor) -> nodes.Insert:
     if cursor.ended or cursor.key == ";":
         return insert
     raise cursor.expected("VALUES, SELECT, FORMAT or SETTINGS")
+
+
+def parse_replacing(cursor: TokenCursor) -> nodes.Replacing:
+    """Parse `REPLACE USING (k, …)`, `REPLACE WHERE …` or `REPLACE USING (k, …) WHERE …`."""
+    position = cursor.position()
+    cursor.expect("REPLACE")
+    keys: tuple[nodes.Expression, ...] = ()
+    if cursor.take("USING"):
+        cursor.expect("(")
+        keys = cursor.comma_separated(expressions.parse_expression)
+        cursor.expect(")")
+    elif cursor.key != "WHERE":
+        raise cursor.expected("USING or WHERE")
+    where = expressions.parse_expression(cursor) if cursor.take("WHERE") else None
+    return nodes.Replacing(keys, where, position=position)
 
 
 def _parse_insert_columns(cursor: TokenCursor) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:

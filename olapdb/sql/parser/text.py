@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from olapdb.errors import SyntaxError
-from olapdb.sql.nodes import Expression, Query, Statement, TableName, ValuesData
+from olapdb.sql.nodes import Expression, Query, Replacing, Statement, TableName, ValuesData
 from olapdb.sql.parser import data, operands, queries, statements
 from olapdb.sql.parser.cursor import TokenCursor
 from olapdb.sql.tokens import COMMENT, HEREDOC, QUOTED, SourceText
@@ -88,6 +88,11 @@ def parse_expression(text: str) -> Expression:
 def parse_table_name(text: str) -> TableName:
     """Parse a text that is `table` or `database.table`, each quoted or not."""
     return _parse_whole(text, TokenCursor.table_name)
+
+
+def parse_replacing(text: str) -> Replacing:
+    """Parse a text that is the REPLACE clause of an INSERT: `REPLACE USING (k) WHERE …`."""
+    return _parse_whole(text, data.parse_replacing)
 
 
 def _parse_whole(text: str, parse_part: Callable[[TokenCursor], Parsed]) -> Parsed:

@@ -18,10 +18,11 @@ from olapdb.commit.staging import Staging
 from olapdb.dml.column_reinterpretation import ColumnReinterpretation
 from olapdb.dml.mutation import Mutation
 from olapdb.dml.mutation_steps import Step
-from olapdb.dml.ttl import rules_of
+from olapdb.dml.ttl import ttl_rules
 from olapdb.ingest.read_parts import Pin
-from olapdb.model.changes import NoViewSince, PutObject, RevisionIs
+from olapdb.model.changes import PutObject
 from olapdb.model.overlay_snapshot import OverlaySnapshot
+from olapdb.model.requirements import NoViewSince, RevisionIs
 from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
@@ -264,7 +265,7 @@ def _publish(
             combined_draft.merge(rejudged_draft(origin, snapshot, rejudged))
             combined_draft.require(NoViewSince(snapshot.number))
         combined_draft.merge(mutation.draft())
-        combined_draft.change(*reinterpretation.told_by_writers(mutation))
+        combined_draft.change(*reinterpretation.writer_invalidations(mutation))
         if combined_draft.changes:
             failpoint("alter.before_commit")
             staging.publish(combined_draft)
@@ -288,7 +289,7 @@ def _check_views(
     except errors.ProgrammingError as error:
         raise errors.AlterOfColumnIsForbidden(error.message, hint=error.hint) from error
     check_table(after, context, snapshot)
-    rules = [nodes.TtlItem(rule.expires, where=rule.where) for rule in rules_of(after)]
+    rules = [nodes.TtlItem(rule.expires, where=rule.where) for rule in ttl_rules(after)]
     ttl_text(rules, after, context.scope(snapshot))
     kept_ids = {column.id for column in after.columns}
     for column in draft.before.columns:

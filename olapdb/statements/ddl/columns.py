@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from olapdb import errors
 from olapdb.bind.syntax import rewrite
-from olapdb.dml.ttl import rules_of
+from olapdb.dml.ttl import ttl_rules
 from olapdb.engine.layout import TableLayout
 from olapdb.ingest.deduplication_key import renamed_key
 from olapdb.model.columns import next_column_id
@@ -200,7 +200,7 @@ class ColumnsDraft:
         ttl = ", ".join(
             text(to_sql(rule.expires))
             + (f" WHERE {text(to_sql(rule.where))}" if rule.where else "")
-            for rule in rules_of(self.table)
+            for rule in ttl_rules(self.table)
         )
         old_table = self.table
         self.table = replace(
@@ -421,7 +421,7 @@ class ColumnsDraft:
             yield f"constraint {name}", text
         for index in self.table.indexes:
             yield f"index {index.name}", index.expression
-        for rule in rules_of(self.table):
+        for rule in ttl_rules(self.table):
             yield "the TTL", to_sql(rule.expires)
             if rule.where is not None:
                 yield "the TTL", to_sql(rule.where)

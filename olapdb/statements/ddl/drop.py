@@ -6,6 +6,7 @@ from __future__ import annotations
 from functools import partial
 
 from olapdb.bind.system_tables import SYSTEM_DATABASES
+from olapdb.commit.draft import CommitDraft, publish
 from olapdb.errors import (
     HaveDependentObjects,
     IncorrectQuery,
@@ -13,11 +14,9 @@ from olapdb.errors import (
     Position,
     TableNotEmpty,
 )
-from olapdb.model.changes import (
-    Change,
+from olapdb.model.changes import Change, DropDatabase, DropObject
+from olapdb.model.requirements import (
     DatabaseExists,
-    DropDatabase,
-    DropObject,
     NoDependents,
     PartsOfPartitionAre,
     Requirement,
@@ -32,15 +31,20 @@ from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_confli
 from olapdb.statements.ddl.functions import drop_of_database
 from olapdb.statements.introspect.show import require_database
 from olapdb.views.definition.create import drop_view
+from olapdb.views.definition.drop_attach import drop_draft
 
 
 def drop(statement: nodes.Drop, context: StatementContext) -> Result:
-    """Run DROP TABLE, VIEW or DATABASE, in one commit for each name.
+    """Run DROP TABLE, VIEW or DATABASE. Several tables and views are one commit; a commit for each
+    database.
 
-    Raises HaveDependentObjects for an object that a materialized view needs. A concurrent CREATE of
-    such a view makes the commit conflict; the retry then raises. UNDROP can recover a table unless
-    it was dropped SYNC.
+    Raises HaveDependentObjects for an object that a materialized view needs, unless the statement
+    drops that view too. A concurrent CREATE of such a view makes the commit conflict; the retry
+    then raises. UNDROP can recover a table unless it was dropped SYNC.
     """
+    if len(statement.names) > 1 and statement.kind in ("TABLE", "VIEW"):
+        retry_on_conflict(context, partial(_drop_together, statement, context))
+        return Result()
     for name in statement.names:
         if statement.kind == "DATABASE":
             retry_on_conflict(context, partial(_drop_database, statement, name, context))
@@ -57,15 +61,9 @@ def _drop_object(
     statement: nodes.Drop, name: nodes.TableName, context: StatementContext, snapshot: Snapshot
 ) -> None:
     """Make one attempt to drop a table or a view at the snapshot."""
-    item = context.find(snapshot, name) if statement.if_exists else context.require(snapshot, name)
+    item = _named_object(statement, name, context, snapshot)
     if item is None:
         return
-    if statement.kind == "VIEW" and isinstance(item, Table):
-        raise IncorrectQuery(
-            f"{item.database}.{item.name} is a table, not a view.",
-            hint="Say DROP TABLE.",
-            position=name.position,
-        )
     requirements = unchanged_and_unneeded(item)
     parts = snapshot.parts(item.id) if statement.if_empty and isinstance(item, Table) else ()
     if statement.if_empty and isinstance(item, Table):
@@ -83,6 +81,57 @@ def _drop_object(
         return
     change = DropObject(item.id, recoverable=not statement.sync)
     commit_schema_change(context, f"DROP {statement.kind}", requirements, [change])
+
+
+def _named_object(
+    statement: nodes.Drop, name: nodes.TableName, context: StatementContext, snapshot: Snapshot
+) -> SchemaObject | None:
+    """Return the object of that name, None if IF EXISTS allows that there is none.
+
+    Raises IncorrectQuery if DROP VIEW names a table."""
+    item = context.find(snapshot, name) if statement.if_exists else context.require(snapshot, name)
+    if statement.kind == "VIEW" and isinstance(item, Table):
+        raise IncorrectQuery(
+            f"{item.database}.{item.name} is a table, not a view.",
+            hint="Say DROP TABLE.",
+            position=name.position,
+        )
+    return item
+
+
+def _drop_together(statement: nodes.Drop, context: StatementContext, snapshot: Snapshot) -> None:
+    """Make one attempt to drop several tables and views in one commit, views first.
+
+    A materialized view takes its versions along, as when it is dropped alone."""
+    if statement.if_empty:
+        raise NotSupportedError(
+            "DROP IF EMPTY of several tables is not supported.",
+            hint="Drop each by a statement of its own.",
+            position=statement.position,
+        )
+    named = [_named_object(statement, name, context, snapshot) for name in statement.names]
+    items = list({item.id: item for item in named if item is not None}.values())
+    views = [item for item in items if isinstance(item, MaterializedView)]
+    draft = CommitDraft()
+    for view in sorted(views, key=lambda view: bool(view.standing)):
+        if view.id not in _dropped_ids(draft):  # else it went along with the view of its name
+            draft.merge(drop_draft(snapshot, view))
+    dropped_ids = _dropped_ids(draft)
+    for item in items:
+        if item.id in dropped_ids:
+            continue
+        refuse_dependents(snapshot, item, "drop", but=dropped_ids)
+        draft.require(
+            RevisionIs(item.id, item.revision), NoDependents(item.id, except_ids=dropped_ids)
+        )
+        draft.change(DropObject(item.id, recoverable=not statement.sync))
+    if items:
+        publish(draft, context.origin(f"DROP {statement.kind}"))
+
+
+def _dropped_ids(draft: CommitDraft) -> tuple[str, ...]:
+    """Return the ids of the objects that the draft drops, sorted."""
+    return tuple(sorted(c.object_id for c in draft.changes if isinstance(c, DropObject)))
 
 
 def unchanged_and_unneeded(found: SchemaObject) -> list[Requirement]:
@@ -159,7 +208,7 @@ def _drop_all_objects(
     )
     requirements: list[Requirement] = [DatabaseExists(database)]
     requirements += [RevisionIs(member.id, member.revision) for member in members]
-    requirements += [NoDependents(member.id, but=view_ids) for member in members]
+    requirements += [NoDependents(member.id, except_ids=view_ids) for member in members]
     of_functions, dropped_functions = drop_of_database(database, snapshot)
     requirements += of_functions
     dropped_objects = [DropObject(member.id, recoverable=recoverable) for member in drop_order]

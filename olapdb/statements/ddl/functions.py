@@ -15,15 +15,9 @@ from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.bind.user_functions import expand, substitute
 from olapdb.functions import is_aggregate, registry
 from olapdb.functions.windows import find_window
-from olapdb.model.changes import (
-    Change,
-    DatabaseExists,
-    DropFunction,
-    FunctionIs,
-    PutFunction,
-    Requirement,
-)
+from olapdb.model.changes import Change, DropFunction, PutFunction
 from olapdb.model.overlay_snapshot import OverlaySnapshot
+from olapdb.model.requirements import DatabaseExists, FunctionIs, Requirement
 from olapdb.model.schema import Column, Engine, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.user_function import FunctionParameter, UserFunction
@@ -124,7 +118,9 @@ def functions_in_renamed_databases(
 
     def rename(node: nodes.Node) -> nodes.Node | None:
         """Return a call of a function under its new name; None for other nodes."""
-        if not isinstance(node, nodes.Function) or node.database not in names:
+        if not isinstance(node, nodes.Function) or node.database is None:
+            return None
+        if node.database not in names:
             return None
         arguments = tuple(rewrite(argument, rename) for argument in node.arguments)
         return replace(node, database=names[node.database], arguments=arguments)

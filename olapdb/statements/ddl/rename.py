@@ -11,13 +11,15 @@ from olapdb.errors import DatabaseAlreadyExists, IncorrectQuery, TableAlreadyExi
 from olapdb.model.changes import (
     Change,
     CreateDatabase,
-    DatabaseExists,
     DropDatabase,
     DropFunction,
-    NameIsFree,
-    NoViewSince,
     PutFunction,
     PutObject,
+)
+from olapdb.model.requirements import (
+    DatabaseExists,
+    NameIsFree,
+    NoViewSince,
     Requirement,
     RevisionIs,
 )

@@ -12,8 +12,9 @@ import pyarrow as pa
 from olapdb import errors
 from olapdb.bind import bind_constant
 from olapdb.bind.parameters import lookup_parameter
-from olapdb.dml.delivery import Stretches, parse_offsets, read_offsets
+from olapdb.dml.delivery import OffsetRanges, parse_offsets, read_offsets
 from olapdb.dml.insert import insert
+from olapdb.dml.insert_writer import InsertResult
 from olapdb.functions import default_value
 from olapdb.functions.kernels.columns import from_scalars
 from olapdb.ingest.block import Data, allows_lossy, insertable_columns, make_blocks
@@ -43,10 +44,10 @@ def run_insert(statement: nodes.Insert, context: StatementContext) -> Result:
     If a concurrent ALTER changed the table, run the statement again on the new definition, up to
     ALTER_RETRIES_MAX times.
     """
-    return _retry_on_alter(lambda: _run_insert(statement, context))
+    return retry_on_alter(lambda: _run_insert(statement, context))
 
 
-def _retry_on_alter(run: Callable[[], Outcome]) -> Outcome:
+def retry_on_alter(run: Callable[[], Outcome]) -> Outcome:
     """Call `run`, again after each TableAltered, up to ALTER_RETRIES_MAX times; return its result."""
     for _ in range(ALTER_RETRIES_MAX):
         try:
@@ -62,22 +63,23 @@ def _run_insert(statement: nodes.Insert, context: StatementContext) -> Result:
     reads_rows = statement.query is not None
     snapshot = (context.of_the_present() if reads_rows else context).snapshot()
     table = context.require_table(snapshot, statement.table, "INSERT")
-    columns = _column_list(statement, table)
+    columns = column_list(statement, table)
     if statement.query is not None:
-        return _result(insert_query(table, columns, statement.query, context), context)
+        return result_of(insert_query(table, columns, statement.query, context), context)
     if statement.values is None:
         raise errors.NotSupportedError(
             f"INSERT … FORMAT {statement.format or ''} with data in the statement is not supported.",
             hint="Use VALUES, or connection.insert(table, data) with Arrow data.",
             position=statement.position,
         )
-    rows, types = _literal_rows(statement.values, table, columns, context, snapshot)
-    return _result(_insert_rows(table, columns, rows, types, context, snapshot), context)
+    rows, types = literal_rows(statement.values, table, columns, context, snapshot)
+    return result_of(_insert_rows(table, columns, rows, types, context, snapshot), context)
 
 
 def rows_of_parameters(statement: nodes.Insert) -> Rows | None:
-    """Return the one row of `INSERT … VALUES (?, ?)`; None for any other statement."""
-    if statement.values is None:
+    """Return the one row of `INSERT … VALUES (?, ?)`; None for any other statement, and with
+    REPLACE, which replaces rows for each set of parameters."""
+    if statement.values is None or statement.replacing is not None:
         return None
 
     rows = parse_value_rows(statement.values.text, statement.values.position)
@@ -92,7 +94,7 @@ def run_insert_many(
     Runs again, up to ALTER_RETRIES_MAX times, if a concurrent ALTER changed the table.
     """
     context = context.with_settings(statement.settings)
-    return _retry_on_alter(lambda: _run_insert_many(statement, rows, sets, context))
+    return retry_on_alter(lambda: _run_insert_many(statement, rows, sets, context))
 
 
 def _run_insert_many(
@@ -101,10 +103,10 @@ def _run_insert_many(
     """Make one attempt of `run_insert_many` on the newest snapshot."""
     snapshot = context.snapshot()
     table = context.require_table(snapshot, statement.table, "INSERT")
-    columns = _column_list(statement, table)
-    fields = _target_columns(table, columns)
+    columns = column_list(statement, table)
+    fields = target_columns(table, columns)
     if len(rows[0]) != len(fields):
-        raise _column_count_error(len(fields), len(rows[0]))
+        raise column_count_error(len(fields), len(rows[0]))
     arrays = []
     lossy = allows_lossy(context.settings)
     for parameter, column in zip(rows[0], fields, strict=True):
@@ -113,13 +115,13 @@ def _run_insert_many(
         arrays.append(python_column(column, values, context.environment, lossy=lossy))
     data = pa.Table.from_arrays(arrays, names=[field.name for field in fields])
     types = [_nullable(field.type) for field in fields]
-    return _result(
+    return result_of(
         _insert_rows(table, [field.name for field in fields], data, types, context, snapshot),
         context,
     )
 
 
-def _result(done: InsertedRows, context: StatementContext) -> Result:
+def result_of(done: InsertedRows, context: StatementContext) -> Result:
     """Return the result of a statement that inserted these rows."""
     return Result(affected_rows=int(done), statistics=context.statistics)
 
@@ -143,14 +145,25 @@ def query_blocks(
 ) -> Iterator[pa.Table]:
     """Yield blocks of the table from the rows of a SELECT; columns match by position. Raise
     NumberOfColumnsDoesntMatch before any row is read."""
-    result = run_query(query, context)
-    fields = _target_columns(table, columns)
+    return result_blocks(table, columns, run_query(query, context), context, snapshot)
+
+
+def result_blocks(
+    table: Table,
+    columns: Sequence[str] | None,
+    result: Result,
+    context: StatementContext,
+    snapshot: Snapshot,
+) -> Iterator[pa.Table]:
+    """Yield blocks of the table from the rows of a result; columns match by position. Raise
+    NumberOfColumnsDoesntMatch before any row is read."""
+    fields = target_columns(table, columns)
     if len(result.names) != len(fields):
         result.close()
-        raise _column_count_error(len(fields), len(result.names))
+        raise column_count_error(len(fields), len(result.names))
     names = [column.name for column in fields]
     batches = result.batches_named(names)
-    return _blocks(
+    return blocks_of(
         table, columns, batches, result.types, context, snapshot, nulls="insert_null_as_default"
     )
 
@@ -169,10 +182,10 @@ def run_insert_data(
     Runs again, up to ALTER_RETRIES_MAX times, if a concurrent ALTER changed the table; a stream,
     which can be read only once, does not.
     """
-    source = data if isinstance(data, Mapping) else _as_arrow(data)
+    source = data if isinstance(data, Mapping) else as_arrow(data)
     run = partial(_run_insert_data, name, source, columns, token, context, offsets)
     is_repeatable = isinstance(source, Mapping | pa.Table | pa.RecordBatch)
-    return _retry_on_alter(run) if is_repeatable else run()
+    return retry_on_alter(run) if is_repeatable else run()
 
 
 def _run_insert_data(
@@ -193,7 +206,7 @@ def _run_insert_data(
             table, data, columns, context.environment, lossy=allows_lossy(context.settings)
         )
     else:
-        source = data if columns is None else _with_names(data, columns)
+        source = data if columns is None else with_names(data, columns)
         if isinstance(source, pa.RecordBatchReader):
             source = _until_cancelled(source, context)
     blocks = make_blocks(
@@ -219,11 +232,11 @@ def _insert_rows(
     snapshot: Snapshot,
 ) -> InsertedRows:
     """Commit the rows with the deduplication token and source offsets of the settings."""
-    blocks = _blocks(table, columns, data, types, context, snapshot)
+    blocks = blocks_of(table, columns, data, types, context, snapshot)
     return _commit(table, blocks, _token(context), _offsets(context), context, snapshot)
 
 
-def _blocks(
+def blocks_of(
     table: Table,
     columns: Sequence[str] | None,
     data: Any,
@@ -238,7 +251,7 @@ def _blocks(
     return make_blocks(
         table,
         data,
-        columns=[column.name for column in _target_columns(table, columns)],
+        columns=[column.name for column in target_columns(table, columns)],
         types=types,
         settings=context.settings,
         environment=context.environment,
@@ -256,7 +269,7 @@ def _token(context: StatementContext) -> str | None:
     return context.settings.text("insert_deduplication_token") or None
 
 
-def _offsets(context: StatementContext) -> Stretches:
+def _offsets(context: StatementContext) -> OffsetRanges:
     """Return the source offsets of the settings."""
     return read_offsets(context.settings.text("source_offsets"))
 
@@ -265,7 +278,7 @@ def _commit(
     table: Table,
     blocks: Iterable[pa.Table],
     token: str | None,
-    offsets: Stretches,
+    offsets: OffsetRanges,
     context: StatementContext,
     snapshot: Snapshot,
 ) -> InsertedRows:
@@ -273,6 +286,11 @@ def _commit(
     result = insert(
         context.origin("INSERT"), table.id, blocks, token=token, offsets=offsets, snapshot=snapshot
     )
+    return inserted_rows(result, context)
+
+
+def inserted_rows(result: InsertResult, context: StatementContext) -> InsertedRows:
+    """Add the outcome of an INSERT to the statement's statistics, and return it."""
     context.statistics.rows_written += result.rows
     context.statistics.duplicates_dropped += result.duplicates_dropped
     context.statistics.warnings += [warning for write in result.views for warning in write.warnings]
@@ -288,7 +306,7 @@ def _commit(
 # --- columns
 
 
-def _column_list(statement: nodes.Insert, table: Table) -> list[str] | None:
+def column_list(statement: nodes.Insert, table: Table) -> list[str] | None:
     """Return the names of the INSERT's column list; None without one. EXCEPT names the columns to
     leave out. Raise NoSuchColumn."""
     if statement.columns is None and not statement.excluded:
@@ -309,7 +327,7 @@ def _column_list(statement: nodes.Insert, table: Table) -> list[str] | None:
     return list(statement.columns)
 
 
-def _target_columns(table: Table, names: Sequence[str] | None) -> list[Column]:
+def target_columns(table: Table, names: Sequence[str] | None) -> list[Column]:
     """Return the columns of these names; all insertable ones for None."""
     if names is None:
         return list(insertable_columns(table))
@@ -317,7 +335,7 @@ def _target_columns(table: Table, names: Sequence[str] | None) -> list[Column]:
     return [column for column in columns if column is not None]
 
 
-def _column_count_error(expected: int, found: int) -> errors.NumberOfColumnsDoesntMatch:
+def column_count_error(expected: int, found: int) -> errors.NumberOfColumnsDoesntMatch:
     """Return the error for data with another number of columns than the INSERT's."""
     return errors.NumberOfColumnsDoesntMatch(
         f"The INSERT takes {expected} columns, its data have {found}.",
@@ -328,7 +346,7 @@ def _column_count_error(expected: int, found: int) -> errors.NumberOfColumnsDoes
 # --- rows
 
 
-def _literal_rows(
+def literal_rows(
     values: nodes.ValuesData,
     table: Table,
     columns: Sequence[str] | None,
@@ -339,7 +357,7 @@ def _literal_rows(
 
     Tries the JSON reader for small texts, then the CSV reader, then the grammar for expressions.
     """
-    fields = _target_columns(table, columns)
+    fields = target_columns(table, columns)
     small = read_small_values(values.text, [column.type for column in fields])
     if small is not None:
         return pa.Table.from_arrays(small[0], names=[column.name for column in fields]), small[1]
@@ -428,7 +446,7 @@ def _nullable(data_type: DataType) -> DataType:
     return make_nullable(data_type)
 
 
-def _as_arrow(data: Any) -> pa.Table | pa.RecordBatch | pa.RecordBatchReader:
+def as_arrow(data: Any) -> pa.Table | pa.RecordBatch | pa.RecordBatchReader:
     """Return Arrow data for an object with an Arrow stream or a pandas frame. Raise InterfaceError
     for other classes, BadArguments for data that Arrow cannot read."""
     if isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
@@ -460,11 +478,11 @@ def _until_cancelled(
         yield batch
 
 
-def _with_names(source: Any, columns: Sequence[str]) -> Any:
+def with_names(source: Any, columns: Sequence[str]) -> Any:
     """Return the data with these column names in place of its own. Raise
     NumberOfColumnsDoesntMatch."""
     if len(source.schema.names) != len(columns):
-        raise _column_count_error(len(columns), len(source.schema.names))
+        raise column_count_error(len(columns), len(source.schema.names))
     if isinstance(source, pa.RecordBatchReader):
         schema = pa.schema(
             [field.with_name(name) for field, name in zip(source.schema, columns, strict=True)]

@@ -115,7 +115,7 @@ class RowGroupsWriter:
         stretches = (rows.slice(start, step) for start in range(0, rows.num_rows, step))
         self.write(_MAGIC)
         with ThreadPool(self._threads, "olapdb-parquet") as pool:
-            waiting: deque[Future[_Stretch]] = deque()
+            waiting: deque[Future[_RowGroupFile]] = deque()
             try:
                 for stretch in stretches:
                     refuse_if_ending()
@@ -174,20 +174,22 @@ class RowGroupsWriter:
     def abandon(self) -> None:
         """Do nothing: no file handle or encoder stays open."""
 
-    def _encode(self, rows: pa.Table, row_group_size: int) -> _Stretch:
+    def _encode(self, rows: pa.Table, row_group_size: int) -> _RowGroupFile:
         """Encode rows as a Parquet file in memory. Runs in a thread of the pool."""
         sink = pa.BufferOutputStream()
         with pq.ParquetWriter(sink, self._schema, **self._options) as writer:
             writer.write_table(rows, row_group_size=row_group_size)
-        return _stretch(sink.getvalue())
+        return _split_file(sink.getvalue())
 
-    def _append(self, stretch: _Stretch) -> None:
+    def _append(self, stretch: _RowGroupFile) -> None:
         """Append a stretch's pages to the file. Keep its footer and page indexes, with offsets
         moved to the pages' new place."""
         shift = self.write(stretch.pages) - len(_MAGIC)
         self._written.append(_Written(stretch.footer, shift))
         self._column_indexes += stretch.indexes(_COLUMN_INDEX)
-        self._offset_indexes += (_moved(index, shift) for index in stretch.indexes(_OFFSET_INDEX))
+        self._offset_indexes += (
+            _shifted_offset_index(index, shift) for index in stretch.indexes(_OFFSET_INDEX)
+        )
 
 
 @contextmanager
@@ -223,7 +225,7 @@ _COLUMN_INDEX, _OFFSET_INDEX = "column index", "offset index"
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretch:
+class _RowGroupFile:
     """A Parquet file in memory: its pages, its page indexes (which begin at byte `end`) and its
     footer."""
 
@@ -252,7 +254,7 @@ class _Written:
     shift: int
 
 
-def _stretch(file: pa.Buffer) -> _Stretch:
+def _split_file(file: pa.Buffer) -> _RowGroupFile:
     """Split a Parquet file in memory into its pages, its page indexes and its parsed footer."""
     footer_end = file.size - len(_MAGIC) - _LENGTH_BYTES
     length = int.from_bytes(file[footer_end : footer_end + _LENGTH_BYTES], "little")
@@ -265,7 +267,7 @@ def _stretch(file: pa.Buffer) -> _Stretch:
         if number.field.endswith("index's offset")
     ]
     end = min(indexes, default=start)
-    return _Stretch(file[len(_MAGIC) : end], file[end:start].to_pybytes(), end, footer)
+    return _RowGroupFile(file[len(_MAGIC) : end], file[end:start].to_pybytes(), end, footer)
 
 
 def _encoded(text: str | bytes) -> bytes:
@@ -278,7 +280,7 @@ def _numbers(template: Template) -> Iterator[Number]:
     return (item for item in template if isinstance(item, Number))
 
 
-def _moved(offset_index: bytes, shift: int) -> bytes:
+def _shifted_offset_index(offset_index: bytes, shift: int) -> bytes:
     """Return an offset index with `shift` added to all its offsets."""
     template = parse_offset_index(offset_index)
     return encode(

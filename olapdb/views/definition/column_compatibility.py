@@ -1,4 +1,5 @@
-"""Compatibility of a view's columns with its target: names, and types as an INSERT would cast them."""
+"""Compatibility of a view's columns with its target: names, and types as an INSERT would cast
+them."""
 
 from __future__ import annotations
 

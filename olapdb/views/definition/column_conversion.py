@@ -208,7 +208,8 @@ def _keeps_order(source: types.DataType, target: types.DataType) -> bool:
 
 
 def _of_one_family(source: types.DataType, target: types.DataType) -> bool:
-    """Return whether both are numbers or both moments, so that a stored value equals the query's."""
+    """Return whether both are numbers or both moments, so that a stored value equals the
+    query's."""
     return any(
         isinstance(source, family) and isinstance(target, family) for family in (_NUMBERS, _MOMENTS)
     )

@@ -22,9 +22,9 @@ from olapdb.types import DataType, is_nullable
 from olapdb.views.definition.column_compatibility import check_columns
 from olapdb.views.definition.judgement import (
     Rejudged,
-    after_alter,
     bind_view,
     bound_definition,
+    judgement_change,
     judgement_of,
 )
 from olapdb.views.provability import fills_otherwise
@@ -92,7 +92,8 @@ def check_altered(snapshot: Snapshot, altered: Table, action: str) -> tuple[Reju
     not work once it is `altered`: its query must bind and fit its target as at CREATE. Views that
     are already broken are skipped.
 
-    Returns the views whose stored reason changes or whose rows become stale; see `after_alter`.
+    Returns the views whose stored reason changes or whose rows become stale; see
+    `judgement_change`.
     """
     after = OverlaySnapshot.of(snapshot, altered)
     rejudged_views: list[Rejudged] = []
@@ -141,7 +142,9 @@ def _rejudged(
         raise ViewNotProvable(
             f"View {name} would go wrong: {refused_item.because}", hint=refused_item.fix
         )
-    return after_alter(view, old_judgement, new_judgement, _fills_otherwise(view, before[1], after))
+    return judgement_change(
+        view, old_judgement, new_judgement, _fills_otherwise(view, before[1], after)
+    )
 
 
 def _fills_otherwise(

@@ -1,9 +1,9 @@
 """Judgement of existing views, at a snapshot or with a table as an ALTER would leave it.
 
 `MaterializedView.unprovable` stores the reason with the view. Each commit that changes a table of a
-view judges the view again (`after_alter`). From that commit on an unprovable view shows its reason.
-A view that becomes provable is stale from that commit on: nothing proved the rows that it made
-before.
+view judges the view again (`judgement_change`). From that commit on an unprovable view shows its
+reason. A view that becomes provable is stale from that commit on: nothing proved the rows that it
+made before.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from olapdb.config import Settings
 from olapdb.errors import Error, QueryNotSupportedInMaterializedView
 from olapdb.functions.base import Environment
 from olapdb.lineage.invalidation import invalidate
-from olapdb.model.changes import NothingCovered, PutObject, RevisionIs
+from olapdb.model.changes import PutObject
+from olapdb.model.requirements import NothingCovered, RevisionIs
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Cause
@@ -133,7 +134,7 @@ class Rejudged:
     stale: Cause | Literal[""] = ""
 
 
-def after_alter(
+def judgement_change(
     view: MaterializedView, before: Judgement | None, after: Judgement, fills_otherwise: bool
 ) -> Rejudged | None:
     """Return the change of the view, None if it stays the same. `fills_otherwise`: its target gives
@@ -169,13 +170,13 @@ def invalidate_all_draft(
     coverage = snapshot.coverage(view.id)
     if not coverage.everywhere and not any(coverage.by_partition.values()):
         return CommitDraft([NothingCovered(view.id)])
-    return CommitDraft((), [invalidate(origin, view.id, None, cause, rows_made(snapshot, view))])
+    return CommitDraft((), [invalidate(origin, view.id, None, cause, view_rows(snapshot, view))])
 
 
-def rows_made(snapshot: Snapshot, view: MaterializedView) -> int:
+def view_rows(snapshot: Snapshot, view: MaterializedView) -> int:
     """Return the number of rows of the view's target that the view made."""
     view_ids = frozenset((view.id,))
-    return sum(part.rows for part in snapshot.parts(view.target_id) if part.made_by(view_ids))
+    return sum(part.rows for part in snapshot.parts(view.target_id) if part.written_by(view_ids))
 
 
 def store_unproven_reason(origin: CommitOrigin, view: MaterializedView, reason: str) -> None:

@@ -18,13 +18,14 @@ from olapdb.commit.draft import CommitDraft, publish
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import ATTEMPTS_MAX, RetryPolicy, retry_commit
 from olapdb.errors import QueryNotSupportedInMaterializedView
-from olapdb.model.changes import PutObject, RevisionIs
+from olapdb.model.changes import PutObject
+from olapdb.model.requirements import RevisionIs
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot, target_of
 from olapdb.runtime.failpoints import failpoint
 from olapdb.sql import nodes
 from olapdb.views.definition.definition import ViewDefinition, define, inherited_settings
-from olapdb.views.definition.judgement import invalidate_all_draft, rows_made
+from olapdb.views.definition.judgement import invalidate_all_draft, view_rows
 from olapdb.views.jobs.job import find_view, view_name
 
 
@@ -53,7 +54,7 @@ def modify_query(
         """Give the view its new definition and make its target stale, in one commit."""
         view = find_view(snapshot, view_id)
         definition = _new_definition(origin, snapshot, view, query, database)
-        if _means_the_same(definition, view):
+        if _is_unchanged(definition, view):
             return ModifiedView(view, False, 0)
         changed = replace(definition.applied_to(view), version=view.version + 1)
         draft = CommitDraft(
@@ -63,7 +64,7 @@ def modify_query(
         draft.merge(invalidate_all_draft(origin, snapshot, view, "MODIFY QUERY"))
         failpoint("modify.before_commit")
         publish(draft, origin)
-        return ModifiedView(changed, True, rows_made(snapshot, view))
+        return ModifiedView(changed, True, view_rows(snapshot, view))
 
     snapshot = origin.services.catalog.snapshot()
     name = view_name(find_view(snapshot, view_id))
@@ -110,6 +111,6 @@ def _new_definition(
     return definition
 
 
-def _means_the_same(definition: ViewDefinition, view: MaterializedView) -> bool:
+def _is_unchanged(definition: ViewDefinition, view: MaterializedView) -> bool:
     """Return whether the view already has this definition."""
     return definition.applied_to(view) == view

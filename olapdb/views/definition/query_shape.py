@@ -65,7 +65,7 @@ def shape_of(plan: nodes.Plan) -> QueryShape:
     For a UNION ALL at the top that is the shape of its first branch; `branches` gives each branch.
     """
     walker = _Walker([(name, unique) for unique, name in plan.output])
-    walker.down(plan.root)
+    walker.visit(plan.root)
     return walker.shape()
 
 
@@ -122,7 +122,7 @@ class _Walker:
     `at` has the name of each output column at the current node, None if it is not followed further.
     """
 
-    wanted: list[tuple[str, str]]
+    outputs_to_follow: list[tuple[str, str]]
     aggregate: nodes.Aggregate | None = None
     aggregations: int = 0
     above: list[str] = field(default_factory=list)
@@ -131,11 +131,11 @@ class _Walker:
     outputs: list[TargetColumn] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.at: dict[str, str | None] = dict(self.wanted)
+        self.at: dict[str, str | None] = dict(self.outputs_to_follow)
 
     def shape(self) -> QueryShape:
         """Return the shape of the path walked so far."""
-        outputs = self.outputs or [TargetColumn(name) for name, _ in self.wanted]
+        outputs = self.outputs or [TargetColumn(name) for name, _ in self.outputs_to_follow]
         return QueryShape(
             tuple(outputs),
             self.aggregate,
@@ -145,68 +145,70 @@ class _Walker:
             self.selective,
         )
 
-    def down(self, node: nodes.Node) -> None:
+    def visit(self, node: nodes.Node) -> None:
         """Visit the node and the nodes below it on the source's path."""
         match node:
             case nodes.Project(child=child, expressions=expressions):
                 if self.aggregate is None:
-                    self._through(dict(expressions))
-                self.down(child)
+                    self._follow_projection(dict(expressions))
+                self.visit(child)
             case nodes.Aggregate(child=child):
                 self.aggregations += 1
                 if node.sets:
                     self.above.append("GROUPING SETS (ROLLUP, CUBE)")
                 if self.aggregate is None:
-                    self._arrive(node)
-                self.down(child)
+                    self._take_aggregate(node)
+                self.visit(child)
             case nodes.Filter(child=child):
                 if self._path_aggregates(child) and self.aggregate is None:
                     self.above.append("HAVING")
                 else:
                     self.selective = True
-                self.down(child)
+                self.visit(child)
             case nodes.Limit(child=child):
                 self.above.append("LIMIT")
-                self.down(child)
+                self.visit(child)
             case nodes.LimitBy(child=child):
                 self.above.append("LIMIT BY")
-                self.down(child)
+                self.visit(child)
             case nodes.Distinct(child=child):
                 self.above.append("DISTINCT")
-                self.down(child)
+                self.visit(child)
             case nodes.Sort(child=child):
-                self.down(child)
+                self.visit(child)
             case nodes.Window(child=child):
                 self.above.append("a window function")
-                self.down(child)
+                self.visit(child)
             case nodes.Join(left=left, kind=kind, strictness=strictness):
                 self.joins.append(f"{strictness} {kind}" if strictness != "ALL" else kind)
                 self.selective = self.selective or kind != "LEFT" or strictness != "ALL"
-                self._keep({column.name for column in left.schema})  # the other side's end here
-                self.down(left)
+                self._keep_only(
+                    {column.name for column in left.schema}
+                )  # the other side's end here
+                self.visit(left)
             case nodes.ArrayJoin(child=child, kept=kept, left=left):
                 if self._path_aggregates(child) and self.aggregate is None:
                     self.above.append("arrayJoin of a group")
-                self._keep({column.name for column in kept})
+                self._keep_only({column.name for column in kept})
                 self.selective = self.selective or not left
-                self.down(child)
+                self.visit(child)
             case nodes.Union(inputs=inputs):
                 self.above.append("UNION ALL in a subquery")
                 self._renamed(node.schema, inputs[0].schema)
-                self.down(inputs[0])
+                self.visit(inputs[0])
             case nodes.SetDifference(left=left, operator=operator):
                 self.above.append(operator)
                 self._renamed(node.schema, left.schema)
-                self.down(left)
+                self.visit(left)
             case nodes.Scan(predicate=predicate, final=final):
                 self.selective = self.selective or predicate is not None
                 if final:
                     self.above.append("FINAL")
             case _:
                 for child in node.children():
-                    self.down(child)
+                    self.visit(child)
 
-    def _keep(self, names: set[str]) -> None:
+    def _keep_only(self, names: set[str]) -> None:
         """Stop following columns that do not come from the path below."""
         self.at = {name: unique if unique in names else None for name, unique in self.at.items()}
 
@@ -221,7 +223,7 @@ class _Walker:
             for name, unique in self.at.items()
         }
 
-    def _through(self, expressions: dict[str, Expression]) -> None:
+    def _follow_projection(self, expressions: dict[str, Expression]) -> None:
         """Follow the columns through a projection; stop at computed ones."""
         for name, unique in self.at.items():
             if unique is None:
@@ -229,11 +231,11 @@ class _Walker:
             expression = _without_casts(expressions[unique])
             self.at[name] = expression.name if isinstance(expression, ColumnRef) else None
 
-    def _arrive(self, node: nodes.Aggregate) -> None:
+    def _take_aggregate(self, node: nodes.Aggregate) -> None:
         """Take the node as the aggregate that makes the output columns."""
         self.aggregate = node
         keys, calls = dict(node.keys), dict(node.aggregates)
-        for name, _ in self.wanted:
+        for name, _ in self.outputs_to_follow:
             unique = self.at[name]
             if unique is not None and unique in keys:
                 self.outputs.append(TargetColumn(name, key=unique))

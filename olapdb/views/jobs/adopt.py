@@ -32,17 +32,19 @@ from olapdb.model.changes import (
     AddCoverage,
     AddPart,
     Change,
-    DataVersionIs,
-    NotCovered,
-    PartsLive,
     RaiseDataVersion,
     RecordCheck,
     RemoveParts,
+)
+from olapdb.model.part import Contribution, Part
+from olapdb.model.requirements import (
+    DataVersionIs,
+    NotCovered,
+    PartsLive,
     Requirement,
     SchemaIs,
     ViewIs,
 )
-from olapdb.model.part import Contribution, Part
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Check, CoverageRow, Verdict
@@ -100,7 +102,7 @@ def _until_adopted(job: ViewJob, view_id: str) -> tuple[AdoptRow, ...]:
         view = find_view(snapshot, view_id)
         _refuse_unverifiable(view, snapshot)
         adoption = _Adoption(job, snapshot, view)
-        return adoption.run() if adoption.by_hand else ()
+        return adoption.run() if adoption.bypass_parts else ()
 
     policy = RetryPolicy(
         "ADOPT",
@@ -134,7 +136,7 @@ class _Adoption:
     view: MaterializedView
 
     @property
-    def by_hand(self) -> tuple[Part, ...]:
+    def bypass_parts(self) -> tuple[Part, ...]:
         """Return the bypass parts, by partition and block."""
         writers = frozenset(view.id for view in self.snapshot.views_into(self.view.target_id))
         parts = self.snapshot.parts(self.view.target_id)
@@ -155,16 +157,16 @@ class _Adoption:
         self._refuse_frozen()
         gap, target = gap_slices(self.view, self.snapshot), recomputation.target
         # A concurrent replay must not mistake the adopted rows for rows that it recomputed.
-        bypass_partitions = frozenset(part.partition_id for part in self.by_hand)
+        bypass_partitions = frozenset(part.partition_id for part in self.bypass_parts)
         with Staging(self.job.origin) as staging:
-            contributions = self._contributions(recomputation, expected_rows, gap)
-            staged = list(self._staged(recomputation, contributions, staging))
+            contributions = self._gap_slices_by_target(recomputation, expected_rows, gap)
+            staged = list(self._stage_bypass_parts(recomputation, contributions, staging))
             changes: list[Change] = [
                 RemoveParts(
-                    target.id, tuple(sorted(bypass_part.id for bypass_part in self.by_hand))
+                    target.id, tuple(sorted(bypass_part.id for bypass_part in self.bypass_parts))
                 ),
                 *staged,
-                *self._claimed(gap),
+                *self._coverage_changes(gap),
                 *(RaiseDataVersion(target.id, partition) for partition in bypass_partitions),
                 *verdict_changes(
                     self.job,
@@ -174,11 +176,11 @@ class _Adoption:
                     complete=True,
                     raised=bypass_partitions,
                 ),
-                *self.job.closing("compared"),
+                *self.job.closing_changes("compared"),
             ]
             failpoint("adopt.before_commit")
             committed = staging.publish(CommitDraft(self._requirements(gap), changes))
-        self.job.record.ended()
+        self.job.record.mark_ended()
         failpoint("adopt.committed")
         return tuple(self._rows(compared, gap, committed.number))
 
@@ -186,7 +188,7 @@ class _Adoption:
         """Raise RetainedRows if a partition with bypass rows has frozen keys: nothing can be
         compared with bypass rows there."""
         frozen = FrozenKeys.of(self.snapshot, self.view.target_id)
-        for part in self.by_hand:
+        for part in self.bypass_parts:
             if frozen.holds(part.partition_id):
                 raise RetainedRows(
                     f"ADOPT VIEW {view_name(self.view)}: source rows of partition"
@@ -198,19 +200,22 @@ class _Adoption:
 
     # --- the adopted rows
 
-    def _contributions(
-        self, recomputation: Recomputation, made: Sequence[ComputedRows], missed: Sequence[GapSlice]
+    def _gap_slices_by_target(
+        self,
+        recomputation: Recomputation,
+        computed: Sequence[ComputedRows],
+        gap: Sequence[GapSlice],
     ) -> dict[str, list[GapSlice]]:
         """Return the slices of the gap by target partition with bypass rows. A slice is listed for
         each such partition that its rows reach. If they reach none, because a filter removes them,
         it is listed for the first."""
-        slices = {one.partition: one for one in missed}
-        layout = layout_of(recomputation.target, recomputation.around())
-        bypass_partitions = dict.fromkeys(part.partition_id for part in self.by_hand)
+        slices = {one.partition: one for one in gap}
+        layout = layout_of(recomputation.target, recomputation.context())
+        bypass_partitions = dict.fromkeys(part.partition_id for part in self.bypass_parts)
         slices_by_target: dict[str, list[GapSlice]] = {
             partition: [] for partition in bypass_partitions
         }
-        for one in made:
+        for one in computed:
             if not one.in_gap:
                 continue
             reached = (
@@ -224,7 +229,7 @@ class _Adoption:
                 slices_by_target[partition].append(slices[one.partition])
         return slices_by_target
 
-    def _staged(
+    def _stage_bypass_parts(
         self,
         recomputation: Recomputation,
         sources: Mapping[str, Sequence[GapSlice]],
@@ -233,9 +238,9 @@ class _Adoption:
         """Stage the bypass rows unchanged, with their blocks, as parts of the view. Of several
         parts in a partition, the first records the source blocks, so that no block is booked
         twice."""
-        context, target = recomputation.around(), recomputation.target
+        context, target = recomputation.context(), recomputation.target
         booked_partitions: set[str] = set()
-        for part in self.by_hand:
+        for part in self.bypass_parts:
             source_slices = (
                 () if part.partition_id in booked_partitions else sources[part.partition_id]
             )
@@ -243,10 +248,16 @@ class _Adoption:
             rows = read_rows(context, target, part)
             indexes = layout_of(target, context).index_values(rows)
             yield staging.stage_replacement(
-                target, part, rows, indexes, contributions=self._book(part, source_slices)
+                target,
+                part,
+                rows,
+                indexes,
+                contributions=self._part_contributions(part, source_slices),
             )
 
-    def _book(self, part: Part, slices: Sequence[GapSlice]) -> tuple[Contribution, ...]:
+    def _part_contributions(
+        self, part: Part, slices: Sequence[GapSlice]
+    ) -> tuple[Contribution, ...]:
         """Return the contributions of a part; its rows are counted once, with the first slice."""
         view = self.view
         if not slices:
@@ -263,24 +274,24 @@ class _Adoption:
             for index, gap_slice in enumerate(slices)
         )
 
-    def _claimed(self, missed: Sequence[GapSlice]) -> Iterator[Change]:
+    def _coverage_changes(self, gap: Sequence[GapSlice]) -> Iterator[Change]:
         """Yield the changes that add the gap to the view's coverage."""
-        for gap_slice in missed:
+        for gap_slice in gap:
             for claimed in slice_claims(self.snapshot, self.view, gap_slice):
                 yield AddCoverage(CoverageRow(self.view.id, gap_slice.partition, claimed))
 
-    def _requirements(self, missed: Sequence[GapSlice]) -> list[Requirement]:
+    def _requirements(self, gap: Sequence[GapSlice]) -> list[Requirement]:
         """Return the requirements of the commit: all compared data is unchanged."""
         requirements: dict[Requirement, None] = {}
         for view in self.snapshot.views_into(self.view.target_id):
             partitions_read = {part.partition_id for part in covered_parts(view, self.snapshot)}
             if view.id == self.view.id:
-                partitions_read.update(one.partition for one in missed)
+                partitions_read.update(one.partition for one in gap)
             for one in self.job.read_requirements(self.snapshot, view, sorted(partitions_read)):
                 requirements[one] = None
             for requirement, _ in dimension_requirements(view, self.snapshot):
                 requirements[requirement] = None
-        for gap_slice in missed:
+        for gap_slice in gap:
             requirements[NotCovered(self.view.id, gap_slice.partition, gap_slice.blocks)] = None
             # A merge may have joined these parts with later ones, whose blocks are not claimed.
             ids = tuple(sorted(part.id for part in gap_slice.parts))
@@ -294,17 +305,19 @@ class _Adoption:
             version = self.snapshot.data_version(target.id, partition)
             requirements[DataVersionIs(target.id, partition, version)] = None
         requirements[
-            PartsLive(target.id, tuple(sorted(target_part.id for target_part in self.by_hand)))
+            PartsLive(target.id, tuple(sorted(target_part.id for target_part in self.bypass_parts)))
         ] = None
         return list(requirements)
 
     def _rows(
-        self, compared: Sequence[ReconcileRow], missed: Sequence[GapSlice], commit: int
+        self, compared: Sequence[ReconcileRow], gap: Sequence[GapSlice], commit: int
     ) -> Iterator[AdoptRow]:
         """Yield a row for each compared partition that held bypass rows."""
-        source_rows = sum(gap_slice.rows for gap_slice in missed)
+        source_rows = sum(gap_slice.rows for gap_slice in gap)
         for row in compared:
-            adopted_parts = [part for part in self.by_hand if part.partition_id == row.partition]
+            adopted_parts = [
+                part for part in self.bypass_parts if part.partition_id == row.partition
+            ]
             if adopted_parts:
                 rows = sum(part.rows for part in adopted_parts)
                 yield AdoptRow(
@@ -335,7 +348,7 @@ class _Adoption:
     def _refuse_failing(self, error: Error) -> NoReturn:
         """Raise BypassRows because the view failed on source rows, and record that."""
         name = view_name(self.view)
-        self._record(self._refusal("unverifiable", (str(error),)))
+        self._record(self._refusal_check("unverifiable", (str(error),)))
         raise BypassRows(
             f"ADOPT VIEW {name}: its rows by hand cannot be compared, since the view fails on rows"
             f" of its source: {error}",
@@ -343,20 +356,20 @@ class _Adoption:
             f" then; or SYSTEM REPLAY VIEW {name} DISCARD BYPASS removes the rows by hand.",
         ) from error
 
-    def _record_different(self, wrong: Sequence[ReconcileRow]) -> None:
+    def _record_different(self, differing: Sequence[ReconcileRow]) -> None:
         """Record the differing partitions as one check of the whole target."""
         self._record(
             replace(
-                self._refusal("different", wrong[0].examples),
-                keys_compared=sum(row.keys_compared for row in wrong),
-                missing=sum(row.missing for row in wrong),
-                extra=sum(row.extra for row in wrong),
-                differing=sum(row.differing for row in wrong),
-                largest_difference=max(row.largest_difference for row in wrong),
+                self._refusal_check("different", differing[0].examples),
+                keys_compared=sum(row.keys_compared for row in differing),
+                missing=sum(row.missing for row in differing),
+                extra=sum(row.extra for row in differing),
+                differing=sum(row.differing for row in differing),
+                largest_difference=max(row.largest_difference for row in differing),
             )
         )
 
-    def _refusal(self, verdict: Verdict, examples: tuple[str, ...]) -> Check:
+    def _refusal_check(self, verdict: Verdict, examples: tuple[str, ...]) -> Check:
         """Return a check of the whole target that says why the adoption was refused."""
         return Check(
             view_id=self.view.id,
@@ -388,17 +401,17 @@ class _Adoption:
         # The commit conflicts if the view was dropped or altered, or the job was cancelled.
         publish_if_current(CommitDraft(requirements, [RecordCheck(check)]), self.job.origin)
 
-    def _advice(self, wrong: Sequence[ReconcileRow], name: str) -> str:
+    def _advice(self, differing: Sequence[ReconcileRow], name: str) -> str:
         """Return the hint for this kind of difference: rows that the definition never makes, rows
         that are duplicate or wrong, or rows that are missing."""
-        has_extra = any(row.extra for row in wrong)
+        has_extra = any(row.extra for row in differing)
         if has_extra and _has_filter(self.view):
             return (
                 f"The definition of {name} has a WHERE, and never makes the rows that it leaves"
                 " out: these stay bypass. To have them adopted, drop the view, create it TO the"
                 " same target without that condition, and adopt with the new one."
             )
-        if has_extra or any(row.differing for row in wrong):
+        if has_extra or any(row.differing for row in differing):
             has_gap = bool(gap_slices(self.view, self.snapshot))
             backfill_advice = f"; SYSTEM BACKFILL VIEW {name} fills the gap" if has_gap else ""
             return (

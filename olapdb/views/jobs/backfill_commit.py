@@ -14,17 +14,11 @@ from olapdb.commit.draft import CommitDraft
 from olapdb.commit.draft import publish as publish_draft
 from olapdb.ingest.block_stager import dimension_requirements
 from olapdb.ingest.staged_insert import StagedInsert, join_staged
-from olapdb.ingest.view_failure import with_statement
+from olapdb.ingest.view_failure import with_statements
 from olapdb.lineage.dimension_change import changed_tables
 from olapdb.lineage.effects import TableWrite, effects_of
-from olapdb.model.changes import (
-    AddBlock,
-    AddCoverage,
-    Change,
-    NotCovered,
-    PartsWithinRanges,
-    Requirement,
-)
+from olapdb.model.changes import AddBlock, AddCoverage, Change
+from olapdb.model.requirements import NotCovered, PartsWithinRanges, Requirement
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import CoverageRow
@@ -79,7 +73,9 @@ def prepare(
         unsettled=frozenset(unsettled_view | staged.unsettled),
     )
     effects_alone = effects_of(job.origin, snapshot, write, staged.changes)
-    write = replace(write, compared=False, unsettled=frozenset(unsettled_view | fired_view_ids))
+    write = replace(
+        write, compares_rows=False, unsettled=frozenset(unsettled_view | fired_view_ids)
+    )
     effects_together = effects_of(job.origin, snapshot, write, ())
     coverage = [
         AddCoverage(CoverageRow(view.id, chunk.partition, blocks)) for blocks in chunk.claimed
@@ -103,7 +99,7 @@ def publish(job: ViewJob, prepared: Sequence[PreparedChunk], *, last: bool) -> i
     Raises CommitConflict if a requirement of any chunk no longer holds, or if the job was
     cancelled. Then nothing was changed, and the caller still owns the staged files."""
     staged = join_staged([prepared_chunk.staged for prepared_chunk in prepared])
-    changes = with_statement(staged.changes, job.origin)
+    changes = with_statements(staged.changes, job.origin)
     is_alone = len(prepared) == 1
     changes += dict.fromkeys(
         change
@@ -118,7 +114,7 @@ def publish(job: ViewJob, prepared: Sequence[PreparedChunk], *, last: bool) -> i
             prepared_chunk.chunk.index, prepared_chunk.target_rows, prepared_chunk.elapsed_ms
         )
     if last:
-        changes += job.closing()
+        changes += job.closing_changes()
     draft = CommitDraft(
         (requirement for prepared_chunk in prepared for requirement in prepared_chunk.requirements),
         changes,
@@ -126,5 +122,5 @@ def publish(job: ViewJob, prepared: Sequence[PreparedChunk], *, last: bool) -> i
     failpoint("backfill.before_commit")
     committed = publish_draft(draft, job.origin)
     if last:
-        job.record.ended()
+        job.record.mark_ended()
     return committed.number

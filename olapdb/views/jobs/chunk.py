@@ -165,21 +165,23 @@ def rows_of_chunk(chunk: StagedChunk) -> pa.Table:
 # --- reading -------------------------------------------------------------------------------------
 
 
-def _source_blocks(task: ChunkTask, around: TriggerContext, bound: BoundView) -> Iterator[pa.Table]:
+def _source_blocks(
+    task: ChunkTask, context: TriggerContext, bound: BoundView
+) -> Iterator[pa.Table]:
     """Yield the chunk's source rows in blocks, with only the columns that the view reads."""
     source = task.snapshot.by_id(task.view.source_id)
     if not isinstance(source, Table):
         raise UnknownTable(f"The source of view {task.view.name} does not exist.")
     columns = _columns_read(bound, source)
     coded_columns = _columns_grouped_by(bound, source)
-    settings = Settings.of(around.settings)
+    settings = Settings.of(context.settings)
     rows_max = settings.integer("max_insert_block_size")
     bytes_max = settings.integer("min_insert_block_size_bytes") or BLOCK_BYTES_MAX
     pieces: list[pa.Table] = []
     held_rows = held_bytes = 0
     for part in task.parts:
         for piece in read_pieces(
-            around, source, part, min(rows_max, PIECE_ROWS), columns, coded_columns
+            context, source, part, min(rows_max, PIECE_ROWS), columns, coded_columns
         ):
             block_full = (
                 held_rows + piece.num_rows > rows_max or held_bytes + piece.nbytes > bytes_max
@@ -243,41 +245,41 @@ def _columns_read(bound: BoundView, source: Table) -> list[str]:
 class _ChunkBuffer:
     """A buffer that combines the view's result rows and stages them as blocks of the target."""
 
-    def __init__(self, task: ChunkTask, around: TriggerContext, bound: BoundView) -> None:
-        self._task, self._around, self._bound = task, around, bound
-        self._stager = BlockStager(around, task.lease_id, swap=task.swap)
-        self._held: list[pa.Table] = []
-        self._held_rows = 0
+    def __init__(self, task: ChunkTask, context: TriggerContext, bound: BoundView) -> None:
+        self._task, self._context, self._bound = task, context, bound
+        self._stager = BlockStager(context, task.lease_id, swap=task.swap)
+        self._buffer: list[pa.Table] = []
+        self._buffered_rows = 0
         self._combine_at = BLOCK_ROWS_MAX
         self._target_rows = 0
-        self._flushed = 0
-        self._booked: set[str] = set()
+        self._blocks_staged = 0
+        self._booked_partitions: set[str] = set()
 
-    def add(self, made: pa.Table) -> None:
+    def add(self, result: pa.Table) -> None:
         """Buffer one result of the block function; combine and stage when the buffer is full."""
-        rows = self._chosen(made)
-        if rows.num_rows == 0:
+        selected = self._selected_rows(result)
+        if selected.num_rows == 0:
             return
-        self._held.append(rows)
-        self._held_rows += rows.num_rows
-        if self._held_rows < self._combine_at:
+        self._buffer.append(selected)
+        self._buffered_rows += selected.num_rows
+        if self._buffered_rows < self._combine_at:
             return
         if self._bound.target.engine.combines:
-            self._hold(self._combined())
+            self._set_buffer(self._combined())
             # If keys hardly repeat, combining again at the same size would be quadratic.
-            self._combine_at = max(BLOCK_ROWS_MAX, 2 * self._held_rows)
-        if self._held_rows >= BLOCK_ROWS_MAX and self._task.purpose != "rows":
+            self._combine_at = max(BLOCK_ROWS_MAX, 2 * self._buffered_rows)
+        if self._buffered_rows >= BLOCK_ROWS_MAX and self._task.purpose != "rows":
             self._flush()
 
     def finish(self) -> tuple[StagedInsert | None, bytes | None, int]:
         """Combine and stage the remaining rows. Return the staged insert, the rows as an IPC stream
         (only for the purpose "rows", then nothing is staged), and the number of target rows."""
-        if self._held and self._bound.target.engine.combines:
-            self._hold(self._combined())
+        if self._buffer and self._bound.target.engine.combines:
+            self._set_buffer(self._combined())
         if self._task.purpose == "rows":
-            rows = self._all()
-            return None, _ipc(rows), rows.num_rows
-        if self._held_rows or (self._task.purpose == "backfill" and not self._flushed):
+            rows = self._buffered_table()
+            return None, _ipc_stream(rows), rows.num_rows
+        if self._buffered_rows or (self._task.purpose == "backfill" and not self._blocks_staged):
             self._flush()
         staged = self._stager.staged(self._bound.target.id, self._target_rows)
         return staged, None, self._target_rows
@@ -285,41 +287,41 @@ class _ChunkBuffer:
     def discard(self) -> None:
         """Delete the staged files, which no commit will name."""
         for path in self._stager.staged(self._bound.target.id, 0).paths:
-            self._around.store.delete(path)
+            self._context.store.delete(path)
 
-    def _chosen(self, made: pa.Table) -> pa.Table:
+    def _selected_rows(self, result: pa.Table) -> pa.Table:
         """Return the rows that belong to the task's target partitions and whose keys are not
         frozen."""
         target_partitions, frozen = self._task.target_partitions, self._task.frozen
-        if (target_partitions is None and not frozen) or made.num_rows == 0:
-            return made
-        layout = layout_of(self._bound.target, self._around)
+        if (target_partitions is None and not frozen) or result.num_rows == 0:
+            return result
+        layout = layout_of(self._bound.target, self._context)
         pieces = [
-            frozen.outside(layout, partition, rows)
-            for partition, _, rows in layout.split(made)
+            frozen.without_frozen(layout, partition, rows)
+            for partition, _, rows in layout.split(result)
             if target_partitions is None or partition in target_partitions
         ]
-        return pa.concat_tables(pieces) if pieces else made.slice(0, 0)
+        return pa.concat_tables(pieces) if pieces else result.slice(0, 0)
 
-    def _hold(self, rows: pa.Table) -> None:
+    def _set_buffer(self, rows: pa.Table) -> None:
         """Replace the buffered rows."""
-        self._held, self._held_rows = [rows], rows.num_rows
+        self._buffer, self._buffered_rows = [rows], rows.num_rows
 
-    def _all(self) -> pa.Table:
+    def _buffered_table(self) -> pa.Table:
         """Return the buffered rows as one table, which may be empty."""
-        if self._held:
-            return pa.concat_tables(self._held)
+        if self._buffer:
+            return pa.concat_tables(self._buffer)
         columns = self._bound.target.stored_columns
         return pa.table({column.name: pa.array([], column.type.arrow) for column in columns})
 
     def _combined(self) -> pa.Table:
         """Return all buffered rows, combined as the target's engine would merge them."""
-        return combined(self._bound.target, self._all(), self._around)
+        return combined_rows(self._bound.target, self._buffered_table(), self._context)
 
     def _flush(self) -> None:
         """Stage the buffered rows as one block of the target, which records the chunk's source
         blocks."""
-        view, rows = self._task.view, self._all()
+        view, rows = self._task.view, self._buffered_table()
         part_ranges = (part.block_range for part in self._task.parts)
         contribution = Contribution(
             view.id,
@@ -334,17 +336,17 @@ class _ChunkBuffer:
             rows,
             (contribution,),
             "backfill",
-            self._booked,
+            self._booked_partitions,
             fires=self._task.purpose == "backfill",
         )
         self._target_rows += rows.num_rows
-        self._flushed += 1
-        self._held, self._held_rows = [], 0
+        self._blocks_staged += 1
+        self._buffer, self._buffered_rows = [], 0
 
 
-def combined(table: Table, rows: pa.Table, around: TriggerContext) -> pa.Table:
+def combined_rows(table: Table, rows: pa.Table, context: TriggerContext) -> pa.Table:
     """Return the rows as a full merge of each partition would leave them, sorted within each."""
-    layout = layout_of(table, around)
+    layout = layout_of(table, context)
     if table.engine.combines and layout.keys_within_partitions:
         return combine(table, layout.sort(rows), layout) if rows.num_rows else rows
     pieces = [layout.sort(piece) for _, _, piece in layout.split(rows)] if rows.num_rows else []
@@ -353,7 +355,7 @@ def combined(table: Table, rows: pa.Table, around: TriggerContext) -> pa.Table:
     return pa.concat_tables(pieces) if pieces else rows
 
 
-def _ipc(rows: pa.Table) -> bytes:
+def _ipc_stream(rows: pa.Table) -> bytes:
     """Return the rows as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:

@@ -15,8 +15,9 @@ from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.effects import SourceChange, processed_by_views
 from olapdb.lineage.invalidation import StaleSlices
 from olapdb.lineage.retention import FrozenKeys, frozen_keys_stale
-from olapdb.model.changes import AddBlock, AddCoverage, AddPart, Change, Covered, Requirement
+from olapdb.model.changes import AddBlock, AddCoverage, AddPart, Change
 from olapdb.model.part import BlockRange, Contribution, NewBlock, Part
+from olapdb.model.requirements import Covered, Requirement
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import CoverageRow
@@ -74,21 +75,21 @@ def _downgraded_verdicts(
     target: Table,
     seen: Iterable[Part],
     new: Iterable[Change],
-    around: TriggerContext,
+    context: TriggerContext,
 ) -> list[Change]:
     """Return changes that downgrade the verdict of the view's retained slices whose input rows this
     replay changes. Identical rows keep the verdict."""
-    frozen = FrozenKeys.of(around.snapshot, view.target_id)
+    frozen = FrozenKeys.of(context.snapshot, view.target_id)
     if not frozen:
         return []
-    before = [read_rows(around, target, part) for part in seen]
+    before = [read_rows(context, target, part) for part in seen]
     after = [
-        read_staged(around.store, target, change)
+        read_staged(context.store, target, change)
         for change in new
         if isinstance(change, AddPart) and change.part.table_id == target.id and change.part.rows
     ]
-    reached = frozen_slices_reached(view, target, frozen, before, after, around)
-    return frozen_keys_stale(view, around.snapshot, reached)
+    reached = frozen_slices_reached(view, target, frozen, before, after, context)
+    return frozen_keys_stale(view, context.snapshot, reached)
 
 
 def _placeholder_changes(

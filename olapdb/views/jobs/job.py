@@ -15,10 +15,11 @@ from olapdb.errors import QueryNotSupportedInMaterializedView, QueryWasCancelled
 from olapdb.functions.base import Environment
 from olapdb.ingest.read_parts import discard
 from olapdb.ingest.view_guardrails import SETTINGS as GUARDRAILS
-from olapdb.model.changes import Change, DataVersionIs, Requirement, SchemaIs, ViewIs
+from olapdb.model.changes import Change
 from olapdb.model.frozen import freeze
 from olapdb.model.job import ChunkState, JobChunk
 from olapdb.model.part import BlockRange, Part
+from olapdb.model.requirements import DataVersionIs, Requirement, SchemaIs, ViewIs
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.services import Services
@@ -144,9 +145,9 @@ class ViewJob:
             discard(self.services, staged)
             raise
 
-    def closing(self, state: ChunkState = "published") -> list[Change]:
+    def closing_changes(self, state: ChunkState = "published") -> list[Change]:
         """Return the changes of the commit that ends the job. Computed chunks get `state`."""
-        return self.record.closing(state)
+        return self.record.closing_changes(state)
 
     def refuse_cancelled(self) -> None:
         """Raise QueryWasCancelled if the job was cancelled. Call it after a CommitConflict: a

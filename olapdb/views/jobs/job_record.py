@@ -15,8 +15,9 @@ from dataclasses import replace
 
 from olapdb.commit.origin import CommitOrigin
 from olapdb.errors import Error, QueryWasCancelled
-from olapdb.model.changes import Change, CloseJob, JobRuns, NoteChunks, Requirement
+from olapdb.model.changes import Change, CloseJob, NoteChunks
 from olapdb.model.job import ChunkState, JobChunk, JobKind, JobState, ViewJob
+from olapdb.model.requirements import JobRuns, Requirement
 from olapdb.model.schema import MaterializedView
 
 NOTE_SECONDS = 2.0
@@ -42,7 +43,7 @@ class JobRecord:
     ) -> None:
         self.id = str(uuid.uuid4())
         self._origin, self._services = origin, origin.services
-        self._facts = kind, executor, staged
+        self._kind_executor_staged = kind, executor, staged
         self._cancelled = origin.cancelled
         self._chunks: dict[int, JobChunk] = {}
         self._unwritten: dict[int, JobChunk] = {}
@@ -82,7 +83,7 @@ class JobRecord:
         if self._open:
             self._services.catalog.plan_job(self.id, planned)
             return
-        kind, executor, staged = self._facts
+        kind, executor, staged = self._kind_executor_staged
         self._services.catalog.open_job(
             ViewJob(
                 self.id,
@@ -115,7 +116,7 @@ class JobRecord:
         error: str = "",
     ) -> None:
         """Record the outcome of a chunk that no commit publishes now."""
-        outcome = self._noted(chunk, state, target_rows, elapsed_ms, error)
+        outcome = self._with_outcome(chunk, state, target_rows, elapsed_ms, error)
         if outcome is None:
             return
         self._failed = self._failed or state == "failed"
@@ -125,7 +126,7 @@ class JobRecord:
 
     def published(self, chunk: int, target_rows: int, elapsed_ms: int) -> list[Change]:
         """Return the changes by which a chunk's commit records that it is published."""
-        outcome = self._noted(chunk, "published", target_rows, elapsed_ms, "")
+        outcome = self._with_outcome(chunk, "published", target_rows, elapsed_ms, "")
         if outcome is None or not self._open:
             return []
         self._unwritten.pop(chunk, None)
@@ -135,7 +136,7 @@ class JobRecord:
         """Return the requirement that the job was not cancelled; none before the record is open."""
         return [JobRuns(self.id)] if self._open else []
 
-    def closing(self, state: ChunkState = "published") -> list[Change]:
+    def closing_changes(self, state: ChunkState = "published") -> list[Change]:
         """Return the changes of the commit that ends the job, as done or, if a chunk failed, as
         failed. That commit gives all computed chunks this `state`."""
         if not self._open:
@@ -148,8 +149,9 @@ class JobRecord:
         notes = [NoteChunks(self.id, ended_chunks)] if ended_chunks else []
         return [*notes, CloseJob(self.id, "failed" if self._failed else "done")]
 
-    def ended(self) -> None:
-        """Mark the record as closed once the commit with the changes of `closing` is applied."""
+    def mark_ended(self) -> None:
+        """Mark the record as closed once the commit with the changes of `closing_changes` is
+        applied."""
         self._open = False
 
     def close(self, state: JobState, error: str = "") -> None:
@@ -177,7 +179,7 @@ class JobRecord:
 
     # --- helpers
 
-    def _noted(
+    def _with_outcome(
         self, chunk: int, state: ChunkState, target_rows: int, elapsed_ms: int, error: str
     ) -> JobChunk | None:
         """Return the planned chunk with this outcome; None if it is not in the plan."""

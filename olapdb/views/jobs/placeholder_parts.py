@@ -61,14 +61,14 @@ def _cancelled_out_parts(
     target: Table,
     number: NewBlock,
     removed: Iterable[Part],
-    left: Sequence[Part],
+    remaining: Sequence[Part],
 ) -> list[Part]:
     """Return for each target partition a placeholder part for source blocks that only the removed
     parts recorded. Their rows may have summed to zero and been dropped, as in a merge."""
     removed_by_slice: dict[str, list[Part]] = {}
     for part in removed:
         removed_by_slice.setdefault(part.partition_id, []).append(part)
-    remaining_by_slice = by_partition(left)
+    remaining_by_slice = by_partition(remaining)
     source_partitions = {
         view.id: sorted({source_part.partition_id for source_part in covered_parts(view, snapshot)})
         for view in views
@@ -101,14 +101,14 @@ def _cancelled_out_parts(
 
 
 def _unrecorded_blocks(
-    view: MaterializedView, snapshot: Snapshot, removed: Iterable[Part], left: Iterable[Part]
+    view: MaterializedView, snapshot: Snapshot, removed: Iterable[Part], remaining: Iterable[Part]
 ) -> dict[str, tuple[BlockRange, ...]]:
     """Return, by source partition, the blocks that a placeholder part must record. If no remaining
     part records some covered part, these are all covered blocks of the partition. Otherwise they
     are blocks that a removed part recorded for all partitions. Such blocks may have no rows in the
     partition now, yet be inside one of its parts after a merge."""
     remaining_blocks, removed_blocks = (
-        contributed_blocks(view.id, left),
+        contributed_blocks(view.id, remaining),
         contributed_blocks(view.id, removed),
     )
     unrecorded: dict[str, tuple[BlockRange, ...]] = {}

@@ -83,10 +83,10 @@ def matching_partitions(
 
 
 def _require_keys(
-    asked: nodes.Expression, target: Table, layout: TableLayout, scope: BindScope
+    condition: nodes.Expression, target: Table, layout: TableLayout, scope: BindScope
 ) -> None:
     """Raise BadArguments if the condition reads columns that are not in the target's key."""
-    used_columns = columns_of(bind_expression(asked, target, scope))
+    used_columns = columns_of(bind_expression(condition, target, scope))
     keys = _key_columns(target, layout)
     other_columns = sorted(set(used_columns) - set(keys))
     if other_columns:
@@ -95,7 +95,7 @@ def _require_keys(
             f" {', '.join(other_columns)} is no part of it.",
             hint=f"Its key has {', '.join(keys) or 'no column'}. SYSTEM REPLAY VIEW … STALE replays"
             " what is known to be stale.",
-            position=asked.position,
+            position=condition.position,
         )
 
 

@@ -38,7 +38,7 @@ class ReplayManifest:
         return manifest_path(DATA_FOLDER, self.table_id, self.services.lease_id, self.id)
 
     @property
-    def _is_told(self) -> bool:
+    def _is_written(self) -> bool:
         """Return whether the replay writes a manifest: a catalog cannot be rebuilt from a store in
         memory."""
         return self.services.store.local_path("") is not None
@@ -46,7 +46,7 @@ class ReplayManifest:
     def begin(self) -> None:
         """Write the manifest as in progress, before the first part. Sync it, so that no part
         outlives it."""
-        if self._is_told:
+        if self._is_written:
             write_manifest(self.services.store, ManifestFile(self.path))
             self.services.store.sync()
             failpoint("replay.begun")
@@ -57,7 +57,7 @@ class ReplayManifest:
 
         A partition without a new file is omitted. Its new parts are inline in the catalog, so a
         lost catalog loses them too; then the replaced rows are better than none."""
-        if not self._is_told:
+        if not self._is_written:
             return
         removed_paths: dict[str, list[str]] = {}
         for part in removed:
@@ -82,7 +82,7 @@ class ReplayManifest:
 
     def forget(self) -> None:
         """Delete the manifest once the parts are discarded; vacuum removes it if that fails."""
-        if self._is_told:
+        if self._is_written:
             with suppress(OperationalError):
                 self.services.store.delete(self.path)
 

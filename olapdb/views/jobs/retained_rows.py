@@ -22,20 +22,20 @@ from olapdb.ingest.view_failure import FAILED
 from olapdb.lineage.dimension_impact import row_difference
 from olapdb.lineage.retention import (
     DISCARD_HINT,
-    TOLD_CAUSES,
+    SELF_RECORDED_CAUSES,
     FrozenKeys,
     WatchedSlices,
     frozen_keys_stale,
 )
 from olapdb.maintenance.merger import joined_contributions
 from olapdb.model.changes import AddBlock, AddPart, Change, ReleaseRetained
-from olapdb.model.contributions import contributed_blocks, without_names
+from olapdb.model.contributions import contributed_blocks, without_blocks
 from olapdb.model.part import Contribution, NewBlock, Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import FrozenVerdict
 from olapdb.storage.part_plan import PartPlan, inline_limit
-from olapdb.views.jobs.chunk import combined
+from olapdb.views.jobs.chunk import combined_rows
 from olapdb.views.jobs.job import view_name
 
 SLICES_NAMED_MAX = 5
@@ -47,7 +47,7 @@ def stage_frozen_rows(
     removed: Iterable[Part],
     new: Sequence[Change],
     snapshot: Snapshot,
-    around: TriggerContext,
+    context: TriggerContext,
     staging: Staging,
     swap: str = "",
 ) -> tuple[list[Change], Counter[str]]:
@@ -63,7 +63,7 @@ def stage_frozen_rows(
     before: Counter[str] = Counter()
     index = sum(1 for one in new if isinstance(one, AddBlock) and one.block.table_id == target.id)
     for (partition, _), parts in sorted(groups.items(), key=lambda one: one[0][0]):
-        rows, count = _frozen_rows(target, frozen, partition, parts, around)
+        rows, count = _frozen_rows(target, frozen, partition, parts, context)
         before[partition] += count
         if rows is None:
             continue
@@ -82,7 +82,7 @@ def stage_frozen_rows(
             inline_limit(target, parts),
             swap=swap,
             after=snapshot.next_block(target) - 1,
-            index_values=layout_of(target, around).index_values(rows),
+            index_values=layout_of(target, context).index_values(rows),
         )
         add_part = staging.stage_part(target, rows, plan)
         changes += [AddBlock(new_block, rows.num_rows, "backfill"), add_part]
@@ -91,15 +91,15 @@ def stage_frozen_rows(
 
 
 def _frozen_rows(
-    table: Table, frozen: FrozenKeys, partition: str, parts: Iterable[Part], around: TriggerContext
+    table: Table, frozen: FrozenKeys, partition: str, parts: Iterable[Part], context: TriggerContext
 ) -> tuple[pa.Table | None, int]:
     """Return the parts' rows with frozen keys as a merge would leave them (None if there are none),
     and their number before that merge."""
-    layout = layout_of(table, around)
+    layout = layout_of(table, context)
     pieces = []
     for part in parts:
-        rows = read_rows(around, table, part)
-        frozen_rows = rows.filter(frozen.inside(layout, partition, rows))
+        rows = read_rows(context, table, part)
+        frozen_rows = rows.filter(frozen.frozen_mask(layout, partition, rows))
         if frozen_rows.num_rows:
             pieces.append(frozen_rows.replace_schema_metadata(None))
     if not pieces:
@@ -109,13 +109,13 @@ def _frozen_rows(
 
 
 def _remaining_contributions(
-    of: Sequence[Part], new: Iterable[Part], snapshot: Snapshot, rows: int
+    parts: Sequence[Part], new: Iterable[Part], snapshot: Snapshot, rows: int
 ) -> list[Contribution]:
-    """Return the contributions for the frozen rows of the parts `of`: those of the parts,
+    """Return the contributions for the frozen rows of the parts `parts`: those of the parts,
     without source blocks that the `new` parts record."""
     new_parts = list(new)
     remaining: list[Contribution] = []
-    for contribution in joined_contributions(of):
+    for contribution in joined_contributions(parts):
         recorded = contributed_blocks(contribution.view_id, new_parts)
         source_partitions = {
             part.partition_id for part in snapshot.parts(contribution.source_id) if part.rows
@@ -126,7 +126,7 @@ def _remaining_contributions(
             remainders = [
                 remainder
                 for piece in remainders
-                for remainder in without_names(piece, partition, ranges, other_partitions)
+                for remainder in without_blocks(piece, partition, ranges, other_partitions)
             ]
         remaining += remainders or [replace(contribution, rows=0, blocks=())]
     # The part counts as newly written: its contributions add up to its row count.
@@ -139,20 +139,20 @@ def frozen_slices_reached(
     frozen: FrozenKeys,
     before: Sequence[pa.Table],
     after: Sequence[pa.Table],
-    around: TriggerContext,
+    context: TriggerContext,
 ) -> frozenset[str | None]:
     """Return the slices of the view (None: all) whose frozen keys a change of source rows reaches.
     The change is the difference of the rows `before` and `after`, each as a merge would leave
     them."""
     slices = WatchedSlices(view, {}, {}, frozen)
     rows_before, rows_after = (
-        combined(source, _concatenated(source, pieces), around) for pieces in (before, after)
+        combined_rows(source, _concatenated(source, pieces), context) for pieces in (before, after)
     )
     try:
-        slices.add(around, row_difference(rows_before, rows_after))
+        slices.add(context, row_difference(rows_before, rows_after))
     except pa.ArrowNotImplementedError:  # Arrow cannot compare a column's type
         slices.add_all(0)
-    return frozenset(slices.hit)
+    return frozenset(slices.stale_frozen)
 
 
 def _concatenated(table: Table, pieces: Iterable[pa.Table]) -> pa.Table:
@@ -200,14 +200,14 @@ def stale_frozen_changes(
 ) -> list[Change]:
     """Return changes that mark frozen keys of these slices as stale where an invalidation may
     concern them. The replay clears the invalidations but does not recompute frozen keys. Causes
-    whose own commit marked the frozen keys (TOLD_CAUSES) are skipped."""
+    whose own commit marked the frozen keys (SELF_RECORDED_CAUSES) are skipped."""
     chosen_partitions = None if partitions is None else set(partitions)
     changes: list[Change] = []
     for view in views:
         stale = {
             invalidation.target_partition
             for invalidation in snapshot.invalidations(view.id)
-            if invalidation.cause != FAILED and invalidation.cause not in TOLD_CAUSES
+            if invalidation.cause != FAILED and invalidation.cause not in SELF_RECORDED_CAUSES
         }
         if chosen_partitions is not None:
             stale = set(chosen_partitions) if None in stale else stale & chosen_partitions

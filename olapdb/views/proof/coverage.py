@@ -132,7 +132,7 @@ def _with_rows(parts: Iterable[Part]) -> Iterable[Part]:
 
 def is_bypass(part: Part, view_ids: frozenset[str]) -> bool:
     """Return whether none of these views made the part, so that its rows are bypass rows."""
-    return not part.made_by(view_ids)
+    return not part.written_by(view_ids)
 
 
 def bypass(view: MaterializedView, snapshot: Snapshot) -> Mapping[str, int]:

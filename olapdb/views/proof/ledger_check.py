@@ -136,7 +136,7 @@ def _target_rows(view: MaterializedView, parts: Sequence[Part]) -> Iterator[Ledg
     """Yield the outcome for each target partition that the view wrote, sorted by partition."""
     parts_by_partition: dict[str, list[Part]] = {}
     for part in parts:
-        if part.made_by({view.id}):
+        if part.written_by({view.id}):
             parts_by_partition.setdefault(part.partition_id, []).append(part)
     for partition, written in sorted(parts_by_partition.items()):
         problems = [*_duplicate_blocks(view.id, written), *_oversized_parts(written)]

@@ -95,12 +95,12 @@ class Recomputation:
         assert isinstance(table, Table)
         return table
 
-    def compare(self, made: Sequence[ComputedRows]) -> tuple[ReconcileRow, ...]:
+    def compare(self, computed: Sequence[ComputedRows]) -> tuple[ReconcileRow, ...]:
         """Return a verdict for each partition that either side has, and for partitions whose rows
         cancel each other out while they have parts. An empty target gives one verdict, about
         EMPTY_TARGET."""
         target = self.target
-        expected = self._split(target, [partition.rows for partition in made])
+        expected = self._split(target, [partition.rows for partition in computed])
         actual = self._split(target, self._actual(target))
         parts = () if self.slices is not None else compared_parts(self.view, self.snapshot)
         selected = self.slices or {part.partition_id for part in parts}
@@ -111,13 +111,13 @@ class Recomputation:
         verdicts = []
         gap_rows = sum(gap.rows for gap in gap_slices(self.view, self.snapshot))
         bypass_rows = bypass(self.view, self.snapshot)
-        frozen, layout = FrozenKeys.of(self.snapshot, target.id), layout_of(target, self.around())
+        frozen, layout = FrozenKeys.of(self.snapshot, target.id), layout_of(target, self.context())
         for index, partition in enumerate(partitions or [EMPTY_TARGET]):
             actual_rows = actual.get(partition, empty)
-            comparable = frozen.outside(layout, partition, actual_rows)
+            comparable = frozen.without_frozen(layout, partition, actual_rows)
             difference = _compare(
                 target,
-                frozen.outside(layout, partition, expected.get(partition, empty)),
+                frozen.without_frozen(layout, partition, expected.get(partition, empty)),
                 comparable,
             )
             row = self._row(partition, difference, gap_rows, bypass_rows.get(partition, 0))
@@ -190,7 +190,7 @@ class Recomputation:
 
     def _actual(self, target: Table) -> list[pa.Table]:
         """Read the rows of the compared parts of the target, one table for each part."""
-        context = self.around()
+        context = self.context()
         return [
             read_rows(context, target, part)
             for part in compared_parts(self.view, self.snapshot)
@@ -202,7 +202,7 @@ class Recomputation:
         nonempty_tables = [table for table in tables if table.num_rows]
         if not nonempty_tables:
             return {}
-        context = self.around()
+        context = self.context()
         layout = layout_of(target, context)
         plain_tables = [
             table.replace_schema_metadata(None).cast(_schema(target)) for table in nonempty_tables
@@ -218,7 +218,7 @@ class Recomputation:
             merged = {partition: combine(target, piece, layout) for partition, _, piece in pieces}
         return {partition: piece for partition, piece in merged.items() if piece.num_rows}
 
-    def around(self) -> TriggerContext:
+    def context(self) -> TriggerContext:
         """Return the context in which block functions run and parts are read, at the snapshot."""
         services = self.job.services
         return TriggerContext(
@@ -226,7 +226,7 @@ class Recomputation:
         )
 
     def _row(
-        self, partition: str, difference: Difference, gap_rows: int, by_hand: int
+        self, partition: str, difference: Difference, gap_rows: int, bypass_rows: int
     ) -> ReconcileRow:
         """Return the result row of one partition; causes are given only if it differs."""
         return ReconcileRow(
@@ -238,16 +238,16 @@ class Recomputation:
             differing=difference.differing,
             largest_difference=difference.largest_difference,
             examples=difference.examples,
-            bypass_rows=by_hand,
+            bypass_rows=bypass_rows,
             gap_rows=gap_rows,
-            causes=() if difference.equal else tuple(self._causes(partition, by_hand)),
+            causes=() if difference.equal else tuple(self._causes(partition, bypass_rows)),
             verdict="equal" if difference.equal else "different",
         )
 
-    def _causes(self, partition: str, by_hand: int) -> Iterable[str]:
+    def _causes(self, partition: str, bypass_rows: int) -> Iterable[str]:
         """Yield the known causes of a difference: bypass rows and invalidations."""
-        if by_hand:
-            yield f"{by_hand} rows that no view made"
+        if bypass_rows:
+            yield f"{bypass_rows} rows that no view made"
         for note in self.snapshot.invalidations(self.view.id):
             if note.target_partition in (None, partition):
                 yield (f"{note.cause}: {note.statement}" if note.statement else note.cause)

@@ -15,7 +15,8 @@ from olapdb.commit.draft import CommitDraft, publish_if_current
 from olapdb.commit.origin import CommitOrigin
 from olapdb.errors import BadArguments, ViewNotProvable
 from olapdb.ingest.read_parts import Pin
-from olapdb.model.changes import Change, ClearInvalidations, RecordCheck, ViewIs
+from olapdb.model.changes import Change, ClearInvalidations, RecordCheck
+from olapdb.model.requirements import ViewIs
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Check
@@ -194,9 +195,11 @@ def _record(
     writers = peers(view, snapshot)
     draft = CommitDraft([job.origin.lease])
     draft.require(*(ViewIs(peer.id, peer.version) for peer in writers), *job.record.requirements())
-    draft.change(*verdict_changes(job, snapshot, view, rows, complete), *job.closing("compared"))
+    draft.change(
+        *verdict_changes(job, snapshot, view, rows, complete), *job.closing_changes("compared")
+    )
     if publish_if_current(draft, job.origin) is not None:
-        job.record.ended()
+        job.record.mark_ended()
         return
     # A conflict: the job was cancelled, or the definition changed after the snapshot. Then the
     # verdict has lapsed already.
@@ -232,13 +235,15 @@ def verdict_changes(
     return changes
 
 
-def _check(job: ViewJob, view: MaterializedView, row: ReconcileRow, print_of: str) -> Check:
-    """Return the record of a full comparison, under the fingerprint `print_of`."""
+def _check(
+    job: ViewJob, view: MaterializedView, row: ReconcileRow, slice_fingerprint: str
+) -> Check:
+    """Return the record of a full comparison, under the fingerprint `slice_fingerprint`."""
     return Check(
         view_id=view.id,
         target_partition=row.partition,
         snapshot=row.snapshot,
-        fingerprint=print_of,
+        fingerprint=slice_fingerprint,
         verdict=row.verdict,
         keys_compared=row.keys_compared,
         missing=row.missing,

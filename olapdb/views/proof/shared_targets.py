@@ -66,5 +66,5 @@ def compared_parts(view: MaterializedView, snapshot: Snapshot) -> tuple[Part, ..
     return tuple(
         part
         for part in snapshot.parts(view.target_id)
-        if part.rows and (part.made_by(peer_ids) or not part.made_by(other_ids))
+        if part.rows and (part.written_by(peer_ids) or not part.written_by(other_ids))
     )

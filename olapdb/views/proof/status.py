@@ -232,7 +232,7 @@ def _verdict(
     view: MaterializedView,
     snapshot: Snapshot,
     gap_rows: int,
-    by_hand: Mapping[str, int],
+    bypass_rows: Mapping[str, int],
     stale: tuple[StaleSlice, ...],
     checks: list[Check],
 ) -> tuple[Health, str, str]:
@@ -242,11 +242,11 @@ def _verdict(
     if not stores_rows(snapshot, view.source_id):
         return (
             "unproven",
-            unproven + _lost_rows_text(view, snapshot) + _irreparable_text(by_hand, stale),
+            unproven + _lost_rows_text(view, snapshot) + _irreparable_text(bypass_rows, stale),
             "",
         )
     keeps_no_rows = not stores_rows(snapshot, view.target_id)  # no stored row can be stale
-    problems = _problems(view, snapshot, gap_rows, by_hand, () if keeps_no_rows else stale)
+    problems = _problems(view, snapshot, gap_rows, bypass_rows, () if keeps_no_rows else stale)
     retained = retained_description(view, snapshot)
     if unproven:  # Problems are reported and repaired also where the view is unproven.
         reason, mend = _reason_and_repair(problems) if problems else (retained, "")
@@ -285,11 +285,11 @@ class _Problem:
     mend: str
 
 
-def _reason_and_repair(amiss: Sequence[_Problem]) -> tuple[str, str]:
+def _reason_and_repair(problems: Sequence[_Problem]) -> tuple[str, str]:
     """Return the reasons as text, and the statement to run first. Name all problems without a
     repair, but only the worst with one: repairs run one at a time."""
-    irreparable = [problem.reason for problem in amiss if not problem.mend]
-    repairable = [problem for problem in amiss if problem.mend][:1]
+    irreparable = [problem.reason for problem in problems if not problem.mend]
+    repairable = [problem for problem in problems if problem.mend][:1]
     text = " ".join((*irreparable, *(problem.reason for problem in repairable)))
     return text, repairable[0].mend if repairable else ""
 
@@ -298,7 +298,7 @@ def _problems(
     view: MaterializedView,
     snapshot: Snapshot,
     gap_rows: int,
-    by_hand: Mapping[str, int],
+    bypass_rows: Mapping[str, int],
     stale: tuple[StaleSlice, ...],
 ) -> list[_Problem]:
     """Return the problems that the ledger knows, the worst first: stale, bypassed, partial."""
@@ -306,9 +306,9 @@ def _problems(
     slices = [
         entry
         for entry in stale
-        if not (entry.cause == "RECONCILE" and by_hand.get(entry.partition or ""))
+        if not (entry.cause == "RECONCILE" and bypass_rows.get(entry.partition or ""))
     ]
-    replay_failure = failed_attempt_error(view, snapshot, "REPLAY") if slices or by_hand else ""
+    replay_failure = failed_attempt_error(view, snapshot, "REPLAY") if slices or bypass_rows else ""
     replay_failure = _failed_words("REPLAY", replay_failure, name) if replay_failure else ""
     backfill_error = failed_attempt_error(view, snapshot, "BACKFILL") if gap_rows else ""
     gap_text = f"It has not seen {gap_rows} rows." if gap_rows else ""
@@ -316,8 +316,8 @@ def _problems(
     if slices:
         mend = f"SYSTEM REPLAY VIEW {name} STALE"
         problems.append(_problem("stale", _stale_words(slices), mend, replay_failure))
-    if by_hand:
-        problem = _bypass_problem(view, snapshot, by_hand, bool(gap_rows), bool(backfill_error))
+    if bypass_rows:
+        problem = _bypass_problem(view, snapshot, bypass_rows, bool(gap_rows), bool(backfill_error))
         if slices and problem.mends_stale:
             text = f"{_stale_words(slices)} {problem.reason} {gap_text}".rstrip()
             problems = [_problem("stale", text, problem.mend, replay_failure)]
@@ -337,9 +337,12 @@ def _problems(
     return problems
 
 
-def _problem(verdict: Health, words: str, mend: str, never: str) -> _Problem:
-    """Return the problem with `mend`; or without it, if `never` says why no repair succeeds."""
-    return _Problem(verdict, f"{words} {never}".rstrip(), "" if never else mend)
+def _problem(verdict: Health, text: str, mend: str, no_repair_reason: str) -> _Problem:
+    """Return the problem with `mend`; or without it, if `no_repair_reason` says why no repair
+    succeeds."""
+    return _Problem(
+        verdict, f"{text} {no_repair_reason}".rstrip(), "" if no_repair_reason else mend
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,30 +357,30 @@ class _BypassProblem:
 def _bypass_problem(
     view: MaterializedView,
     snapshot: Snapshot,
-    by_hand: Mapping[str, int],
-    missed: bool,
-    fails: bool,
+    bypass_rows: Mapping[str, int],
+    has_gap: bool,
+    backfill_fails: bool,
 ) -> _BypassProblem:
     """Return the problem and the repair of rows that no view made.
 
     They may be rows that a view of the target missed, inserted by hand: ADOPT finds out. If ADOPT
     was refused, or no view missed rows, DISCARD BYPASS removes them. If the view itself has
-    `missed` rows, the same statement backfills them, unless a backfill `fails`.
+    `has_gap` rows, the same statement backfills them, unless a backfill `backfill_fails`.
     """
-    name, reason = view_name(view), _bypass_words(by_hand)
+    name, reason = view_name(view), _bypass_words(bypass_rows)
     discard = f"SYSTEM REPLAY VIEW {name} DISCARD BYPASS"
     removes = "DISCARD BYPASS removes them."
-    if incomparable_reason(view, snapshot) and missed and not fails:
+    if incomparable_reason(view, snapshot) and has_gap and not backfill_fails:
         return _BypassProblem(reason, f"SYSTEM BACKFILL VIEW {name}")
     if incomparable_reason(view, snapshot):
         return _BypassProblem(f"{reason} {removes}", discard)
     owner = next((peer for peer in peers(view, snapshot) if gap_slices(peer, snapshot)), None)
     frozen_keys = FrozenKeys.of(snapshot, view.target_id)
-    if owner is None or fails or failed_attempt_error(owner, snapshot, "BACKFILL"):
+    if owner is None or backfill_fails or failed_attempt_error(owner, snapshot, "BACKFILL"):
         return _BypassProblem(f"{reason} {removes}", discard)
-    if missed:
+    if has_gap:
         discard = f"SYSTEM BACKFILL VIEW {name} DISCARD BYPASS"
-    if any(frozen_keys.holds(partition) for partition in by_hand):
+    if any(frozen_keys.holds(partition) for partition in bypass_rows):
         explanation = "They lie beside rows that retention froze, and cannot be adopted."
         return _BypassProblem(f"{reason} {explanation} {removes}", discard, True)
     refused = refused_adoption(owner, snapshot)

@@ -1,4 +1,5 @@
-"""Verdicts of reconciliation: their fingerprints, whether they hold, which slices they make stale."""
+"""Verdicts of reconciliation: their fingerprints, whether they hold, which slices they make
+stale."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from olapdb.dml.ttl import rules_of
+from olapdb.dml.ttl import ttl_rules
 from olapdb.engine.combine import summed_columns
 from olapdb.engine.layout import TableLayout
 from olapdb.model.schema import Column
@@ -70,7 +70,7 @@ class _Computed:
     parts: BoundDefinition
 
     @cached_property
-    def given(self) -> set[str]:
+    def query_columns(self) -> set[str]:
         """Return the columns that the query gives."""
         return set(self.parts.plan.names)
 
@@ -86,14 +86,14 @@ class _Computed:
         return {
             column.name: self._bound(column.default)
             for column in target.columns
-            if column.default and column.name not in self.given
+            if column.default and column.name not in self.query_columns
         }
 
     def _bound(self, text: str) -> Expression:
         """Return the bound expression of a default's text."""
         return bound_default(self.parts.target, text, self.parts.snapshot, self.parts.environment)
 
-    def _basis(self, expression: Expression) -> set[str]:
+    def _input_columns(self, expression: Expression) -> set[str]:
         """Return the columns that the query gives and that the expression is computed from."""
         basis: set[str] = set()
         waiting, seen = list(columns_of(expression)), set[str]()
@@ -102,7 +102,7 @@ class _Computed:
             if name in seen:
                 continue
             seen.add(name)
-            if name in self.given:
+            if name in self.query_columns:
                 basis.add(name)
             elif name in self.defaults:
                 waiting += columns_of(self.defaults[name])
@@ -122,14 +122,14 @@ class _Computed:
 
     def _outside_key(self, expression: Expression) -> str:
         """Return a given column that the expression depends on and ORDER BY lacks, or ""."""
-        return min(self._basis(expression) - self.parts.layout.sorting_columns, default="")
+        return min(self._input_columns(expression) - self.parts.layout.sorting_columns, default="")
 
     # --- columns
 
     def columns(self) -> Iterator[JudgedItem]:
         """Yield an item for each stored column with a default that the query does not give."""
         for column in self.parts.target.stored_columns:
-            if column.name in self.given:
+            if column.name in self.query_columns:
                 continue
             expression = self.defaults.get(column.name)
             if expression is None:
@@ -215,7 +215,7 @@ class _Computed:
 
     def retention(self) -> Iterator[JudgedItem]:
         """Yield an item for each expression of TTL."""
-        for rule in rules_of(self.parts.target):
+        for rule in ttl_rules(self.parts.target):
             for expression in (rule.expires, rule.where):
                 if expression is None:
                     continue

@@ -55,11 +55,12 @@ def expression_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
         )
 
 
-def volatile_names(found: Iterable[Expression]) -> tuple[str, ...]:
-    """Return the names of the functions among `found` that give another value at each call."""
+def volatile_names(expressions: Iterable[Expression]) -> tuple[str, ...]:
+    """Return the names of the functions among `expressions` that give another value at each
+    call."""
     names = (
         call.name
-        for call in found
+        for call in expressions
         if isinstance(call, Call)
         and call.function.volatility != "pure"
         and call.name != ALWAYS_ZERO

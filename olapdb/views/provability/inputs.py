@@ -43,17 +43,17 @@ class _MergeEffect:
     keyed: frozenset[str] = frozenset()
     keeps_keys: bool = True
 
-    def sees_only_keys(self, expression: expressions.Expression, schema: nodes.Schema) -> bool:
+    def reads_only_keyed(self, expression: expressions.Expression, schema: nodes.Schema) -> bool:
         """Return whether merges keep every column of `schema` that the expression reads."""
         names_read = expressions.columns_of(expression) & {field.name for field in schema}
         return self.table is None or names_read <= self.keyed
 
-    def distinct_is_whole(self, schema: nodes.Schema) -> bool:
+    def keeps_distinct_rows(self, schema: nodes.Schema) -> bool:
         """Return whether the distinct rows are the same before and after a merge."""
         return self.keeps_keys and {field.name for field in schema} <= self.keyed
 
 
-_WHOLE = _MergeEffect()
+_NO_EFFECT = _MergeEffect()
 
 
 def input_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
@@ -61,14 +61,14 @@ def input_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
     judge = _InputJudge(parts)
     for branch, _ in parts.branches:
         for node in path(branch.root):
-            judge.subqueries(node)
+            judge.judge_subqueries(node)
             if isinstance(node, nodes.Join):
-                judge.joined(node, _WHOLE, judge.rows(node.right))
+                judge.judge_join(node, _NO_EFFECT, judge.merge_effect(node.right))
             elif isinstance(node, nodes.Union | nodes.SetDifference):
                 for other in node.children()[1:]:
-                    judge.whole(other)
-    yield from judge.wrong
-    blamed = {item.name for item in judge.wrong}
+                    judge.judge_all_rows(other)
+    yield from judge.problems
+    blamed = {item.name for item in judge.problems}
     for table in judge.tables.values():
         name = f"dimension {full_name(table)}"
         if name not in blamed:
@@ -82,20 +82,20 @@ class _InputJudge:
     """A walk over the plans beside the source's path that collects problems and dimensions."""
 
     parts: BoundDefinition
-    wrong: list[JudgedItem] = field(default_factory=list)
+    problems: list[JudgedItem] = field(default_factory=list)
     tables: dict[str, Table] = field(default_factory=dict)
 
-    def _blame(self, name: str, because: str, fix: str) -> _MergeEffect:
+    def _add_problem(self, name: str, because: str, fix: str) -> _MergeEffect:
         """Add a problem once; return _WHOLE, so that nodes above are judged without it."""
         item = unproven_item(name, because, fix)
-        if item not in self.wrong:
-            self.wrong.append(item)
-        return _WHOLE
+        if item not in self.problems:
+            self.problems.append(item)
+        return _NO_EFFECT
 
-    def _without_final(self, table: Table | None) -> _MergeEffect:
+    def _advise_final(self, table: Table | None) -> _MergeEffect:
         """Add the problem that merges of the table change the rows that are read; advise FINAL."""
         assert table is not None
-        return self._blame(
+        return self._add_problem(
             f"dimension {full_name(table)}",
             f"{full_name(table)} is read without FINAL: merges of its {table.engine.name} change"
             " the rows that are read.",
@@ -104,40 +104,40 @@ class _InputJudge:
 
     # --- where plans meet
 
-    def whole(self, node: nodes.Node) -> None:
+    def judge_all_rows(self, node: nodes.Node) -> None:
         """Judge a plan whose rows all count, each as often as it occurs."""
-        rows = self.rows(node)
+        rows = self.merge_effect(node)
         if rows.table is not None:
-            self._without_final(rows.table)
+            self._advise_final(rows.table)
 
-    def subqueries(self, node: nodes.Node) -> None:
+    def judge_subqueries(self, node: nodes.Node) -> None:
         """Judge the node's subqueries: scalar ones whole, IN by their distinct rows."""
         for inner in (
             expression for outer in expressions_of(node) for expression in expressions.walk(outer)
         ):
             if isinstance(inner, expressions.ScalarSubquery):
-                self.whole(inner.plan)
+                self.judge_all_rows(inner.plan)
             elif isinstance(inner, expressions.InSubquery):
-                rows = self.rows(inner.plan)
-                if rows.table is not None and not rows.distinct_is_whole(inner.plan.schema):
-                    self._without_final(rows.table)
+                rows = self.merge_effect(inner.plan)
+                if rows.table is not None and not rows.keeps_distinct_rows(inner.plan.schema):
+                    self._advise_final(rows.table)
 
-    def joined(self, node: nodes.Join, left: _MergeEffect, right: _MergeEffect) -> _MergeEffect:
+    def judge_join(self, node: nodes.Join, left: _MergeEffect, right: _MergeEffect) -> _MergeEffect:
         """Judge a join of two inputs, and return what merges may change of its rows."""
         if right.table is not None:
             by_presence = node.strictness in ("SEMI", "ANTI") and right.keeps_keys
             conditions = _conditions(node.right_keys, node.residual)
             if not by_presence or not all(
-                right.sees_only_keys(condition, node.right.schema) for condition in conditions
+                right.reads_only_keyed(condition, node.right.schema) for condition in conditions
             ):
-                self._without_final(right.table)
+                self._advise_final(right.table)
         if left.table is None:
-            return _WHOLE
+            return _NO_EFFECT
         if node.kind not in ("INNER", "LEFT", "CROSS") or not all(
-            left.sees_only_keys(condition, node.left.schema)
+            left.reads_only_keyed(condition, node.left.schema)
             for condition in _conditions(node.left_keys, node.residual)
         ):
-            return self._without_final(left.table)
+            return self._advise_final(left.table)
         right_names = {column.name for column in node.right.schema} & {
             column.name for column in node.schema
         }
@@ -145,51 +145,51 @@ class _InputJudge:
 
     # --- nodes
 
-    def rows(self, node: nodes.Node) -> _MergeEffect:
+    def merge_effect(self, node: nodes.Node) -> _MergeEffect:
         """Return what merges may change of the node's rows; add the problems below it."""
-        self.subqueries(node)
+        self.judge_subqueries(node)
         match node:
             case nodes.Scan():
                 return self._scan(node)
             case nodes.Values() | nodes.Numbers():
-                return _WHOLE
+                return _NO_EFFECT
             case nodes.Filter(child=child, predicate=predicate):
-                rows = self.rows(child)
-                if not rows.sees_only_keys(predicate, child.schema):
-                    return self._without_final(rows.table)
+                rows = self.merge_effect(child)
+                if not rows.reads_only_keyed(predicate, child.schema):
+                    return self._advise_final(rows.table)
                 return rows
             case nodes.Project(child=child, expressions=pairs):
-                rows = self.rows(child)
+                rows = self.merge_effect(child)
                 keyed = {
-                    column for column, value in pairs if rows.sees_only_keys(value, child.schema)
+                    column for column, value in pairs if rows.reads_only_keyed(value, child.schema)
                 }
                 return rows if rows.table is None else replace(rows, keyed=frozenset(keyed))
             case nodes.ArrayJoin(child=child, arrays=arrays):
-                rows = self.rows(child)
-                if not all(rows.sees_only_keys(value, child.schema) for _, value in arrays):
-                    return self._without_final(rows.table)
+                rows = self.merge_effect(child)
+                if not all(rows.reads_only_keyed(value, child.schema) for _, value in arrays):
+                    return self._advise_final(rows.table)
                 elements = {name for name, _ in arrays}
                 return rows if rows.table is None else replace(rows, keyed=rows.keyed | elements)
             case nodes.Aggregate():
                 return self._aggregate(node)
             case nodes.Join(left=left, right=right):
-                return self._join(node, self.rows(left), self.rows(right))
+                return self._join(node, self.merge_effect(left), self.merge_effect(right))
             case nodes.Sort(child=child, limit=None):
-                return self.rows(child)
+                return self.merge_effect(child)
             case nodes.Sort(child=child) | nodes.Limit(child=child) | nodes.LimitBy(child=child):
                 return self._first_rows(node, child)
             case nodes.Distinct(child=child, keys=keys):
                 return self._distinct(child, keys)
             case nodes.Union(inputs=inputs):
                 for operand in inputs:
-                    self.whole(operand)
-                return _WHOLE
+                    self.judge_all_rows(operand)
+                return _NO_EFFECT
             case nodes.SetDifference(left=left, right=right):
                 for operand in (left, right):
-                    self.whole(operand)
-                return _WHOLE
+                    self.judge_all_rows(operand)
+                return _NO_EFFECT
             case _:
-                return self._blame(
+                return self._add_problem(
                     "subquery",
                     f"{type(node).__name__} is not known to be decided by its tables.",
                     "Copy what it reads into a table.",
@@ -199,13 +199,13 @@ class _InputJudge:
         """Note the dimension, and return what merges may change of its rows."""
         table = scan.table
         if table.id == self.parts.source.id:
-            return _WHOLE  # the inserted block; `query` refuses a second read of the source
+            return _NO_EFFECT  # the inserted block; `query` refuses a second read of the source
         self.tables[table.id] = table
         name = f"dimension {full_name(table)}"
         if not table.engine.combines:
             if table.engine.name in _PLAIN:
-                return _WHOLE
-            return self._blame(
+                return _NO_EFFECT
+            return self._add_problem(
                 name,
                 f"{table.engine.name} is not known to keep its rows as they came.",
                 "Copy what it reads into a MergeTree table.",
@@ -223,7 +223,7 @@ class _InputJudge:
         """
         table = scan.table
         if table.engine.sign is not None:
-            return self._blame(
+            return self._add_problem(
                 name,
                 f"Which rows FINAL shows of {full_name(table)} depends on its merges where a row is"
                 f" stated twice before it is cancelled ({table.engine.name}).",
@@ -232,8 +232,8 @@ class _InputJudge:
         layout = TableLayout(table)
         if not table.engine.merges_values:
             if layout.partition_columns <= layout.sorting_columns:
-                return _WHOLE
-            return self._blame(
+                return _NO_EFFECT
+            return self._add_problem(
                 name,
                 f"Rows of one key of {full_name(table)} may lie in several partitions; which of them"
                 " FINAL shows depends on merges where versions are equal.",
@@ -253,31 +253,33 @@ class _InputJudge:
             ):
                 continue
             if column.name in columns_read(scan):
-                return self._blame(
+                return self._add_problem(
                     name,
                     f"Merges of {full_name(table)} keep the {column.name} of one of several rows, by"
                     " the order in which they are merged.",
                     f"Read only its ORDER BY and what it adds up, or add {column.name} to ORDER BY.",
                 )
-        return _WHOLE
+        return _NO_EFFECT
 
     def _aggregate(self, node: nodes.Aggregate) -> _MergeEffect:
         """Judge an aggregation: its keys must be in `keyed`, its aggregates must commute."""
-        rows = self.rows(node.child)
+        rows = self.merge_effect(node.child)
         for _, call in node.aggregates:
             if call.aggregate.merge_class == "ordered":
-                self._blame(
+                self._add_problem(
                     "subquery",
                     f"{_function_name(call)} in a subquery depends on the order of its rows.",
                     "Use argMin or argMax over a column that orders the rows, or groupUniqArray.",
                 )
         if rows.table is None:
-            return _WHOLE
-        keys_kept = all(rows.sees_only_keys(key, node.child.schema) for _, key in node.keys)
+            return _NO_EFFECT
+        keys_kept = all(rows.reads_only_keyed(key, node.child.schema) for _, key in node.keys)
         values_kept = all(self._commutes(rows, node, call) for _, call in node.aggregates)
         groups_kept = rows.keeps_keys or not node.keys
         return (
-            _WHOLE if keys_kept and values_kept and groups_kept else self._without_final(rows.table)
+            _NO_EFFECT
+            if keys_kept and values_kept and groups_kept
+            else self._advise_final(rows.table)
         )
 
     def _commutes(
@@ -291,42 +293,44 @@ class _InputJudge:
         return (
             idempotent
             and rows.keeps_keys
-            and all(rows.sees_only_keys(argument, node.child.schema) for argument in call.arguments)
+            and all(
+                rows.reads_only_keyed(argument, node.child.schema) for argument in call.arguments
+            )
         )
 
     def _join(self, node: nodes.Join, left: _MergeEffect, right: _MergeEffect) -> _MergeEffect:
         """Judge a join within a subquery. ANY and ASOF JOIN are problems."""
         if node.strictness in ("ANY", "ASOF"):
-            self._blame(
+            self._add_problem(
                 "subquery",
                 f"{node.strictness} JOIN takes whichever partner comes first.",
                 "Make the joined table unique by its key and use a plain JOIN.",
             )
-        return self.joined(node, left, right)
+        return self.judge_join(node, left, right)
 
     def _distinct(
         self, child: nodes.Node, keys: tuple[expressions.Expression, ...]
     ) -> _MergeEffect:
         """Judge a DISTINCT. DISTINCT ON columns is a problem."""
-        rows = self.rows(child)
+        rows = self.merge_effect(child)
         if keys:
-            return self._blame(
+            return self._add_problem(
                 "subquery",
                 "DISTINCT ON takes whichever row of several comes first.",
                 "GROUP BY its columns, with min, max or argMax of the others.",
             )
-        if rows.table is None or rows.distinct_is_whole(child.schema):
-            return _WHOLE
-        return self._without_final(rows.table)
+        if rows.table is None or rows.keeps_distinct_rows(child.schema):
+            return _NO_EFFECT
+        return self._advise_final(rows.table)
 
     def _first_rows(self, node: nodes.Node, child: nodes.Node) -> _MergeEffect:
         """Judge a LIMIT: the values of the rows must decide which come first, not their place."""
-        self.whole(child)
+        self.judge_all_rows(child)
         ties = isinstance(node, nodes.Limit) and bool(node.ties) and not node.offset
         if ties or is_totally_ordered(child):
-            return _WHOLE
+            return _NO_EFFECT
         clause = "LIMIT BY" if isinstance(node, nodes.LimitBy) else "LIMIT"
-        return self._blame(
+        return self._add_problem(
             "subquery",
             f"{clause} in a subquery takes rows by where they lie, which merges change.",
             "ORDER BY all columns of the subquery, or use LIMIT … WITH TIES.",

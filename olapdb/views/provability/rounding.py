@@ -26,7 +26,7 @@ from olapdb.types import AggregateFunction, DataType, Float, plain
 from olapdb.views.provability.judgement import JudgedItem, unproven_item
 from olapdb.views.provability.parts import BoundDefinition
 
-_CALCULATES = frozenset(
+_CALCULATIONS = frozenset(
     (
         "plus",
         "minus",
@@ -60,19 +60,19 @@ _CLAUSES = {
 def rounding_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
     """Yield items about conditions and keys that the last bits of a sum of floats decide."""
     rounding = _Rounding()
-    rounding.columns(parts.plan.root)
-    yield from dict.fromkeys(rounding.wrong)
+    rounding.rounded_columns(parts.plan.root)
+    yield from dict.fromkeys(rounding.problems)
 
 
 @dataclass
 class _Rounding:
-    """A walk over a plan that collects in `wrong` what rounded numbers decide."""
+    """A walk over a plan that collects in `problems` what rounded numbers decide."""
 
-    wrong: list[JudgedItem] = field(default_factory=list)
+    problems: list[JudgedItem] = field(default_factory=list)
 
-    def _blame(self, what: str) -> None:
+    def _add_problem(self, what: str) -> None:
         """Add the problem that `what`, a clause or a call, depends on a rounded number."""
-        self.wrong.append(
+        self.problems.append(
             unproven_item(
                 what,
                 f"{what} depends on a sum or mean of floats, whose last bits depend on the order in"
@@ -81,35 +81,39 @@ class _Rounding:
             )
         )
 
-    def columns(self, node: nodes.Node) -> frozenset[str]:
+    def rounded_columns(self, node: nodes.Node) -> frozenset[str]:
         """Return the columns of the node that are rounded numbers; add the problems below it."""
         if isinstance(node, nodes.Union):
-            return self._by_position(node.schema, node.inputs)
-        below = frozenset[str]().union(*(self.columns(child) for child in node.children()))
+            return self._rounded_union_columns(node.schema, node.inputs)
+        below = frozenset[str]().union(*(self.rounded_columns(child) for child in node.children()))
         match node:
             case nodes.Project(expressions=pairs):
-                return frozenset(name for name, item in pairs if self._rounded(item, below))
+                return frozenset(name for name, item in pairs if self._is_rounded(item, below))
             case nodes.Aggregate(keys=keys, aggregates=aggregates):
                 for _, key in keys:
-                    self._decides("GROUP BY", key, below)
-                return frozenset(name for name, call in aggregates if self._sums(call, below))
+                    self._judge_condition("GROUP BY", key, below)
+                return frozenset(
+                    name for name, call in aggregates if self._is_rounded_aggregate(call, below)
+                )
             case nodes.Distinct() | nodes.SetDifference() | nodes.Limit() | nodes.LimitBy():
                 if below:
-                    self._blame(_CLAUSES[type(node)])
+                    self._add_problem(_CLAUSES[type(node)])
                 return frozenset()
             case nodes.Filter() | nodes.Join():
                 clause = "WHERE" if isinstance(node, nodes.Filter) else "JOIN"
                 for item in expressions_of(node):
-                    self._decides(clause, item, below)
+                    self._judge_condition(clause, item, below)
             case _:
                 pass
         return below & {item.name for item in node.schema}
 
-    def _by_position(self, schema: nodes.Schema, inputs: tuple[nodes.Node, ...]) -> frozenset[str]:
+    def _rounded_union_columns(
+        self, schema: nodes.Schema, inputs: tuple[nodes.Node, ...]
+    ) -> frozenset[str]:
         """Return the rounded columns of a UNION, whose inputs give its columns by position."""
         names: set[str] = set()
         for branch in inputs:
-            rounded = self.columns(branch)
+            rounded = self.rounded_columns(branch)
             names |= {
                 column.name
                 for column, input_column in zip(schema, branch.schema, strict=True)
@@ -117,46 +121,46 @@ class _Rounding:
             }
         return frozenset(names)
 
-    def _decides(self, clause: str, expression: Expression, below: frozenset[str]) -> None:
+    def _judge_condition(self, clause: str, expression: Expression, below: frozenset[str]) -> None:
         """Add a problem if the expression, on which the clause depends, is a rounded number."""
-        if self._rounded(expression, below):
-            self._blame(clause)
+        if self._is_rounded(expression, below):
+            self._add_problem(clause)
 
-    def _rounded(self, expression: Expression, below: frozenset[str]) -> bool:
+    def _is_rounded(self, expression: Expression, below: frozenset[str]) -> bool:
         """Return whether the expression is a rounded number; add the problems inside it."""
         match expression:
             case ColumnRef(name=name):
                 return name in below
             case ScalarSubquery(plan=plan):
-                return bool(self.columns(plan))
+                return bool(self.rounded_columns(plan))
             case InSubquery(arguments=arguments, plan=plan):
-                if self.columns(plan) or self._any_rounded(arguments, below):
-                    self._blame("IN")
+                if self.rounded_columns(plan) or self._any_rounded(arguments, below):
+                    self._add_problem("IN")
                 return False
         if not self._any_rounded(expression.children(), below):
             return False
         if _is_float(expression.type) and (
             isinstance(expression, Cast)
-            or (isinstance(expression, Call) and expression.name in _CALCULATES)
+            or (isinstance(expression, Call) and expression.name in _CALCULATIONS)
         ):
             return True
         name = expression.name if isinstance(expression, Call) else expression.type.name
-        self._blame(f"{name}(…)")
+        self._add_problem(f"{name}(…)")
         return False
 
     def _any_rounded(self, expressions: tuple[Expression, ...], below: frozenset[str]) -> bool:
         """Return whether any expression is rounded; record the problems of all of them."""
         # A list, not a generator: each call adds its problems.
-        rounded = [self._rounded(expression, below) for expression in expressions]
+        rounded = [self._is_rounded(expression, below) for expression in expressions]
         return any(rounded)
 
-    def _sums(self, call: AggregateCall, below: frozenset[str]) -> bool:
+    def _is_rounded_aggregate(self, call: AggregateCall, below: frozenset[str]) -> bool:
         """Return whether the aggregate is a rounded number, or a state of rounded numbers; add the
         problems of its arguments."""
         rounded = self._any_rounded(call.arguments, below)
         if rounded and not _is_float(call.type):
             if not call.name.startswith("count") and not isinstance(call.type, AggregateFunction):
-                self._blame(f"{call.name}(…)")
+                self._add_problem(f"{call.name}(…)")
             return isinstance(call.type, AggregateFunction)
         return rounded or _adds_floats(call)
 

@@ -16,7 +16,7 @@ from olapdb.database import Database
 from olapdb.errors import CommitConflict, MemoryLimitExceeded, NotEnoughSpace
 from olapdb.maintenance import merge_planner
 from olapdb.maintenance.check import check_database
-from olapdb.maintenance.merge_planner import merge_some, optimize
+from olapdb.maintenance.merge_planner import merge_worthwhile, optimize
 from olapdb.maintenance.merge_policy import MergeLimits
 from olapdb.maintenance.merger import merge_batch, merge_parts
 from olapdb.maintenance.scheduler import MergeScheduler
@@ -279,7 +279,7 @@ def test_the_background_merges_many_partitions_in_one_commit(warehouse: Warehous
     many(warehouse, 20, inserts=8)
     services, table = warehouse.services, warehouse.table("many")
     number = services.catalog.snapshot().number
-    done = merge_some(services, table.id)
+    done = merge_worthwhile(services, table.id)
     assert len(done) == 20
     assert services.catalog.snapshot().number == number + 1
     assert warehouse.query("SELECT sum(n), count() FROM many") == [(8 * 190, 160)]
@@ -289,19 +289,19 @@ def test_background_merges_choose_and_stop(warehouse: Warehouse) -> None:
     before = fill(warehouse, 16)
     services, table = warehouse.services, warehouse.table("s")
     done = []
-    while result := merge_some(services, table.id):
+    while result := merge_worthwhile(services, table.id):
         done += result
     assert done
     assert len(warehouse.parts("s")) < 16
     assert [warehouse.query(text) for text in ANSWERS] == before
-    assert merge_some(services, "no such table") == []
+    assert merge_worthwhile(services, "no such table") == []
 
 
 def test_inline_rows_become_files(warehouse: Warehouse) -> None:
     before = fill(warehouse, 5)
     assert all(p.inline for p in warehouse.parts("t"))
     later = replace(warehouse.services, clock_ms=lambda: time.time_ns() // 10**6 + 3_600_000)
-    assert merge_some(later, warehouse.table("t").id)
+    assert merge_worthwhile(later, warehouse.table("t").id)
     assert not any(p.inline for p in warehouse.parts("t"))
     assert [warehouse.query(text) for text in ANSWERS] == before
 

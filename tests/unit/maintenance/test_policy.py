@@ -14,8 +14,8 @@ from olapdb.maintenance.merge_policy import (
     choose,
     choose_all,
     choose_inline,
-    hull,
-    runs,
+    enclosing_range,
+    mergeable_runs,
 )
 from olapdb.model.part import BlockRange, Contribution, Part
 from olapdb.model.schema import Column
@@ -41,45 +41,45 @@ def test_parts_of_one_coverage_merge() -> None:
     seen = Coverage("v", (BlockRange(1, 3), BlockRange(7, 9)), {"p": (BlockRange(4, 4),)})
     state = TableState(make_table("s"), (seen,))
     parts = [part(n, partition_id="p") for n in (1, 2, 3, 4, 5, 6, 7, 9)]
-    assert blocks(runs(state, parts)) == [[1, 2, 3, 4], [5, 6], [7, 9]]
+    assert blocks(mergeable_runs(state, parts)) == [[1, 2, 3, 4], [5, 6], [7, 9]]
     parts = [part(n, partition_id="q") for n in (1, 3, 4, 6, 7)]
-    assert blocks(runs(state, parts)) == [[1, 3], [4, 6], [7]]
+    assert blocks(mergeable_runs(state, parts)) == [[1, 3], [4, 6], [7]]
     other = Coverage("w", (BlockRange(2, 9),))
     both = replace(state, coverages=(seen, other))
     parts = [part(n, partition_id="p") for n in (1, 2, 3, 4, 7)]
-    assert blocks(runs(both, parts)) == [[1], [2, 3, 4], [7]]
+    assert blocks(mergeable_runs(both, parts)) == [[1], [2, 3, 4], [7]]
 
 
 def test_a_hull_over_a_gap_without_rows_is_not_one_coverage() -> None:
     """Blocks 1 and 3 are covered, block 2 (of another partition) is not: 1..3 would be mixed."""
     seen = Coverage("v", (BlockRange(1, 1), BlockRange(3, 3)))
     state = TableState(make_table("s"), (seen,))
-    assert blocks(runs(state, [part(1), part(3)])) == [[1], [3]]
+    assert blocks(mergeable_runs(state, [part(1), part(3)])) == [[1], [3]]
 
 
 def test_bypass_rows_stay_apart_in_targets_only() -> None:
     made = (Contribution("v", 1, "s", None, (BlockRange(1, 1),), 1),)
     parts = [part(1, contributions=made), part(2), part(3, contributions=made), part(4)]
-    assert blocks(runs(TableState(make_table("t"), writers=frozenset({"v"})), parts)) == [
+    assert blocks(mergeable_runs(TableState(make_table("t"), writers=frozenset({"v"})), parts)) == [
         [1, 3],
         [2, 4],
     ]
     replacing = make_table("t", "ReplacingMergeTree")
-    found = runs(TableState(replacing, writers=frozenset({"v"})), parts)
+    found = mergeable_runs(TableState(replacing, writers=frozenset({"v"})), parts)
     assert blocks(found) == [[1], [2], [3], [4]], "the order of insertion decides there"
 
 
 def test_no_merge_crosses_a_fence() -> None:
     parts = [part(n, partition_id="p") for n in range(1, 7)]
     state = TableState(make_table("t"), fences={"p": (2,), None: (4,), "q": (5,)})
-    assert blocks(runs(state, parts)) == [[1, 2], [3, 4], [5, 6]]
+    assert blocks(mergeable_runs(state, parts)) == [[1, 2], [3, 4], [5, 6]]
 
 
 def test_parts_that_lack_a_computed_column_merge_with_the_others() -> None:
     columns = (*COLUMNS, Column(3, "x", UINT64, "DEFAULT", "n + 1"))
     table = make_table("s", columns=columns, version=2)
     parts = [part(1), part(2, schema_version=2), part(3, schema_version=2), part(4, rows=0)]
-    assert blocks(runs(TableState(table), parts)) == [[1, 2, 3, 4]]
+    assert blocks(mergeable_runs(TableState(table), parts)) == [[1, 2, 3, 4]]
 
 
 def test_many_small_parts_merge_and_a_big_one_rests() -> None:
@@ -120,13 +120,13 @@ def test_a_day_of_inserts_keeps_parts_few_and_rewrites_bounded() -> None:
         parts.append(part(number, bytes=20_000, created_ms=now_ms))
         inserted += 20_000
         while True:
-            (run,) = runs(state, parts) if len(parts) < 60 else [parts]
+            (run,) = mergeable_runs(state, parts) if len(parts) < 60 else [parts]
             chosen = choose(run, LIMITS, now_ms, len(parts))
             if not chosen:
                 break
             at = parts.index(chosen[0])
             size = sum(p.bytes for p in chosen)
-            whole = hull(chosen)
+            whole = enclosing_range(chosen)
             made = part(whole.first, whole.last, bytes=size, created_ms=now_ms)
             parts[at : at + len(chosen)] = [made]
             written += size
@@ -134,7 +134,7 @@ def test_a_day_of_inserts_keeps_parts_few_and_rewrites_bounded() -> None:
     assert most < 60
     assert written / inserted < 12
     assert sum(p.bytes for p in parts) == inserted
-    assert hull(parts) == BlockRange(1, 43_200)
+    assert enclosing_range(parts) == BlockRange(1, 43_200)
 
 
 def test_partitions_do_not_mix() -> None:

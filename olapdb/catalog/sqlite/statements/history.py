@@ -21,7 +21,7 @@ def _without_parts() -> Any:
 
 purge_dropped_tables = CatalogStatement(lambda: sa.delete(t.dropped_tables).where(_without_parts()))
 
-_VERSIONED = (
+_VERSIONED_TABLES = (
     t.databases,
     t.objects,
     t.coverage,
@@ -43,7 +43,7 @@ def _has_history() -> Any:
     return sa.union_all(
         *(
             sa.select(sa.literal_column("1")).where(table.c.dropped_commit <= P("up_to"))
-            for table in _VERSIONED
+            for table in _VERSIONED_TABLES
         ),
         sa.select(sa.literal_column("1")).where(t.commits.c.number < P("before")),
         sa.select(sa.literal_column("1")).where(_without_parts()),
@@ -51,7 +51,7 @@ def _has_history() -> Any:
 
 
 has_history = CatalogStatement(_has_history)
-purge_dropped = tuple(_purge(table) for table in _VERSIONED)
+purge_dropped = tuple(_purge(table) for table in _VERSIONED_TABLES)
 
 
 def _tables_dropped_until() -> Any:
@@ -85,7 +85,7 @@ def _purge_orphans(table: sa.Table) -> CatalogStatement:
     )
 
 
-_OF_TABLES = (
+_TABLE_CONTENTS = (
     t.tokens,
     t.source_offsets,
     t.key_ledgers,
@@ -94,7 +94,7 @@ _OF_TABLES = (
     t.block_spans,
     t.data_versions,
 )
-purge_orphans = tuple(_purge_orphans(table) for table in _OF_TABLES)
+purge_orphans = tuple(_purge_orphans(table) for table in _TABLE_CONTENTS)
 
 
 def _purge_all_orphans(table: sa.Table) -> CatalogStatement:
@@ -102,7 +102,7 @@ def _purge_all_orphans(table: sa.Table) -> CatalogStatement:
     return CatalogStatement(lambda: sa.delete(table).where(_is_orphan(table)))
 
 
-purge_all_orphans = tuple(_purge_all_orphans(table) for table in _OF_TABLES)
+purge_all_orphans = tuple(_purge_all_orphans(table) for table in _TABLE_CONTENTS)
 
 
 def _purge_superseded_checks() -> Any:

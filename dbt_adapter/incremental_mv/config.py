@@ -1,0 +1,302 @@
+"""The config of an `incremental_mv`, read from dbt's dictionary into typed settings."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..config_reader import ConfigReader, config_error
+from ..credentials import BACKFILL_ENGINES, OlapdbCredentials
+
+ON_DEFINITION_CHANGE = ("fail", "rebuild", "replay", "ignore")
+ON_SCHEMA_CHANGE = ("ignore", "fail", "append_new_columns", "sync_all_columns")
+RECONCILE_MODES = ("full", "sample", "stale", "off")
+BACKFILL_ON = ("local", "spark", "auto")
+_SCOPE_KEYS = ("from", "to", "parallel")
+_RECONCILE_KEYS = ("mode", "tolerance", "sample")
+_PARALLEL_MAX = 64
+_SAMPLE_PARTITIONS = 10
+_ENGINE_OF = {"local": "in_process", "in_process": "in_process", "spark": "spark"}
+_INTERVAL = re.compile(r"^\s*(\d+)\s+(second|minute|hour|day|week|month|quarter|year)s?\s*$", re.I)
+
+
+@dataclass(frozen=True)
+class BackfillScope:
+    """The part of the source that dbt runs backfill.
+
+    `enabled` is False for `backfill: none`. `first` and `last` bound the partitions of the source,
+    both included: each is a value of its partition key or of the column below it; "" is no bound.
+    `parallel` is the number of chunks computed at a time, 0 for the engine's choice."""
+
+    enabled: bool = True
+    first: str = ""
+    last: str = ""
+    parallel: int = 0
+
+    @property
+    def is_bounded(self) -> bool:
+        """Return whether only some partitions of the source are backfilled."""
+        return bool(self.first or self.last)
+
+
+@dataclass(frozen=True)
+class ReconcilePolicy:
+    """The comparison that the test `reconciled` makes unless its arguments say otherwise.
+
+    `mode` is full (all partitions), sample (`sample` partitions at random), stale (only recorded
+    defects) or off. A finding with at most `tolerance` of its keys differing (0 to 1) is a warning
+    in the log and no failure."""
+
+    mode: str = "full"
+    tolerance: float = 0.0
+    sample: int = _SAMPLE_PARTITIONS
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """The configs of a model that its definition depends on.
+
+    `order_by` and `partition_by` are an SQL expression or a list of them, None if not set. `engine`
+    and `ttl` are "" if not set. `retain` is an interval such as "13 MONTH" for which the target
+    keeps its rows, "" for ever. `dimensions` are the tables that the model declares to join, None
+    if it declares nothing. `deduplicate_by` are the columns by which the source must drop rows that
+    are delivered twice."""
+
+    unique_id: str
+    order_by: object = None
+    partition_by: object = None
+    table_settings: Mapping[str, object] | None = None
+    engine: str = ""
+    ttl: str = ""
+    retain: str = ""
+    dimensions: tuple[str, ...] | None = None
+    deduplicate_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """The settings of one run of a model.
+
+    `backfill_engine` is `in_process` or `spark`. `on_schema_change` is "" if the model does not set
+    it. Without `attach_triggers` the trigger is created and then detached, so that INSERTs do not
+    fire it; each run backfills what has arrived."""
+
+    model: ModelConfig
+    backfill_engine: str
+    on_definition_change: str
+    full_refresh: bool
+    on_schema_change: str = ""
+    backfill: BackfillScope = field(default_factory=BackfillScope)
+    reconcile: ReconcilePolicy = field(default_factory=ReconcilePolicy)
+    attach_triggers: bool = True
+
+
+def settings_of(
+    config: Mapping[str, Any],
+    model: Mapping[str, Any],
+    credentials: OlapdbCredentials,
+    flags: Mapping[str, Any],
+) -> RunSettings:
+    """Return the settings of a run; raise one CompilationError for all values that are wrong."""
+    reader = ConfigReader(config)
+    explicit = model.get("unrendered_config") or {}
+    settings = RunSettings(
+        model=_model_config(reader, str(model["unique_id"])),
+        backfill_engine=_backfill_engine(reader, credentials.backfill_engine),
+        on_definition_change=reader.choice("on_definition_change", ON_DEFINITION_CHANGE, "fail"),
+        full_refresh=bool(flags.get("full_refresh")),
+        on_schema_change=_on_schema_change(reader, explicit),
+        backfill=_backfill_scope(reader),
+        reconcile=_reconcile_policy(reader),
+        attach_triggers=credentials.attach_triggers,
+    )
+    _refuse_unfinished(reader, settings)
+    if reader.problems:
+        raise config_error(reader.problems)
+    return settings
+
+
+def _refuse_unfinished(reader: ConfigReader, settings: RunSettings) -> None:
+    """Add a mistake for each setting that no part of the run acts on yet."""
+    for name, is_set in (
+        ("on_definition_change", settings.on_definition_change in ("replay", "ignore")),
+        ("on_schema_change", settings.on_schema_change not in ("", "ignore")),
+        ("reconcile", settings.reconcile != ReconcilePolicy()),
+        ("backfill", settings.backfill != BackfillScope()),
+        ("dimensions", settings.model.dimensions is not None),
+        ("deduplicate_by", bool(settings.model.deduplicate_by)),
+        ("attach_triggers of the profile", not settings.attach_triggers),
+    ):
+        if is_set:
+            reader.refuse(f"{name} has a value that incremental_mv does not act on yet; remove it.")
+
+
+def mistakes(config: Mapping[str, Any], credentials: OlapdbCredentials) -> list[str]:
+    """Return the mistakes in the values of a model's config."""
+    reader = ConfigReader(config)
+    _model_config(reader, "")
+    _backfill_engine(reader, credentials.backfill_engine)
+    reader.choice("on_definition_change", ON_DEFINITION_CHANGE, "fail")
+    _on_schema_change(reader, config)
+    _backfill_scope(reader)
+    _reconcile_policy(reader)
+    return reader.problems
+
+
+def _model_config(reader: ConfigReader, unique_id: str) -> ModelConfig:
+    """Return the configs on which the definition depends."""
+    reader.expression("order_by")  # only to refuse values of another type
+    reader.expression("partition_by")
+    deduplicate_by = reader.names("deduplicate_by") or ()
+    columns = tuple(c.strip() for name in deduplicate_by for c in name.split(","))
+    engine = reader.value("engine")
+    if engine is not None and not isinstance(engine, str):
+        reader.refuse(f"engine is the name of a table engine, not {engine!r}.")
+        engine = None
+    return ModelConfig(
+        unique_id=unique_id,
+        order_by=reader.value("order_by"),
+        partition_by=reader.value("partition_by"),
+        table_settings=_table_settings(reader) or None,
+        engine=engine or "",
+        ttl=_ttl(reader),
+        retain=_retain(reader),
+        dimensions=reader.names("dimensions"),
+        deduplicate_by=columns,
+    )
+
+
+def _table_settings(reader: ConfigReader) -> dict[str, object]:
+    """Return the settings of the target; `settings` is another spelling of `table_settings`."""
+    ours, other = reader.mapping("table_settings"), reader.mapping("settings")
+    for name in sorted(ours.keys() & other.keys()):
+        if ours[name] != other[name]:
+            reader.refuse(f"{name} has two values, in table_settings and in settings; give one.")
+    return {**other, **ours}
+
+
+def _ttl(reader: ConfigReader) -> str:
+    """Return the TTL clause's expressions, "" for none; a list is joined by commas."""
+    value = reader.value("ttl")
+    if value is None or value == "" or value == []:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple) and all(isinstance(v, str) for v in value):
+        return ", ".join(value)
+    reader.refuse(f"ttl is an expression or a list of expressions, not {value!r}.")
+    return ""
+
+
+def _retain(reader: ConfigReader) -> str:
+    """Return for how long the target keeps its rows, as "13 MONTH"; "" for ever."""
+    value = reader.value("retain")
+    if value is None:
+        return ""
+    match = _INTERVAL.match(value) if isinstance(value, str) else None
+    if match is None:
+        reader.refuse(f"retain is an interval such as '13 months', not {value!r}.")
+        return ""
+    if reader.value("ttl") is not None:
+        reader.refuse(
+            "retain and ttl both say when rows leave the target; give one. retain is the interval "
+            "after the model's one date or time among its keys, ttl any expression."
+        )
+    return f"{match[1]} {match[2].upper()}"
+
+
+def _backfill_engine(reader: ConfigReader, default: str) -> str:
+    """Return where backfills run, "in_process" or "spark".
+
+    `backfill_engine` is the older name of `backfill_on`; `auto` is the profile's."""
+    choices = (*BACKFILL_ON, *BACKFILL_ENGINES)
+    name = "backfill_on" if reader.value("backfill_on") is not None else "backfill_engine"
+    if reader.value("backfill_on", "backfill_engine") is None:
+        return default
+    chosen = reader.choice(name, tuple(dict.fromkeys(choices)), "auto")
+    return _ENGINE_OF.get(chosen, default)
+
+
+def _on_schema_change(reader: ConfigReader, explicit: Mapping[str, Any]) -> str:
+    """Return on_schema_change if the model sets it, else "": dbt's own default is `ignore`."""
+    chosen = reader.choice("on_schema_change", ON_SCHEMA_CHANGE, "ignore")
+    return chosen if "on_schema_change" in explicit else ""
+
+
+def _backfill_scope(reader: ConfigReader) -> BackfillScope:
+    """Return which part of the source is backfilled; `catchup: false` is `backfill: none`."""
+    catchup, value = reader.value("catchup"), reader.value("backfill")
+    if catchup is not None:
+        if not isinstance(catchup, bool):
+            reader.refuse(f"catchup is true or false, not {catchup!r}; here it is called backfill.")
+        if value is not None:
+            reader.refuse("catchup is another spelling of backfill: auto or none; give one.")
+        return BackfillScope(enabled=catchup is not False)
+    if value is None or value == "auto":
+        return BackfillScope()
+    if value == "none":
+        return BackfillScope(enabled=False)
+    if not isinstance(value, Mapping):
+        reader.refuse(f"backfill is auto, none or a mapping {{from, to, parallel}}, not {value!r}.")
+        return BackfillScope()
+    _refuse_unknown(reader, "backfill", value, _SCOPE_KEYS)
+    parallel = value.get("parallel", 0)
+    if isinstance(parallel, bool) or not isinstance(parallel, int):
+        reader.refuse(f"backfill.parallel is a number of chunks, not {parallel!r}.")
+        parallel = 0
+    elif not 0 <= parallel <= _PARALLEL_MAX:
+        reader.refuse(f"backfill.parallel is 0 to {_PARALLEL_MAX}, not {parallel}.")
+    return BackfillScope(
+        first=_bound(reader, value, "from"), last=_bound(reader, value, "to"), parallel=parallel
+    )
+
+
+def _bound(reader: ConfigReader, scope: Mapping[str, object], name: str) -> str:
+    """Return a bound of `backfill` as text, "" if it is not set."""
+    value = scope.get(name)
+    if value is None:
+        return ""
+    if isinstance(value, bool | Mapping | list):
+        reader.refuse(
+            f"backfill.{name} is a date or another value of the source's partition, not {value!r}."
+        )
+        return ""
+    return str(value)
+
+
+def _reconcile_policy(reader: ConfigReader) -> ReconcilePolicy:
+    """Return how the test `reconciled` compares: a mode, or `{mode, tolerance, sample}`."""
+    value = reader.value("reconcile")
+    if value is None:
+        return ReconcilePolicy()
+    if value is False:  # YAML reads `off` as false
+        return ReconcilePolicy(mode="off")
+    chosen = value if isinstance(value, Mapping) else {"mode": value}
+    _refuse_unknown(reader, "reconcile", chosen, _RECONCILE_KEYS)
+    mode = chosen.get("mode", "full")
+    mode = "off" if mode is False else mode
+    if mode not in RECONCILE_MODES:
+        reader.refuse(f"reconcile is {', '.join(RECONCILE_MODES)}, not {mode!r}.")
+        mode = "full"
+    tolerance, sample = chosen.get("tolerance", 0), chosen.get("sample", _SAMPLE_PARTITIONS)
+    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float):
+        reader.refuse(f"reconcile.tolerance is a share of the keys, 0 to 1, not {tolerance!r}.")
+        tolerance = 0
+    elif not (math.isfinite(tolerance) and 0 <= tolerance <= 1):
+        reader.refuse(f"reconcile.tolerance is a share of the keys, 0 to 1, not {tolerance}.")
+    if isinstance(sample, bool) or not isinstance(sample, int) or sample < 1:
+        reader.refuse(f"reconcile.sample is a number of partitions from 1, not {sample!r}.")
+        sample = _SAMPLE_PARTITIONS
+    return ReconcilePolicy(str(mode), float(tolerance), sample)
+
+
+def _refuse_unknown(
+    reader: ConfigReader, name: str, value: Mapping[str, object], known: tuple[str, ...]
+) -> None:
+    """Add a mistake for each key of a mapping that has no meaning."""
+    for key in value:
+        if key not in known:
+            reader.refuse(f"{name} has {', '.join(known)}, not {key}.")
