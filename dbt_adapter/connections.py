@@ -18,9 +18,10 @@ import olapdb
 from .credentials import MEMORY, OlapdbCredentials
 
 logger = AdapterLogger("olapdb")
-SETTINGS = {"insert_null_as_default": 0}
+SETTINGS = {"insert_null_as_default": 0, "allow_python_functions": 1}
 """Settings of every session, unless the profile says otherwise. A NULL that a model selects into a
-column that is not Nullable is an error; ClickHouse's default stores 0 or ''."""
+column that is not Nullable is an error; ClickHouse's default stores 0 or ''. Functions in Python
+run: dbt creates those that its models call."""
 
 
 class Handle:
