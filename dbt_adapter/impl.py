@@ -16,9 +16,10 @@ from dbt.adapters.sql import SQLAdapter
 from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
-from . import seed_changes, seeds
+from . import cross_database, seed_changes, seeds, snapshots
 from .column import OlapdbColumn
 from .connections import Handle, OlapdbConnectionManager
+from .constraints import Contract
 from .credentials import check_backfill_engine
 from .incremental_mv import generic_tests, reconcile, runner
 from .incremental_mv.config import RunSettings, settings_of
@@ -28,6 +29,7 @@ from .incremental_mv.warehouse import ViewInfo, Warehouse
 from .python_models import submission
 from .python_models.rows_table import rows_relation
 from .relation import OlapdbRelation, quote, string_literal
+from .snapshots import SnapshotChange
 from .storage_clause import storage_clause
 
 if TYPE_CHECKING:
@@ -67,12 +69,11 @@ class OlapdbAdapter(SQLAdapter):
         }
     )
 
-    # The adapter does not write constraints into tables yet.
     CONSTRAINT_SUPPORT: ClassVar[dict[ConstraintType, ConstraintSupport]] = {
-        ConstraintType.check: ConstraintSupport.NOT_SUPPORTED,
-        ConstraintType.not_null: ConstraintSupport.NOT_SUPPORTED,
+        ConstraintType.check: ConstraintSupport.ENFORCED,
+        ConstraintType.not_null: ConstraintSupport.ENFORCED,
         ConstraintType.unique: ConstraintSupport.NOT_SUPPORTED,
-        ConstraintType.primary_key: ConstraintSupport.NOT_SUPPORTED,
+        ConstraintType.primary_key: ConstraintSupport.NOT_ENFORCED,
         ConstraintType.foreign_key: ConstraintSupport.NOT_SUPPORTED,
     }
 
@@ -335,6 +336,67 @@ class OlapdbAdapter(SQLAdapter):
     def string_literal(self, value: str) -> str:
         """Return a value as a quoted SQL string."""
         return string_literal(value)
+
+    # --- snapshots
+
+    @available.parse(lambda *a, **k: "")
+    def snapshot_change(
+        self,
+        target: OlapdbRelation,
+        sql: str,
+        strategy: Mapping[str, Any],
+        meta: Mapping[str, str],
+        *texts: str,
+    ) -> str:
+        """Return the statement that brings a snapshot up to date; see `SnapshotChange`.
+
+        `texts` are its `now`, `current` and `deleted_id`. Adds columns of the query that the
+        snapshot lacks."""
+        query_columns = self.get_column_schema_from_query(sql)
+        actions = snapshots.column_changes(
+            self.get_columns_in_relation(target), query_columns, list(meta.values())
+        )
+        if actions:
+            self.execute(f"ALTER TABLE {target.render()} {', '.join(actions)}", auto_begin=False)
+        columns = self.get_columns_in_relation(target)
+        return SnapshotChange(
+            target.render(), sql, columns, query_columns, strategy, meta, *texts
+        ).statement()
+
+    # --- contracts
+
+    @available.parse(lambda *a, **k: ([], []))
+    def compare_contract(
+        self, model: Mapping[str, Any], described: Sequence[OlapdbColumn]
+    ) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+        """Return the columns that a model promises and those of its query; see `Contract.compare`."""
+        return Contract.of(model).compare(described)
+
+    @available.parse(lambda *a, **k: [])
+    def contract_elements(self, model: Mapping[str, Any]) -> list[str]:
+        """Return the columns and constraints of a CREATE TABLE; dbt warns of those left out."""
+        return Contract.of(model).elements(self.process_parsed_constraint)
+
+    @available.parse(lambda *a, **k: {})
+    def contract_storage(self, model: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the config of a table's storage: a primary key sorts a table without an order."""
+        config = dict(model["config"])
+        key = Contract.of(model).primary_key()
+        if key and not config.get("order_by") and not config.get("primary_key"):
+            config["order_by"] = [quote(name) for name in key]
+        return config
+
+    # --- cross-database macros
+
+    @available
+    def dated(self, expression: str) -> str:
+        """Return the expression, or a date or time if it is a string literal of one."""
+        return cross_database.dated(expression)
+
+    @available
+    def listagg(self, measure: str, delimiter: str, order_by: str | None, limit: int | None) -> str:
+        """Return SQL that joins the values of a group; see `cross_database.listagg`."""
+        return cross_database.listagg(measure, delimiter, order_by, limit)
 
     # --- seeds
 

@@ -20,13 +20,11 @@ from .compile import compile_model
 from .config import RunSettings
 from .model_definition import ModelDefinition
 from .model_sql import is_limited
-from .names import ModelNames
+from .names import OLD_SUFFIX, ModelNames
 from .progress import BackfillProgress, BackfillResponse, backfill
 from .warehouse import ViewInfo, Warehouse
 
 logger = AdapterLogger("olapdb")
-
-OLD_SUFFIX = "__dbt_old"
 
 
 @dataclass(frozen=True)
