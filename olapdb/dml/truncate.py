@@ -19,15 +19,13 @@ from olapdb.lineage.row_removal import RowChange, raise_data_versions, stored_ta
 from olapdb.lineage.target_deletion import refuse_frozen
 from olapdb.model.changes import (
     ClearInvalidations,
-    DataVersionIs,
     ForgetDeliveries,
     Invalidate,
-    PartsOfPartitionAre,
     ReleaseRetained,
     RemoveCoverage,
     RemoveParts,
-    SchemaIs,
 )
+from olapdb.model.requirements import DataVersionIs, PartsOfPartitionAre, SchemaIs
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import failpoint

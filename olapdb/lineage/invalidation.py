@@ -21,9 +21,10 @@ from olapdb.functions import readable
 from olapdb.ingest.block_stager import PLACEHOLDER_PARTITION, layout_of
 from olapdb.ingest.trigger import TriggerContext, bound_view, fire
 from olapdb.lineage.sorting_key import key_columns
-from olapdb.model.changes import Change, Invalidate, NotCovered, Requirement, ViewsOnTableAre
+from olapdb.model.changes import Change, Invalidate
 from olapdb.model.contributions import SharedBlocks, contributed_blocks, overlaps_any, wrote_rows
 from olapdb.model.part import Part
+from olapdb.model.requirements import NotCovered, Requirement, ViewsOnTableAre
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Cause, Invalidation

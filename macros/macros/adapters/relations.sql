@@ -59,7 +59,7 @@
     {{ get_assert_columns_equivalent(sql) }}
     create or replace table {{ relation.render() }}
     {{ get_table_columns_and_constraints() }}
-    {{ adapter.storage_clause(config.model.config) }}
+    {{ adapter.storage_clause(adapter.contract_storage(model)) }}
     as {{ get_select_subquery(sql) }}
   {%- else %}
     create or replace table {{ relation.render() }}

@@ -18,19 +18,16 @@ from olapdb.errors import BadArguments, DatabaseAlreadyExists, NotSupportedError
 from olapdb.ingest.block_stager import StagedInsert, join_staged, stage_insert
 from olapdb.ingest.deduplicate import Admission
 from olapdb.ingest.read_parts import Pin
-from olapdb.model.changes import (
-    Change,
-    CreateDatabase,
+from olapdb.model.changes import Change, CreateDatabase, DropObject, PutObject
+from olapdb.model.overlay_snapshot import OverlaySnapshot
+from olapdb.model.requirements import (
     DatabaseExists,
-    DropObject,
     NameIsFree,
     NoDependents,
-    PutObject,
     Requirement,
     RevisionIs,
     SchemaIs,
 )
-from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.schema import Column, DatabaseEntry, MaterializedView, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result

@@ -18,19 +18,16 @@ from olapdb.lineage.dimension_change import dimension_views
 from olapdb.lineage.effects import SourceChange, TableWrite, effects_of
 from olapdb.lineage.invalidation import all_slices
 from olapdb.lineage.row_removal import raise_data_versions
-from olapdb.model.changes import (
-    Change,
-    ForgetDeliveries,
+from olapdb.model.changes import Change, ForgetDeliveries, PutObject, RemoveParts
+from olapdb.model.columns import next_column_id
+from olapdb.model.part import detached_table
+from olapdb.model.requirements import (
     NoDependents,
     PartsOfPartitionAre,
-    PutObject,
-    RemoveParts,
     Requirement,
     RevisionIs,
     SchemaIs,
 )
-from olapdb.model.columns import next_column_id
-from olapdb.model.part import detached_table
 from olapdb.model.schema import Column, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.tree import columns_read
