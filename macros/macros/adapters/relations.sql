@@ -97,3 +97,8 @@
     {% do adapter.persist_comments(relation, description, columns) %}
   {% endif %}
 {% endmacro %}
+
+{% macro olapdb__alter_column_type(relation, column_name, new_column_type) %}
+  {% do run_query('alter table ' ~ relation.render() ~ ' modify column '
+                  ~ adapter.quote(adapter.column_named(relation, column_name)) ~ ' ' ~ new_column_type) %}
+{% endmacro %}
