@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from dbt_common.contracts.constraints import (
     ColumnLevelConstraint,
@@ -27,8 +27,8 @@ from olapdb.functions import parse_type
 from .column import OlapdbColumn
 from .relation import quote
 
-Constraint = ColumnLevelConstraint | ModelLevelConstraint
-Supported = Callable[[Constraint, Callable[[Constraint], str | None]], str | None]
+Constraint: TypeAlias = ColumnLevelConstraint | ModelLevelConstraint
+Supported: TypeAlias = Callable[[Constraint, Callable[[Constraint], str | None]], str | None]
 """dbt's filter of constraints: warns of those that are not supported, and renders the others."""
 _NULLABLE = re.compile(r"^(LowCardinality\()?Nullable\((.*)\)$", re.DOTALL)
 
@@ -105,7 +105,7 @@ def _render(name: str) -> Callable[[Constraint], str | None]:
 
     def render(constraint: Constraint) -> str | None:
         if constraint.type == ConstraintType.custom:
-            return constraint.expression
+            return str(constraint.expression) if constraint.expression else None
         if constraint.type != ConstraintType.check:
             return None
         if not constraint.expression:

@@ -87,6 +87,14 @@ class RemoveCoverage:
 
 
 @dataclass(frozen=True, slots=True)
+class CoverSource:
+    """Replaces a view's coverage by all blocks that its source has at the commit: the view reads
+    another source from now on, and a replay, not a backfill, makes its rows of older blocks."""
+
+    view_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Invalidate:
     """Marks a slice of a view stale."""
 
@@ -237,6 +245,7 @@ Change: TypeAlias = (
     | RaiseDataVersion
     | AddCoverage
     | RemoveCoverage
+    | CoverSource
     | Invalidate
     | ClearInvalidations
     | RecordCheck

@@ -14,7 +14,7 @@ from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.commit.origin import CommitOrigin
 from olapdb.config import Settings
 from olapdb.errors import IncorrectQuery
-from olapdb.execute import ExecutionContext
+from olapdb.execute import ExecutionContext, SystemReader
 from olapdb.functions.base import Environment
 from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
@@ -26,7 +26,7 @@ from olapdb.system.registry import SystemContext, SystemTable
 
 if TYPE_CHECKING:
     from olapdb.bind import BindScope
-    from olapdb.execute import ExecutionContext
+    from olapdb.execute import ExecutionContext, SystemReader
     from olapdb.result import QueryStatistics
     from olapdb.views.jobs.executor import Executor
 
@@ -277,18 +277,19 @@ class StatementContext:
             )
         )
 
-    def _read_system(self, snapshot: Snapshot) -> Callable[[str, Sequence[str]], Any]:
-        """Return a function that reads columns of a system table: (name, columns) -> Arrow table.
+    def _read_system(self, snapshot: Snapshot) -> SystemReader:
+        """Return a function that reads columns of a system table; see `SystemReader`.
+
         The name of an information_schema table has its database in front."""
         context = SystemContext(
             snapshot, self.services, self.settings, self.database, self.engine.system
         )
 
-        def read(name: str, columns: Sequence[str]) -> Any:
-            """Return these columns of the system table."""
+        def read(name: str, columns: Sequence[str], values: Mapping[str, frozenset[str]]) -> Any:
+            """Return these columns of the system table, at least its rows of these values."""
             database, _, table_name = name.rpartition(".")
             system_tables = information_tables() if database else self.engine.system
-            return system_tables[table_name].read(context, columns)
+            return system_tables[table_name].read(context, columns, values)
 
         return read
 

@@ -97,6 +97,8 @@ class CommitApplier:
                 else:
                     source_id = self._object(view_id).source_id
                     self._ledger.remove_coverage(view_id, source_id, partition, blocks)
+            case changes.CoverSource(view_id):
+                self._cover_source(view_id)
             case changes.Retain(retained):
                 self._ledger.retain(retained)
             case changes.ReleaseRetained():
@@ -309,6 +311,14 @@ class CommitApplier:
         )
         objects[item.id] = item
         self._put_ids.add(item.id)
+
+    def _cover_source(self, view_id: str) -> None:
+        """Let the view cover exactly the blocks that its source has by now."""
+        source_id = self._object(view_id).source_id
+        newest = sql.newest_block.value(self._connection, of_table=source_id) or 0
+        self._ledger.drop_coverage(view_id)
+        if newest:
+            self._ledger.add_coverage(view_id, None, BlockRange(1, newest), grown=False)
 
     def _check_revision(self, item: SchemaObject, before: SchemaObject | None) -> None:
         """Raise CommitConflict if another commit changed the object since the caller read it.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from dbt.adapters.olapdb.cross_database import dated, listagg
 from dbt_common.exceptions import CompilationError
 
 import olapdb
-from dbt.adapters.olapdb.cross_database import dated, listagg
 
 pytestmark = pytest.mark.feature("dbt")
 
