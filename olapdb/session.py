@@ -312,6 +312,15 @@ class Session:
         function = local_function(name, handler, arguments, returns, options)
         self.local_functions = {**self.local_functions, ("", name): function}
 
+    def stored_query(self, text: str) -> str:
+        """Return the query as a view stores it: full table names, explicit columns, no SETTINGS.
+
+        Equal texts are equal definitions. Raises what binding the names in FROM raises."""
+        statements = _parse_any(text)
+        if len(statements) != 1 or not isinstance(statements[0], nodes.Query):
+            raise errors.BadArguments("stored_query() takes exactly one SELECT.")
+        return select.stored_query(statements[0], self._context(text, None, None))
+
     def cancel(self) -> None:
         """Make running statements end with QUERY_WAS_CANCELLED at their next batch."""
         self._tracker.cancel()

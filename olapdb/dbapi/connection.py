@@ -138,6 +138,10 @@ class Connection:
         """Return the names and types of the query's columns, without running it."""
         return self.session.describe(query)
 
+    def stored_query(self, query: str) -> str:
+        """Return the query as a view stores it: full table names, explicit columns, no SETTINGS."""
+        return self.session.stored_query(query)
+
     def system(self, statement: str, progress: Callable[[Any], None] | None = None) -> Result:
         """Run a slow statement (SYSTEM BACKFILL, REPLAY, RECONCILE VIEW); call `progress` with each
         event."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 
 from olapdb.bind import bind_query
 from olapdb.bind.analysis import is_deterministic
+from olapdb.bind.qualify import qualify
 from olapdb.bind.user_functions import calls_of_users
 from olapdb.errors import NotSupportedError, TooManyRows
 from olapdb.execute import run
@@ -17,6 +19,7 @@ from olapdb.optimize import optimize
 from olapdb.plan.nodes import Plan
 from olapdb.result import Result
 from olapdb.sql import nodes
+from olapdb.sql.format import to_sql
 from olapdb.statements.context import StatementContext
 from olapdb.types import DataType
 
@@ -73,6 +76,14 @@ def describe(query: nodes.Query, context: StatementContext) -> tuple[tuple[str, 
     context = with_query_settings(query, context)
     plan = plan_query(query, context, context.reading_snapshot())
     return tuple(zip(plan.names, plan.types, strict=True))
+
+
+def stored_query(query: nodes.Query, context: StatementContext) -> str:
+    """Return the query as a view stores it: full table names, explicit columns, no SETTINGS."""
+    context = with_query_settings(query, context)
+    if isinstance(query, nodes.Select | nodes.SetOperation):
+        query = replace(query, settings=(), format=None)
+    return to_sql(qualify(query, context.scope(context.snapshot())))
 
 
 def _is_current(plan: Plan, snapshot: Snapshot) -> bool:
