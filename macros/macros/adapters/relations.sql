@@ -58,18 +58,19 @@
   {%- if config.get('contract').enforced and not temporary %}
     {{ get_assert_columns_equivalent(sql) }}
     create table {{ relation.render() }}
-    {{ get_table_columns_and_constraints() }}
+    {{ adapter.with_indexes(get_table_columns_and_constraints(), config.model.config) }}
     {{ adapter.storage_clause(config.model.config) }};
     insert into {{ relation.render() }} ({{ adapter.dispatch('get_column_names', 'dbt')() }})
-    {{ get_select_subquery(sql) }}
+    {{ get_select_subquery(sql) }} {{ adapter.query_settings(config.model.config) }}
   {%- else %}
     {%- if temporary %}
     drop table if exists {{ relation.render() }};
     {%- endif %}
     create table {{ relation.render() }}
     {{ 'ENGINE = MergeTree ORDER BY tuple()' if temporary
-       else adapter.storage_clause(config.model.config) }}
-    as {{ sql }}
+       else adapter.with_indexes('', config.model.config) ~ ' '
+            ~ adapter.storage_clause(config.model.config) }}
+    as {{ sql }} {{ adapter.query_settings(config.model.config) }}
   {%- endif %}
 {% endmacro %}
 

@@ -5,12 +5,15 @@
 {% macro olapdb_create_seed(relation, model, agate_table) %}
   {%- set overrides = model['config'].get('column_types', {}) -%}
   {% set sql %}
-    create table {{ relation.render() }} (
+    {%- set columns %}(
       {%- for name in agate_table.column_names %}
         {{ adapter.quote(name | string) }} {{ overrides.get(name, adapter.convert_type(agate_table, loop.index0)) }}
         {%- if not loop.last %},{% endif %}
       {%- endfor %}
-    ) {{ adapter.storage_clause(model['config']) }}
+)
+    {%- endset %}
+    create table {{ relation.render() }} {{ adapter.with_indexes(columns, model['config']) }}
+    {{ adapter.storage_clause(model['config']) }}
   {% endset %}
   {% call statement('_', auto_begin=False) %}{{ sql }}{% endcall %}
   {{ return(sql) }}
