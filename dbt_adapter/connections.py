@@ -19,9 +19,9 @@ from olapdb.sql.parser import parse
 from .credentials import MEMORY, OlapdbCredentials
 
 logger = AdapterLogger("olapdb")
-
-SESSION_SETTINGS = {"cast_keep_nullable": 1}
-"""The settings of dbt's sessions, which the profile's `settings` override. dbt's macros cast columns
+SETTINGS = {"insert_null_as_default": 0, "cast_keep_nullable": 1}
+"""Settings of every session, unless the profile says otherwise. A NULL that a model selects into a
+column that is not Nullable is an error; ClickHouse's default stores 0 or ''. dbt's macros cast columns
 with NULLs to plain type names, and expect NULL; views keep this setting of their CREATE."""
 
 RETRYABLE = (
@@ -112,7 +112,7 @@ class OpenWarehouses:
         """Open the warehouse of a profile, in memory if it has no path."""
         path = None if credentials.location == MEMORY else credentials.location
         # Not credentials.schema: dbt creates it only after it has connected.
-        settings = {**SESSION_SETTINGS, **credentials.settings}
+        settings = {**SETTINGS, **credentials.settings}
         return olapdb.connect(path, settings=settings, read_only=credentials.read_only)
 
 

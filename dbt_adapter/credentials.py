@@ -130,3 +130,14 @@ def _value_mistakes(data: Mapping[str, Any]) -> Iterator[str]:
         value = data.get(name, 0)
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
             yield f"{name} is a whole number from 0 to {most}, not {value!r}."
+
+
+def check_backfill_engine(name: object, where: str) -> str:
+    """Return the name of a backfill engine; raise DbtRuntimeError unless it is in BACKFILL_ENGINES.
+
+    `where` says where the name is configured, for the message."""
+    if name not in BACKFILL_ENGINES:
+        raise DbtRuntimeError(
+            f"backfill_engine in {where} is {any_of(BACKFILL_ENGINES)}, not {name!r}."
+        )
+    return str(name)

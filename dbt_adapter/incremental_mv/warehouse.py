@@ -31,7 +31,10 @@ class TableInfo:
 
 @dataclass(frozen=True)
 class ViewInfo:
-    """A trigger, with the model's data from its comment. `model` is "" if dbt did not create it."""
+    """A trigger, with the model's data from its comment. `model` is "" if dbt did not create it.
+
+    `read` are the columns and the GROUP BY of the read view that belongs to the trigger, `trigger`
+    is the SELECT that it was created with; both are None where an older adapter made it."""
 
     database: str
     name: str
@@ -40,6 +43,8 @@ class ViewInfo:
     model: str = ""
     digest: str = ""
     column_kinds: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    read: tuple[str, str] | None = None
+    trigger: str | None = None
 
 
 @dataclass(frozen=True)
@@ -228,7 +233,8 @@ class Warehouse:
 
 def _view(row: Mapping[str, Any]) -> ViewInfo:
     """Return the trigger of a row of system.tables."""
-    body = _comment_body(row["comment"])
+    body = comment_body(row["comment"])
+    read = body.get("read")
     return ViewInfo(
         row["database"],
         row["name"],
@@ -237,10 +243,12 @@ def _view(row: Mapping[str, Any]) -> ViewInfo:
         str(body.get("model", "")),
         str(body.get("definition", "")),
         {name: (kind, function) for name, (kind, function) in body.get("columns", {}).items()},
+        (str(read[0]), str(read[1])) if read else None,
+        body.get("trigger"),
     )
 
 
-def _comment_body(comment: str) -> Mapping[str, Any]:
+def comment_body(comment: str) -> Mapping[str, Any]:
     """Return the model's data from a view's comment; empty if dbt did not write the comment."""
     try:
         parsed = json.loads(comment)

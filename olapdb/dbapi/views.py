@@ -23,16 +23,17 @@ from olapdb.session import Session
 from olapdb.sql.literals import quote_name, quote_string
 from olapdb.sql.parser import parse_table_name
 from olapdb.views.jobs.adopt import AdoptRow
-from olapdb.views.jobs.backfill import BackfillRow, PlanRow
+from olapdb.views.jobs.backfill_pass import BackfillRow
+from olapdb.views.jobs.backfill_plan import PlanRow
 from olapdb.views.jobs.job import ChunkEvent, find_view
 from olapdb.views.jobs.job_listing import CancelRow, JobRow, view_jobs
-from olapdb.views.jobs.replay import ReplayRow
+from olapdb.views.jobs.replay_attempt import ReplayRow
 from olapdb.views.proof.coverage import CoverageSlice, coverage_rows
 from olapdb.views.proof.ledger_check import LedgerRow
 from olapdb.views.proof.recompute import ReconcileRow
 from olapdb.views.proof.status import ViewStatus, view_status
+from olapdb.views.versions.rollback import RolledBack
 from olapdb.views.versions.start import RebuildRow
-from olapdb.views.versions.versions import RolledBack
 
 Progress = Callable[[ChunkEvent], None]
 Other = TypeVar("Other")

@@ -51,16 +51,11 @@ from olapdb.ingest.read_parts import read_rows
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.effects import SourceChange, TableWrite, effects_of
 from olapdb.lineage.mutation_impact import StaleViews
-from olapdb.model.changes import (
-    AddPart,
-    PartsLive,
-    PartsOfPartitionAre,
-    RaiseDataVersion,
-    RemoveParts,
-)
+from olapdb.model.changes import AddPart, RaiseDataVersion, RemoveParts
 from olapdb.model.columns import lacks
 from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.part import Part
+from olapdb.model.requirements import PartsLive, PartsOfPartitionAre
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.cache import Cache

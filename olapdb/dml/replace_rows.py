@@ -24,7 +24,7 @@ from olapdb.commit.staging import Staging
 from olapdb.compute.batches import single_chunk
 from olapdb.compute.group_codes import factorise
 from olapdb.dml.find_rows import Parameters, matching_offsets
-from olapdb.dml.insert import InsertResult
+from olapdb.dml.insert_writer import InsertResult
 from olapdb.dml.replacement_keys import ReplacementKeys
 from olapdb.dml.staged_effects import log_executions, wait_for_merges
 from olapdb.errors import HaveDependentObjects, NotSupportedError
@@ -35,8 +35,9 @@ from olapdb.ingest.trigger import TriggerContext
 from olapdb.ingest.view_failure import with_statements
 from olapdb.lineage.effects import TableWrite, effects_of
 from olapdb.lineage.row_removal import RowChange, RowRemoval, stored_table
-from olapdb.model.changes import AddPart, Change, PartsOfPartitionAre, RemoveParts, Requirement
+from olapdb.model.changes import AddPart, Change, RemoveParts
 from olapdb.model.part import Part
+from olapdb.model.requirements import PartsOfPartitionAre, Requirement
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import failpoint
@@ -139,7 +140,7 @@ class _Exchange:
         except BaseException:
             staged = stager.staged(self.table.id, 0)
             self.staging.adopt(staged.paths)
-            log_executions(self.origin, staged, self.snapshot, lands=False)
+            log_executions(self.origin, staged, self.snapshot, committed=False)
             raise
         staged = stager.staged(self.table.id, rows)
         self.staging.adopt(staged.paths)
@@ -149,7 +150,7 @@ class _Exchange:
         wait_for_merges(staged, self.snapshot)
         commit = self._publish(staged, leaving)
         failpoint("insert.committed")
-        log_executions(self.origin, staged, self.snapshot, lands=True)
+        log_executions(self.origin, staged, self.snapshot, committed=True)
         return InsertResult(rows, staged.block_count, commit, views=staged.views)
 
     def _draw(

@@ -49,18 +49,10 @@ from olapdb.ingest.trigger import (
 )
 from olapdb.ingest.view_failure import failure_note
 from olapdb.ingest.view_guardrails import Cost, ViewLimits
-from olapdb.model.changes import (
-    AddBlock,
-    AddCoverage,
-    AddPart,
-    Change,
-    PartsOfPartitionAre,
-    Requirement,
-    SchemaIs,
-    ViewsAre,
-)
+from olapdb.model.changes import AddBlock, AddCoverage, AddPart, Change
 from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.part import Blocks, Contribution, NewBlock, Part, new_part_id
+from olapdb.model.requirements import PartsOfPartitionAre, Requirement, SchemaIs, ViewsAre
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot, target_of
 from olapdb.model.view_state import CoverageRow

@@ -28,12 +28,10 @@ from olapdb.ingest.read_parts import Pin
 from olapdb.ingest.trigger import LIMIT_SETTINGS, TriggerContext, bound_view
 from olapdb.lineage.dimension_impact import DimensionImpact, TableChange
 from olapdb.lineage.invalidation import StaleSlices, processed_parts
-from olapdb.model.changes import (
-    AddPart,
-    Change,
+from olapdb.model.changes import AddPart, Change, RemoveParts
+from olapdb.model.requirements import (
     DimensionViewsAre,
     NothingCovered,
-    RemoveParts,
     Requirement,
     SchemaIs,
     SeenUpTo,

@@ -32,15 +32,9 @@ from olapdb.lineage.retention import (
     retained_record,
 )
 from olapdb.lineage.target_deletion import TargetRows
-from olapdb.model.changes import (
-    Change,
-    DataVersionIs,
-    RaiseDataVersion,
-    Requirement,
-    Retain,
-    SchemaIs,
-)
+from olapdb.model.changes import Change, RaiseDataVersion, Retain
 from olapdb.model.part import Part
+from olapdb.model.requirements import DataVersionIs, Requirement, SchemaIs
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Cause

@@ -49,16 +49,10 @@ from olapdb.model.changes import (
     AddPart,
     Change,
     ClearInvalidations,
-    DataVersionIs,
-    PartsLive,
-    PartsWithinRanges,
     ReleaseRetained,
     RemoveCoverage,
     RemoveParts,
-    Requirement,
     Retain,
-    SchemaIs,
-    ViewIs,
 )
 from olapdb.model.contributions import (
     SharedBlocks,
@@ -68,6 +62,14 @@ from olapdb.model.contributions import (
     wrote_rows,
 )
 from olapdb.model.part import BlockRange, Contribution, Part, new_part_id, union_ranges
+from olapdb.model.requirements import (
+    DataVersionIs,
+    PartsLive,
+    PartsWithinRanges,
+    Requirement,
+    SchemaIs,
+    ViewIs,
+)
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Cause, KeyBounds, RetainedSlice
@@ -226,6 +228,9 @@ class TargetRows:
         source = self.snapshot.by_id(view.source_id)
         if not isinstance(source, Table) or not source.engine.stores_rows:
             return {}, [], []
+        if any(_of_another_source(view, part) for part in own):
+            # They name blocks of the source before: only the replay that is due makes them again.
+            return {}, sorted({part.partition_id for part in own}), []
         emptied = [
             p
             for p in dict.fromkeys(x.partition_id for x in own)
@@ -454,4 +459,11 @@ def refuse_frozen(table: Table, partition: str) -> None:
         " left by retention: they could not be made again.",
         hint=f"{DISCARD_HINT} SETTINGS retain = 1 on DROP PARTITION removes them as the target's"
         " own retention.",
+    )
+
+
+def _of_another_source(view: MaterializedView, part: Part) -> bool:
+    """Return whether the view made rows of the part from another source than it reads now."""
+    return any(
+        made.view_id == view.id and made.source_id != view.source_id for made in part.contributions
     )

@@ -14,11 +14,9 @@ from olapdb.errors import (
     Position,
     TableNotEmpty,
 )
-from olapdb.model.changes import (
-    Change,
+from olapdb.model.changes import Change, DropDatabase, DropObject
+from olapdb.model.requirements import (
     DatabaseExists,
-    DropDatabase,
-    DropObject,
     NoDependents,
     PartsOfPartitionAre,
     Requirement,
@@ -122,7 +120,9 @@ def _drop_together(statement: nodes.Drop, context: StatementContext, snapshot: S
         if item.id in dropped_ids:
             continue
         refuse_dependents(snapshot, item, "drop", but=dropped_ids)
-        draft.require(RevisionIs(item.id, item.revision), NoDependents(item.id, but=dropped_ids))
+        draft.require(
+            RevisionIs(item.id, item.revision), NoDependents(item.id, except_ids=dropped_ids)
+        )
         draft.change(DropObject(item.id, recoverable=not statement.sync))
     if items:
         publish(draft, context.origin(f"DROP {statement.kind}"))

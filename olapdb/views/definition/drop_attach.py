@@ -10,7 +10,8 @@ from olapdb.commit.draft import CommitDraft, publish
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import ATTEMPTS_MAX, RetryPolicy, retry_commit
 from olapdb.errors import CommitConflict, HaveDependentObjects
-from olapdb.model.changes import DropObject, NoDependents, PutObject, RevisionIs, VersionsAre
+from olapdb.model.changes import DropObject, PutObject
+from olapdb.model.requirements import NoDependents, RevisionIs, VersionsAre
 from olapdb.model.schema import MaterializedView, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.sql.format import to_sql
@@ -133,11 +134,20 @@ def rewrite_references(
     for item in snapshot.objects():
         if not isinstance(item, MaterializedView | View):
             continue
-        query = parse_query(item.query)
-        text = to_sql(rename_tables(query, renamed))
-        if text != to_sql(query):
-            changed.append(replace(item, query=text))
+        rewritten = replace(item, query=_renamed_text(item.query, renamed))
+        if isinstance(rewritten, MaterializedView) and rewritten.read_query:
+            read_query = _renamed_text(rewritten.read_query, renamed)
+            rewritten = replace(rewritten, read_query=read_query)
+        if rewritten != item:
+            changed.append(rewritten)
     return tuple(changed)
+
+
+def _renamed_text(text: str, renamed: Mapping[Name, Name]) -> str:
+    """Return the query's text with tables renamed; the same text if it names none of them."""
+    query = parse_query(text)
+    changed = to_sql(rename_tables(query, renamed))
+    return text if changed == to_sql(query) else changed
 
 
 def dependents(snapshot: Snapshot, table_id: str) -> tuple[MaterializedView, ...]:

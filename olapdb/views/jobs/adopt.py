@@ -32,17 +32,19 @@ from olapdb.model.changes import (
     AddCoverage,
     AddPart,
     Change,
-    DataVersionIs,
-    NotCovered,
-    PartsLive,
     RaiseDataVersion,
     RecordCheck,
     RemoveParts,
+)
+from olapdb.model.part import Contribution, Part
+from olapdb.model.requirements import (
+    DataVersionIs,
+    NotCovered,
+    PartsLive,
     Requirement,
     SchemaIs,
     ViewIs,
 )
-from olapdb.model.part import Contribution, Part
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Check, CoverageRow, Verdict

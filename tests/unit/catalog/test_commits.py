@@ -16,15 +16,25 @@ from olapdb.model.changes import (
     Change,
     ClearInvalidations,
     Commit,
-    CoverageCommon,
-    Covered,
+    CoverSource,
     CreateDatabase,
-    DatabaseExists,
-    DatabaseIsEmpty,
-    DataVersionIs,
     DropDatabase,
     DropObject,
     Invalidate,
+    PutObject,
+    RaiseDataVersion,
+    RecordCheck,
+    RecordToken,
+    RemoveCoverage,
+    RemoveParts,
+)
+from olapdb.model.part import BlockRange, Contribution, NewBlock
+from olapdb.model.requirements import (
+    CoverageCommon,
+    Covered,
+    DatabaseExists,
+    DatabaseIsEmpty,
+    DataVersionIs,
     LeaseLive,
     NameIsFree,
     NoDependents,
@@ -32,12 +42,6 @@ from olapdb.model.changes import (
     NoViewSince,
     PartsLive,
     PartsOfPartitionAre,
-    PutObject,
-    RaiseDataVersion,
-    RecordCheck,
-    RecordToken,
-    RemoveCoverage,
-    RemoveParts,
     Requirement,
     RevisionIs,
     SchemaIs,
@@ -45,7 +49,6 @@ from olapdb.model.changes import (
     ViewIs,
     ViewsAre,
 )
-from olapdb.model.part import BlockRange, Contribution, NewBlock
 from olapdb.model.schema import DatabaseEntry, MaterializedView, SchemaObject, View
 from olapdb.model.view_state import Check, CoverageRow, Invalidation
 from tests.harness.commits import create_all, insert, make_part, make_table, make_view
@@ -285,6 +288,20 @@ def test_coverage_removed_from_one_partition_stays_in_others(
     assert catalog.snapshot().coverage("v").everywhere == (BlockRange(4, 4),)
     apply(catalog, RemoveCoverage("v"))
     assert catalog.snapshot().coverage("v").by_partition == {}
+
+
+def test_a_view_covers_what_its_source_has_at_the_commit(
+    catalog: SqliteCatalog, lease: str
+) -> None:
+    create_all(catalog)
+    apply(catalog, CoverSource("v"))
+    assert catalog.snapshot().coverage("v").everywhere == ()
+    for _ in range(3):
+        insert(catalog, lease)
+    apply(catalog, RemoveCoverage("v"), CoverSource("v"))
+    assert catalog.snapshot().coverage("v").everywhere == (BlockRange(1, 3),)
+    insert(catalog, lease)
+    assert catalog.snapshot().coverage("v").everywhere == (BlockRange(1, 4),)
 
 
 def test_merged_parts_have_one_coverage(catalog: SqliteCatalog, lease: str) -> None:

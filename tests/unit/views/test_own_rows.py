@@ -306,7 +306,7 @@ def test_what_tasks_staged_apart(connection: Connection) -> None:
 def test_blocks_that_are_not_kept_in_memory_are_read_back(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("olapdb.dml.insert.BLOCKS_IN_MEMORY_BYTES_MAX", 0)
+    monkeypatch.setattr("olapdb.dml.insert_writer.BLOCKS_IN_MEMORY_BYTES_MAX", 0)
     siblings(connection, JOIN)
     connection.execute(
         "INSERT INTO s SELECT number % 2, if(number >= 2, 3, -1) FROM numbers(4)"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pytest
 
-import olapdb.dml.insert as insert_module
+import olapdb.dml.insert_writer as insert_module
 from olapdb.commit.origin import CommitOrigin
 from olapdb.dbapi.connection import Connection
 from olapdb.dml.insert import commit_staged, insert, snapshot_for_insert
