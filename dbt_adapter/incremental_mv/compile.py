@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from olapdb.bind.analysis import source_of
+from olapdb.bind.analysis import referenced_tables, source_of
 from olapdb.errors import Error
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
@@ -30,6 +30,7 @@ def compile_model(
     except Error as error:
         raise refuse("the SQL does not parse:", str(error), "") from error
     refuse_clauses(select)
+    warehouse.model_state(names, referenced_tables(select))  # one query for all that follows
     attached = attach_to_target(select, lambda name: warehouse.upstream(name, names.database))
     source = _source(warehouse, names, attached)
     if attached is select:

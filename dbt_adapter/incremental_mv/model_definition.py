@@ -61,7 +61,13 @@ class ModelDefinition:
     def comment(self) -> str:
         """The comment of the materialized view: JSON by which later runs recognise the model."""
         column_kinds = {name: list(column_kind) for name, column_kind in self.column_kinds.items()}
-        body = {"model": self.unique_id, "definition": self.digest, "columns": column_kinds}
+        body = {
+            "model": self.unique_id,
+            "definition": self.digest,
+            "columns": column_kinds,
+            "read": [self.outputs, self.group_by],
+            "trigger": self.trigger,
+        }
         return json.dumps({COMMENT_KEY: body})
 
     def create_target(self, names: ModelNames) -> str:
@@ -87,11 +93,14 @@ class ModelDefinition:
 
     def create_read_view(self, names: ModelNames) -> str:
         """Return the CREATE OR REPLACE VIEW statement of the read view."""
-        group_by = f" GROUP BY {self.group_by}" if self.group_by else ""
-        return (
-            f"CREATE OR REPLACE VIEW {_name(names, names.model)} AS SELECT {self.outputs} "
-            f"FROM {_name(names, names.target)} AS {STATES}{group_by}"
-        )
+        select = read_view_select(names, self.outputs, self.group_by)
+        return f"CREATE OR REPLACE VIEW {_name(names, names.model)} AS {select}"
+
+
+def read_view_select(names: ModelNames, outputs: str, group_by: str, source: str = "") -> str:
+    """Return the SELECT of a read view, over the model's target or another `source` of states."""
+    groups = f" GROUP BY {group_by}" if group_by else ""
+    return f"SELECT {outputs} FROM {source or _name(names, names.target)} AS {STATES}{groups}"
 
 
 def define_model(

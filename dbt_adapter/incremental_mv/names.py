@@ -10,6 +10,8 @@ TARGET_SUFFIX = "__target"
 VIEW_SUFFIX = "__mv"
 NEW_SUFFIX = "__dbt_new"
 """Appended to the model's name while a changed definition is being built."""
+OLD_SUFFIX = "__dbt_old"
+"""Appended to the model's name in the names of relations that a rebuild has replaced."""
 
 
 @dataclass(frozen=True)

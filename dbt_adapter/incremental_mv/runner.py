@@ -10,7 +10,7 @@ While the old ones exist, the read view may still be theirs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
@@ -20,27 +20,33 @@ from .compile import compile_model
 from .config import RunSettings
 from .model_definition import ModelDefinition
 from .model_sql import is_limited
-from .names import ModelNames
+from .names import OLD_SUFFIX, ModelNames
+from .progress import BackfillProgress, BackfillResponse, backfill
 from .warehouse import ViewInfo, Warehouse
 
 logger = AdapterLogger("olapdb")
 
-OLD_SUFFIX = "__dbt_old"
-
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a run. `relations` are the model's relations, as (identifier, type)."""
+    """The result of a run. `relations` are the model's relations, as (identifier, type).
+
+    `backfill` has the figures of the chunks that were published, for the run's results."""
 
     message: str
     rows_affected: int
     statements: tuple[str, ...]
     relations: tuple[tuple[str, str], ...]
+    backfill: Mapping[str, object] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return message, rows_affected and code (the statements) for the macro."""
-        code = ";\n".join(self.statements)
-        return {"message": self.message, "rows_affected": self.rows_affected, "code": code}
+        """Return the response for run_results.json, and code (the statements), for the macro."""
+        response = BackfillResponse(
+            _message=self.message,
+            rows_affected=self.rows_affected,
+            backfill=dict(self.backfill) or None,
+        )
+        return {"response": response, "code": ";\n".join(self.statements)}
 
 
 def run(warehouse: Warehouse, names: ModelNames, sql: str, settings: RunSettings) -> Outcome:
@@ -63,6 +69,7 @@ class _Run:
         self._names = names
         self._settings = settings
         self._limited = limited
+        self._backfilled = BackfillProgress(str(names))
 
     def bring_to(self, definition: ModelDefinition) -> Outcome:
         """Create, rebuild or backfill the model to this definition; return what was done.
@@ -177,9 +184,10 @@ class _Run:
                 "limited (--empty or --sample); the next dbt run without that does it."
             )
             return 0, 0
-        return backfill(
+        self._backfilled = backfill(
             self._warehouse, names, self._settings.backfill_engine, title=str(self._names)
         )
+        return self._backfilled.chunks, self._backfilled.target_rows
 
     def _outcome(self, what: str, chunks: int, rows: int) -> Outcome:
         """Return the outcome of the run; `what` says what was done.
@@ -192,6 +200,7 @@ class _Run:
             rows,
             tuple(self._warehouse.statements),
             ((names.model, "view"), (names.target, "table"), (names.view, "materialized_view")),
+            self._backfilled.response(),
         )
 
 
@@ -219,24 +228,3 @@ def release(warehouse: Warehouse, rebuilt: str, triggers: Mapping[str, ViewInfo]
             f"{view.model} is rebuilt when it runs next."
         )
         warehouse.run(f"DROP VIEW {warehouse.sql_name(ModelNames(view.database, ''), view.name)}")
-
-
-def backfill(
-    warehouse: Warehouse, names: ModelNames, engine: str, *, title: str
-) -> tuple[int, int]:
-    """Run SYSTEM BACKFILL VIEW and log a line for each published chunk.
-
-    Returns the chunks published and the rows written to the target. Raises DbtDatabaseError if a
-    chunk fails; published chunks stay."""
-
-    def log_chunk(event: Any) -> None:
-        """Log the chunk of an event that says it was published."""
-        if event.phase == "published":
-            logger.info(
-                f"{title}: chunk {event.index + 1} of {event.total}, partition {event.partition}: "
-                f"{event.rows} rows -> {event.target_rows} ({event.elapsed_ms / 1000:.1f} s)"
-            )
-
-    rows = warehouse.run_system("BACKFILL", names, engine=engine, progress=log_chunk)
-    published = [r for r in rows if r["status"] == "published"]
-    return len(published), sum(r["target_rows"] for r in published)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from itertools import groupby
 from typing import Any
 
 from olapdb.sql.nodes import TableName
@@ -14,7 +15,7 @@ from ..connections import Handle, OlapdbConnectionManager
 from ..relation import quote, string_literal
 from .chain import Upstream
 from .model_definition import COMMENT_KEY
-from .names import ModelNames
+from .names import OLD_SUFFIX, ModelNames
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,10 @@ class TableInfo:
 
 @dataclass(frozen=True)
 class ViewInfo:
-    """A trigger, with the model's data from its comment. `model` is "" if dbt did not create it."""
+    """A trigger, with the model's data from its comment. `model` is "" if dbt did not create it.
+
+    `read` are the columns and the GROUP BY of the read view that belongs to the trigger, `trigger`
+    is the SELECT that it was created with; both are None where an older adapter made it."""
 
     database: str
     name: str
@@ -39,6 +43,17 @@ class ViewInfo:
     model: str = ""
     digest: str = ""
     column_kinds: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    read: tuple[str, str] | None = None
+    trigger: str | None = None
+
+
+@dataclass(frozen=True)
+class ModelState:
+    """The parts of a model that exist: trigger, target, and what has the name of its read view."""
+
+    view: ViewInfo | None
+    target: TableInfo | None
+    read_view: TableInfo | None
 
 
 @dataclass(frozen=True)
@@ -66,6 +81,7 @@ class Warehouse:
         self._connections = connections
         self._handle = handle
         self._prepare = prepare
+        self._looked_up: dict[tuple[str, str], dict[str, Any] | None] = {}
         self.statements: list[str] = []
         """The statements that changed something, in order, for the run's results."""
 
@@ -82,24 +98,60 @@ class Warehouse:
         with self._connections.exception_handler(sql):
             return self._handle().connection.describe(sql)
 
+    def look_up(self, names: Iterable[tuple[str, str]]) -> None:
+        """Look up relations, as (database, name), in one query.
+
+        `table` and `view` answer from it until this warehouse changes something."""
+        missing = sorted(set(names) - self._looked_up.keys())
+        if not missing:
+            return
+        by_database = groupby(missing, key=lambda name: name[0])
+        conditions = [
+            f"(database = {string_literal(database)} AND name IN "
+            f"({', '.join(string_literal(name) for _, name in listed)}))"
+            for database, listed in by_database
+        ]
+        rows = self.rows(
+            "SELECT database, name, uuid, engine, partition_key, target_database, "
+            f"target_table AS target, comment FROM system.tables WHERE {' OR '.join(conditions)}"
+        )
+        self._looked_up |= dict.fromkeys(missing)
+        self._looked_up |= {(row["database"], row["name"]): row for row in rows}
+
+    def model_state(self, names: ModelNames, reads: Iterable[TableName] = ()) -> ModelState:
+        """Return the parts of a model, looked up in one query with the relations that it reads.
+
+        For each of `reads` that is an `incremental_mv`, its parts are looked up too."""
+        old = ModelNames(names.database, f"{names.model}{OLD_SUFFIX}")
+        parts = [name for n in (names, names.new, old) for name in (n.model, n.view, n.target)]
+        relations = [(names.database, name) for name in parts]
+        for read in reads:
+            upstream = ModelNames(read.database or names.database, read.name)
+            parts = [upstream.model, upstream.view, upstream.target]
+            relations += [(upstream.database, name) for name in parts]
+        self.look_up(relations)
+        return ModelState(
+            view=self.view(names),
+            target=self.table(names.table(names.target), names.database),
+            read_view=self.table(names.table(names.model), names.database),
+        )
+
     def table(self, name: TableName, database: str) -> TableInfo | None:
         """Return a table or view by name, or None; `database` is that of names without one."""
-        tables = self.rows(
-            "SELECT database, name, uuid, engine, partition_key FROM system.tables "
-            f"WHERE database = {string_literal(name.database or database)} "
-            f"AND name = {string_literal(name.name)}"
-        )
-        return TableInfo(**tables[0]) if tables else None
+        row = self._relation(name.database or database, name.name)
+        if row is None:
+            return None
+        return TableInfo(*(row[f.name] for f in fields(TableInfo)))
 
     def view(self, names: ModelNames) -> ViewInfo | None:
         """Return the materialized view with the name of the model's trigger, dbt's or not; or None."""
-        views = self.rows(
-            "SELECT database, name, target_database, target_table AS target, comment "
-            "FROM system.tables WHERE engine = 'MaterializedView' "
-            f"AND database = {string_literal(names.database)} "
-            f"AND name = {string_literal(names.view)}"
-        )
-        return _view(views[0]) if views else None
+        row = self._relation(names.database, names.view)
+        return _view(row) if row is not None and row["engine"] == "MaterializedView" else None
+
+    def _relation(self, database: str, name: str) -> dict[str, Any] | None:
+        """Return the row of a relation, or None; look it up if it is not known."""
+        self.look_up([(database, name)])
+        return self._looked_up[database, name]
 
     def owns(self, names: ModelNames) -> bool:
         """Return whether the relation is the read view of an `incremental_mv`."""
@@ -142,6 +194,7 @@ class Warehouse:
 
     def run(self, sql: str) -> None:
         """Run a statement that changes something, and record it."""
+        self._looked_up.clear()
         self.statements.append(sql)
         self._connections.add_select_query(sql)
 
@@ -167,6 +220,7 @@ class Warehouse:
         if engine != "in_process":
             sql += f" SETTINGS engine = {string_literal(engine)}"
             self._prepare(engine)
+        self._looked_up.clear()
         self.statements.append(sql)
         _, rows = self._connections.run_system(sql, progress)
         return rows
@@ -179,7 +233,8 @@ class Warehouse:
 
 def _view(row: Mapping[str, Any]) -> ViewInfo:
     """Return the trigger of a row of system.tables."""
-    body = _comment_body(row["comment"])
+    body = comment_body(row["comment"])
+    read = body.get("read")
     return ViewInfo(
         row["database"],
         row["name"],
@@ -188,10 +243,12 @@ def _view(row: Mapping[str, Any]) -> ViewInfo:
         str(body.get("model", "")),
         str(body.get("definition", "")),
         {name: (kind, function) for name, (kind, function) in body.get("columns", {}).items()},
+        (str(read[0]), str(read[1])) if read else None,
+        body.get("trigger"),
     )
 
 
-def _comment_body(comment: str) -> Mapping[str, Any]:
+def comment_body(comment: str) -> Mapping[str, Any]:
     """Return the model's data from a view's comment; empty if dbt did not write the comment."""
     try:
         parsed = json.loads(comment)

@@ -49,12 +49,14 @@ Subqueries = dict[int, "pa.Scalar | Lookup"]
 """The answers of subqueries by their number: a scalar, or the set of an IN."""
 
 
-SystemReader = Callable[[str, Sequence[str]], "pa.Table"]
-"""(name of the table, columns) -> its rows, the columns in that order: `system.*` and
-`information_schema.*` tables."""
+SystemReader = Callable[[str, Sequence[str], Mapping[str, frozenset[str]]], "pa.Table"]
+"""(name of the table, columns, values) -> its rows, the columns in that order: `system.*` and
+`information_schema.*` tables. Rows may be left out that have none of `values` in a column."""
 
 
-def no_system_tables(name: str, columns: Sequence[str]) -> pa.Table:
+def no_system_tables(
+    name: str, columns: Sequence[str], values: Mapping[str, frozenset[str]]
+) -> pa.Table:
     """Raise InternalError: the reader of contexts without system tables (executors, unit tests)."""
     raise errors.InternalError(f"system.{name} was read where there are no system tables.")
 

@@ -32,8 +32,8 @@ from olapdb.views.proof.coverage import CoverageSlice, coverage_rows
 from olapdb.views.proof.ledger_check import LedgerRow
 from olapdb.views.proof.recompute import ReconcileRow
 from olapdb.views.proof.status import ViewStatus, view_status
+from olapdb.views.versions.rollback import RolledBack
 from olapdb.views.versions.start import RebuildRow
-from olapdb.views.versions.versions import RolledBack
 
 Progress = Callable[[ChunkEvent], None]
 Other = TypeVar("Other")

@@ -176,6 +176,18 @@ def processed_parts(
     return seen, unseen
 
 
+def all_slices(snapshot: Snapshot, table: Table, parts: Collection[Part]) -> dict[str, StaleSlices]:
+    """Return the whole target of each view that has processed rows of these parts of its source, by
+    the view's id."""
+    slices: dict[str, StaleSlices] = {}
+    for view in snapshot.views_on(table.id):
+        seen, _ = processed_parts(view, parts, snapshot)
+        if any(part.rows for part in seen):
+            slices[view.id] = StaleSlices.of(view)
+            slices[view.id].add_all(sum(part.rows for part in seen))
+    return slices
+
+
 def slices_naming(view: MaterializedView, part: Part, snapshot: Snapshot) -> frozenset[str] | None:
     """Return the slices of the view that a part of its source reached, without reading the part:
     the slices whose parts name blocks of it. Return None (all of them) where the target keeps no

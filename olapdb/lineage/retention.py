@@ -323,7 +323,7 @@ def is_lineage_unknown(view: MaterializedView, snapshot: Snapshot) -> bool:
     if view.unprovable and view.dimension_ids:
         return True
     return any(
-        one.cause in ("DIMENSION CHANGE", "MODIFY QUERY", "UPDATE")
+        one.cause in ("DIMENSION CHANGE", "MODIFY QUERY", "UPDATE", "UPSTREAM REBUILD")
         for one in snapshot.invalidations(view.id)
     )
 

@@ -224,6 +224,9 @@ class TargetRows:
         source = self.snapshot.by_id(view.source_id)
         if not isinstance(source, Table) or not source.engine.stores_rows:
             return {}, [], []
+        if any(_of_another_source(view, part) for part in own):
+            # They name blocks of the source before: only the replay that is due makes them again.
+            return {}, sorted({part.partition_id for part in own}), []
         emptied = [
             p
             for p in dict.fromkeys(x.partition_id for x in own)
@@ -452,4 +455,11 @@ def refuse_frozen(table: Table, partition: str) -> None:
         " left by retention: they could not be made again.",
         hint=f"{DISCARD_HINT} SETTINGS retain = 1 on DROP PARTITION removes them as the target's"
         " own retention.",
+    )
+
+
+def _of_another_source(view: MaterializedView, part: Part) -> bool:
+    """Return whether the view made rows of the part from another source than it reads now."""
+    return any(
+        made.view_id == view.id and made.source_id != view.source_id for made in part.contributions
     )

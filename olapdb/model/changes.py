@@ -27,10 +27,8 @@ from olapdb.model.job import JobChunk, JobState
 from olapdb.model.part import BlockRange, NewBlock, Part
 from olapdb.model.requirements import Requirement
 from olapdb.model.schema import DatabaseEntry, SchemaObject
+from olapdb.model.user_function import UserFunction
 from olapdb.model.view_state import Check, CoverageRow, Invalidation, Retained
-
-# --- requirements ---------------------------------------------------------------------------------
-
 
 # --- changes --------------------------------------------------------------------------------------
 
@@ -84,6 +82,14 @@ class RemoveCoverage:
     view_id: str
     partition: str | None = None
     blocks: tuple[BlockRange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CoverSource:
+    """Replaces a view's coverage by all blocks that its source has at the commit: the view reads
+    another source from now on, and a replay, not a backfill, makes its rows of older blocks."""
+
+    view_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +236,20 @@ class UndropTable:
     table_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class PutFunction:
+    """Creates the function, in place of one with its name."""
+
+    function: UserFunction
+
+
+@dataclass(frozen=True, slots=True)
+class DropFunction:
+    """Drops the function with the id."""
+
+    id: str
+
+
 Change: TypeAlias = (
     AddBlock
     | AddPart
@@ -237,6 +257,7 @@ Change: TypeAlias = (
     | RaiseDataVersion
     | AddCoverage
     | RemoveCoverage
+    | CoverSource
     | Invalidate
     | ClearInvalidations
     | RecordCheck
@@ -253,6 +274,8 @@ Change: TypeAlias = (
     | UndropTable
     | Retain
     | ReleaseRetained
+    | PutFunction
+    | DropFunction
 )
 
 

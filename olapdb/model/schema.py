@@ -279,6 +279,11 @@ class MaterializedView:
     """The id of the view that this version will replace, or that replaced it, see `Standing`."""
     generation: int = 1
     """Counts the REBUILDs; it is part of the name of a candidate or previous version."""
+    read_view_id: str = ""
+    """The id of a plain view whose query changes together with the versions, "" for none."""
+    read_query: str = ""
+    """The query that the plain view gets when this candidate or previous version takes the name.
+    Its table names are those of that moment."""
     revision: int = field(default=0, compare=False)
 
     @property

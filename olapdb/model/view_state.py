@@ -17,6 +17,7 @@ Cause: TypeAlias = Literal[
     "DIMENSION CHANGE",
     "MODIFY QUERY",
     "UPSTREAM REPLAY",
+    "UPSTREAM REBUILD",
     "TRUNCATE",
     "TARGET CHANGED",
     "VIEW FAILED",

@@ -9,6 +9,7 @@ from olapdb.errors import InternalError
 from olapdb.optimize.cross_to_inner import cross_to_inner
 from olapdb.optimize.fold_conditions import fold_conditions
 from olapdb.optimize.merge_projects import merge_projects
+from olapdb.optimize.narrow_system_scans import narrow_system_scans
 from olapdb.optimize.prune_columns import prune_columns
 from olapdb.optimize.push_limits import push_limits
 from olapdb.optimize.push_predicates import push_predicates
@@ -21,6 +22,7 @@ RULES: tuple[Callable[[Node], Node], ...] = (
     fold_conditions,
     cross_to_inner,
     push_predicates,
+    narrow_system_scans,
     unpack_tuples,
     push_limits,
     prune_columns,

@@ -107,6 +107,8 @@ def _facts(node: nodes.Node) -> Iterator[str]:
                 yield f"Filter: {show(node.predicate)}"
         case nodes.SystemScan():
             yield f"Columns: {', '.join(name for _, name in node.columns) or 'none'}"
+            for name, values in node.only:
+                yield f"Only: {name} in {', '.join(map(repr, sorted(values))) or 'no value'}"
         case nodes.Numbers():
             count = "without end" if node.count is None else f"{node.count} rows"
             yield f"From {node.start}, step {node.step}, {count}"

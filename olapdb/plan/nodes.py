@@ -78,11 +78,13 @@ class Scan(Node):
 class SystemScan(Node):
     """A scan of `system.<name>` (or information_schema) through the context's provider.
 
-    `columns` are pairs (unique name, column name)."""
+    `columns` are pairs (unique name, column name). `only` are pairs (column name, values): rows with
+    another value in such a column need not be listed, since a Filter above drops them."""
 
     name: str
     columns: tuple[tuple[str, str], ...]
     types: tuple[DataType, ...]
+    only: tuple[tuple[str, frozenset[str]], ...] = ()
 
     @cached_property
     def schema(self) -> Schema:

@@ -45,21 +45,33 @@ def _totals(context: SystemContext, item: SchemaObject) -> tuple[int | None, int
     return sum(p.rows for p in parts), sum(p.bytes for p in parts)
 
 
+_COUNTED = (
+    "total_rows",
+    "total_bytes",
+    "parts",
+    "active_parts",
+    "total_marks",
+    "total_bytes_uncompressed",
+)
+"""The columns of system.tables for which the parts of a table are read."""
+
+
 def _tables(context: SystemContext) -> Iterator[Row]:
     """List tables and views of all databases, then information_schema's and the system tables."""
     snapshot, root = context.snapshot, _root(context)
-    for item in snapshot.objects():
+    renders, counts = context.needs("create_table_query"), context.needs(*_COUNTED)
+    for item in context.objects():
         table = item if isinstance(item, Table) else None
-        rows, size = _totals(context, item)
+        rows, size = _totals(context, item) if counts else (None, None)
         target = snapshot.by_id(item.target_id) if isinstance(item, MaterializedView) else None
         views = snapshot.views_on(item.id) if table else ()
-        statement = create_statement(item, snapshot)
+        statement = create_statement(item, snapshot) if renders else ""
         yield (
             item.database,
             item.name,
             item.id,
             table.engine.name if table else type(item).__name__,
-            engine_full(table) if table else "",
+            engine_full(table) if table and context.needs("engine_full") else "",
             statement,
             item.query if isinstance(item, View | MaterializedView) else "",
             table.partition_key if table else "",
@@ -76,15 +88,18 @@ def _tables(context: SystemContext) -> Iterator[Row]:
             target.name if target else "",
             "",
             int(table is not None),
-            *_part_counts(context, table),
+            *_part_counts(context, table if counts else None),
             table.revision if table else 0,
             sorted({i.type for i in table.indexes} if table else ()),
             "default" if table and table.engine.is_merge_tree else "",
             [f"{root}data/{table.id}/"] if root and table else [],
         )
     for name in information_tables():
-        yield {"database": DATABASE, "name": name, "engine": "View"}
+        if context.keeps(database=DATABASE, name=name):
+            yield {"database": DATABASE, "name": name, "engine": "View"}
     for name, system_table in context.tables.items():
+        if not context.keeps(database="system", name=name):
+            continue
         engine = f"System{name.title().replace('_', '')}"
         comment = system_table.comment
         yield {"database": "system", "name": name, "engine": engine, "comment": comment}
@@ -109,10 +124,11 @@ def _part_counts(
 def _columns(context: SystemContext) -> Iterator[Row]:
     """List the columns of all tables and views by position (from 1), then those of system
     tables."""
-    for item in context.snapshot.objects():
+    sizes = context.needs("data_compressed_bytes", "data_uncompressed_bytes")
+    for item in context.objects("table"):
         table = item if isinstance(item, Table) else None
-        parts = live_parts(context, table) if table else []
-        part_columns = PartColumns(table) if table else None
+        parts = live_parts(context, table) if table and sizes else []
+        part_columns = PartColumns(table) if table and sizes else None
         keys = [k.expression.strip("`") for k in table.sorting_key] if table else []
         sorting, primary = set(keys), set(keys[: table.primary_key] if table else [])
         for position, column in enumerate(item.columns, 1):
@@ -134,7 +150,9 @@ def _columns(context: SystemContext) -> Iterator[Row]:
                 int(table is not None and column.name in table.partition_key),
                 int(column.name in sorting),
                 codec_clause(column),
-                parquet_text(column, table) if table is not None and column.stored else "",
+                parquet_text(column, table)
+                if table is not None and column.stored and context.needs("parquet_codec")
+                else "",
                 int(column.name in primary),
                 0,
                 0,
@@ -143,6 +161,8 @@ def _columns(context: SystemContext) -> Iterator[Row]:
     known_tables = [("system", system_table) for system_table in context.tables.values()]
     known_tables += [(DATABASE, system_table) for system_table in information_tables().values()]
     for database, system_table in known_tables:
+        if not context.keeps(database=database, table=system_table.name):
+            continue
         for position, (name, data_type) in enumerate(system_table.fields, 1):
             yield {
                 "database": database,
@@ -186,7 +206,7 @@ def _precision(data_type: types.DataType) -> tuple[int | None, ...]:
 
 def _indexes(context: SystemContext) -> Iterator[Row]:
     """List the skip indexes of all tables."""
-    for item in context.snapshot.objects():
+    for item in context.objects("table"):
         for index in item.indexes if isinstance(item, Table) else ():
             yield (
                 item.database,

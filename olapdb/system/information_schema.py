@@ -6,6 +6,7 @@ Each column has its name in lower and in upper case, as in ClickHouse.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import TypeAlias
 
@@ -34,16 +35,30 @@ def _in_both_cases(table: SystemTable) -> SystemTable:
     return SystemTable(table.name, f"{table.columns}, {upper}", rows)
 
 
-def _system(name: str, context: SystemContext) -> Iterator[Entry]:
-    """Yield the rows of a system table as mappings by column name."""
+def _system(
+    name: str, context: SystemContext, reads: Mapping[str, str], *also: str
+) -> Iterator[Entry]:
+    """Yield the rows of a system table as mappings by column name.
+
+    `reads` are columns of information_schema by the system table's columns that they show: only
+    those that the query needs are sure to have a value, and its conditions on them narrow the rows.
+    `also` are columns of the system table that are needed anyway."""
     table = context.tables[name]
+    needed = {own for shown, own in reads.items() if context.needs(shown, shown.upper())}
+    values = {
+        own: context.values[spelling]
+        for shown, own in reads.items()
+        for spelling in (shown, shown.upper())
+        if spelling in context.values
+    }
+    narrow = replace(context, columns=frozenset({*needed, *also}), values=values)
     names = [field for field, _ in table.fields]
-    return (dict(zip(names, row, strict=True)) for row in table.row_tuples(context))
+    return (dict(zip(names, row, strict=True)) for row in table.row_tuples(narrow))
 
 
 def _schemata(context: SystemContext) -> Iterator[Entry]:
     """List the databases."""
-    for database in _system("databases", context):
+    for database in _system("databases", context, {"schema_name": "name"}):
         yield {
             "catalog_name": database["name"],
             "schema_name": database["name"],
@@ -63,9 +78,21 @@ def _table_type(engine: str, has_own_data: object) -> str:
     return "BASE TABLE" if has_own_data else "FOREIGN TABLE"
 
 
+_OF_TABLES = {
+    "table_schema": "database",
+    "table_name": "name",
+    "table_rows": "total_rows",
+    "data_length": "total_bytes",
+    "table_comment": "comment",
+    "view_definition": "as_select",
+    "is_insertable_into": "total_rows",
+}
+_OF_COLUMNS = {"table_schema": "database", "table_name": "table", "column_name": "name"}
+
+
 def _tables(context: SystemContext) -> Iterator[Entry]:
     """List tables and views."""
-    for table in _system("tables", context):
+    for table in _system("tables", context, _OF_TABLES, "engine", "has_own_data"):
         engine = str(table["engine"])
         kind = _table_type(engine, table["has_own_data"])
         yield {
@@ -84,7 +111,7 @@ def _tables(context: SystemContext) -> Iterator[Entry]:
 
 def _views(context: SystemContext) -> Iterator[Entry]:
     """List views and materialized views with their SELECT."""
-    for table in _system("tables", context):
+    for table in _system("tables", context, _OF_TABLES, "engine"):
         if not str(table["engine"]).endswith("View"):
             continue
         yield {
@@ -115,7 +142,7 @@ _EXTRA = {
 
 def _columns(context: SystemContext) -> Iterator[Entry]:
     """List the columns of tables and views."""
-    for column in _system("columns", context):
+    for column in _system("columns", context, _OF_COLUMNS):
         kind = str(column["default_kind"])
         yield {
             "table_catalog": column["database"],
@@ -147,7 +174,7 @@ _NULLABLE = ("Nullable(", "LowCardinality(Nullable(")
 
 def _key_column_usage(context: SystemContext) -> Iterator[Entry]:
     """List the columns of primary keys; `ordinal_position` is always 1."""
-    for column in _system("columns", context):
+    for column in _system("columns", context, _OF_COLUMNS):
         if column["is_in_primary_key"]:
             yield {
                 "constraint_catalog": "def",
@@ -163,7 +190,7 @@ def _key_column_usage(context: SystemContext) -> Iterator[Entry]:
 
 def _engines(context: SystemContext) -> Iterator[Entry]:
     """List the table engines; MergeTree is the default."""
-    for engine in _system("table_engines", context):
+    for engine in _system("table_engines", context, {}):
         is_default = engine["name"] == "MergeTree"
         yield {"engine": engine["name"], "support": "DEFAULT" if is_default else "YES"}
 

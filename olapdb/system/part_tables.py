@@ -112,7 +112,7 @@ def _part_type(part: Part) -> str:
 
 def _parts(context: SystemContext) -> Iterator[Row]:
     """List the live parts of all tables, placeholders without rows too."""
-    for item in context.snapshot.objects():
+    for item in context.objects("table"):
         if not isinstance(item, Table):
             continue
         writers = {view.id for view in context.snapshot.views_into(item.id)}
@@ -161,7 +161,7 @@ def _parts(context: SystemContext) -> Iterator[Row]:
 def _parts_columns(context: SystemContext) -> Iterator[Row]:
     """List the stored columns of all live parts with rows. A column that a part lacks is left
     out."""
-    for item in context.snapshot.objects():
+    for item in context.objects("table"):
         if not isinstance(item, Table):
             continue
         part_columns, partitions, times = PartColumns(item), PartitionTexts(item), _Times(item)
@@ -207,7 +207,7 @@ def _parts_columns(context: SystemContext) -> Iterator[Row]:
 
 def _detached(context: SystemContext) -> Iterator[Row]:
     """List the detached parts of all tables."""
-    for item in context.snapshot.objects():
+    for item in context.objects("table"):
         if not isinstance(item, Table):
             continue
         for part in context.snapshot.parts(detached_table(item.id)):
@@ -231,7 +231,7 @@ def _detached(context: SystemContext) -> Iterator[Row]:
 
 def _retained(context: SystemContext) -> Iterator[Row]:
     """List the frozen slices of all views: one row for each slice of a retained partition."""
-    for item in context.snapshot.objects():
+    for item in context.objects("view"):
         if not isinstance(item, MaterializedView):
             continue
         for retained in context.snapshot.retained(item.id):

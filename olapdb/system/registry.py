@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from olapdb.config import Settings
 from olapdb.functions import parse_type
+from olapdb.model.schema import SchemaObject
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.services import Services
 from olapdb.types import Array, DataType, Map, Nullable, String
@@ -27,13 +28,34 @@ Row: TypeAlias = Sequence[object] | Mapping[str, object]
 @dataclass(frozen=True)
 class SystemContext:
     """The query that reads a system table: its snapshot, settings and database; `tables` are all
-    system tables by name."""
+    system tables by name.
+
+    `columns` are those that the query reads, None for all. `values` are the texts that it can keep
+    in a column. A listing may leave other columns empty and other rows out, and saves their cost."""
 
     snapshot: Snapshot
     services: Services
     settings: Settings
     database: str
     tables: Mapping[str, SystemTable]
+    columns: frozenset[str] | None = None
+    values: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    def needs(self, *columns: str) -> bool:
+        """Return whether the query reads any of these columns."""
+        return self.columns is None or not self.columns.isdisjoint(columns)
+
+    def keeps(self, **values: str) -> bool:
+        """Return whether the query can keep a row with these values, by column."""
+        return all(text in self.values.get(column, (text,)) for column, text in values.items())
+
+    def objects(self, name: str = "name") -> Iterator[SchemaObject]:
+        """Yield the tables and views that the query can keep, by database and name.
+
+        `name` is the column that has their names; `database` has their databases."""
+        for item in self.snapshot.objects():
+            if self.keeps(**{"database": item.database, name: item.name}):
+                yield item
 
 
 def moment(milliseconds: float) -> datetime.datetime:
@@ -70,9 +92,13 @@ class SystemTable:
         """The (name, type) of each column."""
         return parse_columns(self.columns)
 
-    def read(self, context: SystemContext, columns: Sequence[str]) -> pa.Table:
-        """Return the named columns, in that order, as Arrow with the fields' types."""
-        rows = self.row_tuples(context)
+    def read(
+        self, context: SystemContext, columns: Sequence[str], values: Mapping[str, frozenset[str]]
+    ) -> pa.Table:
+        """Return the named columns, in that order, as Arrow with the fields' types.
+
+        Rows with another value in a column of `values` may be left out."""
+        rows = self.row_tuples(replace(context, columns=frozenset(columns), values=values))
         position = {name: i for i, (name, _) in enumerate(self.fields)}
         types = dict(self.fields)
         arrays = [pa.array([r[position[c]] for r in rows], type=types[c].arrow) for c in columns]

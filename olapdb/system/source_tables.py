@@ -11,7 +11,7 @@ from olapdb.system.registry import Row, SystemContext, SystemTable, moment
 
 def _tables(context: SystemContext) -> Iterator[Table]:
     """Yield the tables of all databases."""
-    return (item for item in context.snapshot.objects() if isinstance(item, Table))
+    return (item for item in context.objects("table") if isinstance(item, Table))
 
 
 def _source_offsets(context: SystemContext) -> Iterator[Row]:

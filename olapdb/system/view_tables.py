@@ -17,9 +17,9 @@ from olapdb.views.proof.status import view_status
 from olapdb.views.proof.verdicts import failures
 
 
-def _views_of(context: SystemContext) -> Iterator[MaterializedView]:
-    """Yield the materialized views of all databases."""
-    for item in context.snapshot.objects():
+def _views_of(context: SystemContext, name: str = "view") -> Iterator[MaterializedView]:
+    """Yield the materialized views that the query can keep; the column `name` has their names."""
+    for item in context.objects(name):
         if isinstance(item, MaterializedView):
             yield item
 
@@ -35,7 +35,7 @@ def _views(context: SystemContext) -> Iterator[Row]:
     running: dict[str, list[str]] = {}
     for job in running_jobs(context.services.catalog):
         running.setdefault(job.view_id, []).append(job.id)
-    for view in _views_of(context):
+    for view in _views_of(context, "name"):
         status = view_status(view, snapshot)
         source, target = snapshot.by_id(view.source_id), snapshot.by_id(view.target_id)
         oldest = min((s.since_ms for s in status.stale), default=0)

@@ -40,6 +40,6 @@ def numbers_batches(node: Numbers, context: ExecutionContext) -> Iterator[pa.Rec
 def system_batches(node: SystemScan, context: ExecutionContext) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a system table, read through the context's provider."""
     names = [name for _, name in node.columns]
-    rows = single_batch(context.system(node.name, names))
+    rows = single_batch(context.system(node.name, names, dict(node.only)))
     context.count_read(rows.num_rows, rows.nbytes)
     yield from cut(make_batch(rows.columns, node.schema, rows.num_rows), context.batch_rows)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal as Lit
 
 from olapdb.sql.nodes.alter import PartitionReference
-from olapdb.sql.nodes.base import Expression, Query, Setting, Statement, TableName
-from olapdb.sql.nodes.definitions import StorageClause
+from olapdb.sql.nodes.base import Expression, Node, Query, Setting, Statement, TableName
+from olapdb.sql.nodes.definitions import ColumnDefinition, ConstraintDefinition, StorageClause
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,25 @@ class Optimize(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class NewVersion(Node):
+    """What a REBUILD says of the new version besides its query.
+
+    `columns` and `constraints` are the new target's, () for those of the old one. `storage` None
+    keeps the old target's. `comment` None keeps the view's. The plain view `replaced_view` gets
+    `replaced_query` in the commit of the swap.
+    """
+
+    columns: tuple[ColumnDefinition, ...] = ()
+    constraints: tuple[ConstraintDefinition, ...] = ()
+    storage: StorageClause | None = None
+    comment: str | None = None
+    replaced_view: TableName | None = None
+    replaced_query: Query | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SystemView(Statement):
-    """SYSTEM `action` VIEW v …; `storage` and `query` are the new ones of a REBUILD."""
+    """SYSTEM `action` VIEW v …; `new_version` and `query` are those of a REBUILD."""
 
     action: Lit[
         "BACKFILL",
@@ -49,7 +66,7 @@ class SystemView(Statement):
     discard_bypass: bool = False
     settings: tuple[Setting, ...] = ()
     query: Query | None = None
-    storage: StorageClause | None = None
+    new_version: NewVersion = NewVersion()
     oldest: int | None = None
     dry_run: bool = False
     job: str | None = None

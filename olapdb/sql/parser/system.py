@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from olapdb.errors import SyntaxError
 from olapdb.sql.nodes import (
     Expression,
+    NewVersion,
     PartitionReference,
     Query,
     Setting,
@@ -15,7 +16,7 @@ from olapdb.sql.nodes import (
     System,
     SystemView,
 )
-from olapdb.sql.parser import clauses, expressions, queries, storage
+from olapdb.sql.parser import clauses, columns, expressions, queries, storage
 from olapdb.sql.parser.cursor import TokenCursor
 
 Action = Literal[
@@ -40,8 +41,8 @@ _CLAUSES: dict[str, tuple[str, ...]] = {
 """What may stand behind the view's name, by action; SETTINGS always may."""
 _CLAUSE_NAMES = {"DISCARD": "DISCARD BYPASS", "DRY": "DRY RUN"}
 
-_STORAGE = frozenset({"ENGINE", "PARTITION", "PRIMARY", "ORDER"})
-"""What may describe the new target of a REBUILD."""
+_STORAGE = frozenset({"ENGINE", "PARTITION", "PRIMARY", "ORDER", "TTL", "COMMENT"})
+"""What may describe the new target of a REBUILD, and the comment of its view."""
 
 _EXCLUSIVE = frozenset({"PARTITION", "WHERE", "FROM", "STALE", "SAMPLE", "OLDEST", "METADATA"})
 
@@ -110,7 +111,7 @@ class _ViewClauses:
     oldest: int | None = None
     job: str | None = None
     settings: tuple[Setting, ...] = ()
-    storage: StorageClause | None = None
+    new_version: NewVersion = field(default_factory=NewVersion)
     query: Query | None = None
 
 
@@ -174,7 +175,10 @@ def _parse_view_command(cursor: TokenCursor, action: Action, start: int) -> Syst
         names = (_CLAUSE_NAMES.get(clause, clause) for clause in _CLAUSES.get(action, ()))
         allowed = ", ".join((*names, "SETTINGS"))
         if action == "REBUILD":
-            allowed = f"ENGINE, PARTITION BY, ORDER BY, {allowed}, AS SELECT"
+            allowed = (
+                f"a column list, ENGINE, PARTITION BY, ORDER BY, TTL, {allowed}, COMMENT,"
+                " REPLACE VIEW, AS SELECT"
+            )
         raise cursor.expected(f"{allowed} or the end of SYSTEM {action} VIEW")
     return SystemView(
         action,
@@ -188,7 +192,7 @@ def _parse_view_command(cursor: TokenCursor, action: Action, start: int) -> Syst
         "DISCARD" in view_clauses.seen,
         view_clauses.settings,
         view_clauses.query,
-        view_clauses.storage,
+        view_clauses.new_version,
         view_clauses.oldest,
         "DRY" in view_clauses.seen,
         view_clauses.job,
@@ -199,13 +203,12 @@ def _parse_view_command(cursor: TokenCursor, action: Action, start: int) -> Syst
 def _parse_view_clause(cursor: TokenCursor, action: Action, view_clauses: _ViewClauses) -> bool:
     """Parse the next clause into `view_clauses`; return False if none is next, or none may follow."""
     clause = cursor.key
-    if action == "REBUILD" and clause in _STORAGE and view_clauses.storage is None:
-        view_clauses.storage, _ = storage.parse_storage(cursor, with_settings=False)
-        return True
     if action == "REBUILD" and cursor.take("AS"):
         view_clauses.query = queries.parse_query(cursor)
         view_clauses.settings += getattr(view_clauses.query, "settings", ())
         return False
+    if action == "REBUILD" and _parse_version_clause(cursor, view_clauses):
+        return True
     if cursor.take("SETTINGS"):
         view_clauses.settings += clauses.parse_settings(cursor)
         return True
@@ -237,3 +240,47 @@ def _parse_view_clause(cursor: TokenCursor, action: Action, view_clauses: _ViewC
         case "JOB":
             view_clauses.job = cursor.string()
     return True
+
+
+def _parse_version_clause(cursor: TokenCursor, view_clauses: _ViewClauses) -> bool:
+    """Parse a clause that describes the new version of a REBUILD; return False if none is next.
+
+    `[(columns, constraints)] [ENGINE … ORDER BY …] [COMMENT 'c'] [REPLACE VIEW r AS (SELECT …)]`.
+    After a column list, SETTINGS among the clauses of the storage are those of the table."""
+    version = view_clauses.new_version
+    if cursor.key == "(" and version == NewVersion():
+        elements = columns.parse_table_elements(cursor)
+        if elements.indexes or elements.projections:
+            raise cursor.refused(
+                "An INDEX or a PROJECTION in REBUILD VIEW", "Add it by ALTER TABLE after the swap."
+            )
+        listed = replace(
+            version, columns=tuple(elements.columns), constraints=tuple(elements.constraints)
+        )
+        view_clauses.new_version = _with_storage(cursor, listed)
+        return True
+    if cursor.key in _STORAGE and version.storage is None and version.comment is None:
+        view_clauses.new_version = _with_storage(cursor, version)
+        return True
+    if version.replaced_view is None and cursor.take("REPLACE", "VIEW"):
+        name = cursor.table_name()
+        cursor.expect("AS")
+        cursor.expect("(")
+        query = queries.parse_query(cursor)
+        cursor.expect(")")
+        view_clauses.new_version = replace(version, replaced_view=name, replaced_query=query)
+        return True
+    return False
+
+
+def _with_storage(cursor: TokenCursor, version: NewVersion) -> NewVersion:
+    """Return the version with the clauses of its target's storage and its COMMENT, as far as they
+    are next."""
+    commented = cursor.key == "COMMENT"
+    described, comment = storage.parse_storage(cursor, with_settings=bool(version.columns))
+    is_described = replace(described, position=None) != StorageClause()
+    return replace(
+        version,
+        storage=described if is_described else None,
+        comment=comment if comment or commented else None,
+    )

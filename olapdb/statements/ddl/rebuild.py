@@ -13,9 +13,10 @@ from olapdb.statements.context import StatementContext
 from olapdb.statements.ddl.engines import engine_of
 from olapdb.statements.ddl.table_definition import build_table, check_table
 from olapdb.statements.ddl.views import chunk_executor
+from olapdb.views.versions.reading import Reading
 from olapdb.views.versions.rebuild import Rebuild, cancel_rebuild
+from olapdb.views.versions.rollback import rollback as roll_back
 from olapdb.views.versions.start import RebuildRequest
-from olapdb.views.versions.versions import rollback as roll_back
 
 if TYPE_CHECKING:
     from olapdb.views.versions.start import BuildTarget
@@ -24,23 +25,37 @@ if TYPE_CHECKING:
 def rebuild(
     statement: nodes.SystemView, view: MaterializedView, context: StatementContext
 ) -> tuple[Any, ...]:
-    """Run SYSTEM REBUILD VIEW; return a row for each step. ENGINE, PARTITION BY and ORDER BY shape
-    the new target; an omitted clause is that of the old target."""
-    storage = statement.storage
+    """Run SYSTEM REBUILD VIEW; return a row for each step.
+
+    A column list describes the new target as CREATE TABLE does. Without one, ENGINE, PARTITION BY,
+    ORDER BY and TTL shape the new target; an omitted clause is that of the old target."""
+    version = statement.new_version
+    storage = version.storage
     engine = "" if storage is None or storage.engine is None else engine_of(storage, None).name
+    declared = bool(version.columns)
     request = RebuildRequest(
         context.origin(),
         view.id,
-        _target_builder(storage, context),
+        _declared_builder(version, context) if declared else _target_builder(storage, context),
         query=statement.query,
         engine=engine,
-        reshaped=storage is not None,
+        reshaped=storage is not None or declared,
+        declares_columns=declared,
+        comment=version.comment,
+        reading=_reading(version, context),
         database=context.database,
         executor=chunk_executor(context),
         progress=context.progress,
         named={setting.name: setting.value for setting in statement.settings},
     )
     return Rebuild(request).run()
+
+
+def _reading(version: nodes.NewVersion, context: StatementContext) -> Reading | None:
+    """Return what REPLACE VIEW says; None without it."""
+    if version.replaced_view is None or version.replaced_query is None:
+        return None
+    return Reading(*context.locate(version.replaced_view), version.replaced_query)
 
 
 def cancel(view: MaterializedView, context: StatementContext) -> None:
@@ -53,6 +68,29 @@ def rollback(view: MaterializedView, context: StatementContext) -> tuple[Any, ..
     """Run SYSTEM ROLLBACK VIEW: give the name back to the version that the last rebuild replaced;
     return one row about it."""
     return roll_back(context.origin(), view.id)
+
+
+def _declared_builder(version: nodes.NewVersion, context: StatementContext) -> BuildTarget:
+    """Return the function that builds the new target from the statement's column list."""
+
+    def build(old: Table, columns: tuple[Column, ...], name: str) -> Table:
+        """Return the new target. ENGINE, ORDER BY and PARTITION BY are the old one's where they
+        are omitted; TTL, SETTINGS and constraints are the statement's alone."""
+        storage = version.storage or nodes.StorageClause()
+        built = build_table(
+            nodes.CreateTable(
+                table=nodes.TableName(name, old.database),
+                columns=version.columns,
+                constraints=version.constraints,
+                storage=_fill_omitted_clauses(storage, old),
+                position=storage.position,
+            ),
+            context,
+            context.snapshot(),
+        )
+        return replace(built, comment=old.comment)
+
+    return build
 
 
 def _target_builder(storage: nodes.StorageClause | None, context: StatementContext) -> BuildTarget:

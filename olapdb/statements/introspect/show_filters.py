@@ -110,7 +110,7 @@ def system_rows(
     """Return columns (None: all) of a system table, in its order."""
     fields = dict(context.engine.system[table].fields)
     names = tuple(columns or fields)
-    table_rows: pa.Table = context.execution(snapshot).system(table, names)
+    table_rows: pa.Table = context.execution(snapshot).system(table, names, {})
     rows = tuple(zip(*(column.to_pylist() for column in table_rows.columns), strict=True))
     return Listing(tuple((name, fields[name]) for name in names), rows, liked)
 

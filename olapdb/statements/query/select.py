@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from olapdb.bind import bind_query
 from olapdb.bind.analysis import is_deterministic
+from olapdb.bind.user_functions import calls_of_users
 from olapdb.errors import NotSupportedError, TooManyRows
 from olapdb.execute import run
 from olapdb.execute.pruning.force_index import check_forced_indexes
@@ -58,7 +59,8 @@ def plan_query(query: nodes.Query, context: StatementContext, snapshot: Snapshot
         if plan is not None and _is_current(plan, snapshot):
             return plan
     plan = bind_query(query, context.scope(snapshot))
-    cacheable = key is not None and not _is_volatile(query)
+    # A Python function that is called by its name may be replaced.
+    cacheable = key is not None and not _is_volatile(query) and not calls_of_users(query)
     if context.settings.boolean("optimizer"):
         plan = optimize(plan)
     if cacheable:

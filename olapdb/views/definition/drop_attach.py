@@ -134,11 +134,20 @@ def rewrite_references(
     for item in snapshot.objects():
         if not isinstance(item, MaterializedView | View):
             continue
-        query = parse_query(item.query)
-        text = to_sql(rename_tables(query, renamed))
-        if text != to_sql(query):
-            changed.append(replace(item, query=text))
+        rewritten = replace(item, query=_renamed_text(item.query, renamed))
+        if isinstance(rewritten, MaterializedView) and rewritten.read_query:
+            read_query = _renamed_text(rewritten.read_query, renamed)
+            rewritten = replace(rewritten, read_query=read_query)
+        if rewritten != item:
+            changed.append(rewritten)
     return tuple(changed)
+
+
+def _renamed_text(text: str, renamed: Mapping[Name, Name]) -> str:
+    """Return the query's text with tables renamed; the same text if it names none of them."""
+    query = parse_query(text)
+    changed = to_sql(rename_tables(query, renamed))
+    return text if changed == to_sql(query) else changed
 
 
 def dependents(snapshot: Snapshot, table_id: str) -> tuple[MaterializedView, ...]:

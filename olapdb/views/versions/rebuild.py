@@ -5,7 +5,7 @@
     backfill    the gap, chunk by chunk, each its own commit
     replay      the slices that became stale meanwhile
     reconcile   compare the new target with a recomputation; a difference stops the rebuild
-    swap        one commit: the versions exchange names, see `olapdb.views.versions.versions`
+    swap        one commit: the versions exchange names, see `olapdb.views.versions.exchange`
 
 The view is unchanged until the swap, whatever happens. The state of a rebuild is the candidate and
 its coverage, so a killed rebuild goes on when it is run again. The commit of the swap requires a
@@ -30,9 +30,11 @@ from olapdb.views.jobs.replay import replay
 from olapdb.views.proof.coverage import gap_slices
 from olapdb.views.proof.reconcile import reconcile
 from olapdb.views.proof.verdicts import stale_slices
+from olapdb.views.versions.exchange import NameExchange
+from olapdb.views.versions.followers import Follower
 from olapdb.views.versions.rebuild_checks import refuse_lost_rows
 from olapdb.views.versions.start import RebuildRequest, RebuildRow, row_of
-from olapdb.views.versions.versions import NameExchange, candidate_of
+from olapdb.views.versions.versions import candidate_of
 
 ROUNDS_MAX = 8
 """Rounds of completing and comparing the candidate while its source changes."""
@@ -82,7 +84,7 @@ class Rebuild:
             failpoint("rebuild.reconciled")
             swapped = self._swap_while_proven(before, candidate_id)
             if swapped is not None:
-                return [*rows, swapped]
+                return [*rows, *swapped]
         raise errors.CommitConflict(
             f"The source of the view changed {ROUNDS_MAX} times while it was rebuilt.",
             hint="Nothing was swapped.",
@@ -158,11 +160,11 @@ class Rebuild:
             f" ({', '.join(first.examples[:3]) or '; '.join(first.causes) or 'no example'})."
         )
 
-    def _swap_while_proven(self, before: Snapshot, candidate_id: str) -> RebuildRow | None:
+    def _swap_while_proven(self, before: Snapshot, candidate_id: str) -> list[RebuildRow] | None:
         """Swap, retrying if a concurrent commit changed only names or other views. Return None if
         the comparison no longer holds, or if every attempt conflicted."""
 
-        def attempt(snapshot: Snapshot) -> RebuildRow | None:
+        def attempt(snapshot: Snapshot) -> list[RebuildRow] | None:
             """Swap view and candidate, unless the proof no longer holds; then return None."""
             if not self._still_proven(before, candidate_id):
                 return None
@@ -188,9 +190,10 @@ class Rebuild:
             or any(now.invalidations(candidate_id))
         )
 
-    def _swap(self, before: Snapshot, candidate_id: str) -> RebuildRow:
-        """Exchange the names in one commit; return its row. The commit requires the definition and
-        the data versions of `before`, a snapshot from before the comparison."""
+    def _swap(self, before: Snapshot, candidate_id: str) -> list[RebuildRow]:
+        """Exchange the names in one commit; return its row, and one for each materialized view that
+        reads the target. The commit requires the definition and the data versions of `before`, a
+        snapshot from before the comparison."""
         snapshot, candidate = self._candidate(candidate_id)
         # Not the statement's view: a ROLLBACK may have given its name to another version.
         view = find_view(snapshot, candidate.stands_beside)
@@ -209,14 +212,17 @@ class Rebuild:
         requirements += [
             DataVersionIs(*data_version) for data_version in _data_versions(before, candidate)
         ]
-        draft = exchange.draft(requirements)
+        draft = exchange.draft(requirements, self.asked.origin.of_kind("REBUILD VIEW"))
         failpoint("rebuild.before_swap")
         commit = self.asked.publish(draft)
         failpoint("rebuild.swapped")
         now = self.asked.services.catalog.snapshot()
         current = now.by_id(candidate_id)
         shown_view = current if isinstance(current, MaterializedView) else candidate
-        return row_of("swap", now, shown_view, "swapped", commit)
+        return [
+            row_of("swap", now, shown_view, "swapped", commit),
+            *(_follower_row(now, follower, commit) for follower in exchange.followers),
+        ]
 
     # --- helpers
 
@@ -259,6 +265,14 @@ class Rebuild:
         ):
             stopped.rows = error.rows
         return stopped
+
+
+def _follower_row(snapshot: Snapshot, follower: Follower, commit: int) -> RebuildRow:
+    """Return the row of a view that reads the exchanged target."""
+    status = "reads the new version, and is stale" if follower.moves else "reads the same table"
+    if follower.stays:
+        status = f"stays with the previous version: {follower.stays}"
+    return row_of("downstream", snapshot, follower.after, status, commit)
 
 
 def cancel_rebuild(origin: CommitOrigin, view_id: str) -> None:

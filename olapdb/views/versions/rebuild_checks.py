@@ -8,7 +8,12 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.views.definition.definition import ViewDefinition
 from olapdb.views.jobs.job import readable_source, view_name
 from olapdb.views.proof.coverage import stores_rows
-from olapdb.views.versions.versions import refuse_bypass, refuse_dependents
+from olapdb.views.versions.exchange_checks import (
+    refuse_bypass,
+    refuse_readers,
+    refuse_writers,
+    superseded_versions,
+)
 
 
 def refuse_rebuild(
@@ -31,7 +36,8 @@ def refuse_rebuild(
             f"REBUILD VIEW {name}: its target keeps no rows that could be compared.",
             hint=f"CREATE OR REPLACE MATERIALIZED VIEW {name} TO a table that stores rows.",
         )
-    refuse_dependents(snapshot, view)
+    refuse_writers(snapshot, view)
+    refuse_readers(snapshot, superseded_versions(snapshot, view), view)
     refuse_bypass(snapshot, view)
     lost_rows = sum(entry.rows for entry in snapshot.retained(view.id) if entry.side == "source")
     if lost_rows and not discard_retained:

@@ -42,6 +42,7 @@ from olapdb.views.definition.definition import (
 from olapdb.views.definition.drop_attach import versions_of
 from olapdb.views.jobs.executor import Executor
 from olapdb.views.jobs.job import Progress, find_view, view_name
+from olapdb.views.versions.reading import Reading
 from olapdb.views.versions.rebuild_checks import refuse_rebuild, refuse_unprovable, refuse_version
 from olapdb.views.versions.target_columns import columns_for
 from olapdb.views.versions.versions import candidate_of, version_name
@@ -54,9 +55,12 @@ BuildTarget: TypeAlias = Callable[[Table, tuple[Column, ...], str], Table]
 class RebuildRow:
     """A step of a rebuild, of the whole view or of one partition: of the source in "backfill", of
     the target in "replay" and "reconcile". `rows` are source rows in "backfill", rows of the new
-    target after "replay", keys compared in "reconcile"."""
+    target after "replay", keys compared in "reconcile". "downstream" is a step of each
+    materialized view that reads the target: `status` says which version it reads."""
 
-    step: Literal["start", "resume", "backfill", "replay", "reconcile", "swap", "unchanged"]
+    step: Literal[
+        "start", "resume", "backfill", "replay", "reconcile", "swap", "downstream", "unchanged"
+    ]
     view: str
     target: str
     partition: str
@@ -77,6 +81,11 @@ class RebuildRequest:
     engine: str = ""
     reshaped: bool = False
     """Whether the statement describes the new target."""
+    declares_columns: bool = False
+    """Whether the statement lists the new target's columns."""
+    comment: str | None = None
+    """The new version's comment; None keeps the view's."""
+    reading: Reading | None = None
     database: str = "default"
     executor: Executor | None = None
     progress: Progress | None = None
@@ -167,16 +176,8 @@ class RebuildRequest:
         if not self.reshaped:
             return True
         described = self.build_target(old_target, old_target.columns, old_target.name)
-        return (
-            described.engine,
-            described.sorting_key,
-            described.primary_key,
-            described.partition_key,
-        ) == (
-            old_target.engine,
-            old_target.sorting_key,
-            old_target.primary_key,
-            old_target.partition_key,
+        return _shape(described) == _shape(old_target) and (
+            not self.declares_columns or _declared(described) == _declared(old_target)
         )
 
     def _is_there(self, snapshot: Snapshot, view: MaterializedView) -> bool:
@@ -216,7 +217,9 @@ class RebuildRequest:
             """
             environment = Environment(zone=self.services.zone, database=self.database)
             engine = self.engine or old_target.engine.name
-            columns = columns_for(view, old_target, engine, plan, environment)
+            columns: tuple[Column, ...] = ()
+            if not self.declares_columns:
+                columns = columns_for(view, old_target, engine, plan, environment)
             try:
                 return self.build_target(old_target, columns, name)
             except UnknownIdentifier as error:
@@ -229,9 +232,13 @@ class RebuildRequest:
 
         definition = self._defined(snapshot, view, target)
         refuse_unprovable(snapshot, view, definition)
+        read_view_id, read_query = self._read_by(snapshot, old_target, definition.target)
         candidate = definition.applied_to(
             replace(
                 view,
+                comment=view.comment if self.comment is None else self.comment,
+                read_view_id=read_view_id,
+                read_query=read_query,
                 id=view_id,
                 name=version_name(view.name, generation),
                 version=1,
@@ -264,11 +271,33 @@ class RebuildRequest:
         row = RebuildRow("start", view_name(candidate), target_name, "", 0, "attached", commit)
         return row, view_id
 
+    def _read_by(self, snapshot: Snapshot, old_target: Table, new_target: Table) -> tuple[str, str]:
+        """Return the id and the new query of the plain view of REPLACE VIEW; ("", "") without it.
+        Raises the errors of `Reading.resolved`."""
+        if self.reading is None:
+            return "", ""
+        environment = Environment(zone=self.services.zone, database=self.database)
+        view, query = self.reading.resolved(snapshot, old_target, new_target, environment)
+        return view.id, query
+
     # --- the commit
 
     def publish(self, draft: CommitDraft) -> int:
         """Publish one commit of the rebuild; return its number."""
         return publish(draft, self.origin.of_kind("REBUILD VIEW")).number
+
+
+def _shape(table: Table) -> tuple[object, ...]:
+    """Return the engine and the keys of a target."""
+    return table.engine, table.sorting_key, table.primary_key, table.partition_key
+
+
+def _declared(table: Table) -> tuple[object, ...]:
+    """Return what a column list and the clauses behind it say of a target, its keys apart."""
+    columns = [
+        (column.name, column.type, column.default_kind, column.default) for column in table.columns
+    ]
+    return columns, table.constraints, table.ttl, table.settings
 
 
 def _next_generation(snapshot: Snapshot, view: MaterializedView) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -173,7 +174,7 @@ class TestLife(IncrementalMvProject):
         assert "1 bypass rows" in log
 
         _, log = run_dbt_and_capture(["run-operation", "repair"])
-        assert "carrier, partition 201302: replayed" in log
+        assert re.search(r"carrier +201302 +replayed", log)
         assert "discard_bypass: true removes them" in log
         warehouse.assert_equal_to_source("hourly", "carrier", "named")
         assert any("XXX" in row for row in warehouse.model("daily"))

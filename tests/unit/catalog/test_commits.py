@@ -16,6 +16,7 @@ from olapdb.model.changes import (
     Change,
     ClearInvalidations,
     Commit,
+    CoverSource,
     CreateDatabase,
     DropDatabase,
     DropObject,
@@ -287,6 +288,20 @@ def test_coverage_removed_from_one_partition_stays_in_others(
     assert catalog.snapshot().coverage("v").everywhere == (BlockRange(4, 4),)
     apply(catalog, RemoveCoverage("v"))
     assert catalog.snapshot().coverage("v").by_partition == {}
+
+
+def test_a_view_covers_what_its_source_has_at_the_commit(
+    catalog: SqliteCatalog, lease: str
+) -> None:
+    create_all(catalog)
+    apply(catalog, CoverSource("v"))
+    assert catalog.snapshot().coverage("v").everywhere == ()
+    for _ in range(3):
+        insert(catalog, lease)
+    apply(catalog, RemoveCoverage("v"), CoverSource("v"))
+    assert catalog.snapshot().coverage("v").everywhere == (BlockRange(1, 3),)
+    insert(catalog, lease)
+    assert catalog.snapshot().coverage("v").everywhere == (BlockRange(1, 4),)
 
 
 def test_merged_parts_have_one_coverage(catalog: SqliteCatalog, lease: str) -> None:

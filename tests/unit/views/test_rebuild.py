@@ -255,15 +255,6 @@ def test_a_row_by_hand_in_the_new_target_stops_it(connection: Connection) -> Non
     new_is_there(connection)
 
 
-def dependent(connection: Connection) -> None:
-    connection.execute(
-        "CREATE TABLE monthly (total Int64) ENGINE = SummingMergeTree ORDER BY tuple()"
-    )
-    connection.execute(
-        "CREATE MATERIALIZED VIEW monthly_mv TO monthly AS SELECT sum(total) AS total FROM daily"
-    )
-
-
 def second_writer(connection: Connection) -> None:
     connection.execute(f"CREATE MATERIALIZED VIEW second TO daily AS {QUERY}")
 
@@ -282,12 +273,7 @@ def reader(connection: Connection) -> None:
 
 @pytest.mark.parametrize(
     ("prepare", "error"),
-    [
-        (dependent, HaveDependentObjects),
-        (second_writer, HaveDependentObjects),
-        (by_hand, BypassRows),
-        (detached, BadArguments),
-    ],
+    [(second_writer, HaveDependentObjects), (by_hand, BypassRows), (detached, BadArguments)],
 )
 def test_refused_before_it_begins(
     connection: Connection, prepare: Callable[[Connection], None], error: type[Error]
