@@ -14,6 +14,7 @@ from olapdb.errors import TooManyParts
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.model.part import Blocks, Contribution, Part, new_part_id
 from olapdb.model.schema import Table
+from olapdb.model.snapshot import Snapshot
 
 INLINE_BYTES_MAX = int(SESSION_SETTINGS["inline_bytes_max"].default)
 INLINE_ROWS_MAX = 10_000
@@ -49,13 +50,12 @@ def placeholder_part(table: Table, number: Blocks, contributions: tuple[Contribu
 
 
 def partition_pieces(
-    table: Table, block: pa.Table, context: TriggerContext, *, unique: bool
+    table: Table, block: pa.Table, context: TriggerContext, settings: Settings, *, unique: bool
 ) -> list[tuple[str, tuple[object, ...], pa.Table]]:
     """Return (partition id, value, sorted rows) of each partition of the block.
 
     Rows of engines that combine are combined; `unique` says that no two rows have one sorting
     key.  Raises TooManyParts past max_partitions_per_insert_block."""
-    settings = Settings.of(context.settings)
     check_markers(table, block)
     layout = layout_of(table, context)
     # Sort and combine before the split: once, not for each of a thousand partitions.  The
@@ -81,13 +81,13 @@ def partition_pieces(
     return [one for one in split if one[2].num_rows]
 
 
-def inline_bytes_limit(table: Table, rows: pa.Table, context: TriggerContext) -> int:
+def inline_bytes_limit(table: Table, rows: pa.Table, snapshot: Snapshot, settings: Settings) -> int:
     """Return the most bytes of a part of these rows to keep in the catalog; 0 for none."""
     if rows.num_rows > INLINE_ROWS_MAX:
         return 0
-    limit = Settings.of(context.settings).integer("inline_bytes_max")
+    limit = settings.integer("inline_bytes_max")
     limit = min(limit, int(table.setting("inline_bytes_max")))
-    parts = context.snapshot.parts(table.id) if limit else ()
+    parts = snapshot.parts(table.id) if limit else ()
     if len(parts) < INLINE_PARTS_UNCOUNTED:
         return limit
     inline_bytes = sum(part.bytes for part in parts if part.inline)

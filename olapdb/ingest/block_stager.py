@@ -16,14 +16,9 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from olapdb.compute.shared_group_codes import SharedCodes
-from olapdb.config import Settings, tuning
+from olapdb.config import tuning
 from olapdb.errors import Error, QueryWasCancelled, TooDeepRecursion
-from olapdb.ingest.block_parts import (
-    inline_bytes_limit,
-    layout_of,
-    partition_pieces,
-    placeholder_part,
-)
+from olapdb.ingest.block_writer import BlockWriter
 from olapdb.ingest.dimension_requirements import dimension_requirements
 from olapdb.ingest.own_rows import (
     Cascade,
@@ -51,17 +46,15 @@ from olapdb.ingest.trigger import (
 )
 from olapdb.ingest.view_failure import failure_note
 from olapdb.ingest.view_guardrails import Cost, ViewLimits
-from olapdb.model.changes import AddBlock, AddCoverage, AddPart, Change
+from olapdb.model.changes import AddCoverage, AddPart, Change
 from olapdb.model.overlay_snapshot import OverlaySnapshot
-from olapdb.model.part import Blocks, Contribution, NewBlock
-from olapdb.model.requirements import Requirement, SchemaIs, ViewsAre
+from olapdb.model.part import Contribution, NewBlock
+from olapdb.model.requirements import ViewsAre
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import target_of
 from olapdb.model.view_state import CoverageRow
 from olapdb.result import QueryStatistics
 from olapdb.runtime.failpoints import failpoint
-from olapdb.storage.part_plan import PartPlan
-from olapdb.storage.writer import write_part
 from olapdb.threads import ThreadPool
 
 __all__ = ["BlockStager", "StagedInsert", "join_staged", "stage_insert"]
@@ -84,7 +77,7 @@ def stage_insert(
 
 
 @dataclass
-class BlockStager:
+class BlockStager(BlockWriter):
     """Collects the parts, coverage and requirements of blocks that one commit will publish.
 
     With `inline` False no part is kept in the catalog (a cluster's tasks).  `parallel` overrides
@@ -94,25 +87,18 @@ class BlockStager:
     that are staged of it so far, or those of `joined`, which an earlier firing staged.
     """
 
-    context: TriggerContext
-    lease_id: str
-    inline: bool = True
     parallel: bool | None = None
     earlier_writes: tuple[ViewWrite, ...] = ()
-    swap: str = ""
     joined: Mapping[str, Sequence[AddPart]] | None = None
     _limits: ViewLimits = field(init=False)
-    _changes: list[Change] = field(default_factory=list)
-    _requirements: dict[Requirement, None] = field(default_factory=dict)
     _dimensions: dict[tuple[str, str], None] = field(default_factory=dict)
     _views: list[ViewWrite] = field(default_factory=list)
-    _next_index: dict[str, int] = field(default_factory=dict)
     _joined: list[JoinedParts] = field(default_factory=list)
     _cascade: Cascade = field(init=False)
     _written_dimensions: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        self._settings = Settings.of(self.context.settings)
+        super().__post_init__()
         if self.parallel is None:
             self.parallel = self._settings.boolean("parallel_view_processing")
         self._limits = ViewLimits.of(self._settings)
@@ -198,69 +184,6 @@ class BlockStager:
             joined=fewest_joined(self._joined),
         )
 
-    # --- one block
-
-    def _new_block(self, table: Table, rows: int, kind: str) -> NewBlock:
-        """Add the table's next block, of `rows` rows, and require that its schema is unchanged."""
-        index = self._next_index.get(table.id, 0)
-        self._next_index[table.id] = index + 1
-        number = NewBlock(table.id, index)
-        self._changes.append(AddBlock(number, rows, kind))  # type: ignore[arg-type]
-        self._require(SchemaIs(table.id, table.version))
-        return number
-
-    def _write(
-        self,
-        table: Table,
-        block: pa.Table,
-        number: Blocks,
-        contributions: tuple[Contribution, ...],
-        changes_to: list[Change] | None = None,
-        *,
-        booked_partitions: set[str] | None = None,
-        unique: bool = False,
-    ) -> None:
-        """Stage the block's parts; append each to `changes_to` (None: the stager's changes) once
-        written.
-
-        Parts of partitions in `booked_partitions` leave out the source blocks of `contributions`;
-        `booked_partitions` grows by the block's partitions. `unique` says that no two rows have one
-        sorting key. A Null table stores nothing; a block without rows gives a placeholder part if
-        it has contributions.
-        """
-        if table.engine.name == "Null":
-            return
-        changes = self._changes if changes_to is None else changes_to
-        pieces = (
-            partition_pieces(table, block, self.context, unique=unique) if block.num_rows else []
-        )
-        for partition_id, partition_value, rows in pieces:
-            again = booked_partitions is not None and partition_id in booked_partitions
-            inline_bytes_max = inline_bytes_limit(table, rows, self.context) if self.inline else 0
-            in_file = rows.nbytes > inline_bytes_max
-            staged = write_part(
-                self.context.store,
-                table,
-                rows,
-                PartPlan(
-                    partition_id,
-                    partition_value,
-                    number,
-                    _without_blocks(contributions) if again else contributions,
-                    inline_bytes_max=inline_bytes_max,
-                    swap=self.swap,
-                    after=self.context.snapshot.next_block(table) - 1 if in_file else None,
-                    index_values=layout_of(table, self.context).index_values(rows),
-                ),
-                lease_id=self.lease_id,
-                threads=self._settings.threads,
-            )
-            changes.append(AddPart(staged.part, staged.inline_rows))
-            if booked_partitions is not None:
-                booked_partitions.add(partition_id)
-        if not pieces and contributions:
-            changes.append(AddPart(placeholder_part(table, number, contributions)))
-
     # --- views
 
     def cascade(self, table: Table, block: pa.Table, number: NewBlock, depth: int) -> None:
@@ -303,7 +226,11 @@ class BlockStager:
         """Fire each view into a stager of its own; delete what a failing INSERT does not absorb."""
         branches = {
             view.id: BlockStager(
-                self.context, self.lease_id, self.inline, False, tuple(self._views)
+                self.context,
+                self.lease_id,
+                self.inline,
+                parallel=False,
+                earlier_writes=tuple(self._views),
             )
             for view in views
         }
@@ -487,17 +414,6 @@ class BlockStager:
         ignored = self._settings.boolean("materialized_views_ignore_errors")
         return bool(ignored or view.standing) and not isinstance(error, QueryWasCancelled)
 
-    def _roll_back(self, changes: int, next_index: dict[str, int]) -> None:
-        """Keep the first `changes` staged changes; delete the files of the others.
-
-        The numbers of the next blocks become those in `next_index`.
-        """
-        for change in self._changes[changes:]:
-            if isinstance(change, AddPart) and change.part.path:
-                self.context.store.delete(change.part.path)
-        del self._changes[changes:]
-        self._next_index = next_index
-
     def _cover_empty(self, view: MaterializedView, number: NewBlock, depth: int) -> None:
         """Record that the view covers the empty source block `number`.
 
@@ -517,12 +433,3 @@ class BlockStager:
             self._require(requirement)
             if pair is not None:
                 self._dimensions[pair] = None
-
-    def _require(self, requirement: Requirement) -> None:
-        """Add the requirement to the commit's, each once, in the order of the first."""
-        self._requirements[requirement] = None
-
-
-def _without_blocks(contributions: tuple[Contribution, ...]) -> tuple[Contribution, ...]:
-    """Return the contributions without their blocks."""
-    return tuple(replace(one, blocks=()) for one in contributions)
