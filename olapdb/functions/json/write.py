@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from olapdb import types
 from olapdb.errors import IllegalTypeOfArgument
 from olapdb.functions import scalar
-from olapdb.functions.base import Argument, Environment
+from olapdb.functions.base import Argument, Column, Environment
 from olapdb.functions.casts import cast
 from olapdb.functions.json.escapes import quote
 from olapdb.functions.kernels import columns
@@ -97,7 +97,7 @@ def _rule(
     return types.STRING
 
 
-def _kernel(arrays: list[scalar.Column], call: scalar.Invocation) -> pa.Array:
+def _kernel(arrays: list[Column], call: scalar.Invocation) -> pa.Array:
     """Write the values of the column."""
     return json_texts(columns.as_array(arrays[0], call.rows), call.types[0], call.environment)
 
