@@ -14,6 +14,7 @@ from olapdb import errors, functions, types
 from olapdb.bind import constants
 from olapdb.bind.aggregates import AggregateRef, resolve_aggregate_call, texts_to_join
 from olapdb.bind.contracts import BindContext, QueryBinder
+from olapdb.bind.finished_states import takes_states
 from olapdb.bind.grouping_sets import bind_grouping
 from olapdb.bind.in_lists import bind_in
 from olapdb.bind.lambdas import (
@@ -374,11 +375,24 @@ class ExpressionBinder:
             bound = self.bind_all(arguments)
         finally:
             self.nullable_keys, self._bound_aliases = groups
+        if takes_states(name) and bound:
+            bound = (self._states_behind(arguments[0], bound[0]), *bound[1:])
         reference = resolve_aggregate_call(name, parameters, bound)
         refuse_parameters(reference.call)
         for argument in reference.call.arguments:
             refuse_windows(argument, f"the aggregate function {name}", node.position)
         return reference
+
+    def _states_behind(
+        self, node: sql.Expression, bound: expressions.Expression
+    ) -> expressions.Expression:
+        """Return the states of which an argument names the finished values; else the argument."""
+        if not isinstance(node, sql.Identifier) or isinstance(bound.type, types.AggregateFunction):
+            return bound
+        column = self.relation.find(node.parts)
+        if column is None or column.state is None or column.use() != bound:
+            return bound
+        return column.state() or bound
 
     def _with_combinators(
         self, node: sql.Function

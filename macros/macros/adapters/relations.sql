@@ -62,14 +62,15 @@
   {%- if config.get('contract').enforced and not temporary %}
     {{ get_assert_columns_equivalent(sql) }}
     create or replace table {{ relation.render() }}
-    {{ get_table_columns_and_constraints() }}
+    {{ adapter.with_indexes(get_table_columns_and_constraints(), config.model.config) }}
     {{ adapter.storage_clause(adapter.contract_storage(model)) }}
-    as {{ get_select_subquery(sql) }}
+    as {{ get_select_subquery(sql) }} {{ adapter.query_settings(config.model.config) }}
   {%- else %}
     create or replace table {{ relation.render() }}
     {{ 'ENGINE = MergeTree ORDER BY tuple()' if temporary
-       else adapter.storage_clause(config.model.config) }}
-    as {{ sql }}
+       else adapter.with_indexes('', config.model.config) ~ ' '
+            ~ adapter.storage_clause(config.model.config) }}
+    as {{ sql }} {{ adapter.query_settings(config.model.config) }}
   {%- endif %}
 {% endmacro %}
 
