@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from olapdb.bind.analysis import referenced_tables, source_of
+from olapdb.bind.user_functions import calls_of_users
 from olapdb.errors import Error
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
@@ -27,6 +28,8 @@ def compile_model(
     model correct."""
     try:
         select = read_model(sql)
+        if calls_of_users(select):  # a changed function is a changed definition
+            select = read_model(warehouse.written_out(to_sql(select)))
     except Error as error:
         raise refuse("the SQL does not parse:", str(error), "") from error
     refuse_clauses(select)

@@ -104,6 +104,11 @@ class Warehouse:
         rows: list[dict[str, Any]] = cursor.fetch_arrow_table().to_pylist()
         return rows
 
+    def written_out(self, sql: str) -> str:
+        """Return the query with the calls of functions that the project made written out."""
+        handle = self._handle()
+        return str(handle.connection.execute(f"EXPLAIN SYNTAX {sql}").fetchall()[0][0])
+
     def stored_query(self, sql: str) -> str:
         """Return the query as a view stores it, without running it."""
         with self._connections.exception_handler(sql):
