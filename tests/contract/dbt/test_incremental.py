@@ -1,0 +1,127 @@
+"""Incremental models: each strategy is one commit, of which views and triggers are told exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from dbt.tests.util import run_dbt, run_dbt_and_capture
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+
+pytestmark = pytest.mark.feature("dbt")
+
+HEAD = "{{ config(materialized='incremental', "
+EVENTS = " select * from {{ source('raw', 'events') }}"
+CHANGED = EVENTS + "{% if is_incremental() %} where changed {% endif %}"
+MODELS = {
+    "keyed.sql": HEAD + "unique_key=['id', 'kind']) }}" + CHANGED,
+    "lowered.sql": HEAD
+    + "unique_key='lower(kind)', incremental_strategy='delete_insert') }}"
+    + CHANGED,
+    "merged.sql": HEAD + "unique_key='id', incremental_strategy='merge', "
+    "merge_exclude_columns=['n']) }}" + CHANGED,
+    "overwritten.sql": HEAD + "incremental_strategy='insert_overwrite', partition_by='day', "
+    "order_by='kind') }}" + CHANGED,
+    "of_keyed.sql": "{{ config(materialized='incremental_mv') }} select kind, sum(n) as total "
+    "from {{ ref('keyed') }} group by kind",
+    "batched.sql": HEAD + "incremental_strategy='microbatch', event_time='day', batch_size='day', "
+    "begin='2024-01-01', concurrent_batches=true) }} select * from {{ ref('timed') }}",
+    "timed.sql": "{{ config(materialized='view', event_time='day') }}" + EVENTS,
+    "schema.yml": "sources: [{name: raw, schema: raw, tables: [{name: events}]}]",
+}
+ROWS = (
+    "(1, 'a', '2024-01-01', 10, 0), (2, 'b', '2024-01-02', 20, 0), (2, 'c', '2024-01-02', 30, 0),"
+    " (NULL, 'n', '2024-01-03', 40, 0)"
+)
+
+
+@pytest.fixture(scope="class")
+def raw(dbt_profile_target: dict[str, object]) -> Iterator[Connection]:
+    with olapdb.connect(str(dbt_profile_target["path"])) as connection:
+        connection.execute("CREATE DATABASE raw")
+        connection.execute(
+            "CREATE TABLE raw.events (id Nullable(Int64), kind String, day Date, n Int64,"
+            " changed Bool) ENGINE = MergeTree ORDER BY kind"
+        )
+        connection.execute(f"INSERT INTO raw.events VALUES {ROWS}")
+        yield connection
+
+
+def commits_of(connection: Connection, table: str) -> int:
+    sql = f"SELECT count() FROM system.snapshots WHERE statement ILIKE '%into%{table}`%'"
+    return int(connection.execute(sql).fetchall()[0][0])
+
+
+class TestStrategies:
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return MODELS
+
+    def read(self, project: Any, raw: Connection, model: str) -> list[tuple[Any, ...]]:
+        sql = f"SELECT id, kind, n FROM {project.test_schema}.{model}"
+        rows = [tuple(row) for row in raw.execute(sql).fetchall()]
+        return sorted(rows, key=lambda row: (row[0] is not None, row[0] or 0, *row[1:]))
+
+    def test_each_strategy_replaces_its_rows(self, project: Any, raw: Connection) -> None:
+        end = ["--event-time-start", "2024-01-01", "--event-time-end", "2024-01-05"]
+        run_dbt(["run", *end])
+        assert len(self.read(project, raw, "batched")) == 4
+        raw.execute(
+            "INSERT INTO raw.events VALUES (2, 'C', '2024-01-02', 31, 1), (NULL, 'n', '2024-01-03', 41, 1),"
+            " (1, 'a', '2024-01-01', 10, 1), (5, 'e', '2024-01-04', 50, 1)"
+        )
+        run_dbt(["run", "--exclude", "batched"])
+        run_dbt(["run", "-s", "batched", *end])
+        known = [(1, "a", 10), (2, "b", 20), (2, "c", 30)]
+        new = [(5, "e", 50)]
+        assert self.read(project, raw, "keyed") == [
+            (None, "n", 41), known[0], (2, "C", 31), *known[1:], *new
+        ]  # fmt: skip
+        assert self.read(project, raw, "lowered") == [
+            (None, "n", 41), known[0], (2, "C", 31), known[1], *new
+        ]  # fmt: skip
+        # The merge keeps n of the rows whose key it knows; of two such rows both are updated.
+        assert self.read(project, raw, "merged") == [
+            (None, "n", 40), known[0], (2, "C", 20), (2, "C", 30), *new
+        ]  # fmt: skip
+        assert self.read(project, raw, "overwritten") == [
+            (None, "n", 41), known[0], (2, "C", 31), *new
+        ]  # fmt: skip
+        assert len(self.read(project, raw, "batched")) == 8
+        for model in ("keyed", "merged", "overwritten"):
+            assert commits_of(raw, model) == 1
+        left = "SELECT name FROM system.tables WHERE name LIKE '%__dbt_%'"
+        assert raw.execute(left).fetchall() == []
+
+        # The trigger over `keyed` knows which keys are stale; repeated rows are no change.
+        run_dbt(["run", "-s", "keyed"])
+        stale = "SELECT DISTINCT arrayJoin(keys) FROM system.view_invalidations ORDER BY 1"
+        assert [key for (key,) in raw.execute(stale).fetchall()] in (["n"], ["a", "n"], [])
+        run_dbt(["run-operation", "repair"])
+        totals = f"SELECT kind, total FROM {project.test_schema}.of_keyed ORDER BY kind"
+        assert raw.execute(totals).fetchall() == [
+            ("C", 31), ("a", 10), ("b", 20), ("c", 30), ("e", 50), ("n", 41)
+        ]  # fmt: skip
+
+    def test_mistakes_are_told(self, project: Any, raw: Connection) -> None:
+        folder = project.project_root
+        mistakes = {
+            "unique_key='id', incremental_strategy='append'": "means nothing to",
+            "unique_key='id', incremental_predicates=['DBT_INTERNAL_SOURCE.n > 1']": "choose rows of",
+            "unique_key='id', incremental_strategy='merge', merge_update_columns=['nn']": "no column nn",
+            "unique_key='id', incremental_predicates=['DBT_INTERNAL_DEST.n > 1']": "",
+        }
+        for configs, words in mistakes.items():
+            with open(f"{folder}/models/keyed.sql", "w") as file:
+                file.write(f"{HEAD}{configs}) }}}}{CHANGED}")
+            _, log = run_dbt_and_capture(["run", "-s", "keyed"], expect_pass=not words)
+            assert words in log
+        with open(f"{folder}/models/keyed.sql", "w") as file:
+            file.write(
+                HEAD + "unique_key='id') }} select id, kind from {{ source('raw', 'events') }}"
+            )
+        _, log = run_dbt_and_capture(["run", "-s", "keyed"], expect_pass=False)
+        assert "no column day, n, changed" in log
