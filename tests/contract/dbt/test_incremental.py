@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -125,3 +131,136 @@ class TestStrategies:
             )
         _, log = run_dbt_and_capture(["run", "-s", "keyed"], expect_pass=False)
         assert "no column day, n, changed" in log
+
+
+KILLED = """
+import sys
+from dbt.cli.main import dbtRunner
+from olapdb.runtime.failpoints import kill_at
+kill_at(sys.argv[1], int(sys.argv[2]))
+dbtRunner().invoke(["run" if sys.argv[3] == "incremental" else "seed", "--profiles-dir", sys.argv[4],
+                    *sys.argv[5:]])
+"""
+STATEMENTS = {
+    "seed": (),
+    "seed with another column": (),
+    "incremental": ("--select", "latest"),
+    "full refresh": ("--select", "latest", "--full-refresh"),
+}
+
+
+class TestKilled:
+    """A process that is killed while it changes a seed or an incremental model, beside a writer."""
+
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        mv = "{{ config(materialized='incremental_mv') }} "
+        return {
+            "latest.sql": HEAD + "unique_key='id') }} select id, max(n) as n "
+            "from {{ source('raw', 'events') }} where id is not null group by id",
+            "of_latest.sql": mv + "select id % 3 as rest, count() as c from {{ ref('latest') }} "
+            "group by rest",
+            "of_facts.sql": mv + "select k, sum(v) as v from {{ ref('facts') }} group by k",
+            "schema.yml": MODELS["schema.yml"],
+        }
+
+    @pytest.fixture(scope="class")
+    def seeds(self) -> dict[str, str]:
+        return {"facts.csv": "k,v\na,1\nb,2\nb,3\n"}
+
+    @pytest.fixture(scope="class", autouse=True)
+    def built(self, project: Any, raw: Connection) -> None:
+        run_dbt(["build"])
+
+    @pytest.mark.parametrize(
+        ("statement", "point"), [("seed", "insert.staged"), ("incremental", "catalog.committed")]
+    )
+    def test_at_the_statement(
+        self, project: Any, raw: Connection, statement: str, point: str
+    ) -> None:
+        self.kill(project, raw, statement, point, 1)
+
+    @pytest.mark.soak
+    @pytest.mark.timeout(3_600)
+    @pytest.mark.parametrize(
+        "point", ["insert.staged", "catalog.before_commit", "catalog.committed"]
+    )
+    @pytest.mark.parametrize("statement", sorted(STATEMENTS))
+    def test_at_every_statement(
+        self, project: Any, raw: Connection, statement: str, point: str
+    ) -> None:
+        count = 1
+        while self.kill(project, raw, statement, point, count):
+            count += 1
+        assert count > 1
+
+    def kill(self, project: Any, raw: Connection, statement: str, point: str, count: int) -> bool:
+        """Kill the statement at the point, and check what the next run makes of it. Return whether
+        the process reached the point so often."""
+        number = int(raw.execute("SELECT count() FROM raw.events").fetchall()[0][0])
+        raw.execute(
+            "INSERT INTO raw.events SELECT id, kind, day, n + 1, 1 FROM raw.events WHERE id = 1"
+        )
+        more = ",more" if statement == "seed with another column" and count % 2 else ""
+        rows = [f"a,{number}", "b,2", f"n{number},7"]
+        lines = [f"k,v{more}", *(f"{row},1" if more else row for row in rows)]
+        (Path(project.project_root) / "seeds" / "facts.csv").write_text("\n".join(lines) + "\n")
+        mode = "seed" if statement.startswith("seed") else "incremental"
+        command = [sys.executable, "-c", KILLED, point, str(count), mode, str(project.profiles_dir)]
+        with writing(str(project.adapter.config.credentials.location)):
+            child = subprocess.run(
+                [*command, *STATEMENTS[statement]],
+                cwd=project.project_root,
+                capture_output=True,
+                timeout=120,
+                check=False,
+            )
+        run_dbt(["seed"])
+        run_dbt(["run"])
+        run_dbt(["run-operation", "repair"])
+        self.check(project, raw, number)
+        return child.returncode == -signal.SIGKILL
+
+    def check(self, project: Any, raw: Connection, number: int) -> None:
+        """Require that tables and triggers hold what their inputs say, and that nothing is left."""
+        schema = project.test_schema
+        latest = raw.execute(f"SELECT id, n FROM {schema}.latest ORDER BY id").fetchall()
+        events = "SELECT id, max(n) FROM raw.events WHERE id IS NOT NULL GROUP BY id ORDER BY id"
+        assert latest == raw.execute(events).fetchall()
+        counts = f"SELECT rest, c FROM {schema}.of_latest ORDER BY rest"
+        expected = (
+            f"SELECT id % 3 AS rest, count() FROM {schema}.latest GROUP BY rest ORDER BY rest"
+        )
+        assert raw.execute(counts).fetchall() == raw.execute(expected).fetchall()
+        facts = [("a", number), ("b", 2), (f"n{number}", 7)]
+        assert raw.execute(f"SELECT k, v FROM {schema}.facts ORDER BY k").fetchall() == facts
+        assert raw.execute(f"SELECT k, v FROM {schema}.of_facts ORDER BY k").fetchall() == facts
+        left = "SELECT name FROM system.tables WHERE name LIKE '%__dbt_%'"
+        assert raw.execute(left).fetchall() == []
+
+
+@contextmanager
+def writing(path: str) -> Iterator[None]:
+    """Insert rows into raw.events in a thread while the body runs."""
+    stopped = threading.Event()
+    written: list[int] = []
+
+    def write() -> None:
+        with olapdb.connect(path) as own:
+            number = 1_000
+            while not stopped.is_set():
+                number += 1
+                own.execute(
+                    f"INSERT INTO raw.events VALUES ({number}, 'w', '2024-01-01', {number}, 1)"
+                )
+                written.append(number)
+                stopped.wait(0.05)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join()
+    assert written
