@@ -14,6 +14,7 @@ from dbt.adapters.sql import SQLConnectionManager
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 import olapdb
+from olapdb.errors import SyntaxError
 from olapdb.sql.parser import parse
 
 from .credentials import MEMORY, OlapdbCredentials
@@ -179,7 +180,8 @@ class OlapdbConnectionManager(SQLConnectionManager):
             yield
         except olapdb.Error as error:
             logger.debug(f"{type(error).__name__} while running: {sql}")
-            raise DbtDatabaseError(str(error)) from error
+            prefix = "Syntax error. " if isinstance(error, SyntaxError) else ""
+            raise DbtDatabaseError(f"{prefix}{error}") from error
         except DbtRuntimeError:
             raise
 
