@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dbt_common.exceptions import CompilationError
+
 from olapdb.bind.analysis import referenced_tables, source_of
 from olapdb.errors import Error
 from olapdb.sql import nodes
@@ -9,12 +11,12 @@ from olapdb.sql.format import to_sql
 
 from .chain import attach_to_target
 from .config import ModelConfig
-from .errors import refuse
+from .errors import refuse, refuse_all, refuse_sql
 from .model_definition import ModelDefinition, define_model
 from .model_sql import read_model
 from .names import ModelNames
 from .query_split import split_query
-from .refusals import refuse_clauses
+from .refusals import refusals
 from .warehouse import TableInfo, Warehouse
 
 
@@ -28,8 +30,8 @@ def compile_model(
     try:
         select = read_model(sql)
     except Error as error:
-        raise refuse("the SQL does not parse:", str(error), "") from error
-    refuse_clauses(select)
+        raise refuse_sql(sql, error) from error
+    _refuse_mistakes(select)
     warehouse.model_state(names, referenced_tables(select))  # one query for all that follows
     attached = attach_to_target(select, lambda name: warehouse.upstream(name, names.database))
     source = _source(warehouse, names, attached)
@@ -37,8 +39,19 @@ def compile_model(
         warehouse.describe(to_sql(select))  # raises the engine's error for unknown names
     split = split_query(attached)
     types = warehouse.describe(to_sql(split.trigger))
-    upstream = source.uuid if attached is not select else ""
-    return define_model(split, types, source.partition_key, config, upstream)
+    return define_model(split, types, source.partition_key, config)
+
+
+def _refuse_mistakes(select: nodes.Select) -> None:
+    """Raise one CompilationError for all clauses and columns that a trigger cannot maintain."""
+    errors = list(refusals(select))
+    if not errors:
+        return  # The columns are judged once the upstream's are known.
+    try:
+        split_query(select)
+    except CompilationError as error:
+        errors.append(error)
+    raise refuse_all(errors)
 
 
 def _source(warehouse: Warehouse, names: ModelNames, select: nodes.Select) -> TableInfo:

@@ -123,13 +123,11 @@ def settings_of(
 def _refuse_unfinished(reader: ConfigReader, settings: RunSettings) -> None:
     """Add a mistake for each setting that no part of the run acts on yet."""
     for name, is_set in (
-        ("on_definition_change", settings.on_definition_change in ("replay", "ignore")),
         ("on_schema_change", settings.on_schema_change not in ("", "ignore")),
         ("reconcile", settings.reconcile != ReconcilePolicy()),
-        ("backfill", settings.backfill != BackfillScope()),
+        ("backfill", settings.backfill.is_bounded or settings.backfill.parallel > 0),
         ("dimensions", settings.model.dimensions is not None),
         ("deduplicate_by", bool(settings.model.deduplicate_by)),
-        ("attach_triggers of the profile", not settings.attach_triggers),
     ):
         if is_set:
             reader.refuse(f"{name} has a value that incremental_mv does not act on yet; remove it.")

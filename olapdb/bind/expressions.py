@@ -317,6 +317,15 @@ class ExpressionBinder:
             raise errors.NotSupportedError(_REFUSED[folded])
         if (named := named_lambda(self, node.name)) is not None:
             return bind_call_of_lambda(self, node, named)
+        python = self.queries.scope.python_function(node.database or "", node.name)
+        if python is not None:
+            arguments = self.bind_all(node.arguments)
+            return constants.call_definition(python, arguments, self.environment)
+        if node.database is not None:
+            raise errors.UnknownFunction(
+                f"Function {node.database}.{node.name} does not exist.",
+                hint="system.functions lists the functions that users made.",
+            )
         node = with_lambda(self, node)
         if node.arguments and (argument := lambda_of(self, node.arguments[0])) is not None:
             return bind_lambda_function(self, node, argument)

@@ -8,6 +8,10 @@
         as type
     from system.tables as t
     where t.database = {{ adapter.string_literal(schema_relation.schema) }}
+    union all
+    select {{ adapter.string_literal(target.database) }}, f.name, f.database, 'function'
+    from system.user_functions as f
+    where f.database = {{ adapter.string_literal(schema_relation.schema) }}
   {% endcall %}
   {{ return(load_result('list_relations_without_caching').table) }}
 {% endmacro %}
@@ -23,7 +27,7 @@
 {% endmacro %}
 
 {% macro olapdb__get_drop_sql(relation) %}
-  drop {{ 'table' if relation.is_table else 'view' }} if exists {{ relation.render() }}
+  drop {{ 'function' if relation.is_function else 'table' if relation.is_table else 'view' }} if exists {{ relation.render() }}
 {% endmacro %}
 
 {% macro olapdb__drop_table(relation) %}
@@ -93,4 +97,9 @@
   {% if description is not none or columns %}
     {% do adapter.persist_comments(relation, description, columns) %}
   {% endif %}
+{% endmacro %}
+
+{% macro olapdb__alter_column_type(relation, column_name, new_column_type) %}
+  {% do run_query('alter table ' ~ relation.render() ~ ' modify column '
+                  ~ adapter.quote(adapter.column_named(relation, column_name)) ~ ' ' ~ new_column_type) %}
 {% endmacro %}

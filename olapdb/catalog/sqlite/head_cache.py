@@ -18,9 +18,10 @@ from olapdb.catalog.sqlite.snapshot import SqliteSnapshot
 from olapdb.catalog.sqlite.vacuum_mark import refuse_vacuumed, vacuumed_to
 from olapdb.errors import Error
 from olapdb.functions import parse_type
-from olapdb.model.encoding import decode_object, decode_part
+from olapdb.model.encoding import FUNCTION_KIND, decode_function, decode_object, decode_part
 from olapdb.model.part import Part
 from olapdb.model.schema import DatabaseEntry, SchemaObject
+from olapdb.model.user_function import UserFunction
 
 if TYPE_CHECKING:
     from olapdb.catalog.sqlite.catalog import SqliteCatalog
@@ -187,15 +188,20 @@ class HeadCache:
     def _read_schema(
         self, connection: sqlite3.Connection, number: int, *, keep: bool
     ) -> SchemaState:
-        """Read the databases, tables and views as of commit `number`. Unchanged rows yield the same
+        """Read the databases, tables, views and functions as of commit `number`. Unchanged rows yield the same
         objects as before. `keep` remembers the decoded rows for the next read."""
         databases = {
             name: DatabaseEntry(id, name, comment)
             for id, name, comment in sql.databases_at(connection, number=number)
         }
         objects: dict[str, SchemaObject] = {}
+        functions: dict[tuple[str, str], UserFunction] = {}
         decoded: dict[int, tuple[str, SchemaObject]] = {}
         for row_id, object_id, kind, body in sql.objects_at(connection, number=number):
+            if kind == FUNCTION_KIND:
+                function = decode_function(body)
+                functions[function.database, function.name] = function
+                continue
             # The same object is kept as long as its row, so that caches may go by identity.
             cached = self._decoded.get(row_id)
             if cached is None or cached[0] != body:
@@ -204,7 +210,7 @@ class HeadCache:
             objects[object_id] = cached[1]
         if keep:
             self._decoded = decoded
-        return SchemaState(databases, objects)
+        return SchemaState(databases, objects, functions)
 
 
 def _apply_commits(

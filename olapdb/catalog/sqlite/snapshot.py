@@ -20,6 +20,7 @@ from olapdb.model.damage import Damage
 from olapdb.model.part import BlockRange, Part, union_ranges
 from olapdb.model.schema import DatabaseEntry, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Derived
+from olapdb.model.user_function import UserFunction
 from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
 
 if TYPE_CHECKING:
@@ -58,6 +59,10 @@ class SqliteSnapshot:
     @property
     def databases(self) -> Mapping[str, DatabaseEntry]:
         return self._schema.databases
+
+    @property
+    def functions(self) -> Mapping[tuple[str, str], UserFunction]:
+        return self._schema.functions
 
     def find(self, database: str, name: str) -> SchemaObject | None:
         return self._schema.by_name.get((database, name))

@@ -25,6 +25,7 @@ from olapdb.errors import (
 from olapdb.ingest.block_stager import StagedInsert, join_staged, stage_insert
 from olapdb.ingest.deduplicate import Admission
 from olapdb.ingest.read_parts import Pin
+from olapdb.ingest.trigger import TriggerContext
 from olapdb.model.changes import Change, CreateDatabase, DropObject, PutObject
 from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.requirements import (
@@ -249,13 +250,15 @@ def _create_filled(
             staged_insert = stage_insert(
                 table,
                 block,
-                after,
-                services.store,
+                TriggerContext(
+                    after,
+                    services.store,
+                    cache,
+                    context.settings,
+                    context.environment,
+                    context.cancelled,
+                ),
                 services.lease_id,
-                settings=context.settings,
-                environment=context.environment,
-                cache=cache,
-                cancelled=context.cancelled,
             )
             staging.adopt(staged_insert.paths)
             staged.append(staged_insert)
