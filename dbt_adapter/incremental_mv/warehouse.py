@@ -238,15 +238,21 @@ class Warehouse:
         rest: str = "",
         *,
         engine: str = "in_process",
+        threads: int = 0,
         progress: Callable[[Any], None] | None = None,
     ) -> list[dict[str, Any]]:
-        """Run `SYSTEM <action> VIEW <trigger> <rest>`, in process or on Spark; return its rows."""
+        """Run `SYSTEM <action> VIEW <trigger> <rest>`, in process or on Spark; return its rows.
+
+        `threads` are the chunks computed at a time, 0 for the engine's choice."""
         sql = f"SYSTEM {action} VIEW {self.sql_name(names, names.view)}"
         if rest:
             sql += f" {rest}"
+        settings = [f"backfill_threads = {threads}"] if threads else []
         if engine != "in_process":
-            sql += f" SETTINGS engine = {string_literal(engine)}"
+            settings.append(f"engine = {string_literal(engine)}")
             self._prepare(engine)
+        if settings:
+            sql += f" SETTINGS {', '.join(settings)}"
         self._looked_up.clear()
         self.statements.append(sql)
         _, rows = self._connections.run_system(sql, progress)
