@@ -18,6 +18,9 @@ import olapdb
 from .credentials import MEMORY, OlapdbCredentials
 
 logger = AdapterLogger("olapdb")
+SETTINGS = {"insert_null_as_default": 0}
+"""Settings of every session, unless the profile says otherwise. A NULL that a model selects into a
+column that is not Nullable is an error; ClickHouse's default stores 0 or ''."""
 
 
 class Handle:
@@ -91,7 +94,7 @@ class OpenWarehouses:
         """Open the warehouse of a profile, in memory if it has no path."""
         path = None if credentials.location == MEMORY else credentials.location
         # Not credentials.schema: dbt creates it only after it has connected.
-        return olapdb.connect(path, settings=credentials.settings)
+        return olapdb.connect(path, settings={**SETTINGS, **credentials.settings})
 
 
 class OlapdbConnectionManager(SQLConnectionManager):

@@ -16,16 +16,20 @@ from dbt.adapters.sql import SQLAdapter
 from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
-from . import seed_changes, seeds
+from . import cross_database, seed_changes, seeds, snapshots
 from .column import OlapdbColumn
 from .connections import Handle, OlapdbConnectionManager
-from .incremental_mv import operations, reconcile, runner
-from .incremental_mv.config import settings_of
+from .constraints import Contract
+from .credentials import check_backfill_engine
+from .incremental_mv import generic_tests, reconcile, runner
+from .incremental_mv.config import RunSettings, settings_of
 from .incremental_mv.names import ModelNames
+from .incremental_mv.operations import test_files
 from .incremental_mv.warehouse import ViewInfo, Warehouse
 from .python_models import submission
 from .python_models.rows_table import rows_relation
 from .relation import OlapdbRelation, quote, string_literal
+from .snapshots import SnapshotChange
 from .storage_clause import storage_clause
 
 if TYPE_CHECKING:
@@ -65,12 +69,11 @@ class OlapdbAdapter(SQLAdapter):
         }
     )
 
-    # The adapter does not write constraints into tables yet.
     CONSTRAINT_SUPPORT: ClassVar[dict[ConstraintType, ConstraintSupport]] = {
-        ConstraintType.check: ConstraintSupport.NOT_SUPPORTED,
-        ConstraintType.not_null: ConstraintSupport.NOT_SUPPORTED,
+        ConstraintType.check: ConstraintSupport.ENFORCED,
+        ConstraintType.not_null: ConstraintSupport.ENFORCED,
         ConstraintType.unique: ConstraintSupport.NOT_SUPPORTED,
-        ConstraintType.primary_key: ConstraintSupport.NOT_SUPPORTED,
+        ConstraintType.primary_key: ConstraintSupport.NOT_ENFORCED,
         ConstraintType.foreign_key: ConstraintSupport.NOT_SUPPORTED,
     }
 
@@ -334,6 +337,67 @@ class OlapdbAdapter(SQLAdapter):
         """Return a value as a quoted SQL string."""
         return string_literal(value)
 
+    # --- snapshots
+
+    @available.parse(lambda *a, **k: "")
+    def snapshot_change(
+        self,
+        target: OlapdbRelation,
+        sql: str,
+        strategy: Mapping[str, Any],
+        meta: Mapping[str, str],
+        *texts: str,
+    ) -> str:
+        """Return the statement that brings a snapshot up to date; see `SnapshotChange`.
+
+        `texts` are its `now`, `current` and `deleted_id`. Adds columns of the query that the
+        snapshot lacks."""
+        query_columns = self.get_column_schema_from_query(sql)
+        actions = snapshots.column_changes(
+            self.get_columns_in_relation(target), query_columns, list(meta.values())
+        )
+        if actions:
+            self.execute(f"ALTER TABLE {target.render()} {', '.join(actions)}", auto_begin=False)
+        columns = self.get_columns_in_relation(target)
+        return SnapshotChange(
+            target.render(), sql, columns, query_columns, strategy, meta, *texts
+        ).statement()
+
+    # --- contracts
+
+    @available.parse(lambda *a, **k: ([], []))
+    def compare_contract(
+        self, model: Mapping[str, Any], described: Sequence[OlapdbColumn]
+    ) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+        """Return the columns that a model promises and those of its query; see `Contract.compare`."""
+        return Contract.of(model).compare(described)
+
+    @available.parse(lambda *a, **k: [])
+    def contract_elements(self, model: Mapping[str, Any]) -> list[str]:
+        """Return the columns and constraints of a CREATE TABLE; dbt warns of those left out."""
+        return Contract.of(model).elements(self.process_parsed_constraint)
+
+    @available.parse(lambda *a, **k: {})
+    def contract_storage(self, model: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the config of a table's storage: a primary key sorts a table without an order."""
+        config = dict(model["config"])
+        key = Contract.of(model).primary_key()
+        if key and not config.get("order_by") and not config.get("primary_key"):
+            config["order_by"] = [quote(name) for name in key]
+        return config
+
+    # --- cross-database macros
+
+    @available
+    def dated(self, expression: str) -> str:
+        """Return the expression, or a date or time if it is a string literal of one."""
+        return cross_database.dated(expression)
+
+    @available
+    def listagg(self, measure: str, delimiter: str, order_by: str | None, limit: int | None) -> str:
+        """Return SQL that joins the values of a group; see `cross_database.listagg`."""
+        return cross_database.listagg(measure, delimiter, order_by, limit)
+
     # --- seeds
 
     @available.parse(lambda *a, **k: "")
@@ -455,52 +519,64 @@ class OlapdbAdapter(SQLAdapter):
         return outcome.as_dict()
 
     @available.parse(lambda *a, **k: "select 1 where 1 = 0")
-    def reconciliation_sql(
-        self, relation: OlapdbRelation, partition: str | None, running: bool, engine: str | None
+    def incremental_mv_test(
+        self, test: str, model: OlapdbRelation | str, arguments: Mapping[str, Any], running: bool
     ) -> str:
-        """Return a query with one row for each difference between the model and its source.
+        """Return a query with one row for each finding of a generic test of `incremental_mv`.
 
-        If `running`, the model is reconciled now. Otherwise (dbt compile, docs) the query reads the
-        recorded verdicts."""
-        names = ModelNames(relation.schema or "", relation.identifier or "")
-        engine = engine or self.config.credentials.backfill_engine
-        if not running:
-            return reconcile.recorded_sql(names)
-        findings = reconcile.findings(self.warehouse(), names, partition=partition, engine=engine)
-        for finding in findings:
+        If `running`, the test is run now, and its findings are logged. Otherwise (dbt compile, docs)
+        the query reads the recorded verdicts."""
+        given = {name: value for name, value in arguments.items() if value is not None}
+        given.setdefault("engine", self.config.credentials.backfill_engine)
+        findings = generic_tests.run_test(self.warehouse(), test, model, given, running=running)
+        if isinstance(findings, str):
+            return findings
+        for finding in reconcile.bounded(findings):
             logger.info(finding.line())
         return reconcile.findings_sql(findings)
 
-    @available.parse(lambda *a, **k: [])
-    def incremental_mv_operation(
-        self,
-        operation: str,
-        nodes: Iterable[Mapping[str, Any]],
-        models: Sequence[str] | str | None,
-        options: Mapping[str, Any],
-    ) -> list[str]:
-        """Run `repair`, `backfill`, `reconcile` or `status` on the models; return lines to show."""
-        engine = options.get("engine") or self.config.credentials.backfill_engine
-        return operations.run(
+    @available.parse(lambda *a, **k: None)
+    def incremental_mv_operation(self, operation: str, options: Mapping[str, Any]) -> None:
+        """Run an operation of `dbt run-operation` on the chosen models, and log its table.
+
+        Raises DbtRuntimeError if it failed for any of them, after the others."""
+        # dbt-core's selection and compiler load only with operations.
+        from .incremental_mv.operations import actions, dispatch, plan, project
+
+        credentials = self.config.credentials
+        manifest_project = project.Project(self.get_macro_resolver(), self.config)
+        engine = options.get("engine") or credentials.backfill_engine
+        flags = {"full_refresh": bool(options.get("full_refresh"))}
+
+        def next_settings(node: Mapping[str, Any]) -> RunSettings:
+            """Return the settings of the next run of a model."""
+            return settings_of(node["config"], node, credentials, flags)
+
+        schemas = {schema for schema, _ in manifest_project.relations()} | {credentials.schema}
+        dispatch.run(
             operation,
-            self.warehouse(),
-            operations.choose(nodes, models),
-            {**options, "engine": engine},
+            actions.Request(
+                self.warehouse(), check_backfill_engine(engine, operation), dict(options)
+            ),
+            manifest_project,
+            plan.Planner(manifest_project, next_settings),
+            frozenset(schemas),
         )
 
     @available.parse(lambda *a, **k: [])
     def untested_models(self, nodes: Iterable[Mapping[str, Any]]) -> list[str]:
         """Return the unique ids of the `incremental_mv` models that no test reconciles."""
-        return [n["unique_id"] for n in operations.untested(nodes)]
+        return [n["unique_id"] for n in test_files.untested(nodes)]
 
     @available.parse(lambda *a, **k: [])
     def write_reconciliation_tests(
         self, nodes: Iterable[Mapping[str, Any]], folder: str | None
     ) -> list[str]:
-        """Write a singular test for each `incremental_mv` model without one; return the paths."""
+        """Bring the generated tests up to date, one for each model without a test; return lines."""
         root = getattr(self.config, "project_root", ".")
         paths = getattr(self.config, "test_paths", None) or ["tests"]
-        return operations.write_tests(nodes, root, folder or f"{paths[0]}/reconciled")
+        project = getattr(self.config, "project_name", "")
+        return test_files.write_tests(nodes, root, folder or f"{paths[0]}/reconciled", project)
 
     # --- helpers
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from olapdb.bind.analysis import referenced_tables, source_of
 from olapdb.errors import Error
 from olapdb.sql import nodes
@@ -37,7 +39,8 @@ def compile_model(
         warehouse.describe(to_sql(select))  # raises the engine's error for unknown names
     split = split_query(attached)
     types = warehouse.describe(to_sql(split.trigger))
-    return define_model(split, types, source.partition_key, config)
+    definition = define_model(split, types, source.partition_key, config)
+    return replace(definition, chained=attached is not select)
 
 
 def _source(warehouse: Warehouse, names: ModelNames, select: nodes.Select) -> TableInfo:

@@ -38,6 +38,8 @@ class ModelDefinition:
     group_by: str
     column_kinds: Mapping[str, tuple[str, str]]
     ttl: str = ""
+    chained: bool = False
+    """Whether the trigger reads the target of another model, whose types it follows."""
 
     @property
     def digest(self) -> str:
@@ -72,6 +74,8 @@ class ModelDefinition:
             "definition": self.digest,
             "columns": column_kinds,
             "options": self.options,
+            "read": [self.outputs, self.group_by],
+            "trigger": self.trigger,
         }
         return json.dumps({COMMENT_KEY: body})
 
@@ -108,9 +112,7 @@ class ModelDefinition:
 
     def read_query(self, names: ModelNames) -> str:
         """Return the SELECT of the read view."""
-        group_by = f" GROUP BY {self.group_by}" if self.group_by else ""
-        target = _name(names, names.target)
-        return f"SELECT {self.outputs} FROM {target} AS {STATES}{group_by}"
+        return read_view_select(names, self.outputs, self.group_by)
 
     def create_read_view(self, names: ModelNames) -> str:
         """Return the CREATE OR REPLACE VIEW statement of the read view."""
@@ -125,6 +127,12 @@ class ModelDefinition:
             read_view = _name(names, names.model)
             clauses.append(f"REPLACE VIEW {read_view} AS ({self.read_query(names)})")
         return " ".join((*clauses, f"AS {self.trigger}"))
+
+
+def read_view_select(names: ModelNames, outputs: str, group_by: str, source: str = "") -> str:
+    """Return the SELECT of a read view, over the model's target or another `source` of states."""
+    groups = f" GROUP BY {group_by}" if group_by else ""
+    return f"SELECT {outputs} FROM {source or _name(names, names.target)} AS {STATES}{groups}"
 
 
 def define_model(

@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from dbt_common.exceptions import CompilationError
+
 from ..relation import string_literal
+from .live import read_view_problem, trigger_problem
 from .names import ModelNames
 from .warehouse import Warehouse
 
 FINDINGS_MAX = 200
-"""The most findings that the test's query lists."""
+"""The most findings that the test's query lists; more are counted in its last row."""
 
 
 @dataclass(frozen=True)
 class Finding:
     """A slice of a model that is not proven equal to its source.
 
-    `keys` are examples of differing keys; `repair` is the dbt command to run."""
+    `keys` are examples of differing keys; `repair` is the dbt command to run. `slices` is 1, or the
+    number of findings that a row stands for."""
 
     model: str
     partition: str
     cause: str
-    keys: str
-    missing: int
-    extra: int
-    differing: int
-    bypass_rows: int
-    gap_rows: int
-    repair: str
+    keys: str = ""
+    missing: int = 0
+    extra: int = 0
+    differing: int = 0
+    bypass_rows: int = 0
+    gap_rows: int = 0
+    repair: str = ""
+    slices: int = 1
 
     def line(self) -> str:
         """Return the finding as one line for dbt's log."""
@@ -45,23 +50,58 @@ class Finding:
             )
             if number
         )
-        keys = f"; keys {self.keys}" if self.keys else ""
-        return f"{self.model}, {where}: {self.cause} ({counts}){keys}. Repair: {self.repair}"
+        text = f"{self.model}, {where}: {self.cause}"
+        text += f" ({counts})" if counts else ""
+        text += f"; keys {self.keys}" if self.keys else ""
+        return f"{text}. Repair: {self.repair}" if self.repair else text
 
 
 def findings(
     warehouse: Warehouse,
     names: ModelNames,
     *,
-    partition: str | None = None,
+    partitions: Sequence[str] = (),
+    sample: int | None = None,
     engine: str = "in_process",
 ) -> list[Finding]:
-    """Reconcile the model, or one partition of it, now. No findings mean that each slice is proven."""
+    """Reconcile the model, or some partitions of it, now. No findings mean that each slice is proven.
+
+    Trigger and read view are compared with those that the model's last run made, so what users read
+    is what was proven. `sample` is a number of partitions, drawn at random."""
     if warehouse.view(names) is None:
-        return [_missing_trigger(names)]
-    rest = f"PARTITION ID {string_literal(partition)}" if partition else ""
-    rows = warehouse.run_system("RECONCILE", names, rest, engine=engine)
-    return [_finding(names, row) for row in rows if is_drift(row)]
+        return [missing_trigger(names)]
+    if sample is not None and partitions:
+        raise CompilationError("reconciled takes partitions or sample, not both.")
+    altered = live_findings(warehouse, names)
+    clauses = [f"PARTITION ID {string_literal(p)}" for p in partitions]
+    if sample is not None:
+        clauses = [f"SAMPLE {positive(sample, 'sample')}"]
+    rows = [
+        row
+        for clause in clauses or [""]
+        for row in warehouse.run_system("RECONCILE", names, clause, engine=engine)
+    ]
+    return altered + [_finding(names, row) for row in rows if is_drift(row)]
+
+
+def positive(value: object, name: str) -> int:
+    """Return an argument of a test that is a whole number above 0; else raise CompilationError."""
+    if isinstance(value, bool) or not str(value).isdigit() or int(str(value)) < 1:
+        raise CompilationError(f"{name} is a whole number of partitions above 0, not {value!r}.")
+    return int(str(value))
+
+
+def live_findings(warehouse: Warehouse, names: ModelNames) -> list[Finding]:
+    """Return a finding each for a trigger and a read view that somebody altered."""
+    repairs = {
+        trigger_problem(warehouse, names): f"dbt run --select {names.model} --full-refresh",
+        read_view_problem(warehouse, names): repair_command(names),
+    }
+    return [
+        Finding(names.model, "", problem, repair=repair)
+        for problem, repair in repairs.items()
+        if problem
+    ]
 
 
 def is_drift(row: Mapping[str, Any]) -> bool:
@@ -103,41 +143,68 @@ def _repair(names: ModelNames, row: Mapping[str, Any]) -> str:
     """Return the dbt command that repairs a partition: a run if it only has a gap, else a repair."""
     if row["gap_rows"] and row["verdict"] == "equal" and not row["bypass_rows"]:
         return f"dbt run --select {names.model}"
-    discard = ", discard_bypass: true" if row["bypass_rows"] else ""
+    return repair_command(names, discard_bypass=bool(row["bypass_rows"]))
+
+
+def repair_command(names: ModelNames, *, discard_bypass: bool = False) -> str:
+    """Return the dbt command that repairs the model."""
+    discard = ", discard_bypass: true" if discard_bypass else ""
     return f"dbt run-operation repair --args '{{models: [{names.model}]{discard}}}'"
 
 
-def _missing_trigger(names: ModelNames) -> Finding:
+def missing_trigger(names: ModelNames) -> Finding:
     """Return the finding for a model whose trigger does not exist."""
     return Finding(
         names.model,
         "",
         f"the trigger {names.view} does not exist, so new rows are not seen",
-        "",
-        0,
-        0,
-        0,
-        0,
-        0,
-        f"dbt run --select {names.model}",
+        repair=f"dbt run --select {names.model}",
     )
+
+
+def bounded(reported: Sequence[Finding]) -> list[Finding]:
+    """Return at most FINDINGS_MAX findings; the last stands for all beyond, with their sums."""
+    if len(reported) <= FINDINGS_MAX:
+        return list(reported)
+    listed, beyond = reported[: FINDINGS_MAX - 1], reported[FINDINGS_MAX - 1 :]
+    rest = replace(
+        beyond[0],
+        partition="",
+        cause=f"and {len(beyond)} more partitions",
+        keys="",
+        missing=sum(f.missing for f in beyond),
+        extra=sum(f.extra for f in beyond),
+        differing=sum(f.differing for f in beyond),
+        bypass_rows=sum(f.bypass_rows for f in beyond),
+        gap_rows=sum(f.gap_rows for f in beyond),
+        slices=len(beyond),
+    )
+    return [*listed, rest]
 
 
 def findings_sql(reported: Sequence[Finding]) -> str:
     """Return a query with one row for each finding, for dbt's test to count and store."""
-    listed = list(reported[:FINDINGS_MAX])
+    listed = bounded(reported)
     if not listed:
-        return f"select * from ({_row_sql(_EMPTY)}) where 1 = 0"
+        return f"select * from ({_row_sql(Finding('', '', ''))}) where 1 = 0"
     return "\nunion all\n".join(_row_sql(f) for f in listed)
 
 
-def recorded_sql(names: ModelNames) -> str:
-    """Return a query of the recorded verdicts that are not `equal`; it reconciles nothing."""
+def recorded_sql(names: ModelNames, partitions: Collection[str] = ()) -> str:
+    """Return a query of the recorded verdicts that are not `equal`; it reconciles nothing.
+
+    Its columns are those of `findings_sql`."""
+    chosen = ""
+    if partitions:
+        chosen = f" and partition_id in ({', '.join(string_literal(p) for p in partitions)})"
     return (
-        "select view as model, partition_id as partition, verdict as cause, "
-        "toString(examples) as keys, missing, extra, differing from system.view_checks "
+        f"select {string_literal(names.model)} as model, partition_id as partition, "
+        "verdict as cause, arrayStringConcat(examples, ', ') as keys, "
+        "missing, extra, differing, toUInt64(0) as bypass_rows, toUInt64(0) as gap_rows, "
+        f"{string_literal(repair_command(names))} as repair, toUInt64(1) as slices "
+        "from system.view_checks "
         f"where database = {string_literal(names.database)} "
-        f"and view = {string_literal(names.view)} and is_current = 1 and verdict != 'equal'"
+        f"and view = {string_literal(names.view)} and is_current = 1 and verdict != 'equal'{chosen}"
     )
 
 
@@ -148,6 +215,3 @@ def _row_sql(finding: Finding) -> str:
         text = string_literal(value) if isinstance(value, str) else f"toUInt64({value})"
         columns.append(f"{text} as {name}")
     return "select " + ", ".join(columns)
-
-
-_EMPTY = Finding("", "", "", "", 0, 0, 0, 0, 0, "")

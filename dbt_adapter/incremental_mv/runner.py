@@ -16,13 +16,13 @@ from typing import Any
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import CompilationError, DbtDatabaseError
 
-from .backfill import backfill, chunk_logger
 from .compile import compile_model
 from .config import RunSettings
-from .live import Differences, compare, target_fits
+from .differences import Differences, compare, target_fits
 from .model_definition import ModelDefinition
 from .model_sql import is_limited
 from .names import ModelNames
+from .progress import BackfillProgress, BackfillResponse
 from .warehouse import Health, ModelState, ViewInfo, Warehouse
 
 logger = AdapterLogger("olapdb")
@@ -30,17 +30,24 @@ logger = AdapterLogger("olapdb")
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a run. `relations` are the model's relations, as (identifier, type)."""
+    """The result of a run. `relations` are the model's relations, as (identifier, type).
+
+    `backfill` has the figures of the chunks that were published, for the run's results."""
 
     message: str
     rows_affected: int
     statements: tuple[str, ...]
     relations: tuple[tuple[str, str], ...]
+    backfill: Mapping[str, object] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return message, rows_affected and code (the statements) for the macro."""
-        code = ";\n".join(self.statements)
-        return {"message": self.message, "rows_affected": self.rows_affected, "code": code}
+        """Return the response for run_results.json, and code (the statements), for the macro."""
+        response = BackfillResponse(
+            _message=self.message,
+            rows_affected=self.rows_affected,
+            backfill=dict(self.backfill) or None,
+        )
+        return {"response": response, "code": ";\n".join(self.statements)}
 
 
 def run(warehouse: Warehouse, names: ModelNames, sql: str, settings: RunSettings) -> Outcome:
@@ -64,7 +71,12 @@ class _Run:
     limited: bool
     steps: list[str] = field(default_factory=list)
     """What was done, for the message."""
+    progress: BackfillProgress = field(init=False)
     rows: int = 0
+
+    def __post_init__(self) -> None:
+        """Begin to count the published chunks."""
+        self.progress = BackfillProgress(str(self.names))
 
     def bring_up_to_date(self) -> Outcome:
         """Create the model, or bring it to its definition and complete it; return what was done.
@@ -262,9 +274,7 @@ class _Run:
             self._warn(f"{left} (backfill: none). SYSTEM BACKFILL VIEW {view} does it.")
             return
         try:
-            chunks, rows = backfill(
-                self.warehouse, self.names, self.settings.backfill_engine, title=str(self.names)
-            )
+            published = self._system("BACKFILL")
         except DbtDatabaseError:
             if self.steps[:1] == ["CREATE"] and self.settings.attach_triggers:
                 self.warehouse.run_system("STOP", self.names)
@@ -273,7 +283,8 @@ class _Run:
                     "attaches it and backfills what it missed."
                 )
             raise
-        step = f"{chunks} chunks, {rows} rows"
+        rows = sum(row["target_rows"] for row in published if row["status"] == "published")
+        step = f"{len(published)} chunks, {rows} rows"
         if self.steps[:1] == ["CREATE"]:
             self.steps[0] += f" {step}"
         else:
@@ -325,13 +336,13 @@ class _Run:
 
     def _system(self, action: str, rest: str = "") -> list[dict[str, Any]]:
         """Run a SYSTEM … VIEW statement about the trigger where backfills run; return its rows."""
-        computes = action in ("REBUILD", "REPLAY")
+        computes = action in ("BACKFILL", "REBUILD", "REPLAY")
         return self.warehouse.run_system(
             action,
             self.names,
             rest,
             engine=self.settings.backfill_engine if computes else "in_process",
-            progress=chunk_logger(str(self.names)) if computes else None,
+            progress=self.progress if computes else None,
         )
 
     def _warn(self, text: str) -> None:
@@ -346,6 +357,7 @@ class _Run:
             self.rows,
             tuple(self.warehouse.statements),
             ((names.model, "view"), (names.target, "table"), (names.view, "materialized_view")),
+            self.progress.response(),
         )
 
 
@@ -372,4 +384,5 @@ def release(warehouse: Warehouse, rebuilt: str, triggers: Mapping[str, ViewInfo]
             f"{rebuilt} is rebuilt, so the trigger {name} on what was there is dropped; "
             f"{view.model} is rebuilt when it runs next."
         )
-        warehouse.run(f"DROP VIEW {warehouse.sql_name(ModelNames(view.database, ''), view.name)}")
+        dropped = warehouse.sql_name(ModelNames(view.database, ""), view.name)
+        warehouse.run(f"DROP VIEW IF EXISTS {dropped}")  # its versions go with it

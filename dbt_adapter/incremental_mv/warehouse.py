@@ -15,7 +15,7 @@ from ..connections import Handle, OlapdbConnectionManager
 from ..relation import quote, string_literal
 from .chain import Upstream
 from .model_definition import COMMENT_KEY
-from .names import OLD_SUFFIX, ModelNames
+from .names import ModelNames
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,10 @@ class TableInfo:
 
 @dataclass(frozen=True)
 class ViewInfo:
-    """A trigger, with the model's data from its comment. `model` is "" if dbt did not create it."""
+    """A trigger, with the model's data from its comment. `model` is "" if dbt did not create it.
+
+    `read` are the columns and the GROUP BY of the read view that belongs to the trigger, `trigger`
+    is the SELECT that it was created with; both are None where an older adapter made it."""
 
     database: str
     name: str
@@ -45,6 +48,8 @@ class ViewInfo:
     model: str = ""
     digest: str = ""
     column_kinds: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    read: tuple[str, str] | None = None
+    trigger: str | None = None
     options: str = ""
     as_select: str = ""
     """The stored query of the trigger."""
@@ -133,9 +138,7 @@ class Warehouse:
         """Return the parts of a model, looked up in one query with the relations that it reads.
 
         For each of `reads` that is an `incremental_mv`, its parts are looked up too."""
-        old = ModelNames(names.database, f"{names.model}{OLD_SUFFIX}")
-        parts = [name for n in (names, names.new, old) for name in (n.model, n.view, n.target)]
-        relations = [(names.database, name) for name in parts]
+        relations = [(names.database, n) for n in (names.model, names.view, names.target)]
         for read in reads:
             upstream = ModelNames(read.database or names.database, read.name)
             parts = [upstream.model, upstream.view, upstream.target]
@@ -245,7 +248,8 @@ class Warehouse:
 
 def _view(row: Mapping[str, Any]) -> ViewInfo:
     """Return the trigger of a row of system.tables."""
-    body = _comment_body(row["comment"])
+    body = comment_body(row["comment"])
+    read = body.get("read")
     return ViewInfo(
         row["database"],
         row["name"],
@@ -254,12 +258,14 @@ def _view(row: Mapping[str, Any]) -> ViewInfo:
         str(body.get("model", "")),
         str(body.get("definition", "")),
         {name: (kind, function) for name, (kind, function) in body.get("columns", {}).items()},
+        (str(read[0]), str(read[1])) if read else None,
+        body.get("trigger"),
         str(body.get("options", "")),
         str(row.get("as_select", "")),
     )
 
 
-def _comment_body(comment: str) -> Mapping[str, Any]:
+def comment_body(comment: str) -> Mapping[str, Any]:
     """Return the model's data from a view's comment; empty if dbt did not write the comment."""
     try:
         parsed = json.loads(comment)

@@ -18,14 +18,29 @@
 {% endmacro %}
 
 {% macro olapdb__listagg(measure, delimiter_text, order_by_clause, limit_num) %}
-  {% if order_by_clause and execute %}
-    {{ exceptions.raise_compiler_error(
-      "listagg with an order is not there; sort the rows in a subquery, or join the items of "
-      ~ "arraySort(groupArray(…)) by arrayStringConcat.") }}
-  {% endif %}
-  {%- set items = "groupArray(" ~ limit_num ~ ")" if limit_num else "groupArray" -%}
-  arrayStringConcat({{ items }}({{ measure }}), {{ delimiter_text }})
+  {{ adapter.listagg(measure, delimiter_text, order_by_clause, limit_num) }}
 {% endmacro %}
+
+{# Literals of dates: functions of dates take no strings. #}
+{% macro olapdb__datediff(first_date, second_date, datepart) %}
+  dateDiff('{{ datepart }}', {{ adapter.dated(first_date) }}, {{ adapter.dated(second_date) }})
+{% endmacro %}
+
+{% macro olapdb__dateadd(datepart, interval, from_date_or_timestamp) %}
+  dateAdd({{ datepart }}, {{ interval }}, {{ adapter.dated(from_date_or_timestamp) }})
+{% endmacro %}
+
+{% macro olapdb__date_trunc(datepart, date) %}
+  date_trunc('{{ datepart }}', {{ adapter.dated(date) }})
+{% endmacro %}
+
+{# toDate keeps NULL, which a cast to Date refuses. #}
+{% macro olapdb__last_day(date, datepart) %}
+  toDate({{ dbt.dateadd('day', '-1', dbt.dateadd(datepart, '1', dbt.date_trunc(datepart, date))) }})
+{% endmacro %}
+
+{# A comparison is a UInt8 here: its text would be '1'. toString keeps NULL. #}
+{% macro olapdb__cast_bool_to_text(field) %}toString(toBool({{ field }})){% endmacro %}
 
 {% macro olapdb__array_construct(inputs, data_type) %}[{{ inputs | join(', ') }}]{% endmacro %}
 

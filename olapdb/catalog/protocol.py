@@ -7,11 +7,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from olapdb.model.changes import Commit, Committed, Requirement
+from olapdb.model.changes import Commit, Committed
 from olapdb.model.damage import Damage
 from olapdb.model.job import JobChunk, JobState, ViewJob
 from olapdb.model.keys import KeyBatch, KeyLedger
 from olapdb.model.part import Part
+from olapdb.model.requirements import Requirement
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import SourceOffset

@@ -13,8 +13,9 @@ from collections.abc import Iterable
 
 from olapdb.commit.origin import CommitOrigin
 from olapdb.errors import CommitConflict
-from olapdb.model.changes import AddPart, Change, Commit, Committed, RemoveParts, Requirement
+from olapdb.model.changes import AddPart, Change, Commit, Committed, RemoveParts
 from olapdb.model.part import is_detached
+from olapdb.model.requirements import Requirement
 
 
 class CommitDraft:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from olapdb.config import Settings
 from olapdb.errors import QueryWasCancelled
 from olapdb.functions.base import Environment
-from olapdb.model.changes import LeaseLive
+from olapdb.model.requirements import LeaseLive
 from olapdb.runtime.services import Services
 
 STATEMENT_CHARACTERS_MAX = 4_096

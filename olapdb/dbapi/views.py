@@ -23,10 +23,11 @@ from olapdb.session import Session
 from olapdb.sql.literals import quote_name, quote_string
 from olapdb.sql.parser import parse_table_name
 from olapdb.views.jobs.adopt import AdoptRow
-from olapdb.views.jobs.backfill import BackfillRow, PlanRow
+from olapdb.views.jobs.backfill_pass import BackfillRow
+from olapdb.views.jobs.backfill_plan import PlanRow
 from olapdb.views.jobs.job import ChunkEvent, find_view
 from olapdb.views.jobs.job_listing import CancelRow, JobRow, view_jobs
-from olapdb.views.jobs.replay import ReplayRow
+from olapdb.views.jobs.replay_attempt import ReplayRow
 from olapdb.views.proof.coverage import CoverageSlice, coverage_rows
 from olapdb.views.proof.ledger_check import LedgerRow
 from olapdb.views.proof.recompute import ReconcileRow

@@ -16,22 +16,15 @@ from olapdb.commit.staging import Staging
 from olapdb.dml.null_fill import formerly_nullable, has_retyped_column, read_without_nulls
 from olapdb.dml.part_selection import PartSelection
 from olapdb.errors import BadArguments, IncompatibleColumns, UnsupportedMethod
-from olapdb.ingest.block_stager import layout_of
+from olapdb.ingest.block_parts import layout_of
 from olapdb.ingest.staged_insert import StagedInsert
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.effects import TableWrite, effects_of
 from olapdb.lineage.row_removal import RowChange, stored_table
-from olapdb.model.changes import (
-    AddBlock,
-    AddPart,
-    Change,
-    PartsLive,
-    RemoveParts,
-    Requirement,
-    SchemaIs,
-)
+from olapdb.model.changes import AddBlock, AddPart, Change, RemoveParts
 from olapdb.model.columns import next_column_id, settled_version
 from olapdb.model.part import NewBlock, Part, detached_table, new_part_id
+from olapdb.model.requirements import PartsLive, Requirement, SchemaIs
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import failpoint

@@ -20,15 +20,8 @@ import pyarrow as pa
 
 from olapdb.errors import BadArguments, OffsetHole
 from olapdb.ingest.deduplicate import Admission
-from olapdb.model.changes import (
-    Change,
-    OffsetIs,
-    RecordOffset,
-    RecordToken,
-    Requirement,
-    SchemaIs,
-    TokenIsNew,
-)
+from olapdb.model.changes import Change, RecordOffset, RecordToken
+from olapdb.model.requirements import OffsetIs, Requirement, SchemaIs, TokenIsNew
 from olapdb.model.schema import Table
 from olapdb.runtime.services import Services
 

@@ -45,22 +45,17 @@ from olapdb.dml.mutation_steps import (
 from olapdb.dml.null_fill import read_without_nulls
 from olapdb.engine.column_defaults import DefaultColumns
 from olapdb.errors import CommitConflict, HaveDependentObjects, UnsupportedMethod
-from olapdb.ingest.block_stager import PLACEHOLDER_PARTITION, layout_of
+from olapdb.ingest.block_parts import PLACEHOLDER_PARTITION, layout_of
 from olapdb.ingest.nested_columns import check_nested_sizes
 from olapdb.ingest.read_parts import read_rows
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.effects import SourceChange, TableWrite, effects_of
 from olapdb.lineage.mutation_impact import StaleViews
-from olapdb.model.changes import (
-    AddPart,
-    PartsLive,
-    PartsOfPartitionAre,
-    RaiseDataVersion,
-    RemoveParts,
-)
+from olapdb.model.changes import AddPart, RaiseDataVersion, RemoveParts
 from olapdb.model.columns import lacks
 from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.part import Part
+from olapdb.model.requirements import PartsLive, PartsOfPartitionAre
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.cache import Cache

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from olapdb.errors import BadDataPartName, NoSuchDataPart
-from olapdb.model.changes import PartsLive, PartsOfPartitionAre, Requirement
 from olapdb.model.part import Part
+from olapdb.model.requirements import PartsLive, PartsOfPartitionAre, Requirement
 from olapdb.model.schema import Table
 
 

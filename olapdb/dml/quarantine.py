@@ -18,7 +18,8 @@ from olapdb.commit.staging import Staging
 from olapdb.dml.move_parts import as_detached
 from olapdb.errors import NoSuchDataPart
 from olapdb.lineage.row_removal import RowChange, RowRemoval, stored_table
-from olapdb.model.changes import PartsLive, RemoveParts
+from olapdb.model.changes import RemoveParts
+from olapdb.model.requirements import PartsLive
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import failpoint
 

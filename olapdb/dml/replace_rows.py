@@ -24,19 +24,21 @@ from olapdb.commit.staging import Staging
 from olapdb.compute.batches import single_chunk
 from olapdb.compute.group_codes import factorise
 from olapdb.dml.find_rows import Parameters, matching_offsets
-from olapdb.dml.insert import InsertResult
+from olapdb.dml.insert_writer import InsertResult
 from olapdb.dml.replacement_keys import ReplacementKeys
 from olapdb.dml.staged_effects import log_executions, wait_for_merges
 from olapdb.errors import HaveDependentObjects, NotSupportedError
-from olapdb.ingest.block_stager import BlockStager, layout_of
+from olapdb.ingest.block_parts import layout_of
+from olapdb.ingest.block_stager import BlockStager
 from olapdb.ingest.read_parts import read_rows
 from olapdb.ingest.staged_insert import StagedInsert
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.ingest.view_failure import with_statements
 from olapdb.lineage.effects import TableWrite, effects_of
 from olapdb.lineage.row_removal import RowChange, RowRemoval, stored_table
-from olapdb.model.changes import AddPart, Change, PartsOfPartitionAre, RemoveParts, Requirement
+from olapdb.model.changes import AddPart, Change, RemoveParts
 from olapdb.model.part import Part
+from olapdb.model.requirements import PartsOfPartitionAre, Requirement
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import failpoint

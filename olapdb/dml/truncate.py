@@ -11,24 +11,21 @@ from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.staging import Staging
 from olapdb.dml.delete import NOTHING_DELETED, DeleteResult
 from olapdb.errors import Error
-from olapdb.ingest.block_stager import PLACEHOLDER_PARTITION
+from olapdb.ingest.block_parts import PLACEHOLDER_PARTITION
 from olapdb.lineage.effects import SourceChange, TableWrite, effects_of
-from olapdb.lineage.invalidation import StaleSlices, processed_parts
+from olapdb.lineage.invalidation import all_slices
 from olapdb.lineage.retention import FrozenKeys
 from olapdb.lineage.row_removal import RowChange, raise_data_versions, stored_table
 from olapdb.lineage.target_deletion import refuse_frozen
 from olapdb.model.changes import (
     ClearInvalidations,
-    DataVersionIs,
     ForgetDeliveries,
     Invalidate,
-    PartsOfPartitionAre,
     ReleaseRetained,
     RemoveCoverage,
     RemoveParts,
-    SchemaIs,
 )
-from olapdb.model.part import Part
+from olapdb.model.requirements import DataVersionIs, PartsOfPartitionAre, SchemaIs
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import failpoint
@@ -111,7 +108,9 @@ class _Truncation:
         )
         self._reset_writing_views(table)
         self._sources.append(
-            SourceChange(table.id, parts, "TRUNCATE", self._all_stale(table, parts), joins=False)
+            SourceChange(
+                table.id, parts, "TRUNCATE", all_slices(self.snapshot, table, parts), joins=False
+            )
         )
 
     def publish(self) -> DeleteResult:
@@ -149,16 +148,6 @@ class _Truncation:
             # A concurrent retention of source rows could freeze the rows that we remove.
             whole = self.snapshot.data_version(view.source_id, PLACEHOLDER_PARTITION)
             self.draft.require(DataVersionIs(view.source_id, PLACEHOLDER_PARTITION, whole))
-
-    def _all_stale(self, table: Table, parts: Sequence[Part]) -> dict[str, StaleSlices]:
-        """Return all slices of each view that has processed rows of the table."""
-        slices: dict[str, StaleSlices] = {}
-        for view in self.snapshot.views_on(table.id):
-            seen, _ = processed_parts(view, parts, self.snapshot)
-            if any(part.rows for part in seen):
-                slices[view.id] = StaleSlices.of(view)
-                slices[view.id].add_all(sum(part.rows for part in seen))
-        return slices
 
     def _require_truncatable_table(self, table_id: str) -> None:
         """Raise the error that keeps the table from being truncated, if there is one."""

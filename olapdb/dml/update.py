@@ -12,7 +12,7 @@ from olapdb.dml.mutation import Mutation
 from olapdb.dml.mutation_steps import Step
 from olapdb.errors import UnknownTable
 from olapdb.lineage.row_removal import part_rewrite_policy
-from olapdb.model.changes import SchemaIs
+from olapdb.model.requirements import SchemaIs
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import failpoint

@@ -68,7 +68,7 @@ class SnapshotTooOld(OperationalError, name="SNAPSHOT_TOO_OLD", code=2001):
 class CommitConflict(OperationalError, name="COMMIT_CONFLICT", code=2002):
     """A commit with a violated requirement; nothing was changed, the caller may retry.
 
-    `requirement` is the violated one (`olapdb.model.changes.Requirement`).
+    `requirement` is the violated one (`olapdb.model.requirements.Requirement`).
     """
 
     requirement: object = None
@@ -108,7 +108,7 @@ class ViewLimitExceeded(OperationalError, name="VIEW_LIMIT_EXCEEDED", code=2008)
 class BackfillIncomplete(OperationalError, name="BACKFILL_INCOMPLETE", code=2009):
     """A backfill with failed chunks, which the message names; the other chunks are published.
 
-    `rows` has one row for each chunk, failed or not (`olapdb.views.jobs.backfill.BackfillRow`).
+    `rows` has one row for each chunk, failed or not (`olapdb.views.jobs.backfill_pass.BackfillRow`).
     """
 
     rows: tuple[object, ...] = ()

@@ -8,7 +8,6 @@ A view that joins what another one writes fires after it, and joins what it wrot
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import wait
@@ -17,12 +16,15 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from olapdb.compute.shared_group_codes import SharedCodes
-from olapdb.config import SESSION_SETTINGS, Settings, tuning
-from olapdb.engine.combine import combine
-from olapdb.engine.layout import TableLayout, shared_layout
-from olapdb.engine.replacing_collapsing import check_markers
-from olapdb.errors import Error, QueryWasCancelled, TooDeepRecursion, TooManyParts
-from olapdb.functions.base import Environment
+from olapdb.config import Settings, tuning
+from olapdb.errors import Error, QueryWasCancelled, TooDeepRecursion
+from olapdb.ingest.block_parts import (
+    inline_bytes_limit,
+    layout_of,
+    partition_pieces,
+    placeholder_part,
+)
+from olapdb.ingest.dimension_requirements import dimension_requirements
 from olapdb.ingest.own_rows import (
     Cascade,
     JoinedParts,
@@ -49,61 +51,33 @@ from olapdb.ingest.trigger import (
 )
 from olapdb.ingest.view_failure import failure_note
 from olapdb.ingest.view_guardrails import Cost, ViewLimits
-from olapdb.model.changes import (
-    AddBlock,
-    AddCoverage,
-    AddPart,
-    Change,
-    PartsOfPartitionAre,
-    Requirement,
-    SchemaIs,
-    ViewsAre,
-)
+from olapdb.model.changes import AddBlock, AddCoverage, AddPart, Change
 from olapdb.model.overlay_snapshot import OverlaySnapshot
-from olapdb.model.part import Blocks, Contribution, NewBlock, Part, new_part_id
+from olapdb.model.part import Blocks, Contribution, NewBlock
+from olapdb.model.requirements import Requirement, SchemaIs, ViewsAre
 from olapdb.model.schema import MaterializedView, Table
-from olapdb.model.snapshot import Snapshot, target_of
+from olapdb.model.snapshot import target_of
 from olapdb.model.view_state import CoverageRow
 from olapdb.result import QueryStatistics
-from olapdb.runtime.cache import Cache
 from olapdb.runtime.failpoints import failpoint
 from olapdb.storage.part_plan import PartPlan
-from olapdb.storage.store import Store
 from olapdb.storage.writer import write_part
 from olapdb.threads import ThreadPool
 
 __all__ = ["BlockStager", "StagedInsert", "join_staged", "stage_insert"]
 
 CASCADE_DEPTH_MAX = 64
-INLINE_BYTES_MAX = int(SESSION_SETTINGS["inline_bytes_max"].default)
-INLINE_ROWS_MAX = 10_000
-INLINE_PARTS_UNCOUNTED = 256
-INLINE_TABLE_BYTES_MAX = INLINE_PARTS_UNCOUNTED * INLINE_BYTES_MAX
-"""The most bytes of a table that the catalog keeps. Up to INLINE_PARTS_UNCOUNTED parts cannot
-hold more, so they are not counted."""
 
 
 def stage_insert(
-    table: Table,
-    block: pa.Table,
-    snapshot: Snapshot,
-    store: Store,
-    lease_id: str,
-    *,
-    settings: Mapping[str, object],
-    environment: Environment,
-    cache: Cache,
-    cancelled: threading.Event | None = None,
+    table: Table, block: pa.Table, context: TriggerContext, lease_id: str
 ) -> StagedInsert:
-    """Stage a block of `table` and the cascade of its views as of `snapshot`.
+    """Stage a block of `table` and the cascade of its views, as of the context's snapshot.
 
     The block has the table's stored columns, see `olapdb.ingest.block`.  Needs the store, not the
     catalog.  Raises what views raise, naming the view; vacuum then deletes the staged files when
     the lease has ended.
     """
-    context = TriggerContext(
-        snapshot, store, cache, settings, environment, cancelled or threading.Event()
-    )
     stager = BlockStager(context, lease_id)
     stager.add_block(table, block)
     return stager.staged(table.id, block.num_rows)
@@ -257,10 +231,12 @@ class BlockStager:
         if table.engine.name == "Null":
             return
         changes = self._changes if changes_to is None else changes_to
-        pieces = self._pieces(table, block, unique) if block.num_rows else []
+        pieces = (
+            partition_pieces(table, block, self.context, unique=unique) if block.num_rows else []
+        )
         for partition_id, partition_value, rows in pieces:
             again = booked_partitions is not None and partition_id in booked_partitions
-            inline_bytes_max = self._inline_bytes(table, rows)
+            inline_bytes_max = inline_bytes_limit(table, rows, self.context) if self.inline else 0
             in_file = rows.nbytes > inline_bytes_max
             staged = write_part(
                 self.context.store,
@@ -284,49 +260,6 @@ class BlockStager:
                 booked_partitions.add(partition_id)
         if not pieces and contributions:
             changes.append(AddPart(placeholder_part(table, number, contributions)))
-
-    def _pieces(
-        self, table: Table, block: pa.Table, unique: bool
-    ) -> list[tuple[str, tuple[object, ...], pa.Table]]:
-        """Return (partition id, value, sorted rows) of each partition of the block.
-
-        Rows of engines that combine are combined; `unique` says that no two rows have one sorting
-        key.  Raises TooManyParts past max_partitions_per_insert_block."""
-        check_markers(table, block)
-        layout = layout_of(table, self.context)
-        # Sort and combine before the split: once, not for each of a thousand partitions.  The
-        # partitions of a large block are often sorted already.
-        combines = table.engine.combines and self._settings.boolean("optimize_on_insert")
-        if block.num_rows > tuning.SORTED_WHOLE_ROWS_MAX:
-            split = [(i, v, layout.sort(rows)) for i, v, rows in layout.split(block)]
-        elif combines and layout.keys_within_partitions:
-            split = layout.split(combine(table, layout.sort(block), layout, unique=unique))
-            combines = False
-        else:
-            split = layout.split(layout.sort(block))
-        limit = self._settings.integer("max_partitions_per_insert_block")
-        if limit and len(split) > limit:
-            raise TooManyParts(
-                f"One block of {table.database}.{table.name} has rows of {len(split)} partitions,"
-                f" max_partitions_per_insert_block is {limit}.",
-                hint="Partition more coarsely, insert in the order of the partition key,"
-                " or raise the setting (0 is no limit).",
-            )
-        if combines:
-            split = [(i, v, combine(table, r, layout, unique=unique)) for i, v, r in split]
-        return [one for one in split if one[2].num_rows]
-
-    def _inline_bytes(self, table: Table, rows: pa.Table) -> int:
-        """Return the most bytes of a part of these rows to keep in the catalog; 0 for none."""
-        if not self.inline or rows.num_rows > INLINE_ROWS_MAX:
-            return 0
-        limit = self._settings.integer("inline_bytes_max")
-        limit = min(limit, int(table.setting("inline_bytes_max")))
-        parts = self.context.snapshot.parts(table.id) if limit else ()
-        if len(parts) < INLINE_PARTS_UNCOUNTED:
-            return limit
-        inline_bytes = sum(part.bytes for part in parts if part.inline)
-        return limit if inline_bytes + rows.nbytes <= INLINE_TABLE_BYTES_MAX else 0
 
     # --- views
 
@@ -590,52 +523,6 @@ class BlockStager:
         self._requirements[requirement] = None
 
 
-def dimension_requirements(
-    view: MaterializedView, snapshot: Snapshot
-) -> list[tuple[Requirement, tuple[str, str] | None]]:
-    """Return the requirements that the view's dimensions are unchanged since the snapshot.
-
-    Each comes with the (view id, table id) whose rows it is about, None if it is about the
-    schema.  Rows of dimensions that are read at_insert are not required: they may change while they
-    are read.
-    """
-    requirements: list[tuple[Requirement, tuple[str, str] | None]] = []
-    for table_id in view.dimension_ids:
-        table = snapshot.by_id(table_id)
-        if not isinstance(table, Table):
-            continue
-        ids = tuple(sorted(part.id for part in snapshot.parts(table_id)))
-        requirements.append((SchemaIs(table_id, table.version), None))
-        if view.dimension_mode == "current":
-            requirements.append((PartsOfPartitionAre(table_id, None, ids), (view.id, table_id)))
-    return requirements
-
-
 def _without_blocks(contributions: tuple[Contribution, ...]) -> tuple[Contribution, ...]:
     """Return the contributions without their blocks."""
     return tuple(replace(one, blocks=()) for one in contributions)
-
-
-def layout_of(table: Table, context: TriggerContext) -> TableLayout:
-    """Return the table's layout from the context's cache, under the zone of the warehouse."""
-    return shared_layout(table, context.cache, context.environment.zone)
-
-
-PLACEHOLDER_PARTITION = ""
-"""The partition of placeholder parts, which belong to no partition of the table."""
-
-
-def placeholder_part(table: Table, number: Blocks, contributions: tuple[Contribution, ...]) -> Part:
-    """Return a part without rows, which records contributions that produced no rows."""
-    return Part(
-        id=new_part_id(),
-        table_id=table.id,
-        partition_id=PLACEHOLDER_PARTITION,
-        partition_value=(),
-        rows=0,
-        bytes=0,
-        blocks=number,
-        schema_version=table.version,
-        contributions=contributions,
-        created_ms=time.time_ns() // 1_000_000,
-    )

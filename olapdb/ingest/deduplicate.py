@@ -26,8 +26,9 @@ from olapdb.compute.batches import single_chunk
 from olapdb.errors import TableAltered
 from olapdb.ingest.deduplication_key import KeyRule, key_rule
 from olapdb.ingest.key_hash import row_keys
-from olapdb.model.changes import Change, KeysAreNew, RecordKeys, Requirement
+from olapdb.model.changes import Change, RecordKeys
 from olapdb.model.keys import KeyLedger, KeyRun, SortedKeys, keys_to_bytes, no_keys
+from olapdb.model.requirements import KeysAreNew, Requirement
 from olapdb.model.schema import Table
 from olapdb.runtime.services import Services
 

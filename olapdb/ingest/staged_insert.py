@@ -11,15 +11,9 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from olapdb.ingest.own_rows import JoinedParts, fewest_joined, unsettled_views
-from olapdb.model.changes import (
-    AddBlock,
-    AddCoverage,
-    AddPart,
-    Change,
-    PartsOfPartitionAre,
-    Requirement,
-)
+from olapdb.model.changes import AddBlock, AddCoverage, AddPart, Change
 from olapdb.model.part import Blocks, Contribution, NewBlock
+from olapdb.model.requirements import PartsOfPartitionAre, Requirement
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,13 @@ from olapdb.compute.group_codes import factorise
 from olapdb.engine.layout import TableLayout
 from olapdb.errors import Error
 from olapdb.functions import readable
-from olapdb.ingest.block_stager import PLACEHOLDER_PARTITION, layout_of
+from olapdb.ingest.block_parts import PLACEHOLDER_PARTITION, layout_of
 from olapdb.ingest.trigger import TriggerContext, bound_view, fire
 from olapdb.lineage.sorting_key import key_columns
-from olapdb.model.changes import Change, Invalidate, NotCovered, Requirement, ViewsOnTableAre
+from olapdb.model.changes import Change, Invalidate
 from olapdb.model.contributions import SharedBlocks, contributed_blocks, overlaps_any, wrote_rows
 from olapdb.model.part import Part
+from olapdb.model.requirements import NotCovered, Requirement, ViewsOnTableAre
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Cause, Invalidation
@@ -173,6 +174,18 @@ def processed_parts(
         else:
             unseen.append(NotCovered(view.id, part.partition_id, (part.block_range,)))
     return seen, unseen
+
+
+def all_slices(snapshot: Snapshot, table: Table, parts: Collection[Part]) -> dict[str, StaleSlices]:
+    """Return the whole target of each view that has processed rows of these parts of its source, by
+    the view's id."""
+    slices: dict[str, StaleSlices] = {}
+    for view in snapshot.views_on(table.id):
+        seen, _ = processed_parts(view, parts, snapshot)
+        if any(part.rows for part in seen):
+            slices[view.id] = StaleSlices.of(view)
+            slices[view.id].add_all(sum(part.rows for part in seen))
+    return slices
 
 
 def slices_naming(view: MaterializedView, part: Part, snapshot: Snapshot) -> frozenset[str] | None:

@@ -19,7 +19,7 @@ from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import ATTEMPTS_MAX, Outcome, RetryPolicy, retry_commit
 from olapdb.commit.staging import Staging
 from olapdb.errors import NotSupportedError, UnknownTable, UnsupportedMethod
-from olapdb.ingest.block_stager import PLACEHOLDER_PARTITION
+from olapdb.ingest.block_parts import PLACEHOLDER_PARTITION
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.effects import ProcessedParts, TableWrite, effects_of, processed_by_views
 from olapdb.lineage.invalidation import StaleSlices, slices_naming
@@ -32,15 +32,9 @@ from olapdb.lineage.retention import (
     retained_record,
 )
 from olapdb.lineage.target_deletion import TargetRows
-from olapdb.model.changes import (
-    Change,
-    DataVersionIs,
-    RaiseDataVersion,
-    Requirement,
-    Retain,
-    SchemaIs,
-)
+from olapdb.model.changes import Change, RaiseDataVersion, Retain
 from olapdb.model.part import Part
+from olapdb.model.requirements import DataVersionIs, Requirement, SchemaIs
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Cause

@@ -26,12 +26,8 @@ import pyarrow.compute as pc
 from olapdb.commit.draft import CommitDraft
 from olapdb.commit.origin import CommitOrigin
 from olapdb.errors import CorruptedData, FileDoesntExist, RetainedRows
-from olapdb.ingest.block_stager import (
-    PLACEHOLDER_PARTITION,
-    dimension_requirements,
-    layout_of,
-    placeholder_part,
-)
+from olapdb.ingest.block_parts import PLACEHOLDER_PARTITION, layout_of, placeholder_part
+from olapdb.ingest.dimension_requirements import dimension_requirements
 from olapdb.ingest.read_parts import read_rows
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.invalidation import StaleSlices, invalidate
@@ -49,16 +45,10 @@ from olapdb.model.changes import (
     AddPart,
     Change,
     ClearInvalidations,
-    DataVersionIs,
-    PartsLive,
-    PartsWithinRanges,
     ReleaseRetained,
     RemoveCoverage,
     RemoveParts,
-    Requirement,
     Retain,
-    SchemaIs,
-    ViewIs,
 )
 from olapdb.model.contributions import (
     SharedBlocks,
@@ -68,6 +58,14 @@ from olapdb.model.contributions import (
     wrote_rows,
 )
 from olapdb.model.part import BlockRange, Contribution, Part, new_part_id, union_ranges
+from olapdb.model.requirements import (
+    DataVersionIs,
+    PartsLive,
+    PartsWithinRanges,
+    Requirement,
+    SchemaIs,
+    ViewIs,
+)
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Cause, KeyBounds, RetainedSlice

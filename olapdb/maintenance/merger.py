@@ -23,17 +23,9 @@ from olapdb.engine.layout import TableLayout, shared_layout
 from olapdb.errors import CommitConflict, InternalError, QueryWasCancelled
 from olapdb.functions.base import Environment
 from olapdb.maintenance.merge_policy import TableState, enclosing_range
-from olapdb.model.changes import (
-    AddPart,
-    Change,
-    Committed,
-    CoverageCommon,
-    PartsLive,
-    RemoveParts,
-    Requirement,
-    SchemaIs,
-)
+from olapdb.model.changes import AddPart, Change, Committed, RemoveParts
 from olapdb.model.part import Contribution, Part, union_ranges
+from olapdb.model.requirements import CoverageCommon, PartsLive, Requirement, SchemaIs
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.activity import RunningMerge

@@ -18,7 +18,8 @@ from pyspark.sql.pandas.types import to_arrow_type
 from olapdb import errors
 from olapdb.commit.origin import CommitOrigin
 from olapdb.dbapi.connection import Connection, connect
-from olapdb.dml.insert import InsertResult, commit_staged, snapshot_for_insert
+from olapdb.dml.insert import commit_staged, snapshot_for_insert
+from olapdb.dml.insert_writer import InsertResult
 from olapdb.ingest.block import insertable_columns, type_of_arrow
 from olapdb.ingest.staged_insert import StagedInsert
 from olapdb.model.schema import Table

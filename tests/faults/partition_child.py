@@ -12,6 +12,8 @@ import sys
 import olapdb
 from olapdb.runtime.failpoints import kill_at, recording
 
+SHAPE = "(d Date, k String, n UInt64) ENGINE = MergeTree PARTITION BY toYYYYMM(d) ORDER BY k"
+
 STATEMENTS = {
     "drop": "ALTER TABLE s DROP PARTITION 202401",
     "retain": "ALTER TABLE s DROP PARTITION 202401 SETTINGS retain = 1",
@@ -20,14 +22,13 @@ STATEMENTS = {
     "attach from": "ALTER TABLE s ATTACH PARTITION 202401 FROM wide",
     "replace": "ALTER TABLE s REPLACE PARTITION 202401 FROM o",
     "insert replace": "INSERT INTO s REPLACE WHERE toYYYYMM(d) = 202401 SELECT * FROM o",
+    "create or replace": f"CREATE OR REPLACE TABLE s {SHAPE} AS SELECT * FROM o",
     "move": "ALTER TABLE s MOVE PARTITION 202401 TO TABLE o",
     "clone": "CREATE TABLE k CLONE AS s",
     "drop of a target": "ALTER TABLE t DROP PARTITION 202401",
     "ttl": "ALTER TABLE s MATERIALIZE TTL",
     "replay beside retained rows": "SYSTEM REPLAY VIEW v",
 }
-
-SHAPE = "(d Date, k String, n UInt64) ENGINE = MergeTree PARTITION BY toYYYYMM(d) ORDER BY k"
 
 
 def prepare(folder: str) -> None:

@@ -34,6 +34,7 @@ AFTER = {
     "attach from": {"s": 6 + 3 + 10_000},
     "replace": {"s": 1000 + 3},
     "insert replace": {"s": 1000 + 3, "t": 100 + 6 + 3 + 1000},
+    "create or replace": {"s": 1000, "t": 100 + 6 + 3 + 1000, "detached": 0},
     "move": {"s": 3, "o": 1000 + 6},
     "clone": {"k": 6 + 3},
     "drop of a target": {"t": 100 + 3},

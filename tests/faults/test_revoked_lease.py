@@ -19,7 +19,8 @@ from olapdb.errors import Aborted
 from olapdb.ingest import block_stager
 from olapdb.maintenance.check import check_database
 from olapdb.maintenance.vacuum import vacuum
-from olapdb.model.changes import Commit, LeaseLive
+from olapdb.model.changes import Commit
+from olapdb.model.requirements import LeaseLive
 from tests.faults.operations import OPERATIONS, SMALL, Operation, expected, prepare, state
 
 pytestmark = pytest.mark.feature("crashes", "commits")

@@ -14,13 +14,10 @@ from olapdb.model.changes import (
     Change,
     Commit,
     Committed,
-    LeaseLive,
     PutObject,
-    Requirement,
-    SchemaIs,
-    ViewsAre,
 )
 from olapdb.model.part import Contribution, NewBlock, Part
+from olapdb.model.requirements import LeaseLive, Requirement, SchemaIs, ViewsAre
 from olapdb.model.schema import Column, Engine, KeyItem, MaterializedView, Table
 from olapdb.model.view_state import CoverageRow
 from olapdb.types import STRING, UINT64

@@ -9,7 +9,8 @@ from typing import Any
 
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import Error
-from olapdb.model.changes import Commit, Committed, Requirement
+from olapdb.model.changes import Commit, Committed
+from olapdb.model.requirements import Requirement
 
 
 class Race:

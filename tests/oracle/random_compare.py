@@ -234,6 +234,9 @@ class Rule:
 
 _ENDS = r"1970-?01-?01|2149-?0|2106-?02|2105-|2148-|1900-|2299-|9999-|0001-|0000-"
 _MOVES = r"(?i)interval|fromUnix|to(Date|DateTime)\w*\(|add[A-Z]|subtract|plus|minus|dateSub|[-+]"
+_FLAT = r"(?:[^()\[]|\[[^\]]*\])*"
+"""Arguments that call no function, with the types of columns in brackets."""
+_MOVED_DATE = r"(plus|minus|add[A-Z]\w+|subtract[A-Z]\w+)\(+to(Date|DateTime)\("
 _FLOATING = r"(sin|cos|tan|log|sqrt|divide|exp|pow|hypot|Float)"
 _NANS = rf"{_FLOATING}.* IN \(SELECT|IN \(SELECT.*{_FLOATING}"
 RULES = (
@@ -269,6 +272,8 @@ RULES = (
         "accepted",
         r"Overflow in length|out of bound|Indices in strings",
     ),
+    Rule("intDiv of a Decimal(38) is an Int64", "accepted", r"Illegal type Int128"),
+    Rule("branches of tuples with a constant", "accepted", r"ColumnTuple cannot have ColumnConst"),
     # olapdb refuses
     Rule("an integer that no Float64 is", "refused", r"no Float64 is this integer"),
     Rule("no Variant", "refused", types=r"Variant\("),
@@ -313,10 +318,30 @@ RULES = (
         statement=r"toDateTime\(+(toDateTime64|\w+\[(Nullable\()?Date)",
     ),
     Rule(
+        "moments stop at the ends of their type", "different", statement=rf"{_MOVED_DATE}.*\bIN \('"
+    ),
+    Rule(
+        "moments stop at the ends of their type",
+        "different",
+        statement=rf"minus\(.*{_MOVED_DATE}",
+        answers=r"-655[0-3]\d",
+    ),
+    Rule(
+        "moments stop at the ends of their type",
+        "different",
+        statement=rf"(?i)from_?unixtime(stamp)?\({_FLAT}'%",
+        answers=r"\b0?001(?!\d{5}).*\b0?000",
+    ),
+    Rule(
         "least and greatest of Decimals do not overflow",
         "different",
         statement=r"(least|greatest)\(",
         types="Decimal",
+    ),
+    Rule(
+        "least and greatest of Decimals do not overflow",
+        "different",
+        statement=r"(least|greatest)\(.*Decimal.* IN \(",
     ),
     Rule(
         "IfOrDefault of a Nullable condition is not Nullable",
@@ -331,7 +356,11 @@ RULES = (
         statement=r"EXCEPT|INTERSECT|DISTINCT",
         types=r"Variant\(",
     ),
-    Rule("IN of Decimals compares exactly", "different", statement=r"IN \(SELECT .*[Dd]ecimal"),
+    Rule(
+        "IN of Decimals compares exactly",
+        "different",
+        statement=r"Decimal.*\bIN \(SELECT|IN \(SELECT .*[Dd]ecimal",
+    ),
     Rule(
         "a Variant is sorted by type",
         "different",
@@ -351,6 +380,28 @@ RULES = (
     ),
     Rule(
         "variances of numbers near 2^53", "different", statement=r"\b(corr|covar|stddev|var)\w*\("
+    ),
+    Rule(
+        "a number of a NULL Variant is NULL",
+        "different",
+        statement=r"\bto(U?Int|Float)\d+\(+(if|multiIf|coalesce|ifNull|CASE)\b",
+        answers=r"^Answer\(.*Nullable\(((?:U?Int|Float)\d+)\)'.*None.* Answer\(.*'\1'",
+    ),
+    Rule(
+        "a group of NULL is one group",
+        "different",
+        statement=rf"\bif\({_FLAT}, NULL, {_FLAT}\) AS k\d.* GROUP BY",
+    ),
+    Rule(
+        "arrayIntersect compares exactly",
+        "different",
+        statement=r"arrayIntersect\(.*(Float|\d\.\d)",
+    ),
+    Rule(
+        "characters of bytes that are not UTF-8",
+        "different",
+        statement=r"(left|right|substring)UTF8\(+(substring|left|right|reverse)\(",
+        answers=r"\\udc",
     ),
 )
 """Each rule has a line in docs/differences.md."""

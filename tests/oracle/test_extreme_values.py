@@ -89,6 +89,24 @@ OURS = {
     "SELECT simpleJSONExtractInt('{}', unhex('ff00'))": "CANNOT_CONVERT_TYPE",
 }
 """olapdb's answers where ClickHouse wraps around, has wider types, or takes any bytes for text."""
+OUR_VALUES: dict[str, list[tuple[object, ...]]] = {
+    "SELECT arrayIntersect([1.5, 2], [1, 2])": [([2],)],
+    "SELECT toInt32(if(number = 0, sqrt(4), CAST(NULL AS Nullable(UInt64)))) FROM numbers(2)": [
+        (2,),
+        (None,),
+    ],
+    "SELECT if(number >= 0, NULL, toString(number)) AS k, count() FROM numbers(5) GROUP BY k": [
+        (None, 5)
+    ],
+    "SELECT hex(leftUTF8(unhex('84C396C396'), 1)), hex(rightUTF8(unhex('84C396C396'), 2))": [
+        ("C396", "C396C396")
+    ],
+    "SELECT hex(substringUTF8(unhex('E24142'), 2)), hex(leftUTF8(unhex('8484'), 2))": [
+        ("4142", "")
+    ],
+    "SELECT substring('abc', intDiv(toDecimal128(5, 10), 2))": [("bc",)],
+}
+"""olapdb's values where ClickHouse's are wrong, undefined, or an error."""
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +146,11 @@ def test_the_error_is_ours(query: str, connection: olapdb.Connection) -> None:
     with pytest.raises(olapdb.Error) as raised:
         connection.execute(query).fetchall()
     assert raised.value.name == OURS[query]
+
+
+@pytest.mark.parametrize("query", OUR_VALUES)
+def test_the_values_are_ours(query: str, connection: olapdb.Connection) -> None:
+    assert connection.execute(query).fetchall() == OUR_VALUES[query]
 
 
 def test_many_texts_that_do_not_parse(connection: olapdb.Connection) -> None:

@@ -13,7 +13,7 @@ from collections import Counter
 
 import pytest
 
-from olapdb.views.jobs.replay import _Replay
+from olapdb.views.jobs.replay_attempt import ReplayAttempt
 from tests.property.mending import Case, Stuck, run_case, run_seed
 
 pytestmark = pytest.mark.feature("reconcile")
@@ -70,7 +70,7 @@ STALE = Case(
 
 def test_a_mend_that_changes_nothing_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run_case(STALE) == {"stale REPLAY", "covered RECONCILE", "proven"}
-    monkeypatch.setattr(_Replay, "_cleared", lambda *_: [])
+    monkeypatch.setattr(ReplayAttempt, "_cleared", lambda *_: [])
     with pytest.raises(Stuck, match=r"is not settled: stale: .*STALE -> stale: .*STALE"):
         run_case(STALE)
 

@@ -17,12 +17,14 @@ from olapdb.catalog.protocol import Catalog
 from olapdb.ingest.block_stager import BlockStager
 from olapdb.model import changes as c
 from olapdb.model import fingerprints
-from olapdb.model.changes import Change, Commit, Committed, Requirement
+from olapdb.model import requirements as required
+from olapdb.model.changes import Change, Commit, Committed
 from olapdb.model.part import BlockRange
+from olapdb.model.requirements import Requirement
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import CoverageRow
-from olapdb.views.jobs.replay import _Replay
+from olapdb.views.jobs.replay_attempt import ReplayAttempt
 
 Edit: TypeAlias = Callable[[Commit, Snapshot], Commit]
 FOR_EVER = 1 << 40
@@ -223,7 +225,7 @@ def _without_views(commit: Commit, snapshot: Snapshot) -> Commit:
 
 
 _add_view_block = BlockStager.add_view_block
-_recompute = _Replay._recompute
+_recompute = ReplayAttempt._recompute
 _UNCHECKED = {
     "olapdb.catalog.sqlite.apply_changes.CommitApplier._remove_parts": _remove_what_is_there
 }
@@ -234,7 +236,7 @@ def _any_kind(state: Any, part: Any) -> object:
 
 
 def _takes_all(self: Any, now: Snapshot, target: Any, fence: int, more: Any) -> Any:
-    """Replace _Replay._replaced by one without its fence."""
+    """Replace ReplayAttempt._replaced by one without its fence."""
     return _replaced(self, now, target, fence, more, beyond=True)
 
 
@@ -277,7 +279,7 @@ def _fingerprint(guard: str, words: str, **seen: Any) -> Fault:
 
 def _parts_without(role: str) -> Callable[..., Any]:
     def parts(snapshot: Snapshot, real: Callable[[str], Any], table_id: str) -> Any:
-        table = c.SchemaIs(table_id, 0)
+        table = required.SchemaIs(table_id, 0)
         is_it = _is_dimension if role == "dimension" else _is_target
         return () if is_it(table, snapshot) else real(table_id)
 
@@ -298,13 +300,13 @@ def _views_of_one_version(
 
 # --- the faults ----------------------------------------------------------------------------------
 
-_PARTITION = c.PartsOfPartitionAre
-_VERSION = c.DataVersionIs
+_PARTITION = required.PartsOfPartitionAre
+_VERSION = required.DataVersionIs
 
 FAULTS: Mapping[str, Fault] = {
     one.guard: one
     for one in (
-        lost("1.views", "INSERT", c.ViewsAre),
+        lost("1.views", "INSERT", required.ViewsAre),
         Fault("1.one_commit", "what views make is not in the INSERT's commit", _without_views),
         lost("1.dimension", "INSERT", _PARTITION, where=_is_dimension),
         Fault(
@@ -323,22 +325,22 @@ FAULTS: Mapping[str, Fault] = {
             "a new view claims what is there already",
             _covered_at_once,
         ),
-        lost("3.view", "BACKFILL", c.ViewIs),
+        lost("3.view", "BACKFILL", required.ViewIs),
         lost("3.data_version", "BACKFILL", _VERSION),
-        lost("3.not_covered", "BACKFILL", c.NotCovered),
-        lost("3.no_straddle", "BACKFILL", c.PartsWithinRanges),
+        lost("3.not_covered", "BACKFILL", required.NotCovered),
+        lost("3.no_straddle", "BACKFILL", required.PartsWithinRanges),
         forgotten("3.coverage_with_rows", "BACKFILL", c.AddCoverage, _of_chunk),
         lost("3.dimension", "BACKFILL", _PARTITION, where=_is_dimension),
-        lost("4.parts_live", "DELETE", c.PartsLive, patches=_UNCHECKED),
+        lost("4.parts_live", "DELETE", required.PartsLive, patches=_UNCHECKED),
         forgotten("4.raise", "DELETE", c.RaiseDataVersion),
         forgotten("4.stale", "DELETE", c.Invalidate),
-        lost("4.watchers", "DELETE", c.ViewsOnTableAre),
-        lost("4.not_covered", "DELETE", c.NotCovered),
+        lost("4.watchers", "DELETE", required.ViewsOnTableAre),
+        lost("4.not_covered", "DELETE", required.NotCovered),
         forgotten("4.dimension_stale", "INSERT", c.Invalidate),
-        lost("4.dimension_watchers", "INSERT", c.DimensionViewsAre),
-        lost("4.dimension_unseen", "INSERT", c.NothingCovered),
+        lost("4.dimension_watchers", "INSERT", required.DimensionViewsAre),
+        lost("4.dimension_unseen", "INSERT", required.NothingCovered),
         lost("4.dimension_read", "DELETE", _PARTITION, where=_is_dimension),
-        lost("5.views_of_target", "BACKFILL", c.ViewsAre),
+        lost("5.views_of_target", "BACKFILL", required.ViewsAre),
         Fault(
             "5.chunk_fires",
             "a chunk fires no view of its target",
@@ -348,7 +350,7 @@ FAULTS: Mapping[str, Fault] = {
         lost("5.all_parts", "TRUNCATE", _PARTITION),
         forgotten("5.coverage_leaves", "TRUNCATE", c.RemoveCoverage),
         forgotten("5.raise_whole", "TRUNCATE", c.RaiseDataVersion, _whole),
-        lost("6.view", "REPLAY", c.ViewIs),
+        lost("6.view", "REPLAY", required.ViewIs),
         lost("6.data_version", "REPLAY", _VERSION, where=_is_source),
         lost("6.dimension", "REPLAY", _PARTITION, where=_is_dimension),
         lost("6.whole_target", "REPLAY", _VERSION, where=_whole),
@@ -356,30 +358,35 @@ FAULTS: Mapping[str, Fault] = {
             "6.fence",
             "a replay takes what came after its snapshot",
             lost("", "REPLAY", _PARTITION),
-            Fault("", "", None, {"olapdb.views.jobs.replay._Replay._replaced": _takes_all}),
+            Fault(
+                "",
+                "",
+                None,
+                {"olapdb.views.jobs.replay_attempt.ReplayAttempt._replaced": _takes_all},
+            ),
         ),
         Fault(
             "6.straddle",
             "a replay takes a part across its fence",
             None,
-            {"olapdb.views.jobs.replay._Replay._replaced": _takes_straddling},
+            {"olapdb.views.jobs.replay_attempt.ReplayAttempt._replaced": _takes_straddling},
         ),
         lost("6.parts", "REPLAY", _PARTITION, patches=_UNCHECKED),
         Fault(
             "6.all_writers",
             "a replay recomputes one view of several",
             None,
-            {"olapdb.views.jobs.replay._Replay._recompute": _first_writer_only},
+            {"olapdb.views.jobs.replay_attempt.ReplayAttempt._recompute": _first_writer_only},
         ),
         lost("6.target_version", "REPLAY", _VERSION, where=_slice),
         forgotten("6.downstream_stale", "REPLAY", c.Invalidate),
-        lost("6.watchers", "REPLAY", c.ViewsOnTableAre),
-        lost("6.downstream_not_covered", "REPLAY", c.NotCovered),
+        lost("6.watchers", "REPLAY", required.ViewsOnTableAre),
+        lost("6.downstream_not_covered", "REPLAY", required.NotCovered),
         rewritten("6.clear_up_to", "REPLAY", "a replay clears marks of whenever", _endless),
         patched(
             "6.bypass_stays",
             "a replay takes rows that no view made",
-            olapdb__views__jobs__replay__is_bypass=lambda part, views: False,
+            olapdb__views__jobs__replay_attempt__is_bypass=lambda part, views: False,
         ),
         Fault(
             "7.bypass_apart",
@@ -393,8 +400,8 @@ FAULTS: Mapping[str, Fault] = {
             None,
             {"olapdb.maintenance.merge_policy._merge_group": _any_kind},
         ),
-        lost("8.parts_live", "OPTIMIZE", c.PartsLive, patches=_UNCHECKED),
-        lost("8.coverage_common", "OPTIMIZE", c.CoverageCommon),
+        lost("8.parts_live", "OPTIMIZE", required.PartsLive, patches=_UNCHECKED),
+        lost("8.coverage_common", "OPTIMIZE", required.CoverageCommon),
         rewritten("8.contributions", "OPTIMIZE", "a merged part is nobody's", _of_nobody),
         _fingerprint("9.definition", "the view's definition", views_into=_views_of_one_version),
         _fingerprint(
@@ -410,9 +417,9 @@ FAULTS: Mapping[str, Fault] = {
         both(
             "12.token",
             "no commit requires `TokenIsNew`, nor records the token",
-            lost("", "INSERT", c.TokenIsNew),
+            lost("", "INSERT", required.TokenIsNew),
             forgotten("", "INSERT", c.RecordToken),
         ),
-        lost("13.lease", "", c.LeaseLive),
+        lost("13.lease", "", required.LeaseLive),
     )
 }

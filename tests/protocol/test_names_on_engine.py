@@ -16,7 +16,7 @@ from olapdb.catalog.sqlite.apply_changes import CommitApplier
 from olapdb.errors import Error
 from olapdb.maintenance.check import check_database
 from olapdb.maintenance.vacuum import vacuum
-from olapdb.model.changes import NoDependents, NoViewSince, PartsOfPartitionAre, RevisionIs
+from olapdb.model.requirements import NoDependents, NoViewSince, PartsOfPartitionAre, RevisionIs
 from olapdb.runtime.failpoints import watching
 from tests.harness.race import Race
 from tests.unit.views.warehouse import VIEW, add, make

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from olapdb.model.changes import DataVersionIs
+from olapdb.model.requirements import DataVersionIs
 from tests.harness.race import Race
 from tests.protocol.test_names_on_engine import race
 

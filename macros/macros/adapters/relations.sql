@@ -57,16 +57,12 @@
   {{ sql_header if sql_header is not none }}
   {%- if config.get('contract').enforced and not temporary %}
     {{ get_assert_columns_equivalent(sql) }}
-    create table {{ relation.render() }}
+    create or replace table {{ relation.render() }}
     {{ get_table_columns_and_constraints() }}
-    {{ adapter.storage_clause(config.model.config) }};
-    insert into {{ relation.render() }} ({{ adapter.dispatch('get_column_names', 'dbt')() }})
-    {{ get_select_subquery(sql) }}
+    {{ adapter.storage_clause(adapter.contract_storage(model)) }}
+    as {{ get_select_subquery(sql) }}
   {%- else %}
-    {%- if temporary %}
-    drop table if exists {{ relation.render() }};
-    {%- endif %}
-    create table {{ relation.render() }}
+    create or replace table {{ relation.render() }}
     {{ 'ENGINE = MergeTree ORDER BY tuple()' if temporary
        else adapter.storage_clause(config.model.config) }}
     as {{ sql }}

@@ -9,9 +9,8 @@
 
   {%- set outcome = adapter.run_incremental_mv(
         target, sql, model.config, model, {'full_refresh': should_full_refresh()}) -%}
-  {% call noop_statement('main', outcome.message, outcome.message, outcome.rows_affected) %}
-    {{ outcome.code }}
-  {% endcall %}
+  {% do write(outcome.code) %}
+  {% do store_result('main', response=outcome.response) %}
 
   {% do apply_grants(target, config.get('grants')) %}
   {% do persist_docs(target, model) %}

@@ -20,6 +20,7 @@ from olapdb.catalog.sqlite.snapshot import encode_check
 from olapdb.catalog.sqlite.view_ledger import ViewLedger
 from olapdb.errors import DuplicateInsert, InternalError
 from olapdb.model import changes
+from olapdb.model import requirements as required
 from olapdb.model.encoding import encode_object, encode_part_rest, object_kind
 from olapdb.model.part import (
     BlockRange,
@@ -224,7 +225,7 @@ class CommitApplier:
             now_ms=self._now_ms,
         ).rowcount
         if done != len(set(part_ids)):
-            raise conflict(changes.PartsLive(table_id, tuple(part_ids)))
+            raise conflict(required.PartsLive(table_id, tuple(part_ids)))
         self.removed.setdefault(table_id, []).extend(part_ids)
 
     def _raise_data_version(self, table_id: str, partition_id: str) -> None:
@@ -270,7 +271,7 @@ class CommitApplier:
         databases = self._changed_databases()
         if database.name in databases:
             raise conflict(
-                changes.DatabaseExists(database.name), f"Database {database.name} exists already."
+                required.DatabaseExists(database.name), f"Database {database.name} exists already."
             )
         databases[database.name] = database
         sql.insert_database(
@@ -285,7 +286,7 @@ class CommitApplier:
     def _drop_database(self, name: str) -> None:
         """Mark a database as dropped. Raise CommitConflict if there is none of this name."""
         if self._changed_databases().pop(name, None) is None:
-            raise conflict(changes.DatabaseExists(name))
+            raise conflict(required.DatabaseExists(name))
         sql.drop_database(self._connection, of_name=name, number=self._number)
 
     def _put_object(self, item: SchemaObject) -> None:
@@ -326,7 +327,7 @@ class CommitApplier:
         if item.id in self._put_ids:
             return
         if item.revision != (0 if before is None else before.revision):
-            raise conflict(changes.RevisionIs(item.id, item.revision))
+            raise conflict(required.RevisionIs(item.id, item.revision))
 
     def _drop_object(self, object_id: str, recoverable: bool) -> None:
         """Drop a table with its parts (attached and detached), or a view with its ledger. A
@@ -334,7 +335,7 @@ class CommitApplier:
         exist."""
         item = self._changed_objects().pop(object_id, None)
         if item is None:
-            raise conflict(changes.RevisionIs(object_id, 0))
+            raise conflict(required.RevisionIs(object_id, 0))
         sql.drop_object(self._connection, object_id=object_id, number=self._number)
         match item:
             case Table():
@@ -358,7 +359,7 @@ class CommitApplier:
         recovered = dropped_tables.recover(self._connection, change.table_id, self._number)
         if recovered is None:
             raise conflict(
-                changes.RevisionIs(change.table_id, 0),
+                required.RevisionIs(change.table_id, 0),
                 "The table, or a part of it, has been vacuumed.",
             )
         table, parts = recovered
@@ -393,4 +394,4 @@ class CommitApplier:
         databases = self._current.schema.databases if self._databases is None else self._databases
         missing_database = next((d for d, _ in names if d not in databases), None)
         if missing_database is not None:
-            raise conflict(changes.DatabaseExists(missing_database))
+            raise conflict(required.DatabaseExists(missing_database))

@@ -44,13 +44,14 @@ from olapdb.catalog.sqlite.snapshot import SqliteSnapshot
 from olapdb.catalog.sqlite.vacuum_mark import refuse_vacuumed
 from olapdb.catalog.sqlite.writer import Writer
 from olapdb.errors import Error as OlapdbError
-from olapdb.model.changes import Commit, Committed, Requirement
+from olapdb.model.changes import Commit, Committed
 from olapdb.model.damage import Damage
 from olapdb.model.encoding import decode_part
 from olapdb.model.failpoint import Durability, FailpointObserver, ignore_failpoint
 from olapdb.model.job import JobChunk, JobState, ViewJob
 from olapdb.model.keys import KeyBatch, KeyLedger
 from olapdb.model.part import Part
+from olapdb.model.requirements import Requirement
 from olapdb.model.view_state import SourceOffset
 
 LOCK_TIMEOUT_MS = 30_000

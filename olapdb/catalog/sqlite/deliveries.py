@@ -13,7 +13,7 @@ import sqlite3
 import numpy as np
 
 from olapdb.catalog.sqlite import statements as sql
-from olapdb.model.changes import KeysAreNew, OffsetIs, RecordKeys, RecordOffset
+from olapdb.model.changes import RecordKeys, RecordOffset
 from olapdb.model.keys import (
     KEY_BYTES,
     SEGMENT,
@@ -23,6 +23,7 @@ from olapdb.model.keys import (
     keys_of_bytes,
     segments_to_bytes,
 )
+from olapdb.model.requirements import KeysAreNew, OffsetIs
 
 ROW_KEYS_MAX = 1 << 20
 """Keys of a row as an INSERT writes it; more keys make several rows."""

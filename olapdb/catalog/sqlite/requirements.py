@@ -15,7 +15,7 @@ from olapdb.catalog.sqlite.schema_cache import SchemaState
 from olapdb.catalog.sqlite.snapshot import coverage_of_rows
 from olapdb.catalog.sqlite.view_conditions import has_no_bypass, has_no_gap, has_no_stale_slice
 from olapdb.errors import Aborted, CommitConflict, DuplicateInsert
-from olapdb.model import changes
+from olapdb.model import requirements as required
 from olapdb.model.part import BlockRange
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.view_state import Coverage
@@ -48,22 +48,22 @@ class Current:
         return by_partition
 
 
-def check_all(current: Current, requirements: Iterable[changes.Requirement]) -> None:
+def check_all(current: Current, requirements: Iterable[required.Requirement]) -> None:
     """Check the requirements; raise what `check` raises for the first violated one. Leases come
     first, so that a writer whose lease has ended gets Aborted and not a conflict."""
     for requirement in sorted(
-        requirements, key=lambda requirement: not isinstance(requirement, changes.LeaseLive)
+        requirements, key=lambda requirement: not isinstance(requirement, required.LeaseLive)
     ):
         check(current, requirement)
 
 
-def check(current: Current, requirement: changes.Requirement) -> None:
+def check(current: Current, requirement: required.Requirement) -> None:
     """Raise an error if the requirement does not hold: Aborted for an ended lease (which a writer
     may not retry), DuplicateInsert for a token that a commit has recorded, else CommitConflict."""
-    if isinstance(requirement, changes.LeaseLive):
+    if isinstance(requirement, required.LeaseLive):
         if not _holds(current, requirement):
             raise lease_ended()
-    elif isinstance(requirement, changes.TokenIsNew):
+    elif isinstance(requirement, required.TokenIsNew):
         _check_token(current, requirement)
     elif not _holds(current, requirement):
         raise conflict(requirement)
@@ -77,7 +77,7 @@ def lease_ended() -> Aborted:
     )
 
 
-def conflict(requirement: changes.Requirement, message: str = "") -> CommitConflict:
+def conflict(requirement: required.Requirement, message: str = "") -> CommitConflict:
     """Return the CommitConflict of a requirement."""
     error = CommitConflict(
         message or f"No longer holds: {requirement}.", hint="Nothing was changed; run it again."
@@ -86,95 +86,95 @@ def conflict(requirement: changes.Requirement, message: str = "") -> CommitConfl
     return error
 
 
-def _holds(current: Current, requirement: changes.Requirement) -> bool:
+def _holds(current: Current, requirement: required.Requirement) -> bool:
     """Return whether the requirement holds. TokenIsNew is always True here: `_check_token` checks
     it."""
     schema, connection = current.schema, current.connection
     match requirement:
-        case changes.LeaseLive(lease_id):
+        case required.LeaseLive(lease_id):
             return bool(sql.lease_state.value(connection, lease_id=lease_id) == "live")
-        case changes.SchemaIs(table_id, version):
+        case required.SchemaIs(table_id, version):
             table = schema.by_id.get(table_id)
             return isinstance(table, Table) and table.version == version
-        case changes.ViewsAre(source_id, views):
+        case required.ViewsAre(source_id, views):
             attached = {(v.id, v.version) for v in schema.views_on.get(source_id, ()) if v.attached}
             return attached == set(views)
-        case changes.ViewsOnTableAre(table_id, views):
+        case required.ViewsOnTableAre(table_id, views):
             return {(v.id, v.version) for v in schema.views_on.get(table_id, ())} == set(views)
-        case changes.DimensionViewsAre(table_id, views):
+        case required.DimensionViewsAre(table_id, views):
             reading = {(v.id, v.version) for v in schema.views_joining.get(table_id, ())}
             return reading == set(views)
-        case changes.NothingCovered(view_id):
+        case required.NothingCovered(view_id):
             seen = coverage(current, view_id)
             return not seen.everywhere and not any(seen.by_partition.values())
-        case changes.SeenUpTo(view_id, block):
+        case required.SeenUpTo(view_id, block):
             seen = coverage(current, view_id)
             ranges = (*seen.everywhere, *(r for own in seen.by_partition.values() for r in own))
             return all(one.last <= block for one in ranges)
-        case changes.PartsWithinRanges(table_id, partition_id, blocks):
+        case required.PartsWithinRanges(table_id, partition_id, blocks):
             return all(
                 one.contains(part) or not one.overlaps(part)
                 for part in _ranges_in(current, table_id, partition_id)
                 for one in blocks
             )
-        case changes.ViewIs(view_id, version):
+        case required.ViewIs(view_id, version):
             view = schema.by_id.get(view_id)
             return isinstance(view, MaterializedView) and view.version == version
-        case changes.RevisionIs(object_id, revision):
+        case required.RevisionIs(object_id, revision):
             found = schema.by_id.get(object_id)
             return found is not None and found.revision == revision
-        case changes.NoDependents(object_id, but):
+        case required.NoDependents(object_id, but):
             return not any(
                 isinstance(one, MaterializedView) and one.id not in but and one.needs(object_id)
                 for one in schema.by_id.values()
             )
-        case changes.NoViewSince(commit):
+        case required.NoViewSince(commit):
             return all(
                 isinstance(one, Table) or one.revision <= commit for one in schema.by_id.values()
             )
-        case changes.VersionsAre(view_id, versions):
+        case required.VersionsAre(view_id, versions):
             beside = {
                 one.id
                 for one in schema.by_id.values()
                 if isinstance(one, MaterializedView) and one.stands_beside == view_id
             }
             return beside == set(versions)
-        case changes.NoGap(view_id):
+        case required.NoGap(view_id):
             view = schema.by_id.get(view_id)
             return isinstance(view, MaterializedView) and has_no_gap(
                 connection, current.number, view.source_id, coverage(current, view_id)
             )
-        case changes.NothingStale(view_id):
+        case required.NothingStale(view_id):
             return has_no_stale_slice(connection, current.number, view_id)
-        case changes.NoBypass(table_id, view_ids):
+        case required.NoBypass(table_id, view_ids):
             return has_no_bypass(connection, current.number, table_id, view_ids)
-        case changes.JobRuns(job_id):
+        case required.JobRuns(job_id):
             return job_state(connection, job_id) == "running"
-        case changes.NameIsFree(database, name):
+        case required.NameIsFree(database, name):
             return (database, name) not in schema.by_name
-        case changes.DatabaseExists(name):
+        case required.DatabaseExists(name):
             return name in schema.databases
-        case changes.DatabaseIsEmpty(name):
+        case required.DatabaseIsEmpty(name):
             return all(item.database != name for item in schema.by_id.values())
-        case changes.DataVersionIs(table_id, partition_id, version):
+        case required.DataVersionIs(table_id, partition_id, version):
             return data_version(current, table_id, partition_id) == version
-        case changes.PartsLive(table_id, part_ids):
+        case required.PartsLive(table_id, part_ids):
             return len(_live_rows(connection, table_id, part_ids)) == len(set(part_ids))
-        case changes.PartsOfPartitionAre():
+        case required.PartsOfPartitionAre():
             return _parts_of_partition_are(current, requirement)
-        case changes.NotCovered(view_id, partition_id, blocks):
+        case required.NotCovered(view_id, partition_id, blocks):
             seen = coverage(current, view_id)
             return not any(seen.touches(partition_id, one) for one in blocks)
-        case changes.Covered(view_id, partition_id, blocks):
+        case required.Covered(view_id, partition_id, blocks):
             seen = coverage(current, view_id)
             return all(seen.touches(partition_id, one) for one in blocks)
-        case changes.CoverageCommon():
+        case required.CoverageCommon():
             return _coverage_common(current, requirement)
-        case changes.OffsetIs():
+        case required.OffsetIs():
             return offset_is(connection, requirement)
-        case changes.KeysAreNew():
+        case required.KeysAreNew():
             return keys_are_new(connection, requirement)
-        case changes.TokenIsNew():
+        case required.TokenIsNew():
             return True
         case _:
             assert_never(requirement)
@@ -194,7 +194,7 @@ def coverage(current: Current, view_id: str) -> Coverage:
     return coverage_of_rows(view_id, ((p, a, b) for _, p, a, b in rows), None)
 
 
-def _check_token(current: Current, requirement: changes.TokenIsNew) -> None:
+def _check_token(current: Current, requirement: required.TokenIsNew) -> None:
     """Raise DuplicateInsert if a commit has recorded the token."""
     commit = sql.token_commit.value(
         current.connection, of_table=requirement.table_id, of_token=requirement.token
@@ -211,7 +211,7 @@ def _ranges_in(current: Current, table_id: str, partition_id: str) -> list[Block
     return [BlockRange(first, last) for _, first, last in live]
 
 
-def _parts_of_partition_are(current: Current, requirement: changes.PartsOfPartitionAre) -> bool:
+def _parts_of_partition_are(current: Current, requirement: required.PartsOfPartitionAre) -> bool:
     """Return whether the live parts in the partition (None: the whole table) are exactly the named
     ones. `up_to_block` ignores parts that begin later."""
     live = current.live_parts(requirement.table_id)
@@ -224,7 +224,7 @@ def _parts_of_partition_are(current: Current, requirement: changes.PartsOfPartit
     return part_ids == set(requirement.part_ids)
 
 
-def _coverage_common(current: Current, requirement: changes.CoverageCommon) -> bool:
+def _coverage_common(current: Current, requirement: required.CoverageCommon) -> bool:
     """Return whether, for each view on the table, the hull of the parts' blocks is wholly covered
     or wholly uncovered. The merged part spans the hull and must be one or the other as well."""
     views = current.schema.views_on.get(requirement.table_id, ())

@@ -147,8 +147,8 @@ def _days(
         limits = (0, calendar.DATE_MAX) if isinstance(target, types.Date) else calendar.DATE32_RANGE
         if _is_within(numbers, *limits):
             return numbers
-        if numbers.dtype == np.uint64:
-            numbers = np.minimum(numbers, np.uint64(2**62))
+        if numbers.dtype == np.uint64 or numbers.dtype.kind == "f":  # int64 may not hold them
+            numbers = np.clip(numbers, 0 if numbers.dtype.kind == "u" else -(2**62), 2**62)
         values = numbers.astype(np.int64)
     seconds_limits = (
         (0, calendar.DATETIME_MAX) if isinstance(target, types.Date) else calendar.SECONDS64_RANGE

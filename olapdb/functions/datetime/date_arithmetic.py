@@ -245,7 +245,7 @@ def _days_moved(
     """Add days, weeks or months to timestamps by the wall clock of the zone."""
     per_second = calendar.ticks_per_second(result)
     seconds, fraction = np.divmod(ticks, per_second)
-    days, clock = np.divmod(calendar.local_from_utc(seconds, zone), calendar.DAY)
+    days, clock = np.divmod(calendar.unbounded_local(seconds, zone), calendar.DAY)
     stops = isinstance(result, types.DateTime64)
     if unit in MONTHS:
         days = _months_later(days, _clipped(count) * MONTHS[unit])

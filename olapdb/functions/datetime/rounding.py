@@ -137,7 +137,7 @@ def _rounded_clock(
     if step < _HOUR:
         return _from_seconds(seconds - seconds % step, result)
     # keeps the offset, so that the hour that autumn repeats stays two hours
-    wall = calendar.local_from_utc(seconds, zone)
+    wall = calendar.unbounded_local(seconds, zone)
     return _from_seconds(seconds - wall % step, result)
 
 

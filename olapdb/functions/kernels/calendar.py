@@ -25,7 +25,7 @@ DATE_MAX = 65_535
 DATETIME_MAX = 4_294_967_295
 
 
-_UNIT_TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+UNIT_TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 DATE32_RANGE = (-719_162, 2_932_896)
@@ -113,7 +113,7 @@ def ticks_per_second(data_type: types.DataType) -> int:
 
     1 for types without fractions.
     """
-    return _UNIT_TICKS[data_type.unit] if isinstance(data_type, types.DateTime64) else 1
+    return UNIT_TICKS[data_type.unit] if isinstance(data_type, types.DateTime64) else 1
 
 
 def zone_of(data_type: types.DataType, warehouse_zone: str) -> str:
@@ -123,11 +123,30 @@ def zone_of(data_type: types.DataType, warehouse_zone: str) -> str:
 
 
 def local_from_utc(seconds: np.ndarray, zone: str) -> np.ndarray:
-    """Return wall clock seconds in the zone of UTC seconds since 1970."""
+    """Return wall clock seconds in the zone of UTC seconds since 1970, up to the end of 9999."""
+    return stopped_clock(unbounded_local(seconds, zone))
+
+
+def unbounded_local(seconds: np.ndarray, zone: str) -> np.ndarray:
+    """Return wall clock seconds of UTC seconds, also after 9999, to compute with and not to show.
+
+    East of Greenwich the clocks reach the year 10000 before the last DateTime64.
+    """
     if zone in ("UTC", "Etc/UTC"):
         return seconds
     zoned = columns.from_values(seconds, pa.timestamp("s", tz=zone))
     return columns.numpy_values(pc.local_timestamp(zoned))
+
+
+def stopped_clock(wall: np.ndarray, per_second: int = 1) -> np.ndarray:
+    """Return wall clock ticks with those after the year 9999 in its last second.
+
+    As ClickHouse shows them: 23:59:59 of the last day, with their own fraction.
+    """
+    end = (SECONDS64_RANGE[1] + 1) * per_second
+    if not wall.size or int(wall.max()) < end:
+        return wall
+    return np.where(wall >= end, end - per_second + wall % per_second, wall)
 
 
 def utc_from_local(seconds: np.ndarray, zone: str) -> np.ndarray:

@@ -12,11 +12,14 @@ import pyarrow.compute as pc
 
 from olapdb import types
 from olapdb.errors import InternalError
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import calendar, columns
 from olapdb.functions.kernels.arrow_buffers import converted, empty, progression
 
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 _HEX_UPPER = np.frombuffer(b"0123456789ABCDEF", np.uint8)
+_NS_A_DAY = calendar.DAY * 1_000_000_000
+_SAFE_NS_DAYS = calendar.INT64_MAX // _NS_A_DAY - 1
+"""Days from 1970 within which the clock of any zone fits 64 bits of nanoseconds."""
 _ESCAPES = (
     ("\\", "\\\\"),
     ("'", "\\'"),
@@ -203,12 +206,35 @@ def _decimals(array: pa.Array, data_type: types.Decimal) -> pa.Array:
 
 def _times(array: pa.Array, data_type: types.DateTime | types.DateTime64, zone: str) -> pa.Array:
     """Return DateTime and DateTime64 as local time in their zone, with their precision's digits."""
-    own = data_type.zone or zone
-    zoned = columns.view(array, pa.timestamp(array.type.unit, tz=own))
-    shown = pc.local_timestamp(zoned).cast(pa.string())
+    ticks, unit = columns.numpy_values(array), array.type.unit
+    last_digits = None
+    if unit == "ns" and ticks.size and int(np.abs(ticks // _NS_A_DAY).max()) >= _SAFE_NS_DAYS:
+        # the clock's nanoseconds may need more than 64 bits
+        unit, last_digits = "us", _three_digits(ticks % 1_000)
+        array = columns.from_values(ticks // 1_000, pa.timestamp("us"), columns.validity(array))
+    wall = pc.local_timestamp(columns.view(array, pa.timestamp(unit, tz=data_type.zone or zone)))
+    shown = _stopped(wall).cast(pa.string())
+    if last_digits is not None:
+        shown = pc.binary_join_element_wise(shown, last_digits, "")
     if isinstance(data_type, types.DateTime) or data_type.precision == 0:
         return shown
     return pc.utf8_slice_codeunits(shown, 0, 20 + data_type.precision)
+
+
+def _three_digits(values: np.ndarray) -> pa.Array:
+    """Return numbers below 1000 as text of three digits."""
+    return pc.utf8_lpad(pa.array(values).cast(pa.string()), width=3, padding="0")
+
+
+def _stopped(wall: pa.Array) -> pa.Array:
+    """Return wall clock timestamps with those after the year 9999 in its last second."""
+    if wall.type.unit == "ns":
+        return wall  # ends in 2262
+    ticks = columns.numpy_values(wall)
+    stopped = calendar.stopped_clock(ticks, calendar.UNIT_TICKS[wall.type.unit])
+    if stopped is ticks:
+        return wall
+    return columns.from_values(stopped, wall.type, columns.validity(wall))
 
 
 def _uuids(array: pa.Array) -> pa.Array:

@@ -21,7 +21,8 @@ from olapdb.statements.ddl.views import chunk_executor, set_trigger
 from olapdb.statements.dml.partitions import find_partition
 from olapdb.types import FLOAT64, STRING, UINT64, Array, DataType, Nullable
 from olapdb.views.jobs.adopt import adopt
-from olapdb.views.jobs.backfill import backfill, backfill_plan, refuse_incomplete
+from olapdb.views.jobs.backfill import backfill, refuse_incomplete
+from olapdb.views.jobs.backfill_plan import backfill_plan
 from olapdb.views.jobs.job_listing import cancel_jobs
 from olapdb.views.jobs.replay import replay
 from olapdb.views.jobs.replay_condition import KeyCondition

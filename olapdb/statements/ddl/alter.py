@@ -20,8 +20,9 @@ from olapdb.dml.mutation import Mutation
 from olapdb.dml.mutation_steps import Step
 from olapdb.dml.ttl import ttl_rules
 from olapdb.ingest.read_parts import Pin
-from olapdb.model.changes import NoViewSince, PutObject, RevisionIs
+from olapdb.model.changes import PutObject
 from olapdb.model.overlay_snapshot import OverlaySnapshot
+from olapdb.model.requirements import NoViewSince, RevisionIs
 from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 
 from olapdb.commit.draft import CommitDraft, publish
 from olapdb.commit.retry import ATTEMPTS_MAX, Outcome, RetryPolicy, retry_commit
-from olapdb.model.changes import Change, Requirement
+from olapdb.model.changes import Change
+from olapdb.model.requirements import Requirement
 from olapdb.model.snapshot import Snapshot
 from olapdb.statements.context import StatementContext
 

@@ -3,40 +3,48 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+
+import pyarrow as pa
 
 from olapdb.bind.analysis import qualify
 from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.commit.staging import Staging
 from olapdb.dml.attach_parts import cloned_parts, with_columns_of
+from olapdb.dml.replace_rows import replace_rows
 from olapdb.errors import BadArguments, DatabaseAlreadyExists, NotSupportedError, TableAlreadyExists
 from olapdb.ingest.block_stager import StagedInsert, join_staged, stage_insert
 from olapdb.ingest.deduplicate import Admission
 from olapdb.ingest.read_parts import Pin
-from olapdb.model.changes import (
-    Change,
-    CreateDatabase,
+from olapdb.ingest.trigger import TriggerContext
+from olapdb.model.changes import Change, CreateDatabase, DropObject, PutObject
+from olapdb.model.overlay_snapshot import OverlaySnapshot
+from olapdb.model.requirements import (
     DatabaseExists,
-    DropObject,
     NameIsFree,
     NoDependents,
-    PutObject,
     Requirement,
     RevisionIs,
     SchemaIs,
 )
-from olapdb.model.schema import Column, DatabaseEntry, SchemaObject, Table, View
+from olapdb.model.schema import Column, DatabaseEntry, MaterializedView, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
+from olapdb.runtime.cache import Cache
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.statements.context import StatementContext, refuse_dependents
 from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
-from olapdb.statements.ddl.replace import is_dimension_only, publish_replacement, with_identity_of
+from olapdb.statements.ddl.replace import (
+    keeps_identity,
+    only_rows_differ,
+    publish_replacement,
+    with_identity_of,
+)
 from olapdb.statements.ddl.table_definition import build_table, template_table
-from olapdb.statements.dml.insert import query_blocks
+from olapdb.statements.dml.insert import query_blocks, result_blocks
 from olapdb.statements.introspect.show import require_own_database
 from olapdb.statements.query import select
 
@@ -92,14 +100,36 @@ def _create_table(
     table = build_table(statement, context, snapshot)
     if statement.clone:
         table = with_columns_of(table, template_table(statement, context, snapshot))
-    if isinstance(existing, Table) and is_dimension_only(snapshot, existing):
+    if isinstance(existing, Table) and keeps_identity(snapshot, existing):
         table = with_identity_of(table, existing, snapshot)
+        if statement.query is not None and only_rows_differ(table, existing, snapshot):
+            return exchange_rows(statement, existing.id, context)
     if statement.query is not None and not statement.empty:
         return _create_filled(statement, table, existing, context, snapshot)
     if statement.clone:
         return _create_clone(statement, table, existing, context, snapshot)
     _commit_object(table, existing, context, snapshot)
     return Result()
+
+
+def exchange_rows(statement: nodes.CreateTable, table_id: str, context: StatementContext) -> Result:
+    """Exchange the rows of a table for those of AS SELECT, where both have one definition: equal
+    rows stay, and views are told of the others exactly."""
+    query = None if statement.empty else statement.query
+
+    def blocks(snapshot: Snapshot) -> Iterator[pa.Table]:
+        """Return the rows of the query at the snapshot as blocks of the table."""
+        table = snapshot.by_id(table_id)
+        if query is None or not isinstance(table, Table):
+            return iter(())
+        result = select.run_at(query, select.with_query_settings(query, context), snapshot)
+        return result_blocks(table, None, result, context, snapshot)
+
+    every_row = nodes.Replacing(where=nodes.Literal(1))
+    exchanged = replace_rows(
+        context.origin("CREATE TABLE"), table_id, every_row, blocks, context.parameters
+    )
+    return Result(affected_rows=exchanged.rows)
 
 
 def _object_to_replace(
@@ -119,7 +149,7 @@ def _object_to_replace(
             hint="Say IF NOT EXISTS or CREATE OR REPLACE, or DROP it first.",
             position=name.position,
         )
-    if isinstance(statement, nodes.CreateTable) and not is_dimension_only(snapshot, existing):
+    if isinstance(statement, nodes.CreateTable) and not keeps_identity(snapshot, existing):
         refuse_dependents(snapshot, existing, "replace")
     return existing
 
@@ -151,6 +181,7 @@ def _commit_object(
             snapshot,
             rows.requirements if rows else (),
             [*rows.changes, *keys] if rows else (),
+            rows.unsettled if rows else frozenset(),
         )
         return
     if existing is None:
@@ -202,19 +233,24 @@ def _create_filled(
     services = context.services
     staged: list[StagedInsert] = []
     admission = Admission.of(services, table)
+    after, cache = snapshot, services.cache
+    if existing is not None and table.id == existing.id:  # its views fire on the new definition,
+        after, cache = OverlaySnapshot.of(snapshot, table), Cache()  # which may never be committed
     with Staging(context.origin()) as staging:
         for rows in query_blocks(table, None, statement.query, context, snapshot):
             block = rows if admission is None else admission.admit(rows)
             staged_insert = stage_insert(
                 table,
                 block,
-                snapshot,
-                services.store,
+                TriggerContext(
+                    after,
+                    services.store,
+                    cache,
+                    context.settings,
+                    context.environment,
+                    context.cancelled,
+                ),
                 services.lease_id,
-                settings=context.settings,
-                environment=context.environment,
-                cache=services.cache,
-                cancelled=context.cancelled,
             )
             staging.adopt(staged_insert.paths)
             staged.append(staged_insert)
@@ -239,9 +275,9 @@ def _create_view(
     existing = _object_to_replace(statement.name, statement, context, snapshot)
     if existing is not None and statement.if_not_exists:
         return Result()
-    if existing is not None and not isinstance(existing, View):
+    if isinstance(existing, MaterializedView):
         raise TableAlreadyExists(
-            f"{existing.database}.{existing.name} is not a view.",
+            f"{existing.database}.{existing.name} is a materialized view.",
             hint="DROP it first.",
             position=statement.name.position,
         )
@@ -261,7 +297,10 @@ def _create_view(
         comment=statement.comment,
         created_ms=context.services.clock_ms(),
     )
-    if existing is not None and (existing.query, existing.columns) == (view.query, view.columns):
+    if isinstance(existing, View) and (existing.query, existing.columns) == (
+        view.query,
+        view.columns,
+    ):
         # Views on it are unaffected by the same definition, so they do not block the statement.
         updated_view = replace(existing, comment=view.comment)
         requirements = [RevisionIs(existing.id, existing.revision)]

@@ -14,11 +14,9 @@ from olapdb.errors import (
     Position,
     TableNotEmpty,
 )
-from olapdb.model.changes import (
-    Change,
+from olapdb.model.changes import Change, DropDatabase, DropObject
+from olapdb.model.requirements import (
     DatabaseExists,
-    DropDatabase,
-    DropObject,
     NoDependents,
     PartsOfPartitionAre,
     Requirement,

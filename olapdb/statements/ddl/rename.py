@@ -8,14 +8,11 @@ from functools import partial
 
 from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.errors import DatabaseAlreadyExists, IncorrectQuery, TableAlreadyExists
-from olapdb.model.changes import (
-    Change,
-    CreateDatabase,
+from olapdb.model.changes import Change, CreateDatabase, DropDatabase, PutObject
+from olapdb.model.requirements import (
     DatabaseExists,
-    DropDatabase,
     NameIsFree,
     NoViewSince,
-    PutObject,
     Requirement,
     RevisionIs,
 )

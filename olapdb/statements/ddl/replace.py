@@ -1,8 +1,10 @@
-"""CREATE OR REPLACE of a table that views join: the table keeps its identity and gets other rows.
+"""CREATE OR REPLACE of a table that views read: it keeps its identity and gets other rows.
 
-A view refers to its dimensions by id, so it would not read a replacement with a new id. If views
-only join the table, the new definition takes over its id. The rows that differ decide which view
-slices become stale. A dbt run replaces the model of a dimension this way.
+A view refers to its source and its dimensions by id, so it would not read a replacement with a new
+id. The new definition takes over the id of the old one. As a dimension, the rows that differ decide
+which view slices become stale. As a source, views fire on the new rows, and all that they made of
+the old ones is stale until SYSTEM REPLAY VIEW; if the definition is the same, only the rows that
+differ are exchanged. A dbt run replaces a model in this way.
 """
 
 from __future__ import annotations
@@ -13,20 +15,19 @@ from dataclasses import replace
 from olapdb.commit.draft import CommitDraft, publish
 from olapdb.errors import Error
 from olapdb.lineage.dimension_change import dimension_views
-from olapdb.lineage.effects import TableWrite, effects_of
+from olapdb.lineage.effects import SourceChange, TableWrite, effects_of
+from olapdb.lineage.invalidation import all_slices
 from olapdb.lineage.row_removal import raise_data_versions
-from olapdb.model.changes import (
-    Change,
+from olapdb.model.changes import Change, ForgetDeliveries, PutObject, RemoveParts
+from olapdb.model.columns import next_column_id
+from olapdb.model.part import detached_table
+from olapdb.model.requirements import (
     NoDependents,
     PartsOfPartitionAre,
-    PutObject,
-    RemoveParts,
     Requirement,
     RevisionIs,
     SchemaIs,
 )
-from olapdb.model.columns import next_column_id
-from olapdb.model.part import detached_table
 from olapdb.model.schema import Column, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.tree import columns_read
@@ -35,18 +36,32 @@ from olapdb.views.definition.dependents import check_altered
 from olapdb.views.definition.judgement import bind_view, rejudged_draft
 
 
-def is_dimension_only(snapshot: Snapshot, item: SchemaObject) -> bool:
-    """Return whether views join the table, and none has it as source or target. False for tables
-    with deduplicate_by."""
-    if not isinstance(item, Table) or not dimension_views(snapshot, {item.id}):
+def keeps_identity(snapshot: Snapshot, item: SchemaObject) -> bool:
+    """Return whether materialized views read the object and a replacement can take its identity.
+
+    It cannot if a view writes the object, if it is no table of the MergeTree family, or if it has
+    `deduplicate_by`.
+    """
+    if not isinstance(item, Table) or not item.engine.is_merge_tree:
         return False
     if item.setting("deduplicate_by"):
         return False  # the remembered keys of the old rows would reject the new ones
-    return all(
-        item.id in view.dimension_ids and item.id not in (view.source_id, view.target_id)
+    views = _views_that_need(snapshot, item)
+    return bool(views) and all(_only_reads(view, item) for view in views)
+
+
+def _views_that_need(snapshot: Snapshot, item: SchemaObject) -> list[MaterializedView]:
+    """Return the materialized views that read or write the object."""
+    return [
+        view
         for view in snapshot.objects()
         if isinstance(view, MaterializedView) and view.needs(item.id)
-    )
+    ]
+
+
+def _only_reads(view: MaterializedView, table: Table) -> bool:
+    """Return whether the table is the view's source or a dimension of it, and not its target."""
+    return view.target_id != table.id and table.id in (view.source_id, *view.dimension_ids)
 
 
 def with_identity_of(made: Table, existing: Table, snapshot: Snapshot) -> Table:
@@ -75,6 +90,26 @@ def with_identity_of(made: Table, existing: Table, snapshot: Snapshot) -> Table:
     return table
 
 
+def only_rows_differ(made: Table, existing: Table, snapshot: Snapshot) -> bool:
+    """Return whether a source of views is replaced by a table of the same definition, so that its
+    rows can be exchanged. Comments that the new definition lacks are kept."""
+    if not any(view.source_id == existing.id for view in _views_that_need(snapshot, existing)):
+        return False
+    columns = tuple(
+        replace(column, since=old.since, comment=column.comment or old.comment)
+        for column, old in zip(made.columns, existing.columns, strict=False)
+    )
+    kept = replace(
+        made,
+        columns=columns,
+        comment=made.comment or existing.comment,
+        version=existing.version,
+        created_ms=existing.created_ms,
+        last_column_id=existing.last_column_id,
+    )
+    return len(made.columns) == len(existing.columns) and kept == existing
+
+
 def publish_replacement(
     made: Table,
     existing: Table,
@@ -82,19 +117,21 @@ def publish_replacement(
     snapshot: Snapshot,
     requirements: Sequence[Requirement],
     changes: Sequence[Change],
+    unsettled: frozenset[str] = frozenset(),
 ) -> None:
     """Commit at once: replace definition and rows of the table, and invalidate the view slices that
     differ.
 
-    `made` is from `with_identity_of`; `requirements` and `changes` are those of the new rows.
-    Detached parts are dropped too, since their keys may be those of the old definition.
+    `made` is from `with_identity_of`; `requirements` and `changes` are those of the new rows, on
+    which its views have fired; `unsettled` are the views that joined only a part of them. Detached
+    parts are dropped too, since their keys may be those of the old definition.
     """
     detached_table_id = detached_table(existing.id)
     detached_ids = tuple(sorted(part.id for part in snapshot.parts(detached_table_id)))
     parts = snapshot.parts(existing.id)
     ids = tuple(sorted(part.id for part in parts))
     rows = sum(part.rows for part in parts)
-    views = tuple(view.id for view in dimension_views(snapshot, {existing.id}))
+    views = tuple(view.id for view in _views_that_need(snapshot, existing))
     own_schema = SchemaIs(made.id, made.version)  # this commit itself makes it true
     draft = CommitDraft(
         [
@@ -110,14 +147,20 @@ def publish_replacement(
             if entry[1]
         ],
     )
-    draft.change(PutObject(made), *raise_data_versions(existing, parts), *changes)
+    draft.change(PutObject(made), *raise_data_versions(existing, parts))
+    if context.services.catalog.has_deliveries(existing.id):
+        draft.change(ForgetDeliveries(existing.id))
+    draft.change(*changes)
     origin = context.origin("CREATE TABLE")
     table_write = TableWrite(
         frozenset((existing.id,)),
         rows,
         rejoined=_views_of_replaced_columns(made, existing, snapshot),
+        unsettled=unsettled,
     )
-    draft.merge(effects_of(origin, snapshot, table_write, draft.changes))
+    slices = all_slices(snapshot, existing, parts)
+    source = SourceChange(existing.id, parts, "TRUNCATE", slices, joins=False)
+    draft.merge(effects_of(origin, snapshot, table_write, draft.changes, [source]))
     draft.merge(rejudged_draft(origin, snapshot, check_altered(snapshot, made, "replace")))
     publish(draft, origin)
 

@@ -6,7 +6,8 @@ from functools import partial
 
 from olapdb.catalog.protocol import DroppedTable
 from olapdb.errors import TableAlreadyExists, UnknownTable
-from olapdb.model.changes import DatabaseExists, NameIsFree, UndropTable
+from olapdb.model.changes import UndropTable
+from olapdb.model.requirements import DatabaseExists, NameIsFree
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
 from olapdb.sql import nodes

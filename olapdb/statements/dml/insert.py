@@ -13,7 +13,8 @@ from olapdb import errors
 from olapdb.bind import bind_constant
 from olapdb.bind.parameters import lookup_parameter
 from olapdb.dml.delivery import OffsetRanges, parse_offsets, read_offsets
-from olapdb.dml.insert import InsertResult, insert
+from olapdb.dml.insert import insert
+from olapdb.dml.insert_writer import InsertResult
 from olapdb.functions import default_value
 from olapdb.functions.kernels.columns import from_scalars
 from olapdb.ingest.block import Data, allows_lossy, insertable_columns, make_blocks

@@ -20,8 +20,9 @@ from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.commit.draft import CommitDraft, publish
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import ATTEMPTS_MAX, RetryPolicy, retry_commit
-from olapdb.model.changes import DatabaseExists, NameIsFree, PutObject
+from olapdb.model.changes import PutObject
 from olapdb.model.overlay_snapshot import OverlaySnapshot
+from olapdb.model.requirements import DatabaseExists, NameIsFree
 from olapdb.model.schema import Column, MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan
@@ -34,7 +35,8 @@ from olapdb.views.definition.drop_attach import (
     rewrite_references,
     set_attached,
 )
-from olapdb.views.jobs.backfill import BackfillRow, backfill, refuse_incomplete
+from olapdb.views.jobs.backfill import backfill, refuse_incomplete
+from olapdb.views.jobs.backfill_pass import BackfillRow
 from olapdb.views.jobs.executor import Executor
 from olapdb.views.jobs.job import Progress, readable_source
 from olapdb.views.provability import Judgement, judge

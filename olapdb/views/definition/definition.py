@@ -17,8 +17,8 @@ from olapdb.config import Settings, SettingValue
 from olapdb.functions.base import Environment
 from olapdb.ingest.block_stager import CASCADE_DEPTH_MAX
 from olapdb.lineage.dimension_change import dimension_views
-from olapdb.model.changes import DimensionViewsAre, Requirement, RevisionIs, SchemaIs, ViewsAre
 from olapdb.model.overlay_snapshot import OverlaySnapshot
+from olapdb.model.requirements import DimensionViewsAre, Requirement, RevisionIs, SchemaIs, ViewsAre
 from olapdb.model.schema import Column, MaterializedView, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan, SystemScan

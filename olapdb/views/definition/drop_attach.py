@@ -10,7 +10,8 @@ from olapdb.commit.draft import CommitDraft, publish
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import ATTEMPTS_MAX, RetryPolicy, retry_commit
 from olapdb.errors import CommitConflict, HaveDependentObjects
-from olapdb.model.changes import DropObject, NoDependents, PutObject, RevisionIs, VersionsAre
+from olapdb.model.changes import DropObject, PutObject
+from olapdb.model.requirements import NoDependents, RevisionIs, VersionsAre
 from olapdb.model.schema import MaterializedView, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.sql.format import to_sql

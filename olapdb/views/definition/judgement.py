@@ -18,7 +18,8 @@ from olapdb.config import Settings
 from olapdb.errors import Error, QueryNotSupportedInMaterializedView
 from olapdb.functions.base import Environment
 from olapdb.lineage.invalidation import invalidate
-from olapdb.model.changes import NothingCovered, PutObject, RevisionIs
+from olapdb.model.changes import PutObject
+from olapdb.model.requirements import NothingCovered, RevisionIs
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Cause

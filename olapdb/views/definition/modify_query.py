@@ -18,7 +18,8 @@ from olapdb.commit.draft import CommitDraft, publish
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import ATTEMPTS_MAX, RetryPolicy, retry_commit
 from olapdb.errors import QueryNotSupportedInMaterializedView
-from olapdb.model.changes import PutObject, RevisionIs
+from olapdb.model.changes import PutObject
+from olapdb.model.requirements import RevisionIs
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot, target_of
 from olapdb.runtime.failpoints import failpoint

@@ -25,24 +25,27 @@ from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import RetryPolicy, retry_commit
 from olapdb.commit.staging import Staging
 from olapdb.errors import BypassRows, Error, RetainedRows, ViewNotProvable
-from olapdb.ingest.block_stager import dimension_requirements, layout_of
+from olapdb.ingest.block_parts import layout_of
+from olapdb.ingest.dimension_requirements import dimension_requirements
 from olapdb.ingest.read_parts import read_rows
 from olapdb.lineage.retention import FrozenKeys
 from olapdb.model.changes import (
     AddCoverage,
     AddPart,
     Change,
-    DataVersionIs,
-    NotCovered,
-    PartsLive,
     RaiseDataVersion,
     RecordCheck,
     RemoveParts,
+)
+from olapdb.model.part import Contribution, Part
+from olapdb.model.requirements import (
+    DataVersionIs,
+    NotCovered,
+    PartsLive,
     Requirement,
     SchemaIs,
     ViewIs,
 )
-from olapdb.model.part import Contribution, Part
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Check, CoverageRow, Verdict

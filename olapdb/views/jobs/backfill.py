@@ -10,96 +10,28 @@ them. A chunk whose partition changed meanwhile is computed again, the others ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Iterator, Sequence
 
 from olapdb.commit.draft import CommitDraft, publish_if_current
 from olapdb.commit.origin import CommitOrigin
-from olapdb.config import Settings
-from olapdb.errors import BackfillIncomplete, BadArguments, CommitConflict, CommitUnknown, Error
-from olapdb.ingest.read_parts import Pin, discard
+from olapdb.errors import BackfillIncomplete
 from olapdb.ingest.view_failure import FAILED, NO_PARTITION
-from olapdb.model.changes import ClearInvalidations, ViewIs
+from olapdb.model.changes import ClearInvalidations
+from olapdb.model.requirements import ViewIs
 from olapdb.model.schema import MaterializedView
-from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import failpoint
-from olapdb.views.jobs.backfill_commit import PreparedChunk, prepare, publish
-from olapdb.views.jobs.chunk import FailedChunk, StagedChunk
-from olapdb.views.jobs.chunk_planner import Chunk, ChunkLimits, plan_chunks, replan
+from olapdb.views.jobs.backfill_pass import BackfillPass, BackfillRow, report_chunk
+from olapdb.views.jobs.backfill_plan import check_partition
+from olapdb.views.jobs.chunk_planner import ChunkLimits, plan_chunks
 from olapdb.views.jobs.executor import Executor
-from olapdb.views.jobs.job import (
-    ATTEMPTS_MAX,
-    ChunkEvent,
-    Progress,
-    ViewJob,
-    find_view,
-    readable_source,
-    view_name,
-)
-from olapdb.views.proof.failed_repairs import ROW_ERRORS, record_failed_attempt
+from olapdb.views.jobs.job import Progress, ViewJob, find_view, view_name
+from olapdb.views.proof.failed_repairs import record_failed_attempt
 from olapdb.views.proof.verdicts import failures
 
 FAILURES_NAMED_MAX = 5
 PASSES_MAX = 5
 """Passes over partitions whose rows came back in other blocks, for example by a replay of a view
 that writes the source. Each pass is a job of its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class BackfillRow:
-    """The outcome of one chunk. `error` is "" unless it failed.
-
-    already covered: a concurrent backfill covered its blocks. joined: a merge put its parts into
-    another chunk's. gone: its blocks no longer exist; later chunks compute the rows that replaced
-    them. not published: it was computed, but another chunk of a staged backfill failed."""
-
-    chunk: int
-    partition: str
-    parts: int
-    rows: int
-    target_rows: int
-    status: Literal["published", "failed", "already covered", "joined", "gone", "not published"]
-    commit: int | None
-    elapsed_ms: int
-    error: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class PlanRow:
-    """A chunk that a backfill would compute now: its source parts and the blocks that they span."""
-
-    chunk: int
-    partition: str
-    parts: int
-    rows: int
-    bytes: int
-    first_block: int
-    last_block: int
-
-
-def backfill_plan(
-    snapshot: Snapshot,
-    view: MaterializedView,
-    *,
-    partition: str | None = None,
-    settings: Mapping[str, object] | None = None,
-) -> tuple[PlanRow, ...]:
-    """Return the chunks that BACKFILL would compute, without computing or changing anything. Raises
-    the errors of `backfill` about the source and the partition."""
-    _check_partition(snapshot, view, partition)
-    return tuple(
-        PlanRow(
-            chunk.index,
-            chunk.partition,
-            len(chunk.parts),
-            chunk.rows,
-            chunk.recorded().bytes,
-            chunk.blocks[0].first,
-            chunk.blocks[-1].last,
-        )
-        for chunk in plan_chunks(view, snapshot, ChunkLimits.of(settings or {}), partition)
-    )
 
 
 def backfill(
@@ -124,17 +56,17 @@ def backfill(
         snapshot = job.services.catalog.snapshot()
         view = find_view(snapshot, view_id)
         if replaced_partitions is None:
-            _check_partition(snapshot, view, partition)
+            check_partition(snapshot, view, partition)
         chunks = tuple(
             chunk
             for chunk in plan_chunks(view, snapshot, ChunkLimits.of(job.settings), partition)
             if replaced_partitions is None or chunk.partition in replaced_partitions
         )
-        run = _Run(job, view, len(chunks), {chunk.index: chunk for chunk in chunks})
+        run = BackfillPass(job, view, len(chunks), {chunk.index: chunk for chunk in chunks})
         with job.recorded():
             job.record.plan(view, [chunk.recorded() for chunk in chunks])
             for chunk in chunks:  # after the plan is recorded: a listener may cancel the job
-                _report_progress(job, view, len(chunks), chunk, "planned")
+                report_chunk(job, view, len(chunks), chunk, "planned")
             failpoint("backfill.planned")
             yield from run.rows(snapshot)
         _forget_failures(job, view_id)
@@ -182,316 +114,3 @@ def _forget_failures(job: ViewJob, view_id: str) -> None:
         clear_failures = ClearInvalidations(view_id, NO_PARTITION, snapshot.number)
         draft = CommitDraft([job.origin.lease, ViewIs(view_id, view.version)], [clear_failures])
         publish_if_current(draft, job.origin)  # if the view changed, the next backfill does this
-
-
-def _check_partition(snapshot: Snapshot, view: MaterializedView, partition: str | None) -> None:
-    """Raise if the source cannot be read, or has no rows in the partition (BadArguments)."""
-    source = readable_source(snapshot, view, "BACKFILL")
-    if partition is None:
-        return
-    partitions = sorted({part.partition_id for part in snapshot.parts(source.id) if part.rows})
-    if partition not in partitions:
-        raise BadArguments(
-            f"{source.database}.{source.name}, the source of {view_name(view)}, has no partition"
-            f" {partition}.",
-            hint=f"It has {', '.join(partitions[:20]) or 'none'}. BACKFILL takes a partition of the"
-            " source.",
-        )
-
-
-@dataclass
-class _Run:
-    """One pass of a backfill. `pending` chunks are still to be computed. `held` chunks, of a staged
-    backfill only, are computed and wait for their commit. Both are keyed by chunk number."""
-
-    job: ViewJob
-    view: MaterializedView
-    total: int
-    pending: dict[int, Chunk]
-    held: dict[int, PreparedChunk] = field(default_factory=dict)
-    failed: dict[int, BackfillRow] = field(default_factory=dict)
-    replaced: set[str] = field(default_factory=set)
-    last_row_error: Error | None = None
-    row_failures: int = 0
-    """`last_row_error` is the last error that the rows of a chunk raised, `row_failures` the number
-    of such chunks."""
-
-    @property
-    def staging(self) -> bool:
-        """Return whether one commit publishes all chunks (`backfill_staging`)."""
-        return Settings.of(self.job.settings).boolean("backfill_staging")
-
-    def rows(self, snapshot: Snapshot) -> Iterator[BackfillRow]:
-        """Run rounds until no chunk is pending or held, yielding their rows. After a conflict, a
-        chunk is computed again from a newer snapshot.
-
-        Not `retry_commit`: a round keeps the chunks without a conflict, and yields rows."""
-        try:
-            for attempt in range(ATTEMPTS_MAX):
-                is_last = attempt == ATTEMPTS_MAX - 1
-                with Pin(self.job.services, snapshot.number):
-                    yield from self._compute_round(snapshot, again=attempt > 0, last=is_last)
-                if self.staging and not self.pending:
-                    yield from self._publish_held(last=is_last)
-                if not self.pending and not self.held:
-                    return
-                snapshot = self.job.services.catalog.snapshot()
-        finally:
-            self._discard(*self.held.values())
-
-    # --- one round
-
-    def _compute_round(
-        self, snapshot: Snapshot, *, again: bool, last: bool
-    ) -> Iterator[BackfillRow]:
-        """Compute the pending chunks once; yield a row for each that was published or failed.
-
-        `again` first plans the pending chunks at the newer snapshot, and yields a row for each that
-        is no longer needed. A conflict leaves a chunk pending; in the `last` round it fails.
-        """
-        view = self.view = find_view(snapshot, self.view.id)
-        held_chunks = [chunk.chunk for chunk in self.held.values()]
-        if again:
-            remaining = {
-                chunk.index: chunk
-                for chunk in replan(view, snapshot, self.pending.values(), held_chunks)
-            }
-            yield from self._superseded_rows(view, snapshot, remaining)
-            self.pending = remaining
-            for chunk in remaining.values():
-                self.job.record.revise(chunk.recorded())
-        chunks = dict(self.pending)
-        tasks = [
-            self.job.task(
-                snapshot,
-                view,
-                chunk.partition,
-                chunk.parts,
-                chunk.index,
-                "backfill",
-                blocks=chunk.claimed,
-            )
-            for chunk in chunks.values()
-        ]
-        for outcome in self.job.executor.run(tasks, self.job.record.stop_requested):
-            row = self._accept_outcome(snapshot, view, chunks[outcome.index], outcome, last=last)
-            if row is not None:
-                self.pending.pop(outcome.index)
-                yield row
-
-    def _superseded_rows(
-        self, view: MaterializedView, snapshot: Snapshot, remaining: Mapping[int, Chunk]
-    ) -> Iterator[BackfillRow]:
-        """Yield rows of the pending chunks that are not in `remaining`: a concurrent backfill
-        covered their blocks, a merge joined their parts with another chunk's, or their blocks were
-        removed."""
-        coverage = snapshot.coverage(view.id)
-        for index, chunk in self.pending.items():
-            if index in remaining:
-                continue
-            covered = all(coverage.covers(chunk.partition, one) for one in chunk.blocks)
-            joined = not covered and any(
-                one.partition == chunk.partition and _overlap(one, chunk)
-                for one in remaining.values()
-            )
-            status: Literal["joined", "gone", "already covered"] = (
-                "already covered" if covered else "joined" if joined else "gone"
-            )
-            if status == "gone":
-                self.replaced.add(chunk.partition)
-            self.job.record.note(index, status)
-            yield BackfillRow(index, chunk.partition, 0, 0, 0, status, None, 0)
-
-    def _accept_outcome(
-        self,
-        snapshot: Snapshot,
-        view: MaterializedView,
-        chunk: Chunk,
-        outcome: StagedChunk | FailedChunk,
-        *,
-        last: bool,
-    ) -> BackfillRow | None:
-        """Publish a computed chunk and return its row. Return None if it has to be computed again,
-        or if a staged backfill holds it (it is no longer pending then)."""
-        if isinstance(outcome, FailedChunk):
-            _report_progress(self.job, view, self.total, chunk, "failed")
-            if isinstance(outcome.error, ROW_ERRORS):
-                self.last_row_error, self.row_failures = outcome.error, self.row_failures + 1
-            return self._fail(chunk, str(outcome.error), 0)
-        _report_progress(self.job, view, self.total, chunk, "computed", outcome)
-        try:
-            prepared = prepare(self.job, snapshot, view, chunk, outcome)
-        except BaseException:
-            discard(self.job.services, outcome.staged.paths if outcome.staged else ())
-            raise
-        if self.staging:
-            self.held[chunk.index] = prepared
-            self.pending.pop(chunk.index)
-            self.job.record.note(
-                chunk.index,
-                "computed",
-                target_rows=outcome.target_rows,
-                elapsed_ms=outcome.elapsed_ms,
-            )
-            return None
-        ends_job = self.pending.keys() == {chunk.index} and not self.failed
-        try:
-            commit = publish(self.job, [prepared], last=ends_job)
-        except CommitConflict as conflict:
-            self._discard(prepared)
-            self.job.refuse_cancelled()
-            _report_progress(self.job, view, self.total, chunk, "conflict", outcome)
-            return (
-                self._fail(chunk, _exhausted_message(conflict), outcome.elapsed_ms)
-                if last
-                else None
-            )
-        except CommitUnknown:
-            raise
-        except Error:  # not BaseException: an interrupted commit may have succeeded
-            self._discard(prepared)
-            raise
-        failpoint("backfill.chunk_published")
-        _report_progress(self.job, view, self.total, chunk, "published", outcome, commit)
-        return _published_row(prepared, commit)
-
-    def _fail(self, chunk: Chunk, error: str, elapsed_ms: int) -> BackfillRow:
-        """Record the chunk as failed and return its row."""
-        self.job.record.note(chunk.index, "failed", elapsed_ms=elapsed_ms, error=error)
-        row = BackfillRow(
-            chunk.index,
-            chunk.partition,
-            len(chunk.parts),
-            chunk.rows,
-            0,
-            "failed",
-            None,
-            elapsed_ms,
-            error,
-        )
-        self.failed[chunk.index] = row
-        return row
-
-    # --- the commit of a staged backfill
-
-    def _publish_held(self, *, last: bool) -> Iterator[BackfillRow]:
-        """Publish the held chunks of a staged backfill in one commit; none of them if a chunk has
-        failed. Yield their rows."""
-        held_chunks = list(self.held.values())
-        if self.failed:
-            self._discard(*held_chunks)
-            self.held.clear()
-            yield from (_unpublished_row(prepared) for prepared in held_chunks)
-            return
-        if not held_chunks:
-            return
-        # An interrupted commit may have succeeded, so `rows` must not delete these files.
-        held_by_index, self.held = self.held, {}
-        try:
-            commit = publish(self.job, held_chunks, last=True)
-        except CommitConflict as conflict:
-            self.held = held_by_index
-            self.job.refuse_cancelled()
-            if last:
-                yield from (
-                    self._fail(prepared.chunk, _exhausted_message(conflict), 0)
-                    for prepared in held_chunks
-                )
-                self._discard(*held_chunks)
-                self.held.clear()
-            self._compute_again(held_chunks)
-            return
-        except CommitUnknown:
-            raise
-        except Error:
-            self._discard(*held_chunks)
-            raise
-        failpoint("backfill.chunk_published")
-        for prepared in held_chunks:
-            _report_progress(
-                self.job, self.view, self.total, prepared.chunk, "published", prepared, commit
-            )
-            yield _published_row(prepared, commit)
-
-    def _compute_again(self, held_chunks: Sequence[PreparedChunk]) -> None:
-        """Make those chunks pending whose requirements no longer hold; the others stay held."""
-        for prepared in held_chunks:
-            if prepared.chunk.index in self.held and self.job.services.catalog.violated(
-                prepared.requirements
-            ):
-                self._discard(self.held.pop(prepared.chunk.index))
-                self.pending[prepared.chunk.index] = prepared.chunk
-
-    def _discard(self, *prepared: PreparedChunk) -> None:
-        """Delete the staged files of these chunks."""
-        for chunk in prepared:
-            discard(self.job.services, chunk.staged.paths)
-
-
-def _overlap(chunk: Chunk, other: Chunk) -> bool:
-    """Return whether the chunks share any source block."""
-    return any(
-        blocks.overlaps(other_blocks) for blocks in chunk.blocks for other_blocks in other.blocks
-    )
-
-
-def _exhausted_message(conflict: CommitConflict) -> str:
-    """Return the error text of a chunk that conflicted in the last round."""
-    return f"{conflict.message} Its source changed {ATTEMPTS_MAX} times meanwhile."
-
-
-def _published_row(prepared: PreparedChunk, commit: int) -> BackfillRow:
-    """Return the row of a published chunk."""
-    chunk = prepared.chunk
-    return BackfillRow(
-        chunk.index,
-        chunk.partition,
-        len(chunk.parts),
-        chunk.rows,
-        prepared.target_rows,
-        "published",
-        commit,
-        prepared.elapsed_ms,
-    )
-
-
-def _unpublished_row(prepared: PreparedChunk) -> BackfillRow:
-    """Return the row of a computed chunk that stays unpublished because another chunk failed."""
-    chunk = prepared.chunk
-    return BackfillRow(
-        chunk.index,
-        chunk.partition,
-        len(chunk.parts),
-        chunk.rows,
-        0,
-        "not published",
-        None,
-        prepared.elapsed_ms,
-    )
-
-
-def _report_progress(
-    job: ViewJob,
-    view: MaterializedView,
-    total: int,
-    chunk: Chunk,
-    phase: str,
-    outcome: StagedChunk | PreparedChunk | None = None,
-    commit: int | None = None,
-) -> None:
-    """Report the phase of a chunk to the job's `progress`."""
-    job.progress(
-        ChunkEvent(
-            phase,  # type: ignore[arg-type]
-            "BACKFILL",
-            view_name(view),
-            chunk.index,
-            total,
-            chunk.partition,
-            len(chunk.parts),
-            chunk.rows,
-            outcome.target_rows if outcome else 0,
-            commit,
-            outcome.elapsed_ms if outcome else 0,
-        )
-    )

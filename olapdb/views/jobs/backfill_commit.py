@@ -12,19 +12,13 @@ from dataclasses import dataclass, replace
 
 from olapdb.commit.draft import CommitDraft
 from olapdb.commit.draft import publish as publish_draft
-from olapdb.ingest.block_stager import dimension_requirements
+from olapdb.ingest.dimension_requirements import dimension_requirements
 from olapdb.ingest.staged_insert import StagedInsert, join_staged
 from olapdb.ingest.view_failure import with_statements
 from olapdb.lineage.dimension_change import changed_tables
 from olapdb.lineage.effects import TableWrite, effects_of
-from olapdb.model.changes import (
-    AddBlock,
-    AddCoverage,
-    Change,
-    NotCovered,
-    PartsWithinRanges,
-    Requirement,
-)
+from olapdb.model.changes import AddBlock, AddCoverage, Change
+from olapdb.model.requirements import NotCovered, PartsWithinRanges, Requirement
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import CoverageRow

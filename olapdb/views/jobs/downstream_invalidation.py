@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from olapdb.commit.draft import CommitDraft
-from olapdb.ingest.block_stager import placeholder_part
+from olapdb.ingest.block_parts import placeholder_part
 from olapdb.ingest.read_parts import read_rows, read_staged
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.effects import SourceChange, processed_by_views
 from olapdb.lineage.invalidation import StaleSlices
 from olapdb.lineage.retention import FrozenKeys, frozen_keys_stale
-from olapdb.model.changes import AddBlock, AddCoverage, AddPart, Change, Covered, Requirement
+from olapdb.model.changes import AddBlock, AddCoverage, AddPart, Change
 from olapdb.model.part import BlockRange, Contribution, NewBlock, Part
+from olapdb.model.requirements import Covered, Requirement
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import CoverageRow

@@ -15,10 +15,11 @@ from olapdb.errors import QueryNotSupportedInMaterializedView, QueryWasCancelled
 from olapdb.functions.base import Environment
 from olapdb.ingest.read_parts import discard
 from olapdb.ingest.view_guardrails import SETTINGS as GUARDRAILS
-from olapdb.model.changes import Change, DataVersionIs, Requirement, SchemaIs, ViewIs
+from olapdb.model.changes import Change
 from olapdb.model.frozen import freeze
 from olapdb.model.job import ChunkState, JobChunk
 from olapdb.model.part import BlockRange, Part
+from olapdb.model.requirements import DataVersionIs, Requirement, SchemaIs, ViewIs
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.services import Services

@@ -15,8 +15,9 @@ from dataclasses import replace
 
 from olapdb.commit.origin import CommitOrigin
 from olapdb.errors import Error, QueryWasCancelled
-from olapdb.model.changes import Change, CloseJob, JobRuns, NoteChunks, Requirement
+from olapdb.model.changes import Change, CloseJob, NoteChunks
 from olapdb.model.job import ChunkState, JobChunk, JobKind, JobState, ViewJob
+from olapdb.model.requirements import JobRuns, Requirement
 from olapdb.model.schema import MaterializedView
 
 NOTE_SECONDS = 2.0

@@ -14,8 +14,9 @@ from typing import Literal, TypeAlias
 
 from olapdb.commit.draft import CommitDraft, publish_if_current
 from olapdb.errors import DataError, Error, NotSupportedError, ProgrammingError
-from olapdb.model.changes import RecordCheck, ViewIs
+from olapdb.model.changes import RecordCheck
 from olapdb.model.fingerprints import newest
+from olapdb.model.requirements import ViewIs
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Check

@@ -15,7 +15,8 @@ from olapdb.commit.draft import CommitDraft, publish_if_current
 from olapdb.commit.origin import CommitOrigin
 from olapdb.errors import BadArguments, ViewNotProvable
 from olapdb.ingest.read_parts import Pin
-from olapdb.model.changes import Change, ClearInvalidations, RecordCheck, ViewIs
+from olapdb.model.changes import Change, ClearInvalidations, RecordCheck
+from olapdb.model.requirements import ViewIs
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Check

@@ -19,18 +19,17 @@ from functools import cached_property
 from olapdb import errors
 from olapdb.commit.draft import CommitDraft
 from olapdb.commit.origin import CommitOrigin
-from olapdb.model.changes import (
-    DropObject,
+from olapdb.model.changes import DropObject, PutObject
+from olapdb.model.overlay_snapshot import OverlaySnapshot
+from olapdb.model.requirements import (
     NameIsFree,
     NoBypass,
     NoDependents,
     NoViewSince,
-    PutObject,
     Requirement,
     RevisionIs,
     VersionsAre,
 )
-from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.schema import MaterializedView, SchemaObject, View
 from olapdb.model.snapshot import Snapshot, target_of
 from olapdb.views.definition.drop_attach import Name, rewrite_references, versions_of

@@ -19,7 +19,8 @@ from olapdb.bind.analysis import rename_tables
 from olapdb.commit.draft import CommitDraft
 from olapdb.commit.origin import CommitOrigin
 from olapdb.lineage.invalidation import invalidate
-from olapdb.model.changes import CoverSource, PutObject, Requirement, RevisionIs, SchemaIs
+from olapdb.model.changes import CoverSource, PutObject
+from olapdb.model.requirements import Requirement, RevisionIs, SchemaIs
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot, target_of
 from olapdb.sql.format import to_sql

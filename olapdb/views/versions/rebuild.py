@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from olapdb import errors
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import RetryPolicy, retry_commit
-from olapdb.model.changes import DataVersionIs, NoGap, NothingStale, Requirement, ViewIs
+from olapdb.model.requirements import DataVersionIs, NoGap, NothingStale, Requirement, ViewIs
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import failpoint

@@ -17,10 +17,10 @@ from olapdb.commit.retry import ATTEMPTS_MAX, RetryPolicy, retry_commit
 from olapdb.config import Settings
 from olapdb.errors import BadArguments, Error, UnknownIdentifier
 from olapdb.functions.base import Environment
-from olapdb.model.changes import (
+from olapdb.model.changes import PutObject
+from olapdb.model.requirements import (
     DatabaseExists,
     NameIsFree,
-    PutObject,
     Requirement,
     RevisionIs,
     SchemaIs,

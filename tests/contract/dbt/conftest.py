@@ -16,6 +16,14 @@ import pytest
 os.environ.setdefault("DBT_SEND_ANONYMOUS_USAGE_STATS", "0")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--write-dbt-table",
+        action="store_true",
+        help="write docs/dbt-tests.md from what a run of all of tests/contract/dbt/suite found",
+    )
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     if collection_path.suffix != ".py":
         return None

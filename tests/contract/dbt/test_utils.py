@@ -1,46 +1,11 @@
-"""dbt's cross-database macros: dbt's own tests, and tests of the macros that those leave out."""
+"""dbt's cross-database macros, where dbt's own tests leave something out."""
 
 from __future__ import annotations
 
 import pytest
-from dbt.tests.adapter.utils.test_array_append import BaseArrayAppend
-from dbt.tests.adapter.utils.test_array_concat import BaseArrayConcat
-from dbt.tests.adapter.utils.test_bool_or import BaseBoolOr
-from dbt.tests.adapter.utils.test_date import BaseDate
-from dbt.tests.adapter.utils.test_generate_series import BaseGenerateSeries
-from dbt.tests.adapter.utils.test_hash import BaseHash
-from dbt.tests.adapter.utils.test_safe_cast import BaseSafeCast
 from dbt.tests.util import run_dbt, run_dbt_and_capture
 
 pytestmark = pytest.mark.feature("dbt")
-
-
-class TestArrayAppend(BaseArrayAppend):
-    pass
-
-
-class TestArrayConcat(BaseArrayConcat):
-    pass
-
-
-class TestBoolOr(BaseBoolOr):
-    pass
-
-
-class TestDate(BaseDate):
-    pass
-
-
-class TestGenerateSeries(BaseGenerateSeries):
-    pass
-
-
-class TestHash(BaseHash):
-    pass
-
-
-class TestSafeCast(BaseSafeCast):
-    pass
 
 
 class TestOthers:

@@ -16,16 +16,25 @@ from olapdb.model.changes import (
     Change,
     ClearInvalidations,
     Commit,
-    CoverageCommon,
-    Covered,
     CoverSource,
     CreateDatabase,
-    DatabaseExists,
-    DatabaseIsEmpty,
-    DataVersionIs,
     DropDatabase,
     DropObject,
     Invalidate,
+    PutObject,
+    RaiseDataVersion,
+    RecordCheck,
+    RecordToken,
+    RemoveCoverage,
+    RemoveParts,
+)
+from olapdb.model.part import BlockRange, Contribution, NewBlock
+from olapdb.model.requirements import (
+    CoverageCommon,
+    Covered,
+    DatabaseExists,
+    DatabaseIsEmpty,
+    DataVersionIs,
     LeaseLive,
     NameIsFree,
     NoDependents,
@@ -33,12 +42,6 @@ from olapdb.model.changes import (
     NoViewSince,
     PartsLive,
     PartsOfPartitionAre,
-    PutObject,
-    RaiseDataVersion,
-    RecordCheck,
-    RecordToken,
-    RemoveCoverage,
-    RemoveParts,
     Requirement,
     RevisionIs,
     SchemaIs,
@@ -46,7 +49,6 @@ from olapdb.model.changes import (
     ViewIs,
     ViewsAre,
 )
-from olapdb.model.part import BlockRange, Contribution, NewBlock
 from olapdb.model.schema import DatabaseEntry, MaterializedView, SchemaObject, View
 from olapdb.model.view_state import Check, CoverageRow, Invalidation
 from tests.harness.commits import create_all, insert, make_part, make_table, make_view

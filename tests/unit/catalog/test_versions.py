@@ -14,15 +14,17 @@ from olapdb.model.changes import (
     ClearInvalidations,
     Commit,
     Invalidate,
+    PutObject,
+)
+from olapdb.model.part import NewBlock
+from olapdb.model.requirements import (
     LeaseLive,
     NoBypass,
     NoGap,
     NothingStale,
-    PutObject,
     Requirement,
     VersionsAre,
 )
-from olapdb.model.part import NewBlock
 from olapdb.model.schema import MaterializedView
 from olapdb.model.view_state import Invalidation
 from tests.harness.commits import create_all, insert, make_part, make_view

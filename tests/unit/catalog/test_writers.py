@@ -19,7 +19,8 @@ from olapdb.catalog.sqlite.catalog import SqliteCatalog
 from olapdb.catalog.sqlite.fair_lock import FairLock, TicketQueue
 from olapdb.catalog.sqlite.fork_guard import ForkGuard
 from olapdb.errors import Aborted, CatalogBusy
-from olapdb.model.changes import Commit, LeaseLive, SchemaIs
+from olapdb.model.changes import Commit
+from olapdb.model.requirements import LeaseLive, SchemaIs
 from tests.harness.commits import create_all, insert, make_part
 
 pytestmark = pytest.mark.feature("commits")

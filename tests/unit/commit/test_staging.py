@@ -18,8 +18,9 @@ from olapdb.commit.retry import RetryPolicy, retry_commit
 from olapdb.commit.staging import Staging
 from olapdb.errors import Aborted, CommitConflict, CommitUnknown, TooManyParts
 from olapdb.maintenance.check import check_database
-from olapdb.model.changes import AddBlock, AddPart, Commit, Committed, SchemaIs
+from olapdb.model.changes import AddBlock, AddPart, Commit, Committed
 from olapdb.model.part import BlockRange, NewBlock
+from olapdb.model.requirements import SchemaIs
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import FAILPOINTS
 from olapdb.runtime.services import Services

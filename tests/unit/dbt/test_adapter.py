@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import datetime
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import agate
 import pyarrow as pa
 import pytest
 from dbt.adapters.olapdb import OlapdbAdapter, OlapdbColumn, OlapdbCredentials, OlapdbRelation
-from dbt.adapters.olapdb.incremental_mv.names import ModelNames
-from dbt.adapters.olapdb.incremental_mv.operations import choose, untested, write_tests
-from dbt.adapters.olapdb.incremental_mv.reconcile import Finding, findings_sql
+from dbt.adapters.olapdb.incremental_mv.operations.table import table_lines
+from dbt.adapters.olapdb.incremental_mv.operations.test_files import untested, write_tests
+from dbt.adapters.olapdb.incremental_mv.progress import BackfillProgress
+from dbt.adapters.olapdb.incremental_mv.reconcile import (
+    FINDINGS_MAX,
+    Finding,
+    bounded,
+    findings_sql,
+)
 from dbt.adapters.olapdb.incremental_mv.warehouse import _view
 from dbt.adapters.olapdb.seeds import to_arrow
 from dbt.adapters.olapdb.storage_clause import storage_clause
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
+
+from olapdb.views.jobs.job import ChunkEvent
 
 pytestmark = pytest.mark.feature("dbt")
 
@@ -112,15 +122,7 @@ def node(name: str, *upstream: str, **more: object) -> dict[str, object]:
     }
 
 
-def test_chained_models_come_after_their_upstreams() -> None:
-    nodes = [node("a", "c"), node("b", "a"), node("c")]
-    assert [n.model for n in choose(nodes, None)] == ["c", "a", "b"]
-    assert choose(nodes, "a") == [ModelNames("an", "a")]
-    with pytest.raises(DbtRuntimeError, match="there are: a, b, c"):
-        choose(nodes, ["z"])
-
-
-def test_untested_models_get_a_test_file(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_generated_tests_are_kept_current(tmp_path: Path) -> None:
     tested = {
         "unique_id": "test.p.x",
         "resource_type": "test",
@@ -128,19 +130,72 @@ def test_untested_models_get_a_test_file(tmp_path) -> None:  # type: ignore[no-u
         "depends_on": {"nodes": ["model.p.a"]},
     }
     nodes = [node("a"), node("b"), tested]
+    folder = tmp_path / "tests" / "reconciled"
     assert [n["name"] for n in untested(nodes)] == ["b"]
-    assert write_tests(nodes, str(tmp_path), "tests/reconciled") == [
-        "tests/reconciled/reconciled_b.sql"
+    assert write_tests(nodes, str(tmp_path), "tests/reconciled", "p") == [
+        "Wrote tests/reconciled/reconciled_b.sql"
     ]
-    text = (tmp_path / "tests/reconciled/reconciled_b.sql").read_text()
-    assert text == "{{ olapdb_reconciled(ref('b')) }}\n"
+    generated = {
+        "unique_id": "test.p.reconciled_b",
+        "resource_type": "test",
+        "original_file_path": "tests/reconciled/reconciled_b.sql",
+        "raw_code": (folder / "reconciled_b.sql").read_text(),
+        "depends_on": {"nodes": ["model.p.b"]},
+    }
+    assert generated["raw_code"].endswith("\n{{ olapdb_reconciled(ref('b')) }}\n")
+    assert untested([*nodes, generated]) == []
+    assert write_tests([*nodes, generated], str(tmp_path), "tests/reconciled", "p") == []
+
+    # A changed file is rewritten, that of a model which is gone removed; a person's file stays.
+    (folder / "reconciled_b.sql").write_text(generated["raw_code"] + "select 1\n")
+    (folder / "reconciled_c.sql").write_text(generated["raw_code"].replace("'b'", "'c'"))
+    (folder / "reconciled_d.sql").write_text("select 1 where 1 = 0\n")
+    lines = write_tests([*nodes, node("d"), generated], str(tmp_path), "tests/reconciled", "p")
+    assert lines == [
+        "Removed tests/reconciled/reconciled_c.sql",
+        "Rewrote tests/reconciled/reconciled_b.sql",
+        "Left tests/reconciled/reconciled_d.sql as it is: it was not written by this.",
+    ]
+    assert (folder / "reconciled_b.sql").read_text() == generated["raw_code"]
+    assert (folder / "reconciled_d.sql").read_text() == "select 1 where 1 = 0\n"
 
 
-def test_findings_are_rows() -> None:
-    finding = Finding("m", "201301", "DELETE: it's gone", "(1)", 0, 1, 0, 0, 0, "dbt …")
+def test_findings_are_rows_and_those_beyond_the_limit_are_counted() -> None:
+    finding = Finding("m", "201301", "DELETE: it's gone", "(1)", extra=1, repair="dbt …")
     assert "'DELETE: it\\'s gone' as cause" in findings_sql([finding])
     assert "where 1 = 0" in findings_sql([])
     assert "m, partition 201301" in finding.line()
+    findings = [replace(finding, partition=str(n)) for n in range(FINDINGS_MAX + 36)]
+    listed = bounded(findings)
+    assert len(listed) == FINDINGS_MAX
+    assert listed[-1].cause == "and 37 more partitions"
+    assert sum(f.slices for f in listed) == len(findings)
+    assert sum(f.extra for f in listed) == len(findings)
+
+
+def test_a_table_of_an_operation() -> None:
+    rows = [{"model": "a.b", "rows": 1200, "next": ""}, {"model": "a.long", "rows": 7, "next": ""}]
+    assert table_lines(rows) == ["model    rows", "------  -----", "a.b     1,200", "a.long      7"]
+    assert table_lines([]) == []
+
+
+def test_progress_has_the_rate_and_the_time_left() -> None:
+    times = iter((0.0, 2.0, 4.0))
+    progress = BackfillProgress("d.m", lambda: next(times))
+    events = [ChunkEvent("planned", "BACKFILL", "v", i, 2, "2013", rows=1000) for i in (0, 1)]
+    first = ChunkEvent("published", "BACKFILL", "v", 0, 2, "2013", rows=1000, target_rows=7)
+    for event in (*events, first):
+        progress(event)
+    assert progress.line(first) == (
+        "d.m: chunk 1 of 2, partition 2013: 1000 rows -> 7, 500 rows/s, 2 s left"
+    )
+    last = replace(first, index=1)
+    progress(last)
+    assert progress.line(last).endswith("500 rows/s")
+    response = progress.response()
+    assert response["chunks"] == 2
+    assert response["source_rows"] == 2000
+    assert response["elapsed_ms"] == 4000
 
 
 def test_a_comment_that_dbt_did_not_write_is_ignored() -> None:

@@ -16,12 +16,13 @@ import pyarrow as pa
 import pytest
 
 import olapdb
-import olapdb.dml.insert as insert_module
+import olapdb.dml.insert_writer as insert_module
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import Aborted, OffsetHole
 from olapdb.maintenance.check import check_database
 from olapdb.maintenance.vacuum import vacuum
-from olapdb.model.changes import Commit, Committed, KeysAreNew, OffsetIs, Requirement
+from olapdb.model.changes import Commit, Committed
+from olapdb.model.requirements import KeysAreNew, OffsetIs, Requirement
 from olapdb.result import InsertedRows
 from tests.unit.views.warehouse import rows
 

@@ -44,7 +44,7 @@ def test_columns_do_not_run_into_each_other() -> None:
 
 def found(run: KeyRun, *keys: list[int], oldest: int = 0) -> list[bool]:
     asked = SortedKeys.of(np.array(keys, np.uint64))
-    answer = run.found(asked, oldest)
+    answer = run.accepted_mask(asked, oldest)
     return [bool(answer[asked.rows == row][0]) for row in range(len(keys))]
 
 

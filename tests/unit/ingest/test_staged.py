@@ -7,8 +7,9 @@ import pickle
 import pytest
 
 from olapdb.ingest.staged_insert import StagedInsert, ViewWrite, join_staged
-from olapdb.model.changes import AddBlock, AddCoverage, AddPart, SchemaIs
+from olapdb.model.changes import AddBlock, AddCoverage, AddPart
 from olapdb.model.part import BlockRange, Contribution, NewBlock, Part
+from olapdb.model.requirements import SchemaIs
 from olapdb.model.view_state import CoverageRow
 
 pytestmark = pytest.mark.feature("insert")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import olapdb
-from olapdb.model.changes import Requirement, SeenUpTo
+from olapdb.model.requirements import Requirement, SeenUpTo
 from tests.harness.race import Race
 from tests.unit.views.warehouse import rows
 

@@ -12,15 +12,8 @@ import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import BypassRows, Error, HaveDependentObjects, UnknownTable
 from olapdb.maintenance.check import check_database
-from olapdb.model.changes import (
-    Commit,
-    Committed,
-    NoBypass,
-    NoDependents,
-    NoGap,
-    NothingStale,
-    NoViewSince,
-)
+from olapdb.model.changes import Commit, Committed
+from olapdb.model.requirements import NoBypass, NoDependents, NoGap, NothingStale, NoViewSince
 from tests.harness.race import Race
 from tests.unit.views.rebuilding import (
     NEW,

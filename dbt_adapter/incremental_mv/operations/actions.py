@@ -1,0 +1,272 @@
+"""The operations on one model: status, backfill, replay, reconcile, adopt, rollback and repair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dbt_common.exceptions import DbtRuntimeError
+
+from ...relation import string_literal
+from ..live import read_view_problem, restore_read_view
+from ..names import ModelNames
+from ..progress import backfill
+from ..reconcile import findings, is_drift
+from ..warehouse import Health, Warehouse
+from .project import Model, listed
+from .table import Report
+
+
+@dataclass(frozen=True)
+class Request:
+    """What an operation is to do: the warehouse it works on, and its `--args` by name."""
+
+    warehouse: Warehouse
+    engine: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def flag(self, name: str) -> bool:
+        """Return a true-or-false argument; False if it is not given."""
+        return bool(self.options.get(name))
+
+    def partitions(self) -> list[str]:
+        """Return the ids of the partitions that are asked for; empty means all."""
+        chosen = self.options.get("partitions") or self.options.get("partition")
+        return listed([str(chosen)] if isinstance(chosen, str | int) else chosen)
+
+
+def status(request: Request, model: Model) -> Report:
+    """Report the health of the model, and the dbt command that mends it."""
+    health = request.warehouse.health(model.names)
+    if health is None:
+        command = f"dbt run --select {model.name}"
+        return Report([{"model": str(model.names), "verdict": "not built", "next": command}])
+    altered = read_view_problem(request.warehouse, model.names)
+    row = {
+        "model": str(model.names),
+        "verdict": "altered" if altered else health.verdict,
+        "gap rows": health.gap_rows,
+        "bypass rows": health.bypass_rows,
+        "stale slices": health.stale_slices,
+        "next": f"dbt run --select {model.name}" if altered else _next(model, health),
+    }
+    reason = altered or health.reason
+    return Report([row], [f"{model.names}: {reason}"] if reason else [])
+
+
+def _next(model: Model, health: Health) -> str:
+    """Return the dbt command that comes next for a model in this health, "" for none."""
+    match health.verdict:
+        case "partial":
+            return f"dbt run --select {model.name}"
+        case "stale":
+            return _command("replay", model)
+        case "bypassed":
+            return _command("adopt", model)
+        case "covered":
+            return _command("reconcile", model)
+        case "broken":
+            return f"dbt run --select {model.name} --full-refresh"
+    return health.mend
+
+
+def _command(operation: str, model: Model, *arguments: str) -> str:
+    """Return the `dbt run-operation` command of an operation on the model."""
+    listed_arguments = ", ".join((f"models: [{model.name}]", *arguments))
+    return f"dbt run-operation {operation} --args '{{{listed_arguments}}}'"
+
+
+def run_backfill(request: Request, model: Model) -> Report:
+    """Publish the gap of the model chunk by chunk, and report what was done."""
+    _require_built(request, model)
+    done = backfill(request.warehouse, model.names, request.engine, title=str(model.names))
+    row = {
+        "model": str(model.names),
+        "did": "backfilled" if done.chunks else "no gap",
+        "chunks": done.chunks,
+        "source rows": done.source_rows,
+        "target rows": done.target_rows,
+    }
+    return Report([row])
+
+
+def replay(request: Request, model: Model) -> Report:
+    """Recompute slices of the model and swap them in; report each partition.
+
+    The arguments choose the slices: `partition`, `partitions`, `where`, `since`, `all`, or
+    `stale`, the default."""
+    _require_built(request, model)
+    report = Report()
+    for clause in _replay_clauses(request):
+        if request.flag("discard_bypass"):
+            clause = f"{clause} DISCARD BYPASS".strip()
+        rows = request.warehouse.run_system("REPLAY", model.names, clause, engine=request.engine)
+        report.rows += _replay_rows(model.names, rows)
+    if not report.rows:
+        report.rows.append({"model": str(model.names), "did": "nothing to replay"})
+    return report
+
+
+def _replay_clauses(request: Request) -> list[str]:
+    """Return the clauses of SYSTEM REPLAY VIEW, one for each statement to run.
+
+    Raises DbtRuntimeError if the arguments choose slices in more than one way."""
+    options = request.options
+    chosen = [
+        name
+        for name in ("partition", "partitions", "where", "since", "all", "stale")
+        if options.get(name)
+    ]
+    if len(chosen) > 1:
+        raise DbtRuntimeError(
+            f"replay got {' and '.join(chosen)}. Give one of partition, partitions, where, since, "
+            "all and stale (the default)."
+        )
+    match chosen:
+        case ["partition" | "partitions"]:
+            return [f"PARTITION ID {string_literal(p)}" for p in request.partitions()]
+        case ["where"]:
+            return [f"WHERE {options['where']}"]
+        case ["since"]:
+            return [f"FROM {string_literal(str(options['since']))}"]
+        case ["all"]:
+            return [""]
+    return ["STALE"]
+
+
+def _replay_rows(names: ModelNames, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, object]]:
+    """Return a row of the printed table for each partition of a replay's report."""
+    return [
+        {
+            "model": str(names),
+            "partition": row["partition"],
+            "did": row["status"],
+            "source rows": row["source_rows"],
+            "rows before": row["rows_before"],
+            "rows after": row["rows_after"],
+            "bypass rows": row["bypass_rows"],
+        }
+        for row in rows
+    ]
+
+
+def run_reconcile(request: Request, model: Model) -> Report:
+    """Recompute the model from its source and report each difference, or that it is equal.
+
+    A difference is a problem: it makes the operation fail."""
+    listed_findings = findings(
+        request.warehouse, model.names, partitions=request.partitions(), engine=request.engine
+    )
+    if not listed_findings:
+        return Report([{"model": str(model.names), "verdict": "equal to its source"}])
+    rows: list[Mapping[str, object]] = [
+        {
+            "model": str(model.names),
+            "verdict": "differs",
+            "partition": finding.partition,
+            "missing": finding.missing,
+            "extra": finding.extra,
+            "differing": finding.differing,
+            "bypass rows": finding.bypass_rows,
+            "gap rows": finding.gap_rows,
+            "cause": finding.cause,
+        }
+        for finding in listed_findings
+    ]
+    problem = f"{model.names} differs from its source: {listed_findings[0].line()}"
+    more = len(listed_findings) - 1
+    return Report(rows, [], [problem + (f" (and {more} more)" if more else "")])
+
+
+def adopt(request: Request, model: Model) -> Report:
+    """Make rows that were written into the target directly the model's own, if they are right."""
+    _require_built(request, model)
+    rows = request.warehouse.run_system("ADOPT", model.names, engine=request.engine)
+    if not rows:
+        return Report([{"model": str(model.names), "did": "nothing to adopt"}])
+    named = ("partition", "verdict", "keys_compared", "bypass_rows", "gap_rows")
+    return Report(
+        [
+            {"model": str(model.names), "did": "adopted"}
+            | {name.replace("_", " "): row[name] for name in named if name in row}
+            for row in rows
+        ]
+    )
+
+
+def rollback(request: Request, model: Model) -> Report:
+    """Bring back the version that the last rebuild replaced, with its read view."""
+    _require_built(request, model)
+    rows = request.warehouse.run_system("ROLLBACK", model.names)
+    restored = restore_read_view(request.warehouse, model.names)
+    note = (
+        f"{model.names}: the repository still has the newer definition. Revert it, or the next "
+        f"dbt run of {model.name} meets a changed definition again."
+    )
+    return Report(
+        [
+            {
+                "model": str(model.names),
+                "did": "rolled back",
+                "kept": row["replaced"],
+                "verdict": row["verdict"],
+                "read view": "replaced" if restored else "unchanged",
+            }
+            for row in rows
+        ],
+        [note],
+    )
+
+
+def repair(request: Request, model: Model) -> Report:
+    """Replay stale and differing slices, backfill gaps and restore the read view; report all.
+
+    Slices with rows that were written into the target directly are only replayed with
+    `discard_bypass`."""
+    _require_built(request, model)
+    warehouse, report = request.warehouse, Report()
+    if restore_read_view(warehouse, model.names):
+        report.rows.append({"model": str(model.names), "did": "read view replaced"})
+    health = warehouse.health(model.names)
+    if health is not None and health.stale_slices:
+        rest = "STALE DISCARD BYPASS" if request.flag("discard_bypass") else "STALE"
+        rows = warehouse.run_system("REPLAY", model.names, rest, engine=request.engine)
+        report.rows += _replay_rows(model.names, rows)
+    if health is not None and health.gap_parts:
+        report.add(run_backfill(request, model))
+    for row in warehouse.run_system("RECONCILE", model.names, engine=request.engine):
+        if is_drift(row):
+            report.add(_repair_slice(request, model, row))
+    if not report.rows and not report.notes:
+        report.rows.append({"model": str(model.names), "did": "nothing to repair"})
+    return report
+
+
+def _repair_slice(request: Request, model: Model, row: Mapping[str, Any]) -> Report:
+    """Replay one differing slice, and report the result.
+
+    It stays if it has bypass rows that may not be discarded, or if it cannot be verified."""
+    partition, bypass = str(row["partition"]), int(row["bypass_rows"])
+    if bypass and not request.flag("discard_bypass"):
+        note = (
+            f"{model.names}, partition {partition}: {bypass} rows were written into the target "
+            "directly and are left; discard_bypass: true removes them."
+        )
+        return Report([], [note])
+    if row["verdict"] == "unverifiable":
+        return Report([], [f"{model.names}, partition {partition}: cannot be verified; left."])
+    rest = f"PARTITION ID {string_literal(partition)}"
+    if bypass:
+        rest += " DISCARD BYPASS"
+    rows = request.warehouse.run_system("REPLAY", model.names, rest, engine=request.engine)
+    return Report(list(_replay_rows(model.names, rows)))
+
+
+def _require_built(request: Request, model: Model) -> None:
+    """Raise DbtRuntimeError if the model has no trigger."""
+    if request.warehouse.view(model.names) is None:
+        raise DbtRuntimeError(
+            f"{model.names} is not built: its trigger {model.names.view} does not exist. "
+            f"Run dbt run --select {model.name} first."
+        )

@@ -1,0 +1,87 @@
+"""`dbt run-operation`: run an operation on the chosen models, print its table, fail if it failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from dbt_common.events.base_types import EventLevel
+from dbt_common.events.functions import fire_event
+from dbt_common.events.types import Note
+from dbt_common.exceptions import DbtRuntimeError
+
+from . import actions
+from .actions import Request
+from .orphans import Orphan, drop_orphans, find_orphans
+from .plan import Planner
+from .project import Model, Project, listed
+from .table import Report, table_lines
+
+_ACTIONS: Mapping[str, Callable[[Request, Model], Report]] = {
+    "status": actions.status,
+    "backfill": actions.run_backfill,
+    "replay": actions.replay,
+    "reconcile": actions.run_reconcile,
+    "adopt": actions.adopt,
+    "rollback": actions.rollback,
+    "repair": actions.repair,
+}
+
+
+def run(
+    operation: str, request: Request, project: Project, planner: Planner, schemas: frozenset[str]
+) -> None:
+    """Run an operation and log its lines.
+
+    Each chosen model is processed, also after one that failed. Then DbtRuntimeError is raised if
+    there were problems: it lists them, and dbt ends with exit code 1. `schemas` are those of this
+    target, in which orphans are looked for."""
+    if operation == "drop_orphans":
+        _finish(operation, _drop_orphans(request, project, schemas))
+        return
+    options = request.options
+    if operation == "rollback" and not (options.get("models") or options.get("select")):
+        raise DbtRuntimeError("rollback needs the models to roll back: --args '{models: [m]}'.")
+    models = project.select(options.get("models"), options.get("select"), options.get("exclude"))
+    action = planner.plan if operation == "plan" else _ACTIONS[operation]
+    report = Report()
+    for model in models:
+        try:
+            report.add(action(request, model))
+        except DbtRuntimeError as error:
+            report.problems.append(f"{model.names}: {error.msg}")
+    if not models:
+        report.notes.append("There are no incremental_mv models.")
+    if operation in ("status", "plan"):
+        orphans = find_orphans(request.warehouse, project, schemas)
+        report.notes += _orphan_lines(orphans)
+    _finish(operation, report)
+
+
+def _orphan_lines(orphans: list[Orphan]) -> list[str]:
+    """Return the table of orphans, and how to drop them; nothing without any."""
+    if not orphans:
+        return []
+    drop = "Orphans still fire; dbt run-operation drop_orphans --args '{confirm: true}' drops them."
+    return [*table_lines([orphan.row() for orphan in orphans]), drop]
+
+
+def _drop_orphans(request: Request, project: Project, schemas: frozenset[str]) -> Report:
+    """Drop the orphans in this target's schemas and in those of `schemas`, or list them.
+
+    They are dropped with `confirm: true` or `dry_run: false`, else listed."""
+    more = frozenset(listed(request.options.get("schemas")))
+    orphans = find_orphans(request.warehouse, project, schemas | more)
+    dry_run = request.options.get("dry_run")
+    if request.flag("confirm") and dry_run:
+        raise DbtRuntimeError("drop_orphans got confirm: true and dry_run: true. Give one.")
+    confirmed = request.flag("confirm") or (dry_run is not None and not dry_run)
+    return drop_orphans(request.warehouse, orphans, confirmed=confirmed)
+
+
+def _finish(operation: str, report: Report) -> None:
+    """Log the report; raise DbtRuntimeError with its problems if there are any."""
+    for line in report.lines():
+        fire_event(Note(msg=line), level=EventLevel.INFO)  # a logger would begin lines by its name
+    if report.problems:
+        problems = "\n  ".join(report.problems)
+        raise DbtRuntimeError(f"{operation}: {len(report.problems)} failed.\n  {problems}")

@@ -1,0 +1,205 @@
+"""Orphans: triggers of models that the project no longer has under that name or materialization.
+
+A trigger's comment names the model that made it. So a trigger in a schema of this target whose
+model was deleted, renamed or materialized otherwise can be told from those of other projects. Their
+INSERTs cost time and fail with them until they are dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dbt_common.exceptions import DbtRuntimeError
+
+from olapdb.bind.syntax import walk
+from olapdb.errors import Error
+from olapdb.sql import nodes
+from olapdb.sql.parser import parse_query
+
+from ...relation import quote, string_literal
+from ..names import TARGET_SUFFIX, VIEW_SUFFIX, ModelNames
+from ..warehouse import Warehouse, comment_body
+from .project import MATERIALIZATION, Project
+from .table import Report
+
+
+@dataclass(frozen=True)
+class Orphan:
+    """A trigger without a model, and the relations that go with it, in the order of their drop."""
+
+    database: str
+    trigger: str
+    unique_id: str
+    reason: str
+    relations: tuple[str, ...]
+    rows: int
+
+    def row(self) -> dict[str, object]:
+        """Return the row of a printed table."""
+        return {
+            "orphan": f"{self.database}.{self.trigger}",
+            "of": self.unique_id,
+            "because": self.reason,
+            "relations": ", ".join(self.relations),
+            "rows": self.rows,
+        }
+
+    def drop_statement(self) -> str:
+        """Return the one statement that drops all relations of the orphan, in one commit."""
+        names = ", ".join(f"{quote(self.database)}.{quote(name)}" for name in self.relations)
+        return f"DROP TABLE {names}"
+
+
+def find_orphans(warehouse: Warehouse, project: Project, schemas: Collection[str]) -> list[Orphan]:
+    """Return the orphans of this project in these schemas, those that others read last.
+
+    Triggers of other projects, of people, and versions that a rebuild makes or keeps are none."""
+    models = project.models()
+    relations = project.relations()
+    orphans = []
+    for trigger in _dbt_triggers(warehouse, schemas):
+        unique_id = str(comment_body(trigger["comment"])["model"])
+        if unique_id.split(".")[1:2] and unique_id.split(".")[1] not in project.packages():
+            continue
+        model = models.get(unique_id)
+        if model is not None and _belongs(trigger, model.names):
+            continue
+        materialized = project.materialized_as(unique_id)
+        if model is not None:
+            reason = f"the model is {model.names} now"
+        elif materialized is not None and materialized != MATERIALIZATION:
+            reason = f"the model is materialized as {materialized} now"
+        else:
+            reason = "the project has no such model"
+        orphans.append(_orphan(warehouse, trigger, unique_id, reason, relations))
+    return _readers_first(warehouse, orphans)
+
+
+def _dbt_triggers(warehouse: Warehouse, schemas: Collection[str]) -> list[dict[str, Any]]:
+    """Return the triggers that dbt made in these schemas, without versions of a rebuild."""
+    if not schemas:
+        return []
+    listed = ", ".join(string_literal(schema) for schema in sorted(schemas))
+    rows = warehouse.rows(
+        "SELECT v.database AS database, v.name AS name, v.target_database AS target_database, "
+        "v.target_table AS target, v.comment AS comment, t.total_rows AS rows "
+        "FROM system.views AS v LEFT JOIN system.tables AS t "
+        "ON t.database = v.target_database AND t.name = v.target_table "
+        f"WHERE v.database IN ({listed}) AND v.standing = ''"
+    )
+    return [row for row in rows if comment_body(row["comment"]).get("model")]
+
+
+def _belongs(trigger: Mapping[str, Any], names: ModelNames) -> bool:
+    """Return whether the trigger is the model's, or one that a run of the model is building."""
+    if trigger["database"] != names.database:
+        return False
+    name = str(trigger["name"])
+    return name == names.view or name.startswith(f"{names.model}__dbt_")
+
+
+def _orphan(
+    warehouse: Warehouse,
+    trigger: Mapping[str, Any],
+    unique_id: str,
+    reason: str,
+    relations: set[tuple[str, str]],
+) -> Orphan:
+    """Return the orphan of a trigger, with target and read view if they are its own.
+
+    A target that other triggers write, and a relation that a node of the project has, stay."""
+    database, name = trigger["database"], trigger["name"]
+    parts = [name]
+    read_view = name.removesuffix(VIEW_SUFFIX)
+    target = trigger["target"]
+    if (database, read_view) not in relations and _reads(warehouse, database, read_view, target):
+        parts.insert(0, read_view)
+    own = trigger["target_database"] == database and target == f"{read_view}{TARGET_SUFFIX}"
+    if own and (database, target) not in relations and _writers(warehouse, database, target) == 1:
+        parts.append(target)
+    return Orphan(database, name, unique_id, reason, tuple(parts), int(trigger["rows"] or 0))
+
+
+def _reads(warehouse: Warehouse, database: str, view: str, target: str) -> bool:
+    """Return whether there is a plain view of this name that reads the target."""
+    rows = warehouse.rows(
+        "SELECT as_select FROM system.tables WHERE engine = 'View' "
+        f"AND database = {string_literal(database)} AND name = {string_literal(view)}"
+    )
+    if not rows:
+        return False
+    try:
+        query = parse_query(rows[0]["as_select"])
+    except Error:
+        return False
+    tables = (n.table for n in walk(query) if isinstance(n, nodes.TableReference))
+    return any(t.name == target and t.database in (database, None) for t in tables)
+
+
+def _writers(warehouse: Warehouse, database: str, target: str) -> int:
+    """Return the number of triggers that write the table, versions of a rebuild apart."""
+    rows = warehouse.rows(
+        "SELECT count() AS writers FROM system.views WHERE standing = '' "
+        f"AND target_database = {string_literal(database)} "
+        f"AND target_table = {string_literal(target)}"
+    )
+    return int(rows[0]["writers"])
+
+
+def _readers_first(warehouse: Warehouse, orphans: Sequence[Orphan]) -> list[Orphan]:
+    """Return the orphans so that one which reads the target of another comes before it."""
+    remaining = {f"{o.database}.{o.trigger}": o for o in orphans}
+    readers = {
+        key: set(readers_of(warehouse, orphan)) & remaining.keys() - {key}
+        for key, orphan in remaining.items()
+    }
+    ordered: list[Orphan] = []
+    while remaining:
+        free = [k for k in remaining if not readers[k] & remaining.keys()] or list(remaining)
+        ordered += [remaining.pop(key) for key in sorted(free)]
+    return ordered
+
+
+def readers_of(warehouse: Warehouse, orphan: Orphan) -> dict[str, object]:
+    """Return the triggers, by `database.name`, that read a relation of the orphan."""
+    triggers: dict[str, object] = {}
+    for name in orphan.relations:
+        for kind in ("source", "dimension"):
+            triggers |= warehouse.readers(orphan.database, name, kind=kind)
+    return triggers
+
+
+def drop_orphans(warehouse: Warehouse, orphans: Sequence[Orphan], *, confirmed: bool) -> Report:
+    """Drop the orphans, each in one commit; without `confirmed` only list them.
+
+    An orphan that a living trigger reads stays, and is a problem."""
+    report = Report([orphan.row() for orphan in orphans])
+    if not orphans:
+        return Report([], ["There are no orphans."])
+    if not confirmed:
+        report.notes.append(
+            "Nothing was dropped: this is a dry run. Add confirm: true to --args to drop them."
+        )
+        return report
+    report.rows = []
+    for orphan in orphans:
+        readers = sorted(set(readers_of(warehouse, orphan)) - {_key(orphan)})
+        if readers:
+            report.problems.append(
+                f"{_key(orphan)} stays: {', '.join(readers)} reads it. Rebuild or drop that first."
+            )
+            continue
+        try:
+            warehouse.run(orphan.drop_statement())
+        except DbtRuntimeError as error:
+            report.problems.append(f"{_key(orphan)} stays: {error.msg}")
+            continue
+        report.rows.append({"did": "dropped"} | orphan.row())
+    return report
+
+
+def _key(orphan: Orphan) -> str:
+    """Return `database.name` of the orphan's trigger."""
+    return f"{orphan.database}.{orphan.trigger}"

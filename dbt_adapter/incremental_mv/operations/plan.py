@@ -1,0 +1,163 @@
+"""`dbt run-operation plan`: what the next `dbt run` will do to each model, without doing it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from olapdb.bind.analysis import source_of
+from olapdb.sql import nodes
+from olapdb.sql.parser import parse_query
+
+from ...relation import string_literal
+from ..compile import compile_model
+from ..config import RunSettings
+from ..live import read_view_problem, trigger_problem
+from ..model_definition import ModelDefinition
+from ..warehouse import ViewInfo, Warehouse
+from .actions import Request
+from .project import Model, Project
+from .table import Report
+
+SettingsOf = Callable[[Mapping[str, Any]], RunSettings]
+"""Returns the settings of the next run of a model from its manifest node."""
+
+
+class Planner:
+    """The next run of each model, from the repository's SQL and the warehouse as it is now."""
+
+    def __init__(self, project: Project, settings_of: SettingsOf) -> None:
+        self._project = project
+        self._settings_of = settings_of
+
+    def plan(self, request: Request, model: Model) -> Report:
+        """Report what the next run does to the model: step, chunks, rows, DDL, and what it leaves."""
+        warehouse = request.warehouse
+        missing = self._unbuilt_inputs(warehouse, model)
+        if missing:
+            because = f"reads {', '.join(missing)}, not built yet"
+            return Report([_row(model, "CREATE", 0, 0, because)])
+        settings = self._settings_of(model.node)
+        sql = self._project.compiled(model)
+        definition = compile_model(warehouse, model.names, sql, settings.model)
+        view = warehouse.view(model.names)
+        step, because = _step(warehouse, model, definition, view, settings)
+        report = Report()
+        if step in ("CREATE", "REBUILD"):
+            chunks, rows = _source_size(warehouse, model, definition)
+            report.notes += _ddl(model, definition)
+        elif step == "BACKFILL":
+            chunks, rows = _gap(request, model)
+        else:
+            chunks, rows = 0, 0
+        report.rows.append(_row(model, step, chunks, rows, because))
+        report.notes += _left_over(warehouse, model)
+        if step in ("FAIL", "REPLAY"):
+            report.notes += _ddl(model, definition)
+        return report
+
+    def _unbuilt_inputs(self, warehouse: Warehouse, model: Model) -> list[str]:
+        """Return the relations of the project that the model reads and that do not exist yet."""
+        missing = []
+        for unique_id in (model.node.get("depends_on") or {}).get("nodes", []):
+            below = self._project.relation_of(unique_id)
+            if below is not None:
+                schema, name = below
+                if warehouse.table(nodes.TableName(name, schema), schema) is None:
+                    missing.append(f"{schema}.{name}")
+        return missing
+
+
+def _row(model: Model, step: str, chunks: int, rows: int, because: str) -> dict[str, object]:
+    """Return the row of the printed table for one model."""
+    return {
+        "model": str(model.names),
+        "next run": step,
+        "chunks": chunks,
+        "source rows": rows,
+        "because": because,
+    }
+
+
+def _step(
+    warehouse: Warehouse,
+    model: Model,
+    definition: ModelDefinition,
+    view: ViewInfo | None,
+    settings: RunSettings,
+) -> tuple[str, str]:
+    """Return what the next run does, and why."""
+    names = model.names
+    if view is not None and not view.model:
+        return "FAIL", f"{names.view} is a view that dbt did not make"
+    target = warehouse.table(names.table(names.target), names.database)
+    relation = warehouse.table(names.table(names.model), names.database)
+    occupied = relation is not None and relation.engine != "View"
+    if view is None and target is None and not occupied:
+        return "CREATE", "not built yet"
+    if view is None or target is None or occupied:
+        what = "its trigger" if view is None else "its target" if target is None else "a view"
+        return "REBUILD", f"{what} does not exist"
+    if settings.full_refresh:
+        return "REBUILD", "full refresh"
+    if view.digest != definition.digest:
+        policy = settings.on_definition_change
+        because = f"its definition changed; on_definition_change is {policy}"
+        steps = {"fail": "FAIL", "ignore": "NO CHANGE", "replay": "REPLAY"}
+        return steps.get(policy, "REBUILD"), because
+    health = warehouse.health(names)
+    if health is not None and health.gap_parts:
+        return "BACKFILL", f"{health.gap_rows} rows of its source are not seen"
+    if read_view_problem(warehouse, names):
+        return "READ VIEW", "its read view is missing or was altered"
+    return "NO CHANGE", ""
+
+
+def _gap(request: Request, model: Model) -> tuple[int, int]:
+    """Return the chunks of a backfill of the model now, and their rows."""
+    rows = request.warehouse.run_system("BACKFILL", model.names, "DRY RUN")
+    return len(rows), sum(int(row["rows"]) for row in rows)
+
+
+def _source_size(
+    warehouse: Warehouse, model: Model, definition: ModelDefinition
+) -> tuple[int, int]:
+    """Return the partitions and rows of the source: a first backfill has a chunk for each."""
+    query = parse_query(definition.trigger)
+    source = source_of(query) if isinstance(query, nodes.Select) else None
+    if source is None:
+        return 0, 0
+    rows = warehouse.rows(
+        "SELECT uniqExact(partition_id) AS chunks, sum(rows) AS rows FROM system.parts "
+        f"WHERE active AND database = {string_literal(source.database or model.names.database)} "
+        f"AND table = {string_literal(source.name)}"
+    )
+    return int(rows[0]["chunks"]), int(rows[0]["rows"])
+
+
+def _ddl(model: Model, definition: ModelDefinition) -> list[str]:
+    """Return the statements of the model's target, trigger and read view."""
+    names = model.names
+    trigger = definition.create_view(names).partition(" COMMENT ")[0]
+    statements = (definition.create_target(names), trigger, definition.create_read_view(names))
+    return [f"{names}:", *(f"  {statement};" for statement in statements)]
+
+
+def _left_over(warehouse: Warehouse, model: Model) -> list[str]:
+    """Return a line for each thing about the model that a run does not mend by itself."""
+    names = model.names
+    health = warehouse.health(names)
+    if health is None:
+        return []
+    problems = [trigger_problem(warehouse, names), read_view_problem(warehouse, names)]
+    if health.stale_slices:
+        problems.append(
+            f"{health.stale_slices} slices are stale; "
+            f"dbt run-operation replay --args '{{models: [{model.name}]}}' mends them"
+        )
+    if health.bypass_rows:
+        problems.append(
+            f"{health.bypass_rows} rows were written into the target directly; "
+            f"dbt run-operation adopt --args '{{models: [{model.name}]}}' checks them"
+        )
+    return [f"{names}: {problem}" for problem in problems if problem]

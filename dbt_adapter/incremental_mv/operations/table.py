@@ -1,0 +1,60 @@
+"""The tables that operations print."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+CELL_WIDTH_MAX = 120
+
+
+@dataclass
+class Report:
+    """The result of an operation: rows of a table, lines below it, and what failed.
+
+    `problems` are sentences; an operation with any ends with an error."""
+
+    rows: list[Mapping[str, object]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def add(self, other: Report) -> None:
+        """Append rows, notes and problems of the other report."""
+        self.rows += other.rows
+        self.notes += other.notes
+        self.problems += other.problems
+
+    def lines(self) -> list[str]:
+        """Return the table and the notes as lines of text."""
+        return [*table_lines(self.rows), *self.notes]
+
+
+def table_lines(rows: Sequence[Mapping[str, object]]) -> list[str]:
+    """Return the rows as lines under a head; columns as in the first row, numbers to the right.
+
+    A column that is empty in every row is left out. Texts beyond CELL_WIDTH_MAX are cut at `…`."""
+    if not rows:
+        return []
+    names = [n for n in rows[0] if any(row.get(n) not in ("", None) for row in rows)]
+    cells = [[_cell(row.get(name)) for name in names] for row in rows]
+    widths = [max(len(c) for c in column) for column in zip(names, *cells, strict=True)]
+    numeric = [all(isinstance(row.get(n), int) for row in rows) for n in names]
+
+    def line(texts: Sequence[str]) -> str:
+        """Return one line of the table."""
+        padded = [
+            text.rjust(width) if right else text.ljust(width)
+            for text, width, right in zip(texts, widths, numeric, strict=True)
+        ]
+        return "  ".join(padded).rstrip()
+
+    rule = ["-" * width for width in widths]
+    return [line(names), line(rule), *map(line, cells)]
+
+
+def _cell(value: object) -> str:
+    """Return a value as the text of one cell, without line breaks."""
+    if value is None:
+        return ""
+    text = f"{value:,}" if isinstance(value, int) else " ".join(str(value).split())
+    return text if len(text) <= CELL_WIDTH_MAX else text[: CELL_WIDTH_MAX - 1] + "…"

@@ -1,0 +1,245 @@
+"""`dbt run-operation` on `incremental_mv` models: selection, tables, orphans, exit codes."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dbt.tests.util import run_dbt, run_dbt_and_capture
+
+from tests.contract.dbt.test_incremental_mv import (
+    CARRIER,
+    DAILY,
+    HOURLY,
+    NAMED,
+    IncrementalMvProject,
+    ProjectWarehouse,
+    flights,
+)
+
+pytestmark = pytest.mark.feature("dbt")
+
+SCHEMA = """
+sources: [{name: raw, schema: raw, tables: [{name: flights}, {name: airlines}]}]
+models:
+  - {name: hourly, config: {tags: [base]}, data_tests: [reconciled]}
+  - {name: daily, data_tests: [reconciled]}
+  - {name: carrier, config: {alias: by_carrier}, data_tests: [reconciled]}
+  - {name: named, data_tests: [reconciled]}
+"""
+
+
+def operate(operation: str, arguments: str = "{}", *, succeeds: bool = True) -> str:
+    """Run an operation; return its log."""
+    _, log = run_dbt_and_capture(
+        ["run-operation", operation, "--args", arguments], expect_pass=succeeds
+    )
+    return log
+
+
+class OperationsProject(IncrementalMvProject):
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {
+            "hourly.sql": HOURLY,
+            "marts": {"daily.sql": DAILY, "carrier.sql": CARRIER},  # type: ignore[dict-item]
+            "named.sql": NAMED,
+            "schema.yml": SCHEMA,
+        }
+
+
+class TestOperations(OperationsProject):
+    def test_plan_status_and_repairs(self, warehouse: ProjectWarehouse) -> None:
+        schema = warehouse.schema
+        before = warehouse.commits()
+        log = operate("plan")
+        assert warehouse.commits() == before
+        assert re.search(rf"{schema}\.hourly +CREATE +3 +900 +not built yet", log), log
+        assert re.search(rf"{schema}\.daily +CREATE .*reads {schema}\.hourly, not built yet", log)
+        assert f"CREATE TABLE `{schema}`.`hourly__target`" in log
+        assert "not built" in operate("status")
+
+        run_dbt(["run"])
+        self.check_progress(Path(warehouse.root))
+        log = operate("plan")
+        assert len(re.findall("NO CHANGE", log)) == 4
+
+        # Names, aliases, tags, paths and graph operators choose models as in `dbt run`.
+        self.check_selection(schema)
+
+        # A chosen slice is replayed, and each way to choose it is given alone.
+        warehouse.connection.execute("delete from raw.flights where flight_date = '2013-02-03'")
+        assert re.search(rf"{schema}\.by_carrier +stale", operate("status"))
+        assert "1 slices are stale" in operate("plan", "{models: carrier}")
+        log = operate("replay", "{models: carrier, partition: '201302'}")
+        assert re.search(r"by_carrier +201302 +replayed", log)
+        operate("replay", "{models: hourly, since: '2013-02-01', stale: true}", succeeds=False)
+        log = operate("replay", "{models: hourly, where: \"hour >= '2013-02-01 00:00:00'\"}")
+        assert re.search(r"hourly +all +replayed", log)
+        operate("replay")
+        warehouse.assert_equal_to_source("hourly", "daily", "named")
+
+        # Rows by hand: reconcile fails with the cause, adopt is refused, repair removes them.
+        warehouse.connection.execute(
+            f"insert into {schema}.daily__target (origin, day, departures) values "
+            "('XXX', '2013-01-01', 5)"
+        )
+        log = operate("reconcile", succeeds=False)
+        assert f"{schema}.daily differs from its source" in log
+        assert re.search(rf"{schema}\.hourly +equal to its source", log)
+        assert "reconcile: 1 failed" in log
+        log = operate("adopt", "{models: daily}", succeeds=False)
+        assert "BYPASS_ROWS" in log
+        operate("repair", "{models: daily, discard_bypass: true}")
+        warehouse.assert_equal_to_source("daily")
+        assert "equal to its source" in operate("reconcile")
+
+        # A gap is filled by `backfill`.
+        warehouse.connection.execute(f"system stop view {schema}.named__mv")
+        warehouse.connection.insert("raw.flights", flights(4))
+        warehouse.connection.execute(f"system start view {schema}.named__mv")
+        assert re.search(r"named +BACKFILL +1 +300", operate("plan", "{models: named}"))
+        assert re.search(r"named +backfilled +1 +300", operate("backfill"))
+        warehouse.assert_equal_to_source("named")
+
+    @staticmethod
+    def check_progress(root: Path) -> None:
+        """The chunks of a backfill are in run_results.json."""
+        results = json.loads((root / "target" / "run_results.json").read_text())["results"]
+        response = {r["unique_id"]: r["adapter_response"] for r in results}["model.test.carrier"]
+        assert response["backfill"]["chunks"] == 3
+        assert response["backfill"]["source_rows"] == 900
+        assert [c["rows"] for c in response["backfill"]["published"]] == [300, 300, 300]
+
+    @staticmethod
+    def check_selection(schema: str) -> None:
+        """Each selection chooses these models, an upstream before what reads it."""
+        for arguments, names in (
+            ("{models: [by_carrier]}", ["by_carrier"]),
+            ("{models: model.test.carrier}", ["by_carrier"]),
+            ("{select: 'tag:base'}", ["hourly"]),
+            ("{select: 'tag:base+'}", ["hourly", "daily"]),
+            ("{select: 'path:models/marts', exclude: daily}", ["by_carrier"]),
+            ("{select: 'named +daily,marts.*'}", ["daily", "named"]),
+        ):
+            log = operate("status", arguments)
+            assert re.findall(rf"{schema}\.(\w+) +covered", log) == names, arguments
+        log = operate("status", "{models: missing}", succeeds=False)
+        assert "missing is no incremental_mv model; there are: carrier, daily, hourly, named" in log
+
+
+class TestOrphans(OperationsProject):
+    def test_models_that_are_renamed_deleted_or_materialized_otherwise(
+        self, warehouse: ProjectWarehouse
+    ) -> None:
+        schema, models = warehouse.schema, Path(warehouse.root) / "models"
+        run_dbt(["run"])
+        # The trigger of another project, and one that a person made, are no orphans.
+        comment = warehouse.rows(
+            f"select comment from system.tables where database = '{schema}' and name = 'named__mv'"
+        )[0][0].replace("model.test.", "model.other.")
+        for name, text in (("others", comment), ("mine", "a note")):
+            warehouse.connection.execute(
+                f"create table {schema}.{name}_t (origin String) engine = MergeTree order by origin"
+            )
+            warehouse.connection.execute(
+                f"create materialized view {schema}.{name} to {schema}.{name}_t as select origin "
+                f"from raw.flights comment '{text.replace(chr(39), chr(92) + chr(39))}'"
+            )
+
+        # Materialized as a table: trigger and target go along in the same run.
+        warehouse.write("named", "{{ config(materialized='table', order_by='origin') }}" + NAMED)
+        run_dbt(["run", "--select", "named"])
+        assert self.relations(warehouse, "named") == {"named"}
+
+        # Renamed by file and by alias, and deleted with a model that is chained on it.
+        (models / "schema.yml").write_text(SCHEMA.replace("by_carrier", "carriers"))
+        (models / "hourly.sql").unlink()
+        (models / "marts" / "daily.sql").unlink()
+        (models / "schema.yml").write_text(
+            re.sub(r"  - \{name: (hourly|daily).*\n", "", (models / "schema.yml").read_text())
+        )
+        run_dbt(["run"])
+        log = operate("status")
+        assert re.search(
+            rf"{schema}\.by_carrier__mv +model\.test\.carrier +the model is .*now", log
+        )
+        assert re.search(r"daily__mv +model\.test\.daily +the project has no such model", log)
+        assert "drop_orphans" in operate("plan")
+
+        before = self.relations(warehouse)
+        log = operate("drop_orphans")
+        assert "this is a dry run" in log
+        assert log.index("daily__mv") < log.index("hourly__mv")
+        assert self.relations(warehouse) == before
+
+        # What a living trigger reads stays, with the reason; the rest is dropped.
+        warehouse.connection.execute(
+            f"create materialized view {schema}.reader to {schema}.mine_t as select origin "
+            f"from {schema}.hourly__target"
+        )
+        log = operate("drop_orphans", "{confirm: true}", succeeds=False)
+        assert f"{schema}.hourly__mv stays: {schema}.reader reads it" in log
+        assert self.relations(warehouse, "hourly") == {"hourly", "hourly__mv", "hourly__target"}
+        assert self.relations(warehouse, "daily") == set()
+        assert self.relations(warehouse, "by_carrier") == set()
+
+        warehouse.connection.execute(f"drop view {schema}.reader")
+        operate("drop_orphans", "{dry_run: false}")
+        assert "There are no orphans" in operate("drop_orphans")
+        kept = {"named", "carriers", "carriers__mv", "carriers__target"}
+        assert self.relations(warehouse) == kept | {"others", "others_t", "mine", "mine_t"}
+        warehouse.connection.insert("raw.flights", flights(5))
+
+    @staticmethod
+    def relations(warehouse: ProjectWarehouse, prefix: str = "") -> set[str]:
+        """Return the names in the models' schema that begin with `prefix`."""
+        rows = warehouse.rows(
+            f"select name from system.tables where database = '{warehouse.schema}' "
+            f"and startsWith(name, '{prefix}')"
+        )
+        return {name for (name,) in rows}
+
+
+class TestRollback(OperationsProject):
+    def test_the_previous_version_comes_back_with_its_read_view(
+        self, warehouse: ProjectWarehouse
+    ) -> None:
+        schema = warehouse.schema
+        run_dbt(["run", "--select", "carrier"])
+        before = warehouse.model("by_carrier")
+        _rebuild_by_engine(warehouse)
+        log = operate("rollback", "{models: carrier}")
+        assert re.search(rf"{schema}\.by_carrier +rolled back", log)
+        assert warehouse.model("by_carrier") == before
+        log = operate("rollback", "{models: named}", succeeds=False)
+        assert f"{schema}.named is not built" in log
+        assert "needs the models" in operate("rollback", succeeds=False)
+
+
+def _rebuild_by_engine(warehouse: Any) -> None:
+    """Make another version of the trigger in the engine, as a rebuild does."""
+    warehouse.connection.execute(f"system rebuild view {warehouse.schema}.by_carrier__mv")
+
+
+class TestDocs(OperationsProject):
+    def test_a_model_has_statistics_verdict_and_lineage(self, warehouse: ProjectWarehouse) -> None:
+        run_dbt(["run", "--select", "hourly", "daily"])
+        warehouse.connection.execute(f"create table {warehouse.schema}.t (a Int64) engine = Memory")
+        catalog = run_dbt(["docs", "generate"])
+        stats = catalog.nodes["model.test.daily"].stats
+        rows = warehouse.rows(f"select count() from {warehouse.schema}.daily__target")[0][0]
+        assert stats["row_count"].value == rows
+        assert stats["bytes"].value > 0
+        assert stats["last_modified"].value.endswith(" UTC")
+        assert stats["verdict"].value == "covered"
+        schema = warehouse.schema
+        assert stats["lineage"].value == (
+            f"{schema}.hourly__target → {schema}.daily__mv → {schema}.daily__target"
+        )
+        source = catalog.sources["source.test.raw.flights"].stats
+        assert source["row_count"].value == 900
+        assert "verdict" not in source
