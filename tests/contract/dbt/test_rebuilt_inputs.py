@@ -95,7 +95,8 @@ class TestSeeds(RebuiltInputs):
         write_seed(project, "names", NAMES.replace("Bob", "Bert"))
         results = run_dbt(["build"])
         messages = {r.node.name: r.message for r in results}
-        assert messages["of_seed"].startswith("REPLAY") and messages["named"].startswith("REPLAY")
+        assert messages["of_seed"].startswith("REPLAY")
+        assert messages["named"].startswith("REPLAY")
         assert raw.execute(model).fetchall() == [("a", 1), ("b", 2)]
         named = f"SELECT name, c FROM {project.test_schema}.named ORDER BY name"
         assert raw.execute(named).fetchall() == [("Ann", 1), ("Bert", 2)]
