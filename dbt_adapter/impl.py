@@ -30,7 +30,7 @@ from .config_reader import config_error
 from .connections import Handle, OlapdbConnectionManager
 from .constraints import Contract
 from .credentials import MEMORY, check_backfill_engine
-from .incremental_mv import generic_tests, reconcile, runner
+from .incremental_mv import clones, generic_tests, reconcile, runner
 from .incremental_mv.config import ReconcilePolicy, RunSettings, reconcile_policy, settings_of
 from .incremental_mv.names import ModelNames
 from .incremental_mv.operations import test_files
@@ -429,13 +429,13 @@ class OlapdbAdapter(SQLAdapter):
         if relation.type not in (RelationType.View, RelationType.MaterializedView):
             return [relation]
         names = ModelNames(relation.schema or "", relation.identifier or "")
-        if not self.warehouse().owns(names):
-            return [relation]
-        return [
-            self._sibling(relation, names.view, RelationType.MaterializedView),
-            relation,
-            self._sibling(relation, names.target, RelationType.Table),
-        ]
+        warehouse = self.warehouse()
+        warehouse.look_up((names.database, name) for name in (names.view, names.model))
+        target = self._sibling(relation, names.target, RelationType.Table)
+        if warehouse.owns(names):
+            trigger = self._sibling(relation, names.view, RelationType.MaterializedView)
+            return [trigger, relation, target]
+        return [relation, target] if clones.is_clone(warehouse, names) else [relation]
 
     def _parts_named(
         self, parts: Sequence[OlapdbRelation], old: OlapdbRelation, new: OlapdbRelation
@@ -502,6 +502,24 @@ class OlapdbAdapter(SQLAdapter):
         return SnapshotChange(
             target.render(), sql, columns, query_columns, strategy, meta, *texts
         ).statement()
+
+    # --- clones
+
+    @available.parse(lambda *a, **k: False)
+    def is_incremental_mv(self, relation: OlapdbRelation) -> bool:
+        """Return whether the relation is the read view of an `incremental_mv` or of its clone."""
+        return len(self._parts(relation)) > 1
+
+    @available.parse(lambda *a, **k: [])
+    def clone_statements(
+        self, source: OlapdbRelation, target: OlapdbRelation, is_model: bool
+    ) -> list[str]:
+        """Return the statements that clone a table, or an `incremental_mv` if `is_model`."""
+        if is_model:
+            names = [ModelNames(r.schema or "", r.identifier or "") for r in (source, target)]
+            return clones.clone_model(self.warehouse(), names[0], names[1])
+        relations = {"this_relation": target, "defer_relation": source}
+        return [str(self.execute_macro("create_or_replace_clone", kwargs=relations))]
 
     # --- contracts
 

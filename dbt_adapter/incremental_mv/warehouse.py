@@ -175,6 +175,11 @@ class Warehouse:
         row = self._relation(database, view)
         return None if row is None else _view(row)
 
+    def comment(self, database: str, name: str) -> str:
+        """Return the comment of a relation, "" if there is none."""
+        row = self._relation(database, name)
+        return str(row["comment"]) if row is not None else ""
+
     def owns(self, names: ModelNames) -> bool:
         """Return whether the relation is the read view of an `incremental_mv`."""
         view = self.view(names)

@@ -24,7 +24,7 @@ from olapdb.model.schema import DatabaseEntry, SchemaObject
 from olapdb.model.user_function import UserFunction
 
 if TYPE_CHECKING:
-    from olapdb.catalog.sqlite.catalog import SqliteCatalog
+    from olapdb.catalog.sqlite.catalog_reader import CatalogReader
 
 TABLES_LOADED_MAX = 4_096
 FOLLOWED_COMMITS_MAX = 256
@@ -43,7 +43,7 @@ class HeadCache:
     """A thread-safe cache of the newest commit. A caller that passes a connection must acquire it
     before this object's lock."""
 
-    def __init__(self, catalog: SqliteCatalog) -> None:
+    def __init__(self, catalog: CatalogReader) -> None:
         self._catalog = catalog
         self._lock = threading.Lock()
         self._newest: Newest | None = None

@@ -24,7 +24,7 @@ from olapdb.model.user_function import UserFunction
 from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
 
 if TYPE_CHECKING:
-    from olapdb.catalog.sqlite.catalog import SqliteCatalog
+    from olapdb.catalog.sqlite.catalog_reader import CatalogReader
 
 
 VERSION_READS_MAX = 8
@@ -35,7 +35,7 @@ once."""
 class SqliteSnapshot:
     """A `olapdb.model.snapshot.Snapshot` in SQLite, shared by all readers of one commit."""
 
-    def __init__(self, catalog: SqliteCatalog, number: int, schema: SchemaState) -> None:
+    def __init__(self, catalog: CatalogReader, number: int, schema: SchemaState) -> None:
         self._catalog = catalog
         self._number = number
         self._schema = schema

@@ -1,4 +1,4 @@
-"""Python models on Spark and in process: what the classes of dbt-tests-adapter leave open."""
+"""Python models on Spark and in process: what the classes of dbt-tests-adapter omit."""
 
 from __future__ import annotations
 

@@ -9,13 +9,6 @@ from dbt.tests.util import run_dbt_and_capture
 
 pytestmark = pytest.mark.feature("dbt", "provability")
 
-SNAPSHOT = """
-{% snapshot history %}
-{{ config(unique_key='id', strategy='check', check_cols=['name']) }}
-select 1 as id, 'a' as name
-{% endsnapshot %}
-"""
-
 
 class TestRefused:
     @pytest.fixture(scope="class")
@@ -25,13 +18,8 @@ class TestRefused:
             "kept.sql": "{{ config(materialized='materialized_view') }} select 1 as id",
         }
 
-    @pytest.fixture(scope="class")
-    def snapshots(self) -> dict[str, str]:
-        return {"history.sql": SNAPSHOT}
-
     def test_each_refusal_names_the_alternative(self, project: Any) -> None:
         results, log = run_dbt_and_capture(["build"], expect_pass=False)
         assert {str(r.status) for r in results} == {"error"}
         assert "unique_key means nothing" in log
         assert "materialized='incremental_mv'" in log
-        assert "olapdb has no snapshots" in log
