@@ -197,7 +197,7 @@ def reserved_names(nodes: Iterable[NamedNode]) -> dict[str, str]:
     """Return a mistake for each node whose relation has the name of a part of another, by unique id.
 
     Parts are the trigger and target of an `incremental_mv`, and the relations that a run makes on
-    its way (`__dbt_new`, `__dbt_tmp`, …)."""
+    its way (`__dbt_tmp`, `__dbt_backup`)."""
     listed = list(nodes)
     parts = {
         (node.schema, part): node

@@ -31,9 +31,10 @@ from .connections import Handle, OlapdbConnectionManager
 from .constraints import Contract
 from .credentials import MEMORY, check_backfill_engine
 from .incremental_mv import clones, generic_tests, reconcile, runner
-from .incremental_mv.config import RunSettings, settings_of
+from .incremental_mv.config import ReconcilePolicy, RunSettings, reconcile_policy, settings_of
 from .incremental_mv.names import ModelNames
 from .incremental_mv.operations import test_files
+from .incremental_mv.source_comparison import tested_relation
 from .incremental_mv.warehouse import ViewInfo, Warehouse
 from .project import named_node, node_config, project_folder
 from .python_models import submission
@@ -677,12 +678,24 @@ class OlapdbAdapter(SQLAdapter):
         the query reads the recorded verdicts."""
         given = {name: value for name, value in arguments.items() if value is not None}
         given.setdefault("engine", self.config.credentials.backfill_engine)
-        findings = generic_tests.run_test(self.warehouse(), test, model, given, running=running)
+        policy = self._reconcile_policy(model)
+        findings = generic_tests.run_test(
+            self.warehouse(), test, model, given, policy, running=running
+        )
         if isinstance(findings, str):
             return findings
         for finding in reconcile.bounded(findings):
             logger.info(finding.line())
         return reconcile.findings_sql(findings)
+
+    def _reconcile_policy(self, model: OlapdbRelation | str) -> ReconcilePolicy:
+        """Return the policy that the config of a tested model has for the test `reconciled`."""
+        names, _ = tested_relation(model)
+        nodes: Mapping[str, Any] = getattr(self.get_macro_resolver(), "nodes", {})
+        for node in nodes.values():
+            if (node.schema, node.alias) == (names.database, names.model):
+                return reconcile_policy({"reconcile": node.config.get("reconcile")})
+        return ReconcilePolicy()
 
     @available.parse(lambda *a, **k: None)
     def incremental_mv_operation(self, operation: str, options: Mapping[str, Any]) -> None:

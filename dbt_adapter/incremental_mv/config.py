@@ -127,7 +127,6 @@ def _refuse_unfinished(reader: ConfigReader, settings: RunSettings) -> None:
     """Add a mistake for each setting that no part of the run acts on yet."""
     for name, is_set in (
         ("on_schema_change", settings.on_schema_change not in ("", "ignore")),
-        ("reconcile", settings.reconcile != ReconcilePolicy()),
     ):
         if is_set:
             reader.refuse(f"{name} has a value that incremental_mv does not act on yet; remove it.")
@@ -242,6 +241,15 @@ def _bound(reader: ConfigReader, scope: Mapping[str, object], name: str) -> str:
         )
         return ""
     return str(value)
+
+
+def reconcile_policy(config: Mapping[str, Any]) -> ReconcilePolicy:
+    """Return the model's policy for `reconciled`; raise CompilationError if it is none."""
+    reader = ConfigReader(config)
+    policy = _reconcile_policy(reader)
+    if reader.problems:
+        raise config_error(reader.problems)
+    return policy
 
 
 def _reconcile_policy(reader: ConfigReader) -> ReconcilePolicy:
