@@ -80,9 +80,10 @@
   now()
 {% endmacro %}
 
+{# The warehouse has no users to whom anything could be granted. #}
 {% macro olapdb__apply_grants(relation, grant_config, should_revoke=True) %}
   {% if grant_config %}
-    {% do exceptions.warn("olapdb has no users, so the grants of " ~ relation ~ " do nothing.") %}
+    {{ log("olapdb has no users, so the grants of " ~ relation ~ " do nothing.") }}
   {% endif %}
 {% endmacro %}
 
@@ -92,4 +93,11 @@
   {% if description is not none or columns %}
     {% do adapter.persist_comments(relation, description, columns) %}
   {% endif %}
+{% endmacro %}
+
+{# The engine converts the rows in the same commit. #}
+{% macro olapdb__alter_column_type(relation, column_name, new_column_type) %}
+  {% call statement('alter_column_type', auto_begin=False) %}
+    alter table {{ relation.render() }} modify column {{ adapter.quote(column_name) }} {{ new_column_type }}
+  {% endcall %}
 {% endmacro %}
