@@ -20,29 +20,43 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.sql import SQLAdapter
 from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.contracts.metadata import CatalogTable
-from dbt_common.exceptions import CompilationError, DbtRuntimeError
+from dbt_common.exceptions import CompilationError
 
-from . import cross_database, seed_changes, seeds, snapshots
+from . import (
+    config_check,
+    cross_database,
+    incremental_strategies,
+    schema_changes,
+    seed_changes,
+    seeds,
+    snapshots,
+)
 from .catalog import catalog_table
 from .column import OlapdbColumn
+from .config_reader import config_error
 from .connections import Handle, OlapdbConnectionManager
 from .constraints import Contract
-from .credentials import check_backfill_engine
+from .credentials import MEMORY, check_backfill_engine
 from .incremental_mv import clones, generic_tests, reconcile, runner
 from .incremental_mv.config import RunSettings, settings_of
 from .incremental_mv.names import ModelNames
 from .incremental_mv.operations import test_files
 from .incremental_mv.warehouse import ViewInfo, Warehouse
+from .project import named_node, node_config, project_folder
 from .python_models import submission
 from .python_models.rows_table import rows_relation
 from .relation import OlapdbRelation, quote, string_literal
+from .run_lock import WRITING_COMMANDS, RunLock
 from .snapshots import SnapshotChange
-from .storage_clause import storage_clause
+from .storage_clause import query_settings, storage_clause, with_indexes
 
 if TYPE_CHECKING:
     import agate
 
 logger = AdapterLogger("olapdb")
+
+_CHECKED = ("model", "seed", "snapshot")
+"""The resource types whose config is checked before they run."""
 
 
 @dataclass
@@ -53,9 +67,19 @@ class OlapdbConfig(AdapterConfig):
     order_by: str | list[str] | None = None
     partition_by: str | list[str] | None = None
     primary_key: str | list[str] | None = None
+    ttl: str | list[str] | None = None
     table_settings: dict[str, Any] | None = None
+    settings: dict[str, Any] | None = None
+    query_settings: dict[str, Any] | None = None
+    indexes: list[dict[str, Any]] | None = None
     on_definition_change: str | None = None
+    backfill: str | dict[str, Any] | None = None
+    backfill_on: str | None = None
     backfill_engine: str | None = None
+    retain: str | None = None
+    dimensions: list[str] | None = None
+    reconcile: str | dict[str, Any] | None = None
+    deduplicate_by: str | list[str] | None = None
     submission_method: str | None = None
     arrow_input: str | None = None
 
@@ -75,6 +99,7 @@ class OlapdbAdapter(SQLAdapter):
             Capability.TableLastModifiedMetadata: CapabilitySupport(support=Support.Full),
             Capability.TableLastModifiedMetadataBatch: CapabilitySupport(support=Support.Full),
             Capability.GetCatalogForSingleRelation: CapabilitySupport(support=Support.Full),
+            Capability.MicrobatchConcurrency: CapabilitySupport(support=Support.Full),
         }
     )
 
@@ -85,6 +110,67 @@ class OlapdbAdapter(SQLAdapter):
         ConstraintType.primary_key: ConstraintSupport.NOT_ENFORCED,
         ConstraintType.foreign_key: ConstraintSupport.NOT_SUPPORTED,
     }
+
+    def __init__(self, config: Any, mp_context: Any) -> None:
+        """Make the adapter of a project; a relative path of its profile is in the project's folder."""
+        super().__init__(config, mp_context)
+        config.credentials.project_folder = project_folder(config)
+        self._run_lock: RunLock | None = None
+        self._reserved_names: dict[str, str] | None = None
+
+    # --- runs
+
+    def set_relations_cache(
+        self, relation_configs: Iterable[Any], clear: bool = False, required_schemas: Any = None
+    ) -> None:
+        """Take the lock of the run, then read which relations exist."""
+        self._lock_run()
+        super().set_relations_cache(relation_configs, clear, required_schemas)
+
+    def _lock_run(self) -> None:
+        """Take the lock of the target if the command of dbt writes; see `RunLock`."""
+        credentials = self.config.credentials
+        command = str(getattr(getattr(self.config, "args", None), "which", "") or "")
+        if command not in WRITING_COMMANDS or credentials.read_only or self._run_lock is not None:
+            return
+        if credentials.location == MEMORY:
+            return
+        self._handle()  # makes the folder of a new warehouse
+        lock = RunLock(credentials.location, credentials.schema)
+        lock.acquire(f"dbt {command}", credentials.wait_for_run)
+        self._run_lock = lock
+
+    def cleanup_connections(self) -> None:
+        """Close all connections, and let the next run of the target begin."""
+        super().cleanup_connections()
+        if self._run_lock is not None:
+            self._run_lock.release()
+            self._run_lock = None
+
+    def pre_model_hook(self, config: Mapping[str, Any]) -> None:
+        """Check a model, seed or snapshot before anything of it runs.
+
+        Raises one CompilationError for all mistakes of its config and its name."""
+        node = config.model  # type: ignore[attr-defined]
+        if str(node.resource_type) not in _CHECKED:
+            return
+        self._lock_run()
+        problems = config_check.mistakes(node_config(node, self.config), self.config.credentials)
+        reserved = self._reserved().get(node.unique_id)
+        if reserved is not None:
+            problems.append(reserved)
+        if problems:
+            raise config_error(problems)
+
+    def _reserved(self) -> dict[str, str]:
+        """Return the mistakes in the names of the project's relations, by unique id."""
+        if self._reserved_names is None:
+            manifest = self.get_macro_resolver()
+            nodes = getattr(manifest, "nodes", {}).values()
+            self._reserved_names = config_check.reserved_names(
+                named_node(n) for n in nodes if str(n.resource_type) in _CHECKED
+            )
+        return self._reserved_names
 
     # --- names and types
 
@@ -147,10 +233,86 @@ class OlapdbAdapter(SQLAdapter):
         """Run `select 1`, for dbt debug."""
         self.execute("select 1 as id")
 
+    # --- incremental models
+
     @available
     def valid_incremental_strategies(self) -> list[str]:
         """Return the strategies of dbt's materialization `incremental`."""
-        return ["append"]
+        return list(incremental_strategies.BUILTIN)
+
+    @available
+    def incremental_strategy(self, config: Mapping[str, Any]) -> str:
+        """Return the strategy of a model, "default" without one."""
+        return incremental_strategies.strategy_of(config)
+
+    @available
+    def is_builtin_strategy(self, strategy: str) -> bool:
+        """Return whether the strategy is the adapter's, not a macro of the project."""
+        return strategy in ("default", *incremental_strategies.BUILTIN)
+
+    @available
+    def replace_keys_clause(self, unique_key: object, predicates: object) -> str:
+        """Return the clause of INSERT for rows with a key of the run's rows."""
+        return incremental_strategies.keys_clause(unique_key, predicates)
+
+    @available
+    def replace_partitions_clause(self, config: Mapping[str, Any], predicates: object) -> str:
+        """Return the clause of INSERT for the partitions of the run's rows."""
+        return incremental_strategies.partitions_clause(config, predicates)
+
+    @available
+    def replace_batch_clause(self, model: Mapping[str, Any], predicates: object) -> str:
+        """Return the clause of INSERT for the rows of the run's batch."""
+        return incremental_strategies.batch_clause(model, predicates)
+
+    @available
+    def merge_kept_columns(
+        self, config: Mapping[str, Any], unique_key: object, columns: Sequence[OlapdbColumn]
+    ) -> list[str]:
+        """Return the columns that a merge does not update."""
+        return incremental_strategies.merge_kept(config, unique_key, columns)
+
+    @available
+    def merged_rows(
+        self,
+        target: OlapdbRelation,
+        rows: str,
+        unique_key: object,
+        columns: Sequence[OlapdbColumn],
+        kept: Sequence[str],
+        predicates: object,
+    ) -> str:
+        """Return the query of a merge that keeps columns of known rows."""
+        keys = incremental_strategies.keys_of(unique_key)
+        names = [column.name for column in columns]
+        return incremental_strategies.merged_rows(target, rows, keys, names, kept, predicates)
+
+    @available
+    def schema_change(
+        self, present: Sequence[OlapdbColumn], queried: Sequence[OlapdbColumn]
+    ) -> dict[str, Any]:
+        """Return the differences between a table's columns and a query's."""
+        return schema_changes.compare(present, queried)
+
+    @available
+    def schema_change_refused(self, relation: OlapdbRelation, change: Mapping[str, Any]) -> str:
+        """Return the message for a schema change under on_schema_change='fail'."""
+        return schema_changes.refused(relation, change)
+
+    @available.parse(lambda *a, **k: "")
+    def column_named(self, relation: OlapdbRelation, name: str) -> str:
+        """Return the name of the relation's column: `name`, or the one that differs from it in case
+        only, since macros for other warehouses may write it so."""
+        names = [column.name for column in self.get_columns_in_relation(relation)]
+        alike = [known for known in names if known.lower() == name.lower()]
+        return alike[0] if name not in names and len(alike) == 1 else name
+
+    @available
+    def ignored_columns(
+        self, relation: OlapdbRelation, change: Mapping[str, Any]
+    ) -> list[OlapdbColumn]:
+        """Return the columns to insert under on_schema_change='ignore'."""
+        return schema_changes.ignored(relation, change)
 
     # --- relations
 
@@ -210,85 +372,52 @@ class OlapdbAdapter(SQLAdapter):
         """Rename the relation in one statement, with trigger and target of an `incremental_mv`."""
         self._rename([(from_relation, to_relation)])
 
-    @available
-    def swap_in(
-        self,
-        new: OlapdbRelation,
-        current: OlapdbRelation | None,
-        backup: OlapdbRelation | None,
-        release: bool = False,
-    ) -> str:
-        """Rename `current` to `backup` and `new` to the name of `current`, atomically for readers.
-
-        A table that triggers join stays the same table and takes over the rows of `new` instead, so
-        the triggers keep it. The rows that differ decide which slices of the triggers become stale.
-        Triggers that read `current` as their source are dropped if `release`, else the method raises
-        CompilationError. Returns "", for Jinja."""
-        if current is None or backup is None:
-            raise DbtRuntimeError("swap_in needs a current relation and a name for its backup.")
-        self.check_rebuild(current, new.type, release)
-        if release:
-            runner.release(self.warehouse(), current.render(), self._bound_to(current, new.type))
-        if RelationType.View not in (new.type, current.type) and self.warehouse().readers(
-            current.schema or "", current.identifier or "", kind="dimension"
-        ):
-            self._replace_dimension(new, current)
-            return ""
-        target = new.incorporate(path=dict(current.path.to_dict()), type=new.type)
-        self._rename([(current, backup), (new, target)])
-        return ""
-
     @available.parse(lambda *a, **k: None)
-    def check_rebuild(self, current: OlapdbRelation, new_type: str, release: bool) -> None:
-        """Raise CompilationError if triggers would stay with `current` after a rebuild.
-
-        The rebuild gives its name to another relation of type `new_type`. With `release`, raise it
-        only for triggers that dbt did not make, which `swap_in` cannot drop."""
-        bound = self._bound_to(current, new_type)
-        runner.refuse_foreign(current.render(), bound)
-        if bound and not release:
-            raise CompilationError(
-                f"{current.render()} cannot be rebuilt: the triggers {', '.join(sorted(bound))} "
-                "read it, and a rebuilt table is another table. Run dbt with --full-refresh, which "
-                "drops these triggers and rebuilds their models when they run; or make the model "
-                "incremental (append), or load it as a source."
-            )
-
-    def _bound_to(self, current: OlapdbRelation, new_type: str | None) -> dict[str, ViewInfo]:
-        """Return the triggers that stay with this relation if another one takes its name.
-
-        Keys are `database.name`. Triggers that join it count only if it or its replacement, of
-        type `new_type`, is a view."""
-        kinds = ["source"]
-        if RelationType.View in (new_type, current.type):
-            kinds.append("dimension")
+    def check_replacement(self, current: OlapdbRelation, new_type: str) -> None:
+        """Raise CompilationError if triggers read what a relation of type `new_type` would replace,
+        and cannot go on: those of a table that becomes a view, those chained on an `incremental_mv`
+        that becomes anything else."""
+        parts = self._parts(current)
+        if len(parts) == 1 and (current.type != RelationType.Table or new_type != "view"):
+            return
         warehouse = self.warehouse()
         triggers: dict[str, ViewInfo] = {}
-        for part in self._parts(current):
-            for kind in kinds:
+        for part in parts:
+            for kind in ("source", "dimension"):
                 triggers |= warehouse.readers(part.schema or "", part.identifier or "", kind=kind)
-        return triggers
+        own = {f"{part.schema}.{part.identifier}" for part in parts}
+        bound = sorted(triggers.keys() - own)
+        if bound:
+            raise CompilationError(
+                f"{current.render()} cannot become a {new_type}: the triggers {', '.join(bound)} "
+                "read it, and only a table can be read by triggers. Change or remove their models "
+                f"first, then run {'; '.join(f'DROP VIEW {name}' for name in bound)}."
+            )
 
-    def _replace_dimension(self, new: OlapdbRelation, current: OlapdbRelation) -> None:
-        """Give `current` the definition and rows of `new` in one statement, then drop `new`."""
-        tables = self.warehouse().rows(
-            "SELECT engine_full FROM system.tables "
-            f"WHERE database = {string_literal(new.schema or '')} "
-            f"AND name = {string_literal(new.identifier or '')}"
+    @available.parse(lambda *a, **k: None)
+    def after_replacement(self, former: OlapdbRelation | None, new: OlapdbRelation) -> None:
+        """Drop what a replaced relation leaves: trigger and target of an `incremental_mv`, also of
+        one that an interrupted run replaced. Put the relation's new type into dbt's cache."""
+        names = ModelNames(new.schema or "", new.identifier or "")
+        siblings = [
+            self._sibling(new, names.view, RelationType.MaterializedView),
+            self._sibling(new, names.target, RelationType.Table),
+        ]
+        cached = [self._cached(sibling) for sibling in siblings]
+        if any(cached) and self.warehouse().owns(names):
+            for sibling in siblings:
+                super().drop_relation(sibling)
+        if former is not None and former.type != new.type:
+            self.cache_dropped(former)
+
+    def _cached(self, relation: OlapdbRelation) -> bool:
+        """Return whether dbt's cache has a relation of this name."""
+        return (
+            self.get_relation(
+                relation.database or "", relation.schema or "", relation.identifier or ""
+            )
+            is not None
         )
-        self.execute(
-            f"CREATE OR REPLACE TABLE {current.render()} ENGINE = {tables[0]['engine_full']} "
-            f"AS SELECT * FROM {new.render()}",
-            auto_begin=False,
-        )
-        self.drop_relation(new)
-
-    @available.parse(lambda *a, **k: True)
-    def is_plain_view(self, relation: OlapdbRelation) -> bool:
-        """Return whether CREATE OR REPLACE VIEW can replace the relation.
-
-        It can if the relation is neither a table nor the read view of an `incremental_mv`."""
-        return relation.type == RelationType.View and len(self._parts(relation)) == 1
 
     def _rename(self, pairs: Sequence[tuple[OlapdbRelation, OlapdbRelation]]) -> None:
         """Rename relations with their parts in one statement, and in dbt's cache."""
@@ -340,6 +469,16 @@ class OlapdbAdapter(SQLAdapter):
     def storage_clause(self, config: Mapping[str, Any]) -> str:
         """Return ENGINE, PARTITION BY, PRIMARY KEY, ORDER BY and SETTINGS from a model's config."""
         return storage_clause(config)
+
+    @available.parse(lambda columns, config: columns)
+    def with_indexes(self, columns: str, config: Mapping[str, Any]) -> str:
+        """Return a column list of CREATE TABLE with the skip indexes of a model's config added."""
+        return with_indexes(columns, config)
+
+    @available.parse(lambda *a, **k: "")
+    def query_settings(self, config: Mapping[str, Any]) -> str:
+        """Return the SETTINGS clause that ends the statement which fills a table."""
+        return query_settings(config)
 
     @available.parse(lambda *a, **k: "''")
     def string_literal(self, value: str) -> str:
@@ -434,44 +573,34 @@ class OlapdbAdapter(SQLAdapter):
     # --- seeds
 
     @available.parse(lambda *a, **k: "")
-    def load_seed(self, relation: OlapdbRelation, agate_table: agate.Table) -> str:
-        """Insert the seed's rows as one Arrow block. Returns the equivalent statement."""
+    def load_seed(
+        self, relation: OlapdbRelation, agate_table: agate.Table, exchange: bool = False
+    ) -> str:
+        """Insert the seed's rows in one commit. Returns the equivalent statement.
+
+        With `exchange` the table has no other rows afterwards: rows that the file lacks leave,
+        equal rows stay, and the others are inserted."""
         types = {c.name: c.dtype for c in self.get_columns_in_relation(relation)}
         data = seeds.to_arrow(agate_table, types)
-        statement = f"INSERT INTO {relation.render()} FORMAT Arrow"
+        clause = "REPLACE WHERE 1" if exchange else ""
+        statement = f"INSERT INTO {relation.render()} {clause} FORMAT Arrow"
         with self.connections.exception_handler(statement):
-            self._handle().connection.insert(f"{relation.schema}.{relation.identifier}", data)
+            self._handle().connection.insert(relation.render(), data, replace=clause)
         return statement
 
-    @available.parse(lambda *a, **k: "")
-    def reload_seed(
-        self,
-        relation: OlapdbRelation,
-        new: OlapdbRelation,
-        agate_table: agate.Table,
-        overrides: Mapping[str, str],
-        full_refresh: bool,
-    ) -> str:
-        """Load the seed into `new`, change `relation` to the same rows, and drop `new`.
+    @available.parse(lambda *a, **k: True)
+    def seed_fits(
+        self, relation: OlapdbRelation, agate_table: agate.Table, overrides: Mapping[str, str]
+    ) -> bool:
+        """Return whether the table has the columns of the seed, of types that hold its values.
 
-        Does not touch `relation` if the rows are equal. Returns the statement that loads the seed."""
-        statement: str = self.load_seed(new, agate_table)
-        warehouse = self.warehouse()
-        types = {c.name: c.dtype for c in self.get_columns_in_relation(new)}
+        `overrides` are the configured types; other columns may be Nullable without need."""
         old_types = {c.name: c.dtype for c in self.get_columns_in_relation(relation)}
-        change = seed_changes.compare_rows(warehouse, new, relation, types, old_types, overrides)
-        if not change.is_none:
-            bound = change.fits and not full_refresh and self._bound_to(relation, relation.type)
-            if bound:
-                seed_changes.apply_change(warehouse, new, relation, list(types), change)
-            else:
-                backup = relation.incorporate(
-                    path={"identifier": f"{relation.identifier}__dbt_backup"}
-                )
-                self.swap_in(new, relation, backup, full_refresh)
-                self.drop_relation(backup)
-        self.drop_relation(new)
-        return statement
+        new_types = {
+            str(name): overrides.get(name) or str(self.convert_type(agate_table, index))
+            for index, name in enumerate(agate_table.column_names)
+        }
+        return seed_changes.fits(old_types, new_types, overrides)
 
     # --- Python models
 

@@ -1,41 +1,43 @@
-{# dbt's own materialization with two changes: the table used as a temporary one is dropped, and a full
-   refresh swaps the new table in atomically. #}
+{# A later run of a built-in strategy is one statement: nothing is left behind by a run that is killed.
+   A strategy of the project's own gets the model's rows in a temporary table, as in other adapters. #}
 {% materialization incremental, adapter='olapdb', supported_languages=['sql', 'python'] %}
   {%- set existing = load_cached_relation(this) -%}
   {%- set target = this.incorporate(type='table') -%}
-  {%- set strategy = adapter.get_incremental_strategy_macro(
-        context, config.get('incremental_strategy') or 'default') -%}
+  {%- set strategy = adapter.incremental_strategy(model.config) -%}
+  {%- set strategy_macro = adapter.get_incremental_strategy_macro(context, strategy) -%}
   {%- set on_schema_change = incremental_validate_on_schema_change(
         config.get('on_schema_change'), default='ignore') -%}
-
-  {% if config.get('unique_key') and (config.get('incremental_strategy') or 'append') == 'append' %}
-    {{ exceptions.raise_compiler_error(
-      "unique_key means nothing to incremental models here, which append: rows of a known key would be "
-      ~ "there twice. Remove it, or set engine='ReplacingMergeTree' with order_by=" ~ config.get('unique_key') | tojson
-      ~ " in its place and read the model with FINAL.") }}
-  {% endif %}
+  {%- set temporary = make_temp_relation(target) -%}
 
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
 
   {%- set python_rows = olapdb_python_rows(target, compiled_code) -%}
   {%- set sql = olapdb_select_rows(python_rows, compiled_code) -%}
+  {% do drop_relation_if_exists(load_cached_relation(temporary)) %}
   {% if existing is none or not existing.is_table or should_full_refresh() %}
     {% do olapdb_build_table(existing, target, sql) %}
   {% else %}
-    {%- set rows = make_temp_relation(target) -%}
-    {% do run_query(get_create_table_as_sql(True, rows, sql)) %}
-    {%- set columns = process_schema_changes(on_schema_change, rows, existing)
-          or adapter.get_columns_in_relation(existing) -%}
-    {%- set append = strategy({
+    {%- set is_own = not adapter.is_builtin_strategy(strategy) -%}
+    {% if is_own %}
+      {% do run_query(get_create_table_as_sql(True, temporary, sql)) %}
+    {% endif %}
+    {%- set columns = olapdb_sync_columns(on_schema_change, existing, sql) -%}
+    {%- set change = strategy_macro({
           'target_relation': target,
-          'temp_relation': rows,
+          'temp_relation': temporary if is_own else '(\n' ~ sql ~ '\n) as DBT_INTERNAL_SOURCE',
           'unique_key': config.get('unique_key'),
           'dest_columns': columns,
           'incremental_predicates': config.get('predicates') or config.get('incremental_predicates'),
         }) -%}
-    {% call statement('main') %}{{ append }}{% endcall %}
-    {% do adapter.drop_relation(rows) %}
+    {% call statement('main') %}
+      {{ config.get('sql_header') if config.get('sql_header') is not none }}
+      {{ change }}
+    {% endcall %}
+    {% if is_own %}
+      {% do adapter.drop_relation(temporary) %}
+    {% endif %}
+    {% do adapter.after_replacement(existing, target) %}
   {% endif %}
   {% do drop_relation_if_exists(python_rows) %}
 
@@ -48,3 +50,19 @@
 
   {{ return({'relations': [target]}) }}
 {% endmaterialization %}
+
+{# Bring the table's columns in line with the query's, as `on_schema_change` says. Return the columns to
+   insert, which both have. #}
+{% macro olapdb_sync_columns(on_schema_change, existing, sql) %}
+  {%- set present = adapter.get_columns_in_relation(existing) -%}
+  {%- set queried = get_column_schema_from_query(sql, config.get('sql_header')) -%}
+  {%- set change = adapter.schema_change(present, queried) -%}
+  {% if on_schema_change == 'fail' and change.schema_changed %}
+    {% do exceptions.raise_compiler_error(adapter.schema_change_refused(existing, change)) %}
+  {% elif on_schema_change == 'ignore' %}
+    {{ return(adapter.ignored_columns(existing, change)) }}
+  {% elif change.schema_changed %}
+    {% do sync_column_schemas(on_schema_change, existing, change) %}
+  {% endif %}
+  {{ return(queried) }}
+{% endmacro %}

@@ -2,33 +2,53 @@
   {{ return(olapdb_create_seed(this, model, agate_table)) }}
 {% endmacro %}
 
-{% macro olapdb_create_seed(relation, model, agate_table) %}
+{# Create or replace the seed's table, with the rows of the table `rows` if it is given. #}
+{% macro olapdb_create_seed(relation, model, agate_table, rows=none) %}
   {%- set overrides = model['config'].get('column_types', {}) -%}
+  {%- set quote_columns = model['config'].get('quote_columns', none) -%}
   {% set sql %}
-    create table {{ relation.render() }} (
+    {%- set columns %}(
       {%- for name in agate_table.column_names %}
-        {{ adapter.quote(name | string) }} {{ overrides.get(name, adapter.convert_type(agate_table, loop.index0)) }}
+        {{ adapter.quote_seed_column(name | string, quote_columns) }} {{ overrides.get(name, adapter.convert_type(agate_table, loop.index0)) }}
         {%- if not loop.last %},{% endif %}
       {%- endfor %}
-    ) {{ adapter.storage_clause(model['config']) }}
+    )
+    {%- endset %}
+    create or replace table {{ relation.render() }} {{ adapter.with_indexes(columns, model['config']) }}
+    {{ adapter.storage_clause(model['config']) }}
+    {%- if rows is not none %} as select * from {{ rows.render() }}{% endif %}
   {% endset %}
   {% call statement('_', auto_begin=False) %}{{ sql }}{% endcall %}
   {{ return(sql) }}
 {% endmacro %}
 
-{# Load the file beside the existing table, then apply the differing rows to that table. #}
+{# Do nothing if the table can take the file's rows: `load_csv_rows` then exchanges those that differ.
+   Otherwise the file is loaded beside the table, which is replaced in one statement. #}
 {% macro olapdb__reset_csv_table(model, full_refresh, old_relation, agate_table) %}
-  {%- set new = make_intermediate_relation(old_relation) -%}
-  {% do adapter.drop_relation(new) %}
-  {{ return(olapdb_create_seed(new, model, agate_table)) }}
+  {%- set beside = make_intermediate_relation(old_relation) -%}
+  {% do drop_relation_if_exists(load_cached_relation(beside)) %}
+  {% if agate_table.rows | length == 0 %}
+    {{ return(olapdb_create_seed(old_relation, model, agate_table)) }}
+  {% elif full_refresh or not adapter.seed_fits(old_relation, agate_table, model['config'].get('column_types', {})) %}
+    {{ return(olapdb_create_seed(beside, model, agate_table)) }}
+  {% endif %}
+  {{ return('') }}
 {% endmacro %}
 
 {% macro olapdb__load_csv_rows(model, agate_table) %}
   {%- set target = this.incorporate(type='table') -%}
-  {% if load_cached_relation(this) is none %}
+  {%- set existing = load_cached_relation(this) -%}
+  {% if existing is none %}
     {{ return(adapter.load_seed(target, agate_table)) }}
+  {% elif should_full_refresh() or not adapter.seed_fits(existing, agate_table, model['config'].get('column_types', {})) %}
+    {%- set beside = make_intermediate_relation(target) -%}
+    {%- set sql = adapter.load_seed(beside, agate_table) -%}
+    {% do olapdb_create_seed(target, model, agate_table, rows=beside) %}
+    {% do adapter.drop_relation(beside) %}
+    {% do adapter.after_replacement(existing, target) %}
+    {{ return(sql) }}
   {% endif %}
-  {{ return(adapter.reload_seed(
-       target, make_intermediate_relation(target), agate_table,
-       model['config'].get('column_types', {}), should_full_refresh())) }}
+  {%- set sql = adapter.load_seed(target, agate_table, exchange=true) -%}
+  {% do adapter.after_replacement(existing, target) %}
+  {{ return(sql) }}
 {% endmacro %}

@@ -20,25 +20,12 @@
   {{ return({'relations': [target]}) }}
 {% endmaterialization %}
 
-{# Build the table beside the existing relation and swap it in. Only a full refresh drops triggers that
-   read the existing one. #}
+{# Create the table, or replace the relation of its name, in one statement: views over it go on. #}
 {% macro olapdb_build_table(existing, target, sql) %}
-  {%- set new = make_intermediate_relation(target) -%}
-  {%- set backup = make_backup_relation(target, existing.type if existing is not none else 'table') -%}
-
   {% if existing is not none %}
-    {% do adapter.check_rebuild(existing, 'table', should_full_refresh()) %}
+    {% do adapter.check_replacement(existing, 'table') %}
   {% endif %}
-  {% do drop_relation_if_exists(load_cached_relation(new)) %}
-  {% do drop_relation_if_exists(load_cached_relation(backup)) %}
-
-  {% call statement('main') %}{{ get_create_table_as_sql(False, new, sql) }}{% endcall %}
-  {% do create_indexes(new) %}
-
-  {% if existing is none %}
-    {% do adapter.rename_relation(new, target) %}
-  {% else %}
-    {% do adapter.swap_in(new, existing, backup, should_full_refresh()) %}
-    {% do adapter.drop_relation(backup) %}
-  {% endif %}
+  {% call statement('main') %}{{ get_create_table_as_sql(False, target, sql) }}{% endcall %}
+  {% do create_indexes(target) %}
+  {% do adapter.after_replacement(existing, target) %}
 {% endmacro %}

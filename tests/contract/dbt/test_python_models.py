@@ -84,7 +84,7 @@ models:
 
 
 class TestPythonModels:
-    """What the adapter's classes leave open: Arrow in process, types, errors, what stays behind."""
+    """Arrow in process, types of columns, errors, what stays behind."""
 
     @pytest.fixture(scope="class")
     def models(self) -> dict[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 import pytest
-from dbt.tests.adapter.empty.test_empty import MetadataWithEmptyFlag
 from dbt.tests.adapter.store_test_failures_tests.test_store_test_failures import (
     BaseStoreTestFailures,
 )
@@ -42,10 +41,6 @@ class TestUnitTestingTypes(BaseUnitTestingTypes):
             ["toDecimal64('1', 4)", "1"],
             ["""'{"bar": "baz", "balance": 7.77}'""", """'{"bar": "baz", "balance": 7.77}'"""],
         ]
-
-
-class TestEmptyFlag(MetadataWithEmptyFlag):
-    rules: ClassVar[Rules] = ((r"MY_VALUE", "my_value"),)
 
 
 class TestTypeBigInt(BaseTypeBigInt):
