@@ -7,13 +7,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dbt.adapters.base import AdapterConfig, available
-from dbt.adapters.base.impl import ConstraintSupport, log_code_execution
+from dbt.adapters.base.impl import (
+    GET_CATALOG_RELATIONS_MACRO_NAME,
+    ConstraintSupport,
+    log_code_execution,
+)
+from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.sql import SQLAdapter
 from dbt_common.contracts.constraints import ConstraintType
+from dbt_common.contracts.metadata import CatalogTable
 from dbt_common.exceptions import CompilationError
 
 from . import (
@@ -25,6 +31,7 @@ from . import (
     seeds,
     snapshots,
 )
+from .catalog import catalog_table
 from .column import OlapdbColumn
 from .config_reader import config_error
 from .connections import Handle, OlapdbConnectionManager
@@ -91,6 +98,8 @@ class OlapdbAdapter(SQLAdapter):
         {
             Capability.SchemaMetadataByRelations: CapabilitySupport(support=Support.Full),
             Capability.TableLastModifiedMetadata: CapabilitySupport(support=Support.Full),
+            Capability.TableLastModifiedMetadataBatch: CapabilitySupport(support=Support.Full),
+            Capability.GetCatalogForSingleRelation: CapabilitySupport(support=Support.Full),
             Capability.MicrobatchConcurrency: CapabilitySupport(support=Support.Full),
         }
     )
@@ -476,6 +485,12 @@ class OlapdbAdapter(SQLAdapter):
     def string_literal(self, value: str) -> str:
         """Return a value as a quoted SQL string."""
         return string_literal(value)
+
+    def get_catalog_for_single_relation(self, relation: BaseRelation) -> CatalogTable | None:
+        """Return the catalog's entry of one relation, None if it does not exist."""
+        kwargs = {"information_schema": None, "relations": [relation]}
+        table = self.execute_macro(GET_CATALOG_RELATIONS_MACRO_NAME, kwargs=kwargs)
+        return catalog_table([row.dict() for row in table])
 
     # --- snapshots
 

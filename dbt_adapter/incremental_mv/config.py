@@ -110,7 +110,9 @@ def settings_of(
     settings = RunSettings(
         model=replace(model_config, contract=contract_of(model)),
         backfill_engine=_backfill_engine(reader, credentials.backfill_engine),
-        on_definition_change=reader.choice("on_definition_change", ON_DEFINITION_CHANGE, "fail"),
+        on_definition_change=reader.choice(
+            "on_definition_change", ON_DEFINITION_CHANGE, _default_change(config)
+        ),
         full_refresh=bool(flags.get("full_refresh")),
         on_schema_change=_on_schema_change(reader, explicit),
         backfill=_backfill_scope(reader),
@@ -121,6 +123,15 @@ def settings_of(
     if reader.problems:
         raise config_error(reader.problems)
     return settings
+
+
+def _default_change(config: Mapping[str, Any]) -> str:
+    """Return what a changed definition does if the model does not say so: fail, or what dbt's
+    `on_configuration_change` says of a `materialized_view`."""
+    if config.get("materialized") != "materialized_view":
+        return "fail"
+    changes = {"apply": "rebuild", "continue": "ignore", "fail": "fail"}
+    return changes[str(config.get("on_configuration_change") or "apply")]
 
 
 def _refuse_unfinished(reader: ConfigReader, settings: RunSettings) -> None:
